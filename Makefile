@@ -26,7 +26,7 @@ base :=
 dev :=
 endif
 
-.PHONY: help demo test test-all test-cluster test-metrics coverage faults soak lint lock bench docs site notebooks environment \
+.PHONY: help demo test test-all test-cluster test-metrics coverage faults soak lint lock bench docs site notebooks wheel environment \
 	environment-dev clean
 
 pytest = "$(bin)/python" -m pytest -n $(WORKERS) --dist loadgroup --max-worker-restart 0
@@ -48,6 +48,7 @@ help:
 	@echo "make bench      the benchmarks, as ratios against a peer in the same run"
 	@echo "make docs       write the generated pages anew, and run what the docs show"
 	@echo "make site       build the docs as a site with search, in site/; installs mkdocs"
+	@echo "make wheel      build the wheel, and run the demo from it in an environment of its own"
 	@echo "make notebooks  run the notebooks, and write what they show anew"
 	@echo "make clean      remove .venv, demo, site and caches"
 
@@ -108,6 +109,14 @@ docs: $(dev)
 site: $(base)
 	@"$(bin)/python" -c "import mkdocs" 2> /dev/null || "$(bin)/python" -m pip install --quiet -e ".[site]"
 	"$(bin)/python" -m mkdocs build --strict --site-dir site
+
+# What a user installs, without the checkout.
+wheel: $(base)
+	rm -rf dist/environment dist/demo
+	"$(bin)/python" -m pip wheel --quiet --no-deps --wheel-dir dist .
+	"$(bin)/python" -m venv dist/environment
+	dist/environment/bin/pip install --quiet dist/swsdist-*.whl
+	cd dist && environment/bin/swsdist demo demo
 
 notebooks: $(dev)
 	"$(bin)/python" tests/docs/notebook_pages.py

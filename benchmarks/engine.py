@@ -46,7 +46,7 @@ from swsdist.kernels.recurrences.packing import packing
 from swsdist.kernels.vectors import WIDTH, store
 from swsdist.methods.dtw.backends.cuda import Cuda
 from swsdist.methods.dtw.backends.interface import Work
-from swsdist.methods.dtw.matches import Found
+from swsdist.methods.dtw.matches import Matches
 from swsdist.methods.dtw.search import run, search
 from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.query.example import Example
@@ -300,7 +300,7 @@ def _cut(documents: list[Frames], length: int) -> Frames:
     return document[middle : middle + length]
 
 
-def _search(queries: list[Frames], documents: list[Frames], threads: int = 1, backend: str = "cpu") -> Found:
+def _search(queries: list[Frames], documents: list[Frames], threads: int = 1, backend: str = "cpu") -> Matches:
     """The whole search with candidates, as a task does it once frames are prepared."""
     return search(*_arguments(queries, documents, threads, backend))
 

@@ -31,7 +31,7 @@ from swsdist.calibrate.steps.q_norm import moments
 from swsdist.config import load_config
 from swsdist.config.model import Reduce
 from swsdist.config.search import Search
-from swsdist.methods.dtw.matches import Found
+from swsdist.methods.dtw.matches import Matches
 from swsdist.methods.dtw.search import search
 from swsdist.methods.dtw.shard import candidate_tables, engine_settings
 from swsdist.methods.first_pass.create import create
@@ -135,14 +135,14 @@ class Scene:
         self._documents, material = material_of(self.store, self._shards, self._examples, self.search_config)
         return material
 
-    def _full(self) -> tuple[Found, list[Example]]:
+    def _full(self) -> tuple[Matches, list[Example]]:
         material = self.new_material()
         examples = material.examples(1)
         settings = engine_settings(self.search_config, material.distance, material.seconds)
         return search(examples, material.documents(1, None), material.most, settings._replace(threads=1)), examples
 
     def measure(
-        self, found: Found, examples: list[Example], statistics: pa.Table | None = None
+        self, found: Matches, examples: list[Example], statistics: pa.Table | None = None
     ) -> tuple[float, float | None, pa.Table]:
         """MTWV, its threshold, and the sums that q-norm is made of.
 
@@ -170,7 +170,7 @@ class Scene:
         """Work as part of the full search's cells."""
         return (work.cells + DISTANCE * work.distances + POSTING * work.postings) / self.cells
 
-    def timed(self, name: str, options: dict[str, Any], budget: Budget) -> tuple[Found, list[Example], Work, float]:
+    def timed(self, name: str, options: dict[str, Any], budget: Budget) -> tuple[Matches, list[Example], Work, float]:
         """What was found, by whom, work and CPU seconds, once the kernels are loaded."""
         with threadpool_limits(limits=1):
             if (kind := (name, budget.over, len(options.get("factors", ())))) not in self._warm:

@@ -25,7 +25,7 @@ from swsdist.evaluation import make_system, make_task
 from swsdist.evaluation.evaluate import evaluate
 from swsdist.features.statistics import Statistics
 from swsdist.methods.dtw.distance import distance_of, offset_and_scale
-from swsdist.methods.dtw.matches import Found
+from swsdist.methods.dtw.matches import Matches
 from swsdist.methods.dtw.shard import candidate_tables, search_shard
 from swsdist.methods.query.example import Example
 from swsdist.methods.query.extraction import prepared
@@ -129,7 +129,7 @@ def _exact(state: SearchInputs, search: Search, examples: pa.Table, squared: boo
                 best = sorted(ends[np.lexsort((ends, cost[ends]))][:most].tolist())
                 found += [(q, k, end, int(length[end]), round(cost[end] * _FINE)) for end in best]
         columns = np.array(sorted(found), np.int64).reshape(-1, 5).T
-        made = Found(
+        made = Matches(
             columns[0].astype(np.int32),
             columns[1].astype(np.int32),
             columns[2],

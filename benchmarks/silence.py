@@ -14,7 +14,7 @@ import numpy as np
 from benchmarks.corpora import ROOT, mboshi
 from benchmarks.rows import Row, at_least, main, say
 from swsdist import api
-from swsdist.audio.marks import Listener, unpacked
+from swsdist.audio.marks import Listener, unpack_marks
 from swsdist.audio.reader import read_blocks
 from swsdist.config import load_config
 from swsdist.core.times import seconds_to_frame
@@ -51,7 +51,7 @@ def _kept(own: SearchInputs) -> float:
     """Part of the frames inside references that are marked."""
     store = own.store.open()
     rows = store.documents(columns=["doc_id", "channel", "frames", "speech"]).to_pylist()
-    marks = {(row["doc_id"], row["channel"]): unpacked(row["speech"], row["frames"]) for row in rows}
+    marks = {(row["doc_id"], row["channel"]): unpack_marks(row["speech"], row["frames"]) for row in rows}
     shift = store.manifest.shift
     assert own.corpus.references is not None
     inside = [

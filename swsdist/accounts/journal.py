@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from swsdist.accounts.gpu import gpu_bytes
-from swsdist.core.codes.io import OBJECT_CHANGED
+from swsdist.core.codes.storage import OBJECT_CHANGED
 from swsdist.core.errors import PassingError, StorageError
 from swsdist.core.redaction import redacted
 from swsdist.io.failures import storage_errors

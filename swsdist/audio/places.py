@@ -1,8 +1,10 @@
-"""Places in recordings: whether they are in them, and what is kept from one place in a recording to the next.
+"""Segments of recordings: their bounds, and a cache of the decoder between segments of one recording.
 
-Many documents may be places in one recording. While `keeping` lasts, its length is asked for once; and where ffmpeg decodes it,
-which it does from the beginning only, the next place goes on where the last one ended. So places in the order of time cost
-one decoding of the recording, and one copy of a remote one. Each thread keeps its own.
+Many documents can be segments of one recording. While caching is active, the recording's length is determined once, and
+if
+ffmpeg decodes it, always from the beginning, the next segment continues where the previous one ended. Segments in order
+of time
+thus cost one decoding of the recording, and one copy of a remote one. Each thread has its own cache.
 """
 
 from __future__ import annotations
@@ -57,7 +59,7 @@ class Window(ffmpeg.Decoded):
         super().__init__(program, source, path, brief, complete)
 
     def reaches(self, position: int) -> bool:
-        """Whether a frame is kept, or not yet decoded."""
+        """Whether a frame is still buffered, or not yet decoded."""
         return position >= self._first
 
     def seek(self, position: int) -> None:
@@ -67,10 +69,10 @@ class Window(ffmpeg.Decoded):
         self._position = min(position, self._frames_read)
 
     def read(self, frames: int) -> NDArray[np.float32]:
-        """At most `frames` next samples, float32 (frames, channels); none at the end.
+        """Read at most `frames` samples, float32 (frames, channels); none at the end.
 
         Raises:
-            AudioError: the stream breaks off, or ffmpeg does not go on.
+            AudioError: the stream is truncated, or ffmpeg fails.
         """
         if self._position == self._frames_read:
             self._decode()
@@ -153,7 +155,7 @@ def cached_decoder(path: str, start: float) -> Window | None:
 
 
 def cache_decoder(path: str, sound: Window, stack: ExitStack) -> None:
-    """Cache a decoder; close the one before.
+    """Cache a decoder; close the previous one.
 
     Args:
         path: of its recording.
@@ -166,12 +168,12 @@ def cache_decoder(path: str, sound: Window, stack: ExitStack) -> None:
 
 @contextmanager
 def lent(sound: Window) -> Iterator[Window]:
-    """Lend the cached decoder; close it where reading fails or ends early."""
+    """Lend the cached decoder; close it if reading fails or ends early."""
     token = _cache.user = object()
     try:
         yield sound
     except BaseException:
-        # A generator that was left halfway may end while another reads from the decoder.
+        # An abandoned generator may end while another one uses the decoder.
         if _cache.user is token:
             _cache.forget()
         raise

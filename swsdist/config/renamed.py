@@ -1,7 +1,6 @@
-"""Old names of config keys, commands, options and stages, and the names that replace them.
+"""Old config keys and the keys that replace them.
 
-An old key in a config, a corpus file or `--set` is the error `renamed-key`. docs/reference/renamed.md is generated from these
-tables.
+An old key in a config, a corpus file or `--set` is the error `renamed-key`. docs/reference/renamed.md lists them.
 """
 
 from __future__ import annotations
@@ -31,29 +30,6 @@ KEYS = (
     Renamed("search.device", "search.backend", "values: cpu, cuda, auto"),
     Renamed("search.product", "search.backend", "values: int16, blas (was numpy), cpu (was auto)"),
     Renamed("calibrate.normalise", "calibrate.steps", "a list, such as [q-norm]; none is []"),
-)
-
-#: Commands and their options.
-COMMANDS = (
-    Renamed("swsdist kst-study", "swsdist sweep", "see configs/sweeps/kst_alpha.yaml"),
-    Renamed("swsdist compare --latex FILE", "swsdist compare --table FILE.tex"),
-    Renamed(
-        "swsdist fuse --keep-overlaps",
-        "swsdist fuse",
-        "overlaps of different queries are kept by default; --between-queries drops them",
-    ),
-)
-
-#: Stages, by chain.
-STAGES = (
-    Renamed("fuse: asked", "queries", "its tables: collect-queries"),
-    Renamed("fuse: union", "merge-lists"),
-    Renamed("fuse: fill", "impute-scores"),
-    Renamed("fuse: apart", "find-overlaps"),
-    Renamed("fuse: leave", "drop-overlaps"),
-    Renamed("sweep: learn", "fit-calibration"),
-    Renamed("sweep: compact", "sort-scores"),
-    Renamed("search: align", "align.train, align.final", "two steps: for the fit, and for scoring"),
 )
 
 

@@ -1,4 +1,4 @@
-"""Compute features of a recording of any length in bounded memory, with fixed cuts, so that the bytes are fixed."""
+"""Compute the features of a recording of any length in bounded memory, with fixed cuts and thus fixed bytes."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ _Stretch = tuple[_Array, int, int | None]
 
 
 def _windows(extractor: Extractor, context: int, audio: Iterable[_Array]) -> Iterator[_Stretch]:
-    """Stretches of BLOCK_FRAMES frames with context; the last one holds the rest."""
+    """Stretches of BLOCK_FRAMES frames with context; the last one may be shorter."""
     hop = extractor.hop
-    # At least a hop for each frame, so that samples between short frames are dropped with them.
+    # At least a hop per frame, so that samples between short frames are dropped with them.
     whole = (BLOCK_FRAMES + 2 * context - 1) * hop + max(hop, extractor.frame_length)
     source = _Source(audio)
-    before = 0  # frames of context at the head of what is held
+    before = 0  # frames of context at the head of the buffer
     while True:
         need = whole - (context - before) * hop
         if source.fill(need):
@@ -74,7 +74,7 @@ def _chunks(extractor: Extractor, audio: Iterable[_Array]) -> Iterator[_Stretch]
         raise codes.UNKNOWN_FRAME_CONTEXT(where="features.name", name=extractor.name)
     hop, length = extractor.hop, extractor.frame_length
     chunk, overlap = extractor.chunk_frames, extractor.overlap_frames
-    step, later = chunk - overlap, overlap - overlap // 2  # frames at a chunk's end that are the next one's
+    step, later = chunk - overlap, overlap - overlap // 2  # frames at a chunk's end that are taken from the next one
     source = _Source(audio)
     if not source.fill(extractor.whole_frames * hop + length):
         yield source.held, 0, None
@@ -83,8 +83,8 @@ def _chunks(extractor: Extractor, audio: Iterable[_Array]) -> Iterator[_Stretch]
     def samples(frames: int) -> int:
         return (frames - 1) * hop + length
 
-    first = 0  # of this chunk's frames, the first that counts
-    # As long as a whole chunk follows the next one's beginning, this one has its full step.
+    first = 0  # the first frame of this chunk to keep
+    # A chunk has its full step while a complete one follows the beginning of the next.
     while source.fill(samples(chunk + step)):
         yield source.held[: samples(chunk)], first, chunk - later
         source.drop(step * hop)
@@ -105,7 +105,7 @@ class _Source:
         self.held: _Array = np.empty(0, np.float32)
 
     def fill(self, need: int) -> bool:
-        """Buffer `need` samples, or all; return whether there are so many."""
+        """Buffer `need` samples, or all; return whether there are enough."""
         parts, have = [self.held], len(self.held)
         while have < need:
             block = next(self._audio, None)
@@ -123,14 +123,14 @@ class _Source:
 
 
 def _settled(extractor: Extractor, stretches: Iterator[_Stretch]) -> tuple[Extractor, Iterator[_Stretch]]:
-    """The extractor for a recording of several chunks, by its first chunk; and all stretches."""
+    """Adapt the extractor to a recording of several chunks by its first chunk; return it with all stretches."""
     first = next(stretches)
     several = first[2] is not None
     return for_recording(extractor, first[0]) if several else extractor, chain([first], stretches)
 
 
 def _kept(extractor: Extractor, stretches: Iterable[_Stretch]) -> Iterator[_Array]:
-    """The frames to keep of each stretch; several stretches a call, where the extractor supports batches."""
+    """The frames to keep of each stretch, with several stretches per call if the extractor supports batches."""
     waiting: list[_Stretch] = []
     most = max(1, extractor.batch) if isinstance(extractor, Batched) else 1
     for stretch in stretches:
@@ -165,7 +165,7 @@ def _finite(extractor: Extractor, frames: _Array) -> _Array:
 
 
 def regrouped(pieces: Iterable[_Array]) -> Iterator[_Array]:
-    """The same frames, BLOCK_FRAMES at a time."""
+    """Regroup frames into blocks of BLOCK_FRAMES."""
     held: list[_Array] = []
     have = 0
     for piece in pieces:

@@ -1,10 +1,11 @@
 """Create extractors and transforms by name, cache them, and identify them for fingerprints.
 
-Names are those of `swsdist.registry.registries.FEATURES` and of entry points of other packages. Interface:
+Names come from `swsdist.registry.registries.FEATURES` and from entry points of other packages. Interface:
 `swsdist.features.interface`. Test: `swsdist.testing.conformance.check_extractor`.
 
-The identity of an extractor is its name, its version, its options, how it cuts long recordings, and the content (SHA-256) of
-the files it names, without their paths: the same model in another folder is the same extractor.
+The identity of an extractor is its name, version, options, chunking of long recordings, and the content (SHA-256) of
+its files,
+without their paths: the same model in another folder is the same extractor.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from swsdist.core.codes import every_code
+from swsdist.core.codes import error_of
 from swsdist.core.codes import features as codes
 from swsdist.core.errors import SwsdistError
 from swsdist.core.fingerprint import fingerprint
@@ -41,12 +42,12 @@ from swsdist.io.remote.copies import local_file
 from swsdist.registry.registries import FEATURES, TRANSFORMS
 from swsdist.registry.registry import Entry, Registry
 
-#: Extractors that a process caches: models are large, and a run has a few.
+#: Extractors cached per process: models are large, and a run uses few.
 _CACHED = 8
 
 
 class _FileState(NamedTuple):
-    """Size and time of a file."""
+    """Size and modification time of a file."""
 
     path: str
     size: int
@@ -58,7 +59,7 @@ _sha256: dict[_FileState, str] = {}
 
 
 def installed() -> dict[str, str]:
-    """Names of the installed extractors, and the target of each."""
+    """Names and targets of the installed extractors."""
     added = {point.name: point.value for point in entry_points(group=FEATURES.group)}
     return {name: added.get(name) or FEATURES[name].target for name in sorted(FEATURES)}
 
@@ -69,7 +70,7 @@ def create(
     where: str = "features",
     transforms: Sequence[tuple[str, dict[str, object]]] = (),
 ) -> Extractor | Precomputed:
-    """The extractor of a name and options: cached in the process until one of its files changes.
+    """Create an extractor, or return the cached one if none of its files changed.
 
     Args:
         name: a registered one.
@@ -78,8 +79,8 @@ def create(
         transforms: names and options of the transforms behind it, in order.
 
     Raises:
-        ConfigError: there is none of that name, it does not take these options, or a file it names is not there; or the same
-            of a transform, or it does not take what comes before it.
+        ConfigError: the name or an option is unknown, a value is invalid, or a file is missing, of the extractor or a
+            transform; or a transform does not accept its input.
     """
     key = json.dumps([name, options, transforms], sort_keys=True, default=str)
     cached = _created.get(key)
@@ -98,15 +99,15 @@ def create(
 
 
 def create_transform(name: str, options: dict[str, object], where: str = "features") -> Any:
-    """The transform of a name and options.
+    """Create a transform.
 
     Args:
         name: a registered one.
-        options: by name, what is not given has its default.
-        where: the extractor that it stands behind, for errors.
+        options: by name; others have their defaults.
+        where: the extractor before it, for errors.
 
     Raises:
-        ConfigError: it does not take these options.
+        ConfigError: the options are invalid.
     """
     return _build(TRANSFORMS, name, options, f"{where}.transforms: {name}")
 
@@ -117,14 +118,12 @@ def _build(registry: Registry[Entry], name: str, options: dict[str, object], whe
     try:
         return entry.load()(**options)
     except ValidationError as error:
-        # Invalid options come before missing ones: a misspelt name is both.
+        # Report invalid options before missing ones: a misspelt name is both.
         first = min(error.errors(), key=lambda problem: problem["type"] == "missing")
         place = ".".join([f"{where}.options", *(str(part) for part in first["loc"])])
+        if own := error_of(first, place):
+            raise own from None
         problem = first["msg"].removeprefix("Value error, ")
-        if code := every_code().get(first["type"]):
-            message, remedy = first["ctx"]["parts"]
-            values = first["ctx"]["values"]
-            raise code.error(message, where=place, remedy=remedy or None, code=code.name, values=values) from None
         raise codes.INVALID_FEATURE_OPTION(where=place, name=name, problem=problem) from None
     except (SwsdistError, OSError):
         raise
@@ -143,10 +142,10 @@ def _build(registry: Registry[Entry], name: str, options: dict[str, object], whe
 
 
 def identity(extractor: Extractor | Precomputed) -> dict[str, object]:
-    """Everything but the samples that the frames depend on, for fingerprints.
+    """Everything the frames depend on except the samples, for fingerprints.
 
     Raises:
-        ConfigError: a file that it names cannot be read.
+        ConfigError: one of its files cannot be read.
     """
     inner = extractor.inner if isinstance(extractor, Transformed) else extractor
     found = {**_identity(inner), "block_frames": BLOCK_FRAMES}
@@ -160,7 +159,7 @@ def identity(extractor: Extractor | Precomputed) -> dict[str, object]:
 
 
 def _identity(source: Framed | Transform) -> dict[str, object]:
-    """Name, version and options; files and folders by content; options that only name a place are left out."""
+    """Name, version and options, with the content of files and folders, without options that only name a place."""
     contents = {str(path): _content(state) for path, state in zip(files_of(source), _file_states(source), strict=True)}
     named = {name: _named(value, contents) for name, value in source.describe().items()}
     options = {
@@ -173,7 +172,7 @@ def _identity(source: Framed | Transform) -> dict[str, object]:
 
 
 def recipe(extractor: Extractor | Precomputed) -> dict[str, object]:
-    """The identity, with the options that name files under `paths`: enough for `create` to create the extractor again."""
+    """The identity plus the options that name files, under `paths`, from which `create` can create the extractor again."""
     if not isinstance(extractor, Transformed):
         return {**identity(extractor), **_paths(extractor)}
     known: Any = identity(extractor)
@@ -196,13 +195,14 @@ def _paths(source: Framed | Transform) -> dict[str, object]:
 
 
 def _named(value: object, contents: Mapping[str, str]) -> str | None:
-    """The content of what an option names: of a file, or of the files in a folder and their places there; else None.
+    """Digest of the file, or of the files in a folder and their relative paths, that an option names; None if it names
+    none.
 
     Args:
         value: of the option.
-        contents: of the files that are told, by path.
+        contents: of the known files, by path.
     """
-    if not isinstance(value, str) or not contents:  # what has no files of its own may name a folder of frames
+    if not isinstance(value, str) or not contents:  # without files, a string may still name a folder of frames
         return None
     path = local_file(value) if value.startswith("s3://") else Path(value)
     if str(path) in contents:
@@ -215,7 +215,7 @@ def _named(value: object, contents: Mapping[str, str]) -> str | None:
 
 
 def recipe_fingerprint(stored: dict[str, Any]) -> str:
-    """Fingerprint of an identity or a recipe, independent of the places of files."""
+    """Fingerprint of an identity or a recipe, independent of the locations of files."""
     plain = _without_paths(stored)
     if "transforms" in stored:
         plain["transforms"] = [_without_paths(item) for item in stored["transforms"]]
@@ -230,8 +230,8 @@ def from_recipe(stored: dict[str, Any]) -> Extractor | Precomputed:
     """Create the extractor of a recipe, for example of a store.
 
     Raises:
-        ConfigError: it cannot be made here.
-        DataError: what can be made here is another one.
+        ConfigError: it cannot be created here.
+        DataError: the extractor created here differs.
     """
     (name, options), *transforms = (
         (item["name"], {**item["options"], **item.get("paths", {})}) for item in (stored, *stored.get("transforms", ()))
@@ -245,11 +245,11 @@ def demand(extractor: Extractor | Precomputed, wanted: str) -> None:
     """Check that an extractor is the planned one; on another machine a file or a version may differ.
 
     Args:
-        extractor: as it was made here.
-        wanted: fingerprint of the identity it must have.
+        extractor: as created here.
+        wanted: fingerprint of the planned identity.
 
     Raises:
-        DataError: it is another one.
+        DataError: it differs.
     """
     if recipe_fingerprint(identity(extractor)) != wanted:
         files = ", ".join(str(path) for path in files_of(extractor)) or "it has no files"
@@ -275,7 +275,7 @@ def _file_states(source: Framed | Transform) -> list[_FileState]:
 
 
 def _content(state: _FileState) -> str:
-    """SHA-256 of a file, computed once for each state."""
+    """SHA-256 of a file, computed once per state."""
     if state not in _sha256:
         with Path(state.path).open("rb") as file:
             _sha256[state] = hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,17 +1,21 @@
-"""What an extractor is.
+"""Interfaces of feature extractors and of precomputed frames.
 
-It turns samples into frames. Frame t covers samples [t * hop, t * hop + frame_length). There are two sorts:
+An extractor turns samples into frames. Frame t covers samples [t * hop, t * hop + frame_length). There are two kinds:
 
-- **local** ones: a frame depends on `context` frames to either side of it and nothing else (MFCC). A long recording is
-  computed in blocks of a fixed length with that context.
-- **whole-utterance** ones: `context` is None, a frame may depend on all of the recording (a transformer). Up to `whole_frames`
-  frames a recording is computed at once. A longer one is cut into chunks of `chunk_frames`, each beginning `overlap_frames`
-  before the end of the one before; the last one ends with the recording and may share more. What two chunks share is the
-  earlier one's, but for the last half of `overlap_frames`.
+- **local**: a frame depends only on `context` frames on either side (MFCC). Long recordings are computed in blocks of a
+  fixed
+  length with that context.
+- **whole-utterance**: `context` is None, and a frame may depend on all of the recording (a transformer). A recording of
+  up to
+  `whole_frames` frames is computed at once. A longer one is cut into chunks of `chunk_frames`, each beginning
+  `overlap_frames`
+  before the end of the previous chunk; the last chunk ends with the recording and may overlap more. Shared frames come
+  from
+  the earlier chunk, except for the last half of `overlap_frames`.
 
-Either way a frame depends only on the recording and the options, not on its shard, batch or machine.
+A frame depends only on the recording and the options, not on its shard, batch or machine.
 
-Frames of other programs are `Precomputed`, and looked up by key.
+Frames computed by other programs are `Precomputed`, and are looked up by key.
 """
 
 from __future__ import annotations
@@ -26,24 +30,24 @@ from numpy.typing import NDArray
 from swsdist.core.needs import LEAST, Needs
 from swsdist.io.frames.item import Item
 
-#: Frames that two chunks of a long recording share, for a transform of complete recordings.
+#: Frames shared by two chunks of a long recording, for a transform of complete recordings.
 SHARED_FRAMES = 1_000
 
-#: Kinds of frames: arbitrary numbers; probabilities that sum to 1; or their logarithms, up to a constant a frame.
+#: Kinds of frames: arbitrary numbers; probabilities that sum to 1; their logarithms, up to a constant per frame.
 Kind = Literal["features", "posteriors", "logits"]
 
 KINDS: tuple[Kind, ...] = ("features", "posteriors", "logits")
 
 
 class Framed(Protocol):
-    """What gives frames. What is below `describe` in docs/how-to/add-a-feature-extractor.md is optional.
+    """A source of frames. docs/how-to/add-a-feature-extractor.md lists the optional attributes, below `describe`.
 
     Attributes:
         name: its name in configs.
-        version: raised whenever the same options and the same input give other bytes.
+        version: raised whenever the same options and input give other bytes.
         sample_rate: Hz; audio is resampled to it.
-        frame_length, hop: samples under a frame, and from one frame to the next.
-        dimension: numbers a frame.
+        frame_length, hop: samples of a frame, and from one frame to the next.
+        dimension: numbers per frame.
     """
 
     name: str
@@ -54,45 +58,46 @@ class Framed(Protocol):
     dimension: int
 
     def describe(self) -> dict[str, object]:
-        """All options with their values, as plain JSON: what the frames depend on besides their input."""
+        """All options with their values, as plain JSON; the frames depend on these and the input only."""
         ...
 
 
 @runtime_checkable
 class Precomputed(Framed, Protocol):
-    """Frames that are there already, by key: it computes nothing, and needs no audio. Its sample rate is a rate of ticks.
+    """Frames computed by another program, looked up by key; no audio is needed. The sample rate is a rate of ticks.
 
-    The key of a document is its `doc_id`, or `DOC_ID-CHANNEL` where the corpus has several channels of it; that of an example
-    of a query is `QUERY_ID-EXAMPLE` (`document_key`, `example_key`).
+    The key of a document is its `doc_id`, or `DOC_ID-CHANNEL` if the corpus has several channels of it; the key of an
+    example of
+    a query is `QUERY_ID-EXAMPLE` (`document_key`, `example_key`).
     """
 
     def items(self, queries: bool, storage: Mapping[str, object]) -> Mapping[str, Item]:
-        """Where the frames of each key are; of examples of `queries`, or of documents."""
+        """Locations of the frames by key, of examples if `queries`, else of documents."""
         ...
 
     def read(
         self, item: Item, key: str, storage: Mapping[str, object], seconds: float | None = None
     ) -> Iterator[NDArray[np.float32]]:
-        """Frames of an item, checked: float32 (frames, dimension), some at a time.
+        """Read and check the frames of an item: float32 (frames, dimension) in blocks.
 
         Args:
-            item: as `items` told.
+            item: from `items`.
             key: its key, for errors.
             storage: options for s3fs.
-            seconds: how long the recording is, where that is known.
+            seconds: duration of the recording, if known.
 
         Raises:
-            FramesError: they are not what the options say, or do not fit the duration.
+            FramesError: they contradict the options or the duration.
         """
         ...
 
 
 @runtime_checkable
 class Extractor(Framed, Protocol):
-    """Samples in, frames out.
+    """Computes frames from samples.
 
     Attributes:
-        context: frames on either side that a frame's value depends on; None: all of the recording.
+        context: frames on either side that a frame depends on; None: all of the recording.
     """
 
     context: int | None
@@ -107,9 +112,9 @@ class WholeUtterance(Protocol):
     """Attributes of a whole-utterance extractor.
 
     Attributes:
-        whole_frames: frames up to which a recording is computed at once, at least `chunk_frames`.
-        chunk_frames: frames of a chunk of a longer one.
-        overlap_frames: frames that two chunks share at least, fewer than half of `chunk_frames`.
+        whole_frames: the most frames of a recording that is computed at once, at least `chunk_frames`.
+        chunk_frames: frames of a chunk of a longer recording.
+        overlap_frames: the least overlap of two chunks, less than half of `chunk_frames`.
     """
 
     whole_frames: int
@@ -119,12 +124,12 @@ class WholeUtterance(Protocol):
 
 @runtime_checkable
 class Layered(Protocol):
-    """An extractor that is another one (`inner`), and what is done to its frames."""
+    """An extractor that processes the frames of another one (`inner`)."""
 
     inner: Extractor
 
     def streamed(self, blocks: Iterable[NDArray[np.float32]]) -> Iterator[NDArray[np.float32]]:
-        """Its frames of a recording, from those of the other one in blocks."""
+        """Process the inner extractor's frames of a recording, given in blocks."""
         ...
 
 
@@ -133,13 +138,13 @@ class Batched(Protocol):
     """An extractor that computes several stretches at once.
 
     Attributes:
-        batch: most stretches a call.
+        batch: the most stretches per call.
     """
 
     batch: int
 
     def extract_batch(self, stretches: list[NDArray[np.float32]]) -> list[NDArray[np.float32]]:
-        """Frames of each stretch, the same bytes as `extract` gives of it, whatever shares the call."""
+        """Frames of each stretch, with the same bytes as from `extract`, whatever the batch."""
         ...
 
 
@@ -168,7 +173,7 @@ def frames_seconds(extractor: Framed, frames: int) -> float:
 
 
 def document_key(doc_id: str, channel: int, several: bool) -> str:
-    """Key of the precomputed frames of a document; `several`: the corpus has several channels of it."""
+    """Key of a document's precomputed frames; `several`: the corpus has several channels of it."""
     return f"{doc_id}-{channel}" if several else doc_id
 
 
@@ -182,25 +187,25 @@ def surroundings(extractor: Extractor) -> int:
     if extractor.context is not None:
         return extractor.context
     transforms: int | None = getattr(extractor, "reach", 0)
-    # Of a transform that looks at the whole recording, as many as two chunks of a long one share.
+    # A transform of complete recordings gets as many frames as two chunks of a long one share.
     around = SHARED_FRAMES if transforms is None else transforms
     return (extractor.overlap_frames if isinstance(extractor, WholeUtterance) else 0) + around
 
 
 def kind_of(extractor: Framed) -> Kind:
-    """Kind of its frames: the attribute `kind`, by default `features`."""
+    """Kind of an extractor's frames: its attribute `kind`, by default `features`."""
     kind: Kind = getattr(extractor, "kind", "features")
     return kind
 
 
 def columns_of(extractor: Framed) -> tuple[str, ...]:
-    """The names of its dimensions: its attribute `columns`, by default c0, c1, ..."""
+    """Names of an extractor's dimensions: its attribute `columns`, by default c0, c1, ..."""
     named = getattr(extractor, "columns", None)
     return tuple(f"c{k}" for k in range(extractor.dimension)) if named is None else tuple(named)
 
 
 class Columns(NamedTuple):
-    """A track of an extractor that yields several in one pass: some of its columns, from `first` up to `stop`."""
+    """A track of an extractor that yields several in one pass: the columns from `first` up to `stop`."""
 
     name: str
     first: int
@@ -208,9 +213,11 @@ class Columns(NamedTuple):
 
 
 def tracks_of(extractor: Framed) -> tuple[Columns, ...]:
-    """The tracks that its columns hold, side by side: its attribute `tracks`, pairs of a name and a dimension.
+    """Tracks of an extractor, in column order: its attribute `tracks`, pairs of a name and a dimension.
 
-    By default one, of its own name. The layers of a model, for example, are computed together and kept apart.
+    The default is a single track with the extractor's name. The layers of a model, for example, are computed together
+    and stored as
+    separate tracks.
     """
     named: tuple[tuple[str, int], ...] = getattr(extractor, "tracks", ((extractor.name, extractor.dimension),))
     found, first = [], 0
@@ -233,8 +240,11 @@ def files_of(source: object) -> list[Path]:
 
 
 def libraries_of(extractor: Framed) -> tuple[str, ...]:
-    """Libraries whose version its frames depend on, as pip names them, besides our own: its attribute `libraries`, by default
-    none. A store names their versions."""
+    """Third-party libraries, by pip name, whose version the frames depend on: the attribute `libraries`, by default
+    none.
+
+    A store records their versions.
+    """
     named: tuple[str, ...] = getattr(extractor, "libraries", ())
     return tuple(named)
 
@@ -246,14 +256,16 @@ def needs_of(extractor: Framed) -> tuple[Needs, ...]:
 
 
 def for_speaker(extractor: Extractor, speaker: str | None) -> Extractor:
-    """The extractor for a speaker's recordings: by its method `of_speaker`, by default the extractor."""
+    """The extractor for a speaker's recordings: from its method `of_speaker`, by default the extractor itself."""
     made = getattr(extractor, "of_speaker", None)
     return extractor if made is None else made(speaker)
 
 
 def for_recording(extractor: Extractor, samples: NDArray[np.float32]) -> Extractor:
-    """The extractor for a recording that is computed in chunks, by the samples of the first: by its method `of_recording`, by
-    default the extractor."""
+    """The extractor for a recording that is computed in chunks, given the samples of the first chunk.
+
+    It comes from the method `of_recording`; by default it is the extractor itself.
+    """
     made = getattr(extractor, "of_recording", None)
     return extractor if made is None else made(samples)
 

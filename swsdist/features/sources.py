@@ -42,11 +42,11 @@ class Planned(NamedTuple):
 
 
 class Source(NamedTuple):
-    """An extractor that a config names.
+    """An extractor of a config.
 
     Attributes:
-        name, options: as the config has them.
-        extractor: made of them, with its transforms.
+        name, options: as in the config.
+        extractor: created from them, with its transforms.
         fingerprint: of its recipe.
         tracks: names in the store, and columns of the extractor; one, or as many as it yields in a pass.
     """
@@ -60,7 +60,7 @@ class Source(NamedTuple):
 
     @property
     def planned(self) -> Planned:
-        """Its plan for tasks."""
+        """The plan for tasks."""
         return Planned(self.name, self.options, self.fingerprint, self.transforms)
 
     def columns(self, track: Columns) -> tuple[str, ...]:
@@ -73,11 +73,12 @@ class Source(NamedTuple):
 def sources_of(features: Sequence[Features]) -> tuple[Source, ...]:
     """The sources of a config, in order.
 
-    An extractor of one track calls it as the config says (`track`), by default by its own name. One of several has names for
-    them; with `track` in the config they stand behind it: `track.name`.
+    The name of an extractor's only track is `track` in the config, by default the name of the extractor. An extractor
+    of several
+    tracks names them itself; `track` is then a prefix: `track.name`.
 
     Raises:
-        ConfigError: an extractor cannot be made.
+        ConfigError: an extractor cannot be created.
         UserError: two tracks have one name, or frame shifts differ.
     """
     sources = []
@@ -107,7 +108,7 @@ def sources_of(features: Sequence[Features]) -> tuple[Source, ...]:
             )
             raise codes.DUPLICATE_EXTRACTOR(where="features", name=source.name, fix=fix)
     for source in sources[1:]:
-        # A shift is a quotient of integers, so it is compared as one.
+        # A shift is a quotient of integers; compare without division.
         leading, other = sources[0].extractor, source.extractor
         if leading.hop * other.sample_rate != other.hop * leading.sample_rate:
             raise codes.UNEQUAL_FRAME_SHIFTS(
@@ -122,7 +123,7 @@ def sources_of(features: Sequence[Features]) -> tuple[Source, ...]:
 
 
 def _remedy(leading: Source, other: Source) -> str:
-    """What gives two extractors one shift: the `hop_length` of one that has that option."""
+    """The option that would equalise the shifts of two extractors: the `hop_length` of one that has it."""
     for changed, given in ((other, leading), (leading, other)):
         hop, rest = divmod(given.extractor.hop * changed.extractor.sample_rate, given.extractor.sample_rate)
         if hasattr(changed.extractor, "hop_length") and not rest:

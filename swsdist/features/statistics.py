@@ -1,12 +1,14 @@
-"""Means and variances of frames, and what of them normalises whom.
+"""Means and variances of frames, for normalisation.
 
-A document's statistics are taken once, while it is indexed, and kept beside it; frames in the store stay as they are.
-Those of a speaker, and of the whole collection, are merged from the documents' in the order of their keys, so they do
-not depend on how the store was cut, and are frozen when first indexed, so that a store can grow without every earlier
-result changing.
+A document's statistics are computed once, during indexing, and stored next to it; the stored frames are unnormalised.
+Those of
+a speaker and of the entire collection are merged from the documents' in the order of their keys, so they do not depend
+on
+shards. They are frozen when first indexed, so that results do not change when a store grows.
 
-A query that is a cut by itself is not normalised by its own: half a second has no mean worth the name. Either its
-speaker's statistics are used, where the store knows that speaker, or the collection's.
+A query that is a separate cut is not normalised by its own statistics, because the mean of half a second is unreliable.
+It uses
+the statistics of its speaker, if the store knows the speaker, or those of the collection.
 """
 
 from __future__ import annotations
@@ -20,10 +22,10 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Statistics:
-    """Count, mean and sum of squared deviations per dimension; a value that adds (Chan, Golub and LeVeque 1979).
+    """Count, mean and sum of squared deviations per dimension; addable (Chan, Golub and LeVeque 1979).
 
     Attributes:
-        frames: how many frames were seen.
+        frames: number of frames.
         mean: float64 (dimension,).
         scatter: float64 (dimension,), sum of squared deviations from the mean.
     """
@@ -34,24 +36,24 @@ class Statistics:
 
     @classmethod
     def zero(cls, dimension: int) -> Statistics:
-        """Of no frames at all."""
+        """Statistics of no frames."""
         return cls(0, np.zeros(dimension), np.zeros(dimension))
 
     @classmethod
     def of(cls, frames: NDArray[np.float32]) -> Statistics:
-        """Of a block of frames, float32 (frames, dimension)."""
+        """Statistics of a block of frames, float32 (frames, dimension)."""
         values = frames.astype(np.float64)
         mean = values.mean(axis=0)
         return cls(len(values), mean, ((values - mean) ** 2).sum(axis=0))
 
     @classmethod
     def from_variance(cls, frames: int, mean: Iterable[float], variance: Iterable[float]) -> Statistics:
-        """From the columns of a store's tables."""
+        """Statistics from the columns of a store's tables."""
         return cls(frames, np.array(list(mean)), np.array(list(variance)) * frames)
 
     @classmethod
     def side_by_side(cls, parts: Sequence[Statistics]) -> Statistics:
-        """Of the columns of several, from left to right; frames are the fewest of theirs. One stays as it is."""
+        """Concatenate the columns of several statistics; `frames` is their minimum. A single one is unchanged."""
         if len(parts) == 1:
             return parts[0]
         frames = min(part.frames for part in parts)
@@ -75,9 +77,9 @@ class Statistics:
         return self.scatter / max(self.frames, 1)
 
     def offset_and_scale(self, normalise: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """What `prepare` subtracts from frames and divides them by.
+        """Offset and scale, which `prepare` subtracts from frames and divides them by.
 
-        A dimension that does not vary is divided by 1.
+        A constant dimension is divided by 1.
 
         Args:
             normalise: `none`, `mean` or `mean-variance`.

@@ -1,16 +1,21 @@
-"""The feature extractor `vtln`: MFCC whose frequencies are warped for each speaker, so that vocal tracts are of one length.
+"""The feature extractor `vtln`: MFCC with frequencies warped per speaker, to normalise the length of vocal tracts.
 
-The factor of a speaker is the one of a grid under which the speaker's MFCC are most likely by a Gaussian mixture of all
-speakers' MFCC without a warp; a chain fits the mixture, and then the factors (`features.fitting.warps`). Who was not there
-when they were fitted, or is not named, has the factor of the recording itself: for a query that is its own example; of a
-recording that is computed in chunks, that of the first chunk. A factor is above 1 for a long vocal tract, whose resonances are
-low.
+A speaker's factor is the value of a grid under which the speaker's MFCC are most likely by a Gaussian mixture of all
+speakers'
+unwarped MFCC. A chain fits the mixture, and then the factors (`features.fitting.warps`). For a speaker who is unknown
+or was
+absent from fitting, the factor is estimated from the recording itself: for a query from its example; for a recording
+computed in
+chunks from the first chunk. A factor above 1 means a long vocal tract, whose resonances are low.
 
-Frequency f under a filter is taken from f / factor below a corner at 4/5 of the highest frequency, and above it by the straight
-line that leaves the highest frequency where it is. With factor 1 the frames are those of `mfcc`.
+Below a corner at 4/5 of the highest frequency, filter frequency f is taken from f / factor; above it, from the straight
+line that
+keeps the highest frequency fixed. With factor 1 the frames equal those of `mfcc`.
 
-Sources: Lee and Rose (1996), "Speaker normalization using efficient frequency warping procedures"; likelihood of a mixture:
-Wegmann, McAllaster, Orloff and Peskin (1996), "Speaker normalization on conversational telephone speech"; piecewise linear: the
+Sources: Lee and Rose (1996), "Speaker normalization using efficient frequency warping procedures"; likelihood of a
+mixture:
+Wegmann, McAllaster, Orloff and Peskin (1996), "Speaker normalization on conversational telephone speech"; piecewise
+linear: the
 HTK Book, 5.6.
 """
 
@@ -34,12 +39,12 @@ from swsdist.features.model import Model, read_model
 from swsdist.features.threads import one_thread
 from swsdist.io.remote.copies import local_file
 
-#: Where the straight lines meet, in parts of the highest frequency.
+#: Corner of the piecewise linear warp, relative to the highest frequency.
 _CORNER = 0.8
 
 
 class WarpedMfcc(Mfcc):
-    """MFCC of frequencies that are warped by a factor."""
+    """MFCC with frequencies warped by a factor."""
 
     factor: float = Field(1.0, gt=0.5, lt=2)
 
@@ -58,7 +63,7 @@ class WarpedMfcc(Mfcc):
 
 
 def warped(frequencies: NDArray[np.float64], factor: float, highest: float) -> NDArray[np.float64]:
-    """What stands for some frequencies (Hz): times `factor` up to a corner, and then straight to the highest, which stays."""
+    """Warp frequencies (Hz): times `factor` up to a corner, then linear to the highest, which is fixed."""
     corner = _CORNER * highest / max(factor, 1.0)
     slope = (highest - factor * corner) / (highest - corner)
     above = factor * corner + slope * (frequencies - corner)
@@ -66,7 +71,7 @@ def warped(frequencies: NDArray[np.float64], factor: float, highest: float) -> N
 
 
 class Vtln(BaseModel):
-    """MFCC with the warp of each speaker; its fields are its options."""
+    """MFCC with a warp per speaker; its fields are its options."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -90,12 +95,12 @@ class Vtln(BaseModel):
     chunk_frames: ClassVar[int] = 30_000
     overlap_frames: ClassVar[int] = 1_000
 
-    #: MFCC under the factor of the speaker whose recordings it is for, if it is for one's.
+    #: MFCC under the speaker's factor, if this is the extractor of a speaker.
     _bound: list[WarpedMfcc] = PrivateAttr(default_factory=list)
 
     @model_validator(mode="after")
     def _made(self) -> Vtln:
-        self.under(1.0)  # what is wrong with its options is told at once
+        self.under(1.0)  # validates the options early
         return self
 
     def under(self, factor: float) -> WarpedMfcc:
@@ -108,7 +113,7 @@ class Vtln(BaseModel):
 
     @cached_property
     def factors(self) -> list[float]:
-        """The grid, of which 1 is one, from the least."""
+        """The grid in ascending order; it contains 1."""
         below, above = int((1 - self.lowest) / self.step + 1e-9), int((self.highest - 1) / self.step + 1e-9)
         return [round(1 + k * self.step, 6) for k in range(-below, above + 1)]
 
@@ -129,7 +134,7 @@ class Vtln(BaseModel):
 
     @property
     def context(self) -> int | None:
-        """None: a factor may be that of the recording."""
+        """None: a factor may depend on the entire recording."""
         return self._all[0].context if self.warps == "all" else None
 
     @property
@@ -145,28 +150,29 @@ class Vtln(BaseModel):
         """The model."""
         return [] if self.model is None else [local_file(self.model)]
 
-    # -- what is fitted to the corpus (features.fitting) -----------------------------------------------------------------
+    # -- fitting to the corpus (features.fitting)
+    # ------------------------------------------------------------------------
 
     @property
     def learns(self) -> bool:
-        """Whether mixture and factors are wanted, and not there yet."""
+        """Whether the mixture and the factors are requested but not yet fitted."""
         return self.warps == "best" and self.model is None
 
     def learns_from(self) -> dict[str, object]:
-        """Options of the extractor of what it is fitted on: MFCC under all factors."""
+        """Options of the extractor for fitting, which yields MFCC under all factors."""
         grid = {"lowest": self.lowest, "highest": self.highest, "step": self.step}
         return {"mfcc": self.mfcc, **grid, "warps": "all"}
 
     def rounds(self) -> Rounds:
-        """Those of a mixture, and one for the factors."""
+        """The rounds of the mixture, and one for the factors."""
         return WarpRounds(MixtureRounds(self.components, self.iterations, 0.01), self.factors)
 
     def matters(self) -> dict[str, object]:
-        """How the mixture is fitted."""
+        """Options of the mixture that the model depends on."""
         return {"components": self.components, "iterations": self.iterations, "hours": self.hours}
 
     def with_model(self, path: str) -> dict[str, object]:
-        """Its options, with the model that was fitted."""
+        """The options with the path of the fitted model."""
         return {**self.describe(), "model": path}
 
     @cached_property
@@ -186,7 +192,7 @@ class Vtln(BaseModel):
     # -- frames ----------------------------------------------------------------------------------------------------------
 
     def of_speaker(self, speaker: str | None) -> Vtln:
-        """It, for recordings of a speaker; one who is not known has the factor of each recording."""
+        """The extractor for a speaker; for an unknown speaker each recording has its own factor."""
         factors = self._fitted[1] if self.warps == "best" else {}
         if speaker not in factors:
             return self
@@ -194,7 +200,7 @@ class Vtln(BaseModel):
         return self._under(self._all[self.factors.index(factor)] if factor in self.factors else self.under(factor))
 
     def of_recording(self, samples: NDArray[np.float32]) -> Vtln:
-        """It, for a recording that begins with these samples: their factor holds for all of it."""
+        """The extractor for a recording that begins with these samples, with a single factor throughout."""
         if self.warps == "all" or self._bound:
             return self
         return self._under(self._all[self._own([item.extract(samples) for item in self._all])])
@@ -214,7 +220,7 @@ class Vtln(BaseModel):
         return under[self._own(under)]
 
     def _own(self, under: list[NDArray[np.float32]]) -> int:
-        """Place of the factor under which a recording is most likely, by the louder half of its frames."""
+        """Index of the factor under which the louder half of a recording's frames is most likely."""
         loudness = under[self.factors.index(1.0)][:, 0]
         loud = loudness >= np.median(loudness) if len(loudness) else np.ones(0, np.bool_)
         with one_thread():

@@ -1,7 +1,7 @@
-"""Bytes that this process has read from files and objects, for the accounts of tasks.
+"""Bytes read by this process from files and objects, for the accounts of tasks.
 
-What is opened through `swsdist.io.filesystem` is counted, with what Arrow and libsndfile read through it. Not counted are
-code, what other programs read (ffmpeg), and what is read for its SHA-256 alone, beside the reading that is for its content.
+Counts reads through `swsdist.io.filesystem`, also by Arrow and libsndfile. Excludes code, reads by other programs
+(ffmpeg), and reads only for a SHA-256 in addition to reading the content.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def count(read: int) -> None:
 
 @contextmanager
 def uncounted() -> Iterator[None]:
-    """Do not count bytes meanwhile: they are read for their content, too."""
+    """Suspend counting: these bytes are also read for their content."""
     token = _again.set(True)
     try:
         yield
@@ -44,12 +44,12 @@ def uncounted() -> Iterator[None]:
 
 
 def bytes_read() -> int:
-    """By this process so far."""
+    """Bytes read by this process so far."""
     return _total
 
 
 class _Counted(io.FileIO):
-    """What a buffer above it reads is counted: what is read from the system, not what is asked of the buffer."""
+    """Counts bytes read from the system, not those requested from a buffer above."""
 
     def readinto(self, buffer: WriteableBuffer, /) -> int | None:
         read = retry_local(lambda: io.FileIO.readinto(self, buffer))
@@ -60,7 +60,7 @@ class _Counted(io.FileIO):
         begin = self.tell()
 
         def read() -> bytes:
-            self.seek(begin)  # what was read before an error is lost
+            self.seek(begin)  # the part read before an error is discarded
             return io.FileIO.readall(self)
 
         data = retry_local(read)
@@ -69,8 +69,8 @@ class _Counted(io.FileIO):
 
 
 def open_counted(path: Path) -> io.BufferedReader:
-    """A local file, open for reading, whose bytes are counted; what may pass is tried again."""
-    raw = retry_local(lambda: _Counted(os.fspath(path)))  # errors tell the name as a string, as those of `Path.open` do
+    """Open a local file for counted reading; transient failures are retried."""
+    raw = retry_local(lambda: _Counted(os.fspath(path)))  # errors then name the file as a string, like `Path.open`
     try:
         size = retry_local(lambda: os.fstat(raw.fileno())).st_blksize
         return io.BufferedReader(raw, max(io.DEFAULT_BUFFER_SIZE, size))

@@ -1,6 +1,6 @@
-"""Files as they come: plain, gzip or xz, recognised by their first bytes, local or `s3://`; and the lines of text files.
+"""Plain, gzip or xz files, recognised by their first bytes, local or `s3://`; and the lines of text files.
 
-A packed file that ends early, or is damaged, is an error that names it: what was read before is never taken for all.
+A truncated or damaged packed file is an error that names it: the part read before is never taken for the content.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from swsdist.io.failures import explain
 from swsdist.io.filesystem import is_remote, open_path
 from swsdist.io.local import retry_local
 
-#: Bytes; a "line" beyond it is not text.
+#: Bytes; a longer "line" is no text.
 LONGEST_LINE = 1 << 20
 
 
 @contextmanager
 def opened(path: str, storage: Mapping[str, object] | None = None, *, what: str = "file") -> Iterator[BinaryIO]:
-    """The content of a file, unpacked as it is read.
+    """The content of a file, unpacked while reading.
 
-    Pipes and devices are refused: a list may have to be read twice, and they may never end, or never begin.
+    Refuses pipes and devices: they cannot be read twice, and may block or never end.
 
     Args:
         path: local or `s3://`.
         storage: options for s3fs.
-        what: the file is, in the message that there is none.
+        what: description of the file in the message that it is missing.
 
     Raises:
-        UserError: there is no such file, it is none, or it may not be read.
-        DataError: it is packed and damaged, which may show only while it is read.
+        UserError: the file is missing, no regular file, or unreadable.
+        DataError: it is packed and damaged, which may appear only while reading.
     """
     with _raw(path, storage, what) as raw:
         first = raw.read(6)
@@ -55,10 +55,10 @@ def opened(path: str, storage: Mapping[str, object] | None = None, *, what: str 
 
 def _raw(path: str, storage: Mapping[str, object] | None, what: str) -> BinaryIO:
     try:
-        if not is_remote(path) and not _is_regular(path):  # before it is opened: a pipe that nobody writes to blocks
+        if not is_remote(path) and not _is_regular(path):  # before opening: a pipe without writer blocks
             raise codes.NOT_A_REGULAR_FILE(where=path)
         result = open_path(path, storage)
-        # s3fs's own file does not bound the lines that it reads.
+        # s3fs's file does not bound line lengths.
         return cast(BinaryIO, io.BufferedReader(cast(io.RawIOBase, result))) if is_remote(path) else result
     except (FileNotFoundError, NotADirectoryError) as error:
         raise codes.NO_SUCH_FILE(where=path, what=what) from error
@@ -71,10 +71,10 @@ def _raw(path: str, storage: Mapping[str, object] | None, what: str) -> BinaryIO
 
 
 def _is_regular(path: str) -> bool:
-    """Whether it is a file.
+    """Whether a path is a regular file.
 
     Raises:
-        OSError: there is none, it may not be looked at, or it is a folder.
+        OSError: it is missing, access is denied, or it is a folder.
     """
     mode = retry_local(Path(path).stat).st_mode
     if stat.S_ISDIR(mode):
@@ -83,22 +83,22 @@ def _is_regular(path: str) -> bool:
 
 
 def short(text: str, most: int = 80) -> str:
-    """A text, cut to at most so many characters, for a message."""
+    """A text, cut to at most `most` characters, for a message."""
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 def read_all(path: str, what: str = "file", storage: Mapping[str, object] | None = None) -> bytes:
-    """All that is in a file; see `opened`."""
+    """The content of a file; see `opened`."""
     with opened(path, storage, what=what) as stream:
         return stream.read()
 
 
 def lines(path: str, storage: Mapping[str, object] | None = None) -> Iterator[tuple[int, str]]:
-    """The lines of a UTF-8 text file with their numbers from 1, without their ends; a byte order mark is ignored.
+    """The lines of a UTF-8 text file with their numbers from 1, without line ends; a byte order mark is ignored.
 
     Raises:
         UserError: there is no such file.
-        DataError: a line is not UTF-8, holds a zero byte, or is longer than 1 MiB; or as of `opened`.
+        DataError: a line is not UTF-8, holds a zero byte, or is longer than 1 MiB; or as in `opened`.
     """
     with opened(path, storage) as stream:
         number = 0
@@ -116,7 +116,7 @@ def lines(path: str, storage: Mapping[str, object] | None = None) -> Iterator[tu
 
 
 def demand_utf8(content: bytes, path: str, first: int = 1) -> None:
-    """That a text is UTF-8.
+    """Demand UTF-8.
 
     Args:
         content: lines of a file.

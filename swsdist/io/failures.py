@@ -1,8 +1,8 @@
-"""Errors of file systems and S3 as ours: the one place that maps `errno` and S3's error codes to codes of swsdist.
+"""Map errors of file systems and S3 to ours: `errno` and S3's error codes to codes of swsdist, only here.
 
-An error of a file system is known by its number (`errno`), one of S3 by the server's code, which s3fs keeps as the cause of the
-OSError that it raises. Numbers that only a programming mistake causes (EBADF, EINVAL, ...) are not mapped: they are bugs, and
-so is an OSError without a number.
+An error of a file system is identified by its number (`errno`), one of S3 by the server's code, which s3fs keeps as the
+cause of its OSError. Numbers caused only by programming mistakes (EBADF, EINVAL, ...) are not mapped: they are bugs,
+and so is an OSError without a number.
 
 Sources: errno(3); https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html.
 """
@@ -16,10 +16,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from swsdist.core.codes import Code
-from swsdist.core.codes import io as codes
+from swsdist.core.codes import storage as codes
 from swsdist.core.errors import PassingError, StorageError
 
-#: The folder of temporary files in a local folder; messages leave their names out.
+#: The folder of temporary files in a local folder; messages omit their names.
 TEMPORARY = ".tmp"
 
 _NUMBERS: dict[Code[StorageError], tuple[int, ...]] = {
@@ -52,7 +52,7 @@ _NUMBERS: dict[Code[StorageError], tuple[int, ...]] = {
 }
 _ERRNO = {number: code for code, numbers in _NUMBERS.items() for number in numbers}
 
-#: S3's own codes of answers.
+#: Error codes in S3's answers.
 _S3_ANSWERS: dict[Code[StorageError], tuple[str, ...]] = {
     codes.EXPIRED_S3_CREDENTIALS: ("ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired", "RequestExpired"),
     codes.INVALID_S3_CREDENTIALS: ("InvalidAccessKeyId", "SignatureDoesNotMatch", "InvalidToken", "InvalidSecurity"),
@@ -64,7 +64,8 @@ _S3_ANSWERS: dict[Code[StorageError], tuple[str, ...]] = {
     codes.S3_SERVER_ERROR: ("InternalError", "500", "502", "504", "XMinioServerNotInitialized"),
     codes.WRONG_S3_REGION: ("PermanentRedirect", "AuthorizationHeaderMalformed", "301"),
     codes.S3_STORAGE_FULL: ("QuotaExceeded", "XMinioStorageFull", "XMinioAdminBucketQuotaExceeded"),
-    # A multipart upload that is gone was aborted, or was completed and its answer was lost: repeating it helps in both cases.
+    # A missing multipart upload was aborted, or completed without its answer arriving: repeating it helps in both
+    # cases.
     codes.S3_TRANSFER_DAMAGED: ("XAmzContentSHA256Mismatch", "BadDigest", "IncompleteBody", "NoSuchUpload"),
     codes.NO_SUCH_BUCKET: ("NoSuchBucket",),
     codes.NAME_TOO_LONG: ("KeyTooLongError",),
@@ -97,11 +98,11 @@ def _names(of: Iterable[Code[StorageError]]) -> frozenset[str]:
     return frozenset(code.name for code in of)
 
 
-#: Access to the file is refused, and the file or object may be there.
+#: Access is denied; the file or object may exist.
 DENIED = _names([codes.PERMISSION_DENIED, codes.S3_ACCESS_DENIED])
 
-#: Faults of a file or folder itself, of its permissions or its name: they stay until somebody changes that. All others may
-#: pass, say nothing of the file's content, and are no reason to go on without it.
+#: Lasting faults of a file or folder, its permissions or its name. All others may be transient, are independent of the
+#: file's content, and are no reason to continue without it.
 FILE_FAULTS = DENIED | _names(
     [
         codes.MISSING_FILE,
@@ -113,13 +114,13 @@ FILE_FAULTS = DENIED | _names(
     ]
 )
 
-#: The file or object is there, and cannot be read.
+#: The file or object exists, but cannot be read.
 UNREADABLE = DENIED | _names([codes.ARCHIVED_OBJECT])
 
-#: Nothing more can be written there.
+#: Storage is full.
 FULL = _names([codes.DISK_FULL, codes.QUOTA_EXCEEDED, codes.S3_STORAGE_FULL])
 
-#: Faults of a local disk, a mount or a process, which another machine need not have.
+#: Faults of a local disk, a mount or a process, which another machine may not have.
 NODE_FAULTS = FULL | _names(
     [
         codes.READ_ONLY_FILE_SYSTEM,
@@ -131,7 +132,7 @@ NODE_FAULTS = FULL | _names(
     ]
 )
 
-#: Numbers that only writing causes, whatever else was done meanwhile.
+#: Numbers that only writing causes.
 OF_WRITING = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
@@ -139,7 +140,7 @@ def explain(error: BaseException, where: str | None = None) -> StorageError | No
     """The error of a file system or of S3 as a StorageError; None for other exceptions and for programming mistakes.
 
     Args:
-        error: an OSError, or an exception of botocore or aiohttp; a StorageError is returned as it is.
+        error: an OSError, or an exception of botocore or aiohttp; a StorageError is returned unchanged.
         where: the file, if the error does not name it, or names a temporary one.
     """
     if isinstance(error, StorageError):
@@ -164,18 +165,18 @@ def explain(error: BaseException, where: str | None = None) -> StorageError | No
 
 
 def transient_messages() -> frozenset[str]:
-    """The C library's messages of errors that may pass, by which the output of a program is searched."""
+    """The C library's messages of transient errors, to search the output of programs for."""
     return frozenset(os.strerror(number) for number, code in _ERRNO.items() if issubclass(code.error, PassingError))
 
 
 def as_file_fault(error: OSError | StorageError, where: str | None = None) -> StorageError:
-    """The StorageError of a fault that lies in the file itself (`FILE_FAULTS`).
+    """The StorageError of a fault in the file itself (`FILE_FAULTS`).
 
-    The one rule for readers of what a user names: such a fault rejects the document, or is an error of its table; any other
-    is raised here, so that the task is tried again, and at last it or the run ends.
+    Defines, for all readers of user files, that such a fault rejects the document, or is an error of its table; any
+    other fault is raised here, so that the task is retried, and finally it or the run fails.
 
     Raises:
-        OSError, StorageError: the fault does not lie in the file.
+        OSError, StorageError: the fault is not in the file.
     """
     explained = explain(error, where)
     if explained is None or explained.code not in FILE_FAULTS:
@@ -185,7 +186,8 @@ def as_file_fault(error: OSError | StorageError, where: str | None = None) -> St
 
 @contextmanager
 def storage_errors(where: str) -> Iterator[None]:
-    """Raise errors of file systems and S3 as a StorageError that names this place; a missing file stays a FileNotFoundError.
+    """Raise errors of file systems and S3 as a StorageError that names this place; a missing file stays a
+    FileNotFoundError.
 
     Raises:
         StorageError: see `explain`.
@@ -208,7 +210,7 @@ def _code(error: BaseException) -> Code[StorageError] | None:
         return next((_BOTO[base.__name__] for base in type(error).__mro__ if base.__name__ in _BOTO), None)
     if (
         package == "aiohttp"
-    ):  # a body that botocore reads itself, of a listing say, broke off; or there was no connection
+    ):  # a body read by botocore itself, for example of a listing, broke off; or there was no connection
         return codes.S3_TRANSFER_DAMAGED if type(error).__name__ == "ClientPayloadError" else codes.SERVER_UNREACHABLE
     if not isinstance(error, OSError) or isinstance(error, BrokenPipeError):
         return None
@@ -227,7 +229,7 @@ def _code(error: BaseException) -> Code[StorageError] | None:
 
 
 def s3_error_code(error: BaseException) -> str | None:
-    """S3's own code of an error, or of its cause."""
+    """S3's code of an error, or of its cause."""
     exceptions = sys.modules.get("botocore.exceptions")
     if exceptions is None:
         return None
@@ -239,7 +241,7 @@ def s3_error_code(error: BaseException) -> str | None:
 
 
 def _place(error: BaseException, where: str | None) -> str | None:
-    """The file that an error is about."""
+    """The file that an error concerns."""
     name = error.filename if isinstance(error, OSError) else None
     if isinstance(name, bytes):
         name = os.fsdecode(name)

@@ -1,6 +1,6 @@
-"""Lines of text that are split at blanks and tabs, numbers in them (plain ASCII decimals, nothing else), and tables of them.
+"""Split lines of text at blanks and tabs, and parse plain ASCII decimals in them.
 
-Python's own `split`, `float` and `int` take more than the formats allow (every Unicode blank and digit, `1_000`, `nan`).
+Python's `split`, `float` and `int` accept more than the formats allow (every Unicode blank and digit, `1_000`, `nan`).
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import pyarrow as pa
 
 from swsdist.core.codes import io as codes
 
-#: Rows of a batch.
+#: Rows per batch.
 ROWS = 1 << 16
 
 _FIELD = re.compile(r"[^ \t]+")
 _DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _WHOLE = re.compile(r"[0-9]{1,9}")
-#: What would end a field, or a line, in a file that is written; a byte order mark is lost at its begin.
+#: Characters that would end a field or line in a written file; a leading byte order mark would be lost.
 _BREAKS = re.compile(r"[ \t\r\n\x00]|^\ufeff")
 
 
@@ -31,10 +31,10 @@ def split(line: str) -> list[str]:
 
 
 def number(text: str, name: str, where: str) -> float:
-    """A finite decimal number.
+    """Parse a finite decimal number.
 
     Raises:
-        DataError: it is something else.
+        DataError: the text has another form.
     """
     value = float(text) if _DECIMAL.fullmatch(text) else math.nan
     if not math.isfinite(value):
@@ -43,10 +43,10 @@ def number(text: str, name: str, where: str) -> float:
 
 
 def time(text: str, name: str, where: str) -> float:
-    """A finite number of seconds, not negative.
+    """Parse a finite, non-negative number of seconds.
 
     Raises:
-        DataError: it is something else.
+        DataError: the text has another form.
     """
     value = number(text, name, where)
     if value < 0:
@@ -55,10 +55,10 @@ def time(text: str, name: str, where: str) -> float:
 
 
 def integer(text: str, name: str, where: str) -> int:
-    """A whole number from 0, of at most 9 digits.
+    """Parse a non-negative integer of at most 9 digits.
 
     Raises:
-        DataError: it is something else.
+        DataError: the text has another form.
     """
     if not _WHOLE.fullmatch(text):
         raise codes.BAD_INTEGER(where=where, name=name, text=text)
@@ -77,7 +77,7 @@ def decimal(value: float) -> str:
 
 
 def batches(rows: Iterable[tuple[object, ...]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Rows as they come, `ROWS` at a time."""
+    """Stream rows in batches of `ROWS`."""
     left = iter(rows)
     while some := list(islice(left, ROWS)):
         columns = [pa.array(column, field.type) for column, field in zip(zip(*some, strict=True), schema, strict=True)]

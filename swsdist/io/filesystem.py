@@ -1,19 +1,19 @@
 """Local folders and `s3://` behind one small class.
 
-A file appears under its name whole or not at all. It is finished in a local temporary file and then put in its place
-by one rename (local) or one put (S3). Nothing is ever written through an open remote file: s3fs publishes what was
-written so far even when the writer raises.
+A file appears under its name complete or not at all: it is finished in a local temporary file, then published by one
+rename (local) or one put (S3). Never write through an open remote file: s3fs publishes the part written so far even
+when the writer raises.
 
-Two traps that shape this file (both measured): s3fs's listing cache hides another writer's new file after one listing,
-so it is off; and an s3fs instance owns an event-loop thread which does not survive a fork, so instances are kept per
-process. `Folder` itself is a plain value that can be pickled and hashed; it holds no connection.
+Two measured traps shape this file: s3fs's listing cache hides another writer's new file after one listing, so it is
+off; and an s3fs instance owns an event-loop thread which does not survive a fork, so instances are kept per process.
+`Folder` is a plain value without connection, which can be pickled and hashed.
 
-`storage` is a mapping of options for `s3fs.S3FileSystem` (https://s3fs.readthedocs.io); `endpoint_url` may stand in it,
-else `AWS_ENDPOINT_URL_S3` or `AWS_ENDPOINT_URL` counts. Keys come from it, or from where boto finds them. What passes is tried
-again, and what is read is checked (`swsdist.io.remote`).
+`storage` is a mapping of options for `s3fs.S3FileSystem` (https://s3fs.readthedocs.io); it may contain `endpoint_url`,
+otherwise `AWS_ENDPOINT_URL_S3` or `AWS_ENDPOINT_URL` applies. Keys come from `storage`, or from boto's usual sources.
+Transient failures are retried, and content is checked after reading (`swsdist.io.remote`).
 
-What goes wrong in writing, and all that S3 answers, is a `StorageError` (swsdist.io.failures); a local file that cannot be read
-is the OSError that the system gives, since its reader knows best what that means.
+Failures of writing, and all errors of S3, are `StorageError`s (swsdist.io.failures); failures of reading a local file
+are the system's OSErrors, since the reader knows best how to interpret them.
 """
 
 from __future__ import annotations
@@ -41,20 +41,22 @@ from swsdist.io.local import retry_local, walk
 from swsdist.io.remote.details import details_of
 from swsdist.io.remote.scratch import scratch
 
-#: Bytes that an open S3 file fetches beyond what was asked for; s3fs's own 50 MB would weigh on a worker's memory.
+#: Bytes that an open S3 file fetches beyond the requested range; s3fs's default of 50 MB would strain a worker's
+#: memory.
 READ_AHEAD = 1 << 22
 
 T = TypeVar("T")
 
-# Options for s3fs, by bucket: what an extractor names has none beside it.
+# Options for s3fs, by bucket, for paths named by extractors, which have no options.
 _known: dict[str, Mapping[str, object]] = {}
 
-# Files of twice this and more go up in parts of this size, so many at once, each of them in memory; S3 takes 10 000 of a file.
+# Files of at least twice this size are uploaded in parts of it, this many in parallel, each in memory; S3 allows 10 000
+# parts.
 _PART, _PARTS_AT_ONCE, _MOST_PARTS = 32 << 20, 2, 10_000
 
 
 class Info(NamedTuple):
-    """Size in bytes, and the identity: `size:mtime_ns` of a local file, `size:etag` on S3."""
+    """Size in bytes, and identity: `size:mtime_ns` of a local file, `size:etag` on S3."""
 
     size: int
     identity: str
@@ -66,7 +68,7 @@ class Folder:
 
     Args:
         root: path or url. A local one is made absolute.
-        storage: options for s3fs; not looked at for a local folder.
+        storage: options for s3fs; ignored for a local folder.
     """
 
     root: str
@@ -117,7 +119,7 @@ class Folder:
         return Info(details["size"], _identity(details["size"], details["ETag"]))
 
     def modified(self, name: str) -> float:
-        """When a file was last written, in seconds since 1970.
+        """Time of a file's last modification, in seconds since 1970.
 
         Raises:
             FileNotFoundError: there is no such file.
@@ -129,7 +131,7 @@ class Folder:
         return _ask(self.storage, url, lambda client: client.info(_key(url)))["LastModified"].timestamp()
 
     def identity(self, name: str) -> str:
-        """What changes when the file changes; see `Info`."""
+        """Identity of a file, which changes with the file; see `Info`."""
         return self.info(name).identity
 
     def listing(self, prefix: str = "", unreadable: Callable[[str, OSError], None] | None = None) -> dict[str, Info]:
@@ -139,15 +141,15 @@ class Folder:
     def files(
         self, prefix: str = "", unreadable: Callable[[str, OSError], None] | None = None
     ) -> Iterator[tuple[str, Info]]:
-        """All files in the folder `prefix` and below, in no order, as they come; none if there is no such folder.
+        """All files in the folder `prefix` and below, unordered, as a stream; empty if the folder does not exist.
 
-        On S3 about a request per thousand files, several at a time. Temporary files are left out, and links to a folder that
-        they lie in.
+        On S3 takes about one request per thousand files, several in parallel. Skips temporary files, and links to a
+        folder that contains them.
 
         Args:
             prefix: a folder.
-            unreadable: is told of folders that may not be listed, and of links that lead nowhere, which are left out; by
-                default the former is an error.
+            unreadable: receives folders without permission to list, and broken links, which are left out; by default
+                the former raise.
 
         Raises:
             OSError: a disk or network fails.
@@ -161,7 +163,7 @@ class Folder:
 
         bucket, _, key = _key(self.path(prefix).rstrip("/")).partition("/")
         skip = len(_key(self.root).partition("/")[2])
-        # A trailing slash, or `runs/a` would also find the file `runs/a`.
+        # Without the trailing slash, `runs/a` would also match the file `runs/a`.
         for item in objects_below(lambda **requested: self._listed(bucket, **requested), f"{key}/" if key else ""):
             yield item.key[skip:].removeprefix("/"), Info(item.size, _identity(item.size, item.etag))
 
@@ -171,7 +173,7 @@ class Folder:
         )
 
     def open(self, name: str, ahead: int = READ_AHEAD) -> BinaryIO:
-        """A seekable binary file to read from; on S3 it fetches `ahead` bytes beyond what is asked for.
+        """A seekable binary file for reading; on S3 it fetches `ahead` bytes beyond each request.
 
         Raises:
             FileNotFoundError: there is no such file.
@@ -184,7 +186,7 @@ class Folder:
         return cast(BinaryIO, open_checked(self.storage, self.path(name), ahead))
 
     def read_bytes(self, name: str) -> bytes:
-        """The whole file.
+        """The content of a file.
 
         Raises:
             FileNotFoundError: there is no such file.
@@ -211,13 +213,13 @@ class Folder:
             self.publish(file, name)
 
     def write_if_unchanged(self, name: str, data: bytes, identity: str | None) -> str | None:
-        """Publish `data` under a name on S3 if the file there still is that of an identity; None: if there is no file.
+        """Publish `data` under a name on S3 if the existing file has the given identity; None: if no file exists.
 
         Returns:
-            Its identity now; None if it was not published.
+            The new identity; None if not published.
 
         Raises:
-            io.UnsupportedOperation: this folder is local, or the server does not know conditional writes.
+            io.UnsupportedOperation: this folder is local, or the server lacks conditional writes.
         """
         if self.local(name) is not None:
             raise UnsupportedOperation("conditional writes are for S3")
@@ -230,7 +232,7 @@ class Folder:
         return None if result is None else _identity(len(data), result)
 
     def publish(self, local_file: Path, name: str) -> None:
-        """Put a finished local file in its place, at once. The local file is used up by it."""
+        """Move a finished local file to its place, atomically. The local file disappears."""
         target = self.local(name)
         if target is None:
             key, part = _key(self.path(name)), max(_PART, -(-local_file.stat().st_size // _MOST_PARTS))
@@ -250,7 +252,7 @@ class Folder:
             except OSError as error:
                 if error.errno != errno.EXDEV:
                     raise
-                with self.temporary() as beside:  # on another filesystem a rename cannot be had
+                with self.temporary() as beside:  # rename fails across filesystems
                     shutil.copyfile(local_file, beside)
                     _flush_to_disk(beside)
                     beside.replace(target)
@@ -268,9 +270,10 @@ class Folder:
 
     @contextmanager
     def temporary(self, suffix: str = "") -> Iterator[Path]:
-        """A local path to write a file to that will be published; what is left of it afterwards is removed.
+        """A local path for a file to be published; removed afterwards if it still exists.
 
-        For a local folder it lies in `.tmp` there, for S3 in this process's temporary folder (`swsdist.io.remote.scratch`).
+        For a local folder it is in the folder's `.tmp`, for S3 in this process's temporary folder
+        (`swsdist.io.remote.scratch`).
         """
         place = self.local(TEMPORARY) or scratch()
         with storage_errors(self.path()):
@@ -278,7 +281,7 @@ class Folder:
                 place.mkdir(parents=True, exist_ok=True)
             except (FileExistsError, NotADirectoryError):
                 raise codes.FILE_NOT_FOLDER(where=self.path()) from None
-        # Not mkstemp: its files are for the owner alone, and would stay so when published.
+        # Not mkstemp: its files would remain private to the owner after publishing.
         path = place / f"swsdist-{uuid.uuid4().hex}{suffix}"
         try:
             yield path
@@ -315,18 +318,18 @@ def is_remote(path: str) -> bool:
 
 
 def locate(path: str, storage: Mapping[str, object] | None = None) -> tuple[Folder, str]:
-    """The folder a file lies in, and its name there."""
+    """The folder that contains a file, and its name in the folder."""
     parent, _, name = (path if is_remote(path) else str(Path(path).absolute())).rpartition("/")
     return Folder(parent or "/", storage or {}), name
 
 
 def storage_of_bucket(path: str) -> Mapping[str, object]:
-    """The options with which this process opened a folder of a url's bucket last; none where there are none."""
+    """The options with which this process last opened a folder of a url's bucket; empty by default."""
     return _known.get(_key(path).partition("/")[0], {})
 
 
 def open_path(path: str, storage: Mapping[str, object] | None = None, ahead: int = READ_AHEAD) -> BinaryIO:
-    """A seekable binary file to read from, local or S3; see `Folder.open`.
+    """A seekable binary file for reading, local or S3; see `Folder.open`.
 
     Raises:
         FileNotFoundError: there is no such file.
@@ -336,7 +339,7 @@ def open_path(path: str, storage: Mapping[str, object] | None = None, ahead: int
 
 
 def identify(path: str, storage: Mapping[str, object] | None = None) -> str:
-    """What changes when the file changes: `size:mtime_ns`, on S3 `size:etag`.
+    """Identity of a file, which changes with the file: `size:mtime_ns`, on S3 `size:etag`.
 
     Raises:
         FileNotFoundError: there is no such file.
@@ -350,7 +353,7 @@ def _local_info(status: os.stat_result) -> Info:
 
 
 class _Details(TypedDict):
-    """What S3 says of an object."""
+    """S3's details of an object."""
 
     type: str
     size: int
@@ -359,7 +362,7 @@ class _Details(TypedDict):
 
 
 class _S3(Protocol):
-    """What is used of s3fs here."""
+    """The part of s3fs in use here."""
 
     def info(self, path: str) -> _Details: ...
 
@@ -390,7 +393,7 @@ def _bucket_and_key(url: str) -> dict[str, str]:
 
 
 def _ask(storage: Mapping[str, object], url: str, do: Callable[[_S3], T]) -> T:
-    """Ask S3, and again where that helps."""
+    """Send a request to S3, with retries where useful."""
     from swsdist.io.remote.retry import retry_remote
 
     return retry_remote(storage, url, do)

@@ -1,8 +1,7 @@
-"""Detections as Audacity label tracks: a text file a document, a line `start<tab>end<tab>query score` a detection.
+"""Detections as Audacity label tracks: a text file per document, a line `start<tab>end<tab>query score` per detection.
 
-Times in seconds with 6 decimals, as Audacity writes them; scores, which are there to be looked at, with 6 digits. Import one
-with File, Import, Labels, beside the recording.
-(Audacity manual, Importing and Exporting Labels.)
+Times are in seconds with 6 decimals, as in Audacity; scores, for display only, have 6 digits. Import a track with File,
+Import, Labels, beside the recording. (Audacity manual, Importing and Exporting Labels.)
 """
 
 from __future__ import annotations
@@ -16,15 +15,15 @@ import pyarrow as pa
 from swsdist.core.codes import io as codes
 from swsdist.core.types import DETECTIONS
 
-#: Bytes of a file's name, in all common file systems.
+#: Greatest length of a file's name on all common file systems, bytes.
 _LONGEST_NAME = 255
 
 
 def label_file(doc_id: str, channel: int) -> str:
-    """Name of a document's label file, for example `talks/monday.1.txt`; no two documents share one.
+    """Unique name of a document's label file, for example `talks/monday.1.txt`.
 
-    What a path inside of a folder cannot have (`..`, an empty part, a control character, a backslash) is written as
-    `%` and two hexadecimal digits, and so is `%`.
+    Parts that a path inside of a folder cannot have (`..`, an empty part, a control character, a backslash), and `%`,
+    are written as `%` and two hexadecimal digits.
     """
     parts = [re.sub(r"[%\\\x00-\x1f\x7f]", lambda match: f"%{ord(match[0]):02X}", part) for part in doc_id.split("/")]
     parts = ["%" if part == "" else part.replace(".", "%2E") if part in (".", "..") else part for part in parts]
@@ -36,7 +35,7 @@ def write_labels(batches: Iterable[pa.RecordBatch], folder: Path) -> list[str]:
 
     Args:
         batches: detections (schema DETECTIONS), in any order, which the lines of a file keep.
-        folder: local folder, in which there are no label files yet.
+        folder: local folder without label files.
 
     Returns:
         the names of the files in the folder, sorted.
@@ -75,14 +74,14 @@ def read_labels(file: Path, doc_id: str, channel: int = 1) -> pa.Table:
         channel: its channel.
 
     Returns:
-        table DETECTIONS in the order of the lines; what a label does not tell is null.
+        table DETECTIONS in the order of the lines; columns absent from labels are null.
 
     Raises:
-        DataError: a line is not such a label.
+        DataError: a line has another form.
     """
     rows = []
     for number, line in enumerate(file.read_text(encoding="utf-8").split("\n"), 1):
-        if not line or line.startswith("\\"):  # Audacity writes a label's frequency range on such a line of its own
+        if not line or line.startswith("\\"):  # Audacity writes a label's frequency range on a separate line
             continue
         try:
             start, end, label = line.split("\t")

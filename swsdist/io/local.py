@@ -1,4 +1,4 @@
-"""Files on disks of this machine, or mounted there: what fails and may pass is tried again. (S3 has `remote.again`.)"""
+"""Files on local or mounted disks, with retries of transient failures. (For S3 see `remote.retry`.)"""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
-from swsdist.core.codes import io as codes
+from swsdist.core.codes import storage as codes
 from swsdist.core.errors import PassingError
 from swsdist.io.failures import TEMPORARY, as_file_fault, explain
 
 T = TypeVar("T")
 
-#: How often a local file is asked, and seconds to wait before the second time; before the third twice as many.
+#: Attempts per local file, and seconds before the second attempt; twice as many before the third.
 ATTEMPTS = 3
 PAUSE = 0.2
 
 
 def retry_local(do: Callable[[], T]) -> T:
-    """Read something of a local file, and again a little later where that may help.
+    """Read from a local file, with retries of transient failures.
 
     Raises:
-        OSError: it fails each time, or for good.
+        OSError: all attempts failed, or the failure is permanent.
     """
     for attempt in range(1, ATTEMPTS):
         try:
@@ -37,14 +37,14 @@ def retry_local(do: Callable[[], T]) -> T:
 
 
 def is_readable(path: str) -> bool:
-    """Whether the rights to a local file that is there suffice.
+    """Whether permissions suffice to read an existing local file.
 
     Raises:
         OSError: a disk or network fails.
     """
     if os.access(path, os.R_OK):
         return True
-    try:  # why not, it does not tell
+    try:  # it gives no reason
         os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK))
     except OSError as error:
         as_file_fault(error, path)
@@ -58,16 +58,16 @@ def walk(
     unreadable: Callable[[str, OSError], None] | None = None,
     above: frozenset[tuple[int, int]] = frozenset(),
 ) -> Iterator[tuple[str, os.stat_result]]:
-    """All files in a folder and below, in no order, by their paths in it; without temporary files, and loops of links.
+    """All files in a folder and below, unordered, by relative path; without temporary files, and loops of links.
 
     Args:
-        folder: nothing is yielded where there is none.
-        prefix: is put before each name.
-        unreadable: as of `filesystem.Folder.files`.
-        above: the folders that this one lies in, by device and number.
+        folder: may be missing.
+        prefix: prepended to each name.
+        unreadable: as for `filesystem.Folder.files`.
+        above: the enclosing folders, by device and number.
 
     Raises:
-        OSError, StorageError: a disk or network fails; without `unreadable`, also rights that do not suffice.
+        OSError, StorageError: a disk or network fails; without `unreadable`, also if permissions do not suffice.
     """
     try:
         status = retry_local(folder.stat)
@@ -88,10 +88,10 @@ def walk(
             status = retry_local(entry.stat)
         except OSError as error:
             fault = as_file_fault(error, entry.path)
-            gone = fault.code in (codes.MISSING_FILE.name, codes.LINK_LOOP.name)  # a link to nothing, or to itself
+            gone = fault.code in (codes.MISSING_FILE.name, codes.LINK_LOOP.name)  # a broken link, or a link to itself
             if not gone and unreadable is None:
                 raise
-            if unreadable is not None and (not gone or entry.is_symlink()):  # else it was removed since
+            if unreadable is not None and (not gone or entry.is_symlink()):  # else it was removed meanwhile
                 unreadable(entry.path, error)
             continue
         if not stat.S_ISDIR(status.st_mode):

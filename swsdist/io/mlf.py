@@ -1,7 +1,7 @@
 """HTK's label files.
 
-Labels are `start end label score` a line, times in 100 ns. A master label file (MLF) begins with `#!MLF!#` and holds
-those of many files, each behind its name in quotes and before a line with a dot. (Young et al., The HTK Book, 6.2.)
+A line is a label, `start end label score`, times in 100 ns. A master label file (MLF) begins with `#!MLF!#` and holds
+the labels of many files, each between its quoted name and a line with a dot. (Young et al., The HTK Book, 6.2.)
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ def write_mlf(labels: Mapping[str, Sequence[TimedLabel]], out: Path) -> None:
     """Write a master label file.
 
     Args:
-        labels: by the name that stands there, for example `*/talk.rec`.
+        labels: by the name in the file, for example `*/talk.rec`.
         out: local file to write.
 
     Raises:
-        DataError: a name or label cannot stand in it.
+        DataError: the format cannot represent a name or label.
     """
     lines = [f"{_FIRST}\n"]
     for name, result in labels.items():
@@ -52,10 +52,10 @@ def write_mlf(labels: Mapping[str, Sequence[TimedLabel]], out: Path) -> None:
 
 
 def read_mlf(path: Path) -> dict[str, list[TimedLabel]]:
-    """Read a master label file whose lines are `start end label [score]`; without a score it is 0.
+    """Read a master label file with lines `start end label [score]`; the score is 0 by default.
 
     Raises:
-        DataError: a line is something else.
+        DataError: a line has another form.
     """
     lines = path.read_text(encoding="utf-8").splitlines()
     if not lines or lines[0].strip() != _FIRST:

@@ -1,4 +1,5 @@
-"""Notices of oddities in the inputs, with a count and the place of the first; and the limits beyond which results are nonsense.
+"""Notices of oddities in the inputs, with a count and the place of the first; and the limits beyond which results are
+nonsense.
 
 With `--strict` a notice is an error. Beyond these limits it always is one (`ImplausibleError`, exit code 5); what was
 computed is kept, and `--force` goes on:
@@ -29,18 +30,18 @@ from swsdist.core.codes import Code
 from swsdist.core.errors import ImplausibleError, OddError, SwsdistError
 from swsdist.core.text import shown
 
-#: Part of the documents, and of the examples of queries, that may be rejected; and how many may be of few.
+#: Share of documents and query examples that may be rejected; and the number always tolerated.
 REJECTED, FEW = 0.1, 2
-#: Part of rows whose names or times do not fit that may be left out, or missed.
+#: Share of rows with mismatching names or times that may be left out or missed.
 UNFIT = 0.5
-#: How many times the lengths of detections those of references may be, and these those.
+#: Greatest ratio between the lengths of detections and references, either way.
 TIMES = 100.0
-#: True occurrences from which it is odd that all are found.
+#: Number of true occurrences from which finding all is odd.
 MANY = 20
-#: Part of what two systems searched that they must share.
+#: Least share of the searched documents and queries that two systems must have in common.
 SHARED = 0.9
 
-#: Names that a message shows.
+#: Names shown in a message.
 _SHOWN = 3
 
 
@@ -52,8 +53,8 @@ class Notice:
         code: the kind.
         first: place of the first.
         values: of the message.
-        count: how many.
-        forced: whether it is implausible, and the run goes on because of `force`.
+        count: number of occurrences.
+        forced: whether it is implausible, and tolerated because of `force`.
     """
 
     code: Code[OddError]
@@ -63,7 +64,7 @@ class Notice:
     forced: bool = False
 
     def text(self) -> tuple[str, str]:
-        """Message and remedy."""
+        """Message and remedy, with the count."""
         return self.code.text(**{**self.values, "count": self.count})
 
     def __str__(self) -> str:
@@ -74,15 +75,15 @@ class Notice:
 
 @dataclass
 class Notices:
-    """A collection of notices, in the order of their first sight.
+    """A collection of notices, in order of first occurrence.
 
     Attributes:
         strict: raise instead of noting.
-        force: note what is implausible, too.
-        forced_by: option that goes on nevertheless, for messages; empty: there is none.
-        query_source: what names the queries, for messages.
+        force: also note implausible inputs.
+        forced_by: option that overrides the limits, for messages; empty if there is no such option.
+        query_source: file that names the queries, for messages.
         entries: oddities, by code and values.
-        requested: what the user asked for; never an error.
+        requested: effects of the user's choices; never an error.
     """
 
     strict: bool = False
@@ -105,7 +106,7 @@ class Notices:
         _entry(self.entries, code, where, values).count += count
 
     def doubt(self, code: Code[OddError], *, where: str, count: int, of: int, **values: object) -> None:
-        """Refuse to go on with `count` of a kind among `of`, unless that is forced.
+        """Refuse `count` of a kind among `of`, unless forced.
 
         Raises:
             ImplausibleError: it is not forced.
@@ -124,9 +125,9 @@ class Notices:
         """Note `count` of a kind among `of`, or doubt it.
 
         Args:
-            code, where, count, values: as of `add`; the message may have a field `{of}`.
-            of: how many were checked.
-            most: share beyond which it is doubted; 1: if it is all.
+            code, where, count, values: as for `add`; the message may have a field `{of}`.
+            of: number checked.
+            most: share above which it is doubted; 1: if all are.
 
         Raises:
             OddError, ImplausibleError: as `add` and `doubt`.
@@ -138,7 +139,7 @@ class Notices:
             self.add(code, where=where, count=count, **values)
 
     def inform(self, code: Code[OddError], *, where: str, count: int = 1, **values: object) -> None:
-        """Note `count` of a kind that the user asked for."""
+        """Note `count` of a kind that the user requested."""
         _entry(self.requested, code, where, values).count += count
 
     def __str__(self) -> str:
@@ -156,12 +157,12 @@ def _error(kind: type[E], code: Code[OddError], where: str, end: str, values: Ma
 def _entry(
     entries: dict[tuple[str, str], Notice], code: Code[OddError], where: str, values: Mapping[str, object]
 ) -> Notice:
-    """The entry of a code with these values, made where there is none."""
+    """The entry of a code with these values, created on demand."""
     return entries.setdefault((code.name, str(sorted(values.items()))), Notice(code, where, values))
 
 
 def sample(names: Iterable[object]) -> str:
-    """Some names, and how many there are, for a message."""
+    """Some names and their total number, for a message."""
     distinct = sorted({str(name) for name in names})
     shown = ", ".join(map(repr, distinct[:_SHOWN])) or "none"
     return shown if len(distinct) <= _SHOWN else f"{shown}, ... ({len(distinct)} in all)"

@@ -1,14 +1,14 @@
 """The lists of QUESST (MediaEval 2014, 2015), whose trials are pairs of a query and a document.
 
-They look like the lists of STDEval (ECF, TLIST, STDLIST, RTTM) and are read by stricter and by other rules:
+They resemble the lists of STDEval (ECF, TLIST, STDLIST, RTTM), but follow stricter and different rules:
 
 - A document is an excerpt of the ECF; its id is the last part of the name without its last extension.
-- The RTTM has exactly nine fields, parted by **single** blanks; field 2 is the document, field 6 the **id** of the query, not
-  its text. Type, channel and times are not looked at. Lines for other ids, like the NO_KEYWORD that stands there once a
-  document, mean nothing.
-- In the STDLIST `file` is the document's id as it is; channel and times are not looked at.
+- The RTTM has exactly nine fields, separated by **single** blanks; field 2 is the document, field 6 the **id** of the
+  query, not its text. Type, channel and times are ignored, as are lines for other ids, like the NO_KEYWORD line of each
+  document.
+- In the STDLIST `file` is the document's id as written; channel and times are ignored.
 
-Source: what the scoring program of the evaluation does.
+Source: the behaviour of the evaluation's scoring program.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ def read_quesst_documents(path: str, storage: Mapping[str, object] | None = None
 
 
 def read_quesst_references(path: str, storage: Mapping[str, object] | None = None) -> pa.Table:
-    """Query and document of each line of an RTTM, in the order of the file, whatever else the line says.
+    """Query and document of each line of an RTTM, in the order of the file; other fields are ignored.
 
-    Empty lines are passed over.
+    Empty lines are skipped.
 
     Args:
         path: plain or packed, local or `s3://`.
@@ -70,7 +70,7 @@ def read_quesst_references(path: str, storage: Mapping[str, object] | None = Non
 
     Raises:
         UserError: there is no such file.
-        DataError: a line has not nine fields parted by single blanks.
+        DataError: a line has not nine fields separated by single blanks.
     """
     queries, documents = [], []
     for number, line in lines(path, storage):
@@ -109,18 +109,18 @@ def read_quesst_list(path: str, storage: Mapping[str, object] | None = None) -> 
 def write_quesst_list(
     trials: pa.Table, queries: Iterable[str], durations: Mapping[str, float], out: Path, **attributes: Unpack[Header]
 ) -> None:
-    """Write a system list: a detection a trial, which spans its document.
+    """Write a system list: a detection per trial, which spans its document.
 
     Args:
         trials: schema SCORES, those of a query together.
         queries: ids of all queries.
         durations: s, of the documents, by id.
         out: local file to write.
-        attributes: as of `swsdist.io.nist.systemlist_writing.write_stdlist`.
+        attributes: as for `swsdist.io.nist.systemlist_writing.write_stdlist`.
 
     Raises:
-        UserError: a name that STDEval cannot work with.
-        DataError: a document is not among `durations`, or as of `write_stdlist`.
+        UserError: STDEval cannot process a name.
+        DataError: a document is not among `durations`, or as in `write_stdlist`.
     """
     documents = trials["doc_id"].to_pylist()
     if unknown := next((name for name in documents if name not in durations), None):

@@ -1,14 +1,15 @@
-"""Tables of a user, CSV or Parquet, into our schemas (`swsdist.core.types`), checked once and for all at the door.
+"""Read user tables, CSV or Parquet, into our schemas (`swsdist.core.types`), checking them completely.
 
-Either may be packed by gzip or xz. CSV is UTF-8 (a byte order mark is ignored) with a header, RFC 4180. Its columns are
-separated by commas, or as the header shows by semicolons or tabs; its numbers may have decimal commas, if all of them do; and
-`yes` and `no` are `true` and `false`, as are 1 and 0. Parquet is recognised by its first bytes. Columns that a schema does not
-name are dropped. A column of the schema may be absent, or a cell of it empty, if it is nullable (then it is null), or if it is
-`channel` (then it is 1); `example` may be absent (then the rows of a `query_id` count 1, 2, ... in their order).
+Either may be packed by gzip or xz. CSV is UTF-8 (a byte order mark is ignored) with a header, RFC 4180. Columns are
+separated by commas, or, as the header shows, by semicolons or tabs; numbers may have decimal commas, if all of them do;
+and `yes` and `no` mean `true` and `false`, as do 1 and 0. Parquet is recognised by its first bytes. Columns outside the
+schema are dropped. A column of the schema may be absent, or a cell of it empty, if it is nullable (then it is null), or
+if it is `channel` (then it is 1); `example` may be absent (then the rows of a `query_id` count 1, 2, ... in their
+order).
 
-What a schema says of a row is checked here: numbers are finite, `channel` and `example` at least 1, times not
-negative, `start` before `end`, no empty id, keys unique. Every complaint names file, line and column; lines count from
-1 as in an editor, header included, and rows of Parquet from 1.
+Rows are checked against the schema: numbers are finite, `channel` and `example` at least 1, times not negative, `start`
+before `end`, ids not empty, keys unique. Every error names file, line and column; lines count from 1 as in an editor,
+header included, and rows of Parquet from 1.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _NOT_NEGATIVE = ("start", "duration")
 _SECONDS = ("start", "end", "duration")
 
 
-#: What tables say, in capitals or not, where they do not know a speaker.
+#: Entries for unknown speakers in tables, in any case.
 _NOBODY = ("", "unknown", "<na>")
 
 
@@ -57,16 +58,16 @@ def read_table(
 
     Args:
         path: CSV or Parquet, plain or packed, local or `s3://`.
-        schema: what columns to take, and their types.
-        key: columns that no two rows may agree in, all together.
+        schema: columns to read, and their types.
+        key: columns whose combination must be unique.
         storage: options for s3fs.
-        notices: told of columns that are not read although they look like one that is, and is absent; and of an `end` where
-            there is no `start`, which is not read either.
+        notices: collects unread columns that resemble an absent column of the schema; and each `end` without `start`,
+            which is ignored.
 
     Raises:
         UserError: there is no such file.
         TableError: a column is missing, or a value is impossible; with the line.
-        DataError: it is packed and damaged; or there is something to be told, and notices are errors.
+        DataError: it is packed and damaged; or there is a notice, and notices are errors.
     """
     source = _Source.read(path, storage)
     raw = source.columns(schema)
@@ -81,7 +82,7 @@ def read_table(
     raw = _with_points(raw, schema)
     columns = [_column(source, raw, field) for field in schema]
     table = pa.table(columns, schema=schema)
-    if "speaker" in schema.names:  # nobody of whom nothing is known is one with another
+    if "speaker" in schema.names:  # unknown speakers are not the same person
         index, nobody = schema.get_field_index("speaker"), pa.array(_NOBODY, pa.string())
         unknown = pc.is_in(pc.utf8_lower(table["speaker"]), nobody)
         table = table.set_column(index, schema.field(index), pc.if_else(unknown, None, table["speaker"]))
@@ -92,7 +93,7 @@ def read_table(
 
 
 def place(path: str, row: int, storage: Mapping[str, object] | None = None) -> str:
-    """Where a row of a table stands in its file, for messages: `PATH, line 7`, or `PATH, row 6` in Parquet.
+    """Place of a table's row in its file, for messages: `PATH, line 7`, or `PATH, row 6` in Parquet.
 
     Args:
         path: the table's file.
@@ -106,16 +107,16 @@ def names_in(path: str, storage: Mapping[str, object] | None = None) -> list[str
     """All columns of a table, in their order.
 
     Args:
-        path, storage: as of `read_table`.
+        path, storage: as for `read_table`.
 
     Raises:
-        UserError, TableError: as of `read_table`.
+        UserError, TableError: as for `read_table`.
     """
     return _Source.read(path, storage).names()
 
 
 def write_csv(table: pa.Table | Iterable[pa.RecordBatch], schema: pa.Schema, out: Path) -> None:
-    """Write a table, or its batches as they come, as CSV that `read_table` reads back to the same values."""
+    """Write a table, or a stream of its batches, as CSV that `read_table` reads back to the same values."""
     with pa.csv.CSVWriter(str(out), schema) as writer:
         for batch in table.to_batches() if isinstance(table, pa.Table) else table:
             writer.write_batch(batch)
@@ -139,7 +140,7 @@ class _Source:
 
     @cached_property
     def separator(self) -> str:
-        """What separates the columns of CSV: a comma, or else what the header has of semicolons and tabs.
+        """Separator of CSV columns: a comma, unless the header contains semicolons or tabs.
 
         Raises:
             TableError: it has both.
@@ -153,7 +154,7 @@ class _Source:
         return result[0] if result else ","
 
     def columns(self, schema: pa.Schema) -> pa.Table:
-        """Those columns of the file that the schema names; of CSV all are strings, and null where empty."""
+        """The columns of the file that the schema names; those of CSV are strings, null where empty."""
         if self.is_parquet:
             try:
                 file = pa.parquet.ParquetFile(pa.BufferReader(self.data))
@@ -184,12 +185,12 @@ class _Source:
             for index, (line, _) in enumerate(self._records()):
                 if index == row + 1:  # the first record is the header
                     return f"{self.path}, line {line}"
-        except csv.Error:  # a value before it is longer than Python's reader takes, so lines cannot be counted
+        except csv.Error:  # an earlier value is too long for Python's reader, so lines cannot be counted
             return f"{self.path}, row {row + 1}"
         raise IndexError(row)
 
     def _records(self, separator: str | None = None) -> Iterator[tuple[int, list[str]]]:
-        """The records of CSV, each with the line it begins at; empty lines are none, as for pyarrow."""
+        """The records of CSV, each with its first line; empty lines are skipped, as in pyarrow."""
         text = io.TextIOWrapper(io.BytesIO(self.data), encoding="utf-8-sig", newline="")
         reader = csv.reader(text, delimiter=self.separator if separator is None else separator)
         begin = 1
@@ -200,7 +201,7 @@ class _Source:
 
     @property
     def first(self) -> str:
-        """Where the names of the columns stand, for messages."""
+        """Place of the column names, for messages."""
         return self.path if self.is_parquet else f"{self.path}, line 1"
 
     def names(self) -> list[str]:
@@ -250,7 +251,7 @@ class _Source:
         return codes.MALFORMED_CSV(where=f"{self.path}, line {begin}", error=message)
 
 
-#: What others call our columns.
+#: Other programs' names of our columns.
 _OTHERS = {
     "start": {"begin", "beg", "tbeg", "onset", "starttime", "startsec", "from", "xmin"},
     "end": {"stop", "tend", "offset", "endtime", "endsec", "to", "xmax"},
@@ -265,7 +266,7 @@ _OTHERS = {
 
 
 def _alike(names: Sequence[str], absent: Sequence[str], schema: pa.Schema) -> Iterator[tuple[str, str]]:
-    """Columns of a file that are not read, each with an absent one of the schema that may be meant."""
+    """Unread columns of a file, each with an absent column of the schema that it may stand for."""
     for name in names:
         if name in schema.names:
             continue
@@ -279,7 +280,7 @@ def _alike(names: Sequence[str], absent: Sequence[str], schema: pa.Schema) -> It
 
 
 def _column(source: _Source, raw: pa.Table, field: pa.Field) -> pa.ChunkedArray:
-    """One column in its type, its values checked alone."""
+    """One column in its type, each value checked independently."""
     if field.name not in raw.column_names:
         return pa.chunked_array([_default(raw, field)])
     given = raw.column(field.name)
@@ -309,13 +310,14 @@ def _column(source: _Source, raw: pa.Table, field: pa.Field) -> pa.ChunkedArray:
     return values
 
 
-#: A number with a decimal comma; and one that could have a comma for its thousands.
+#: A number with a decimal comma; and a number whose comma may separate thousands.
 _COMMA, _THOUSANDS = r"^\s*[+-]?[0-9]*,[0-9]+([eE][+-]?[0-9]+)?\s*$", r"^\s*[+-]?[1-9][0-9]{0,2},[0-9]{3}\s*$"
 
 
 def _with_points(raw: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Decimal commas as points, where no number of the table has a point, and one has a comma that stands before no three
-    digits; other commas stay, and are refused."""
+    """Replace decimal commas by points, if no number of the table has a point, and one has a comma not followed by
+    three digits; other commas stay, and are refused later.
+    """
     texts = [name for name in raw.column_names if pa.types.is_string(raw.schema.field(name).type)]
     names = [name for name in texts if pa.types.is_floating(schema.field(name).type)]
     sure = False
@@ -349,14 +351,14 @@ def _numbers(source: _Source, given: pa.ChunkedArray, field: pa.Field) -> pa.Chu
         given = pc.utf8_trim_whitespace(given)
         if pa.types.is_boolean(field.type):
             given = _yes_and_no(given)
-    # By way of float64, so that `1.0`, as pandas writes integers beside empty cells, is an integer.
+    # Via float64, since pandas writes integers beside empty cells as `1.0`.
     kind = pa.float64() if pa.types.is_integer(field.type) else field.type
     for way in ((field.type,), (kind, field.type)):
         try:
             return _cast(given, way)
         except pa.ArrowInvalid:
             continue
-    low, high = 0, len(given)  # the first bad value is in between, by halves
+    low, high = 0, len(given)  # find the first bad value by bisection
     while high - low > 1:
         middle = (low + high) // 2
         try:
@@ -375,7 +377,7 @@ def _numbers(source: _Source, given: pa.ChunkedArray, field: pa.Field) -> pa.Chu
 
 
 def _yes_and_no(given: pa.ChunkedArray) -> pa.ChunkedArray:
-    """`yes` and `no`, however written, as what Arrow takes for them."""
+    """`yes` and `no`, in any case, as booleans that Arrow accepts."""
     for word, value in (("^yes$", "true"), ("^no$", "false")):
         given = pc.if_else(pc.match_substring_regex(given, word, ignore_case=True), value, given)
     return given
@@ -420,7 +422,7 @@ def _check_unique(source: _Source, table: pa.Table, key: Sequence[str]) -> None:
 def _check_rows(
     source: _Source, values: pa.ChunkedArray, column: str, code: Code[TableError], mask: pa.ChunkedArray
 ) -> None:
-    """Raise the error of a code where a mask is true, with the first such row and the number of others."""
+    """Raise the error of a code where a mask is true, with the first row and the number of others."""
     rows = np.flatnonzero(pc.fill_null(mask, False).to_numpy()).tolist()
     if rows:
         value = values[rows[0]].as_py()

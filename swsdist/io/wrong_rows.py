@@ -1,4 +1,4 @@
-"""Rows of a table that name what is not there: all of a kind in one error, with their number, the first few, their lines."""
+"""Errors for rows of a table with unknown names: one for all rows of a kind, with their number and the first lines."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from swsdist.core.errors import TableError
 from swsdist.io.notices import sample
 from swsdist.io.tables import place
 
-#: Rows that are shown.
+#: Rows shown in a message.
 _SHOWN = 3
 
 
@@ -22,16 +22,16 @@ def unknown_names(
     storage: Mapping[str, object] | None,
     remedy: str,
 ) -> TableError:
-    """The error for rows of a table whose names nothing has.
+    """The error for rows of a table with unknown names.
 
     Args:
-        what: they name: `query`, say.
-        names: as messages show them, one a row.
-        rows: from 0; one at least.
+        what: kind of name, for example `query`.
+        names: as shown in messages, one per row.
+        rows: from 0; at least one.
         path: of the table.
-        there: the names that there are.
+        there: the existing names.
         storage: options for s3fs.
-        remedy: what helps.
+        remedy: advice.
     """
     others = ""
     if len(rows) > 1:

@@ -1,15 +1,20 @@
-"""Compiled functions that are kept on disk.
+"""Compiled functions with a cache on disk.
 
-numba keeps compiled code by the CPU's name and features, and takes a function as changed when its own file has. But kernels are
-put together from several files, so here the folder is named by what all of `swsdist.kernels` says, and by the versions of
-Python, numba and LLVM: another version of the package never meets code of this one.
+numba keys compiled code by the CPU's name and features, and recompiles a function when its own file changes. But
+kernels are
+assembled from several files, so here the name of the cache folder is a digest of all sources of `swsdist.kernels` and
+of the
+versions of Python, numba and LLVM. Versions of the package never share compiled code.
 
-The folder is `$NUMBA_CACHE_DIR/swsdist-<digest>` where that is set, else `$XDG_CACHE_HOME/swsdist/kernels-<digest>` (~/.cache),
-else one in the folder for temporary files, where the home cannot be written. What lies there is unpickled and run, so a folder
-is taken only where it is this user's and closed to all others (mode 0700), and nobody else can put another in its place; else
-a new one is made, which only this process knows.
-The package's own folder is never written to, so it may be read-only. Processes that start at once each compile,
-and replace files whole: no one reads half of one.
+The folder is `$NUMBA_CACHE_DIR/swsdist-<digest>` if that is set, else `$XDG_CACHE_HOME/swsdist/kernels-<digest>`
+(~/.cache),
+else, if the home is not writable, a folder among the temporary files. Its files are unpickled and executed, so a folder
+is used
+only if it belongs to this user, is closed to all others (mode 0700), and nobody else can replace it; otherwise a new
+private one
+is created for this process. The package's own folder is never written to, so it may be read-only. Processes that start
+together
+each compile, and replace files atomically.
 """
 
 from __future__ import annotations
@@ -36,7 +41,7 @@ _LOCK = threading.Lock()
 
 
 def compiled(signature: str | Signature) -> Callable[[Function], Function]:
-    """Compile a function for a signature, or take it from disk. It runs without the interpreter's lock."""
+    """Compile a function for a signature, or load it from disk. It runs without the interpreter's lock."""
 
     def decorate(function: Function) -> Function:
         function.__qualname__ += _enclosed(function)
@@ -53,10 +58,11 @@ def compiled(signature: str | Signature) -> Callable[[Function], Function]:
 
 
 def _enclosed(function: Callable[..., object]) -> str:
-    """What a function has of the one around it, as a part of a name; nothing where that is nothing.
+    """The closure of a function, as a part of a name; empty without a closure.
 
-    numba tells functions of one name apart by a number that it counts in each process. Two that were compiled by different
-    processes may have the same, and then the process that takes both from disk calls one for the other.
+    numba distinguishes functions of the same name by a counter per process. Functions compiled by different processes
+    may share a
+    number, and a process that loads both from disk would call the wrong one.
     """
     cells = [cell.cell_contents for cell in function.__closure__ or ()]
     if not cells:
@@ -66,7 +72,7 @@ def _enclosed(function: Callable[..., object]) -> str:
 
 
 def _said(function: FunctionType) -> str:
-    """A function's name, and its code where that is another package's: the folder's name tells of ours only."""
+    """A function's name, and its code if it belongs to another package, which the folder's name does not cover."""
     name = f"{function.__module__}.{function.__qualname__}{_enclosed(function)}"
     if function.__module__.startswith("swsdist.kernels."):
         return name
@@ -80,7 +86,7 @@ def _said(function: FunctionType) -> str:
 
 @cache
 def folder() -> Path:
-    """Where compiled code is kept; it exists and can be written to."""
+    """The cache folder; it exists and is writable."""
     name = _digest()
     wishes = [_home() / "swsdist" / f"kernels-{name}", Path(tempfile.gettempdir()) / f"swsdist-{os.getuid()}-{name}"]
     if numba.config.CACHE_DIR:
@@ -98,7 +104,9 @@ def folder() -> Path:
 
 
 def _own(place: Path) -> bool:
-    """Whether a folder is this user's alone, and no link; and no folder above lets all users replace what lies in it."""
+    """Whether a folder is no link and accessible to this user only, and no folder above lets all users replace its
+    content.
+    """
     found = place.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
         return False
@@ -112,7 +120,7 @@ def _home() -> Path:
 
 
 def _digest() -> str:
-    """Of all that compiled code depends on, but for the CPU, which numba tells apart itself."""
+    """Digest of everything compiled code depends on, except the CPU, which numba distinguishes itself."""
     found = hashlib.sha256(f"{sys.version} {numba.__version__} {llvmlite.__version__}".encode())
     place = Path(__file__).parent
     for path in sorted(place.rglob("*.py")):

@@ -1,4 +1,4 @@
-"""Spans of several systems that mean one place, greedily, best first: at most one of each system."""
+"""Join spans of several systems at one place, greedily, best first, with at most one span per system."""
 
 from __future__ import annotations
 
@@ -23,27 +23,29 @@ def join(
     order: NDArray[np.int64],
     owner: NDArray[np.int64],
 ) -> None:
-    """Each best span that is left is a place; of each other system the best span that is left and meets it belongs to it.
+    """Form places: each remaining best span starts one, and the best remaining span of each other system that meets it
+    joins.
 
-    The better of two has the higher score; of equal ones the lower first, then last, then system. Two spans meet if they have
-    more than a share of the shorter one in common; or if the mid-point of one lies in the other, both borders included.
+    The better of two spans has the higher score; ties are broken by the lower first, then last, then system. Two spans
+    meet if they
+    share more than a fraction of the shorter one; or if the midpoint of one lies in the other, both borders included.
 
     Args:
         bounds: int64 (groups + 1,), spans bounds[g]..bounds[g + 1] may be joined with each other only.
         score: float64 (spans,), finite.
         first, last: int64 (spans,), both inclusive.
         system: int64 (spans,), from 0.
-        systems: how many there are.
-        share: 0 to 1; not looked at by mid-points.
-        by_middle: spans meet by their mid-points.
-        order: int64 (spans,), is written: the spans of each group, best first.
-        owner: int64 (spans,), is written: of each place in `order`, the place of the span that it belongs to, or its own.
+        systems: number of systems.
+        share: 0 to 1; unused with `by_middle`.
+        by_middle: whether spans meet by their midpoints.
+        order: int64 (spans,), written: the spans of each group, best first.
+        owner: int64 (spans,), written: for each place in `order`, the place of the span it belongs to, or its own.
     """
     seen = np.empty(systems, np.bool_)
     for g in range(len(bounds) - 1):
         begin, end = bounds[g], bounds[g + 1]
         order[begin:end] = begin + np.argsort(-score[begin:end], kind="mergesort")
-        for i in range(begin + 1, end):  # sorted by score: only equal ones are exchanged
+        for i in range(begin + 1, end):  # insertion sort: sorted by score, so only ties are exchanged
             item = order[i]
             j = i
             while j > begin:
@@ -78,7 +80,7 @@ def join(
                 if owner[j] >= 0 or seen[system[other]]:
                     continue
                 if by_middle:
-                    # Twice the mid-points, in whole numbers.
+                    # Twice the midpoints, as integers.
                     mine, theirs = first[item] + last[item] + 1, first[other] + last[other] + 1
                     meets = (2 * first[other] <= mine <= 2 * (last[other] + 1)) or (
                         2 * first[item] <= theirs <= 2 * (last[item] + 1)

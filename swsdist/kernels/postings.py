@@ -1,9 +1,12 @@
-"""Posting lists of quantised frames: which codeword is nearest, and votes of looked-up places for where a query begins.
+"""Posting lists of quantised frames: nearest codewords, and votes for the beginnings of queries.
 
-Codewords are frames. A document frame is known by its nearest codeword (`nearest`), and a *posting* is the place of a frame
-in its codeword's list. Query frame i that looks like codeword v votes, at each place t of v's list, for a beginning at t - i
-(`vote`). Summed over a few neighbouring beginnings, for speech is not evenly fast, votes have peaks where much of the query is
-found in order (`peaks`).
+Codewords are frames. A document frame is represented by its nearest codeword (`nearest`), and a *posting* is the place
+of a
+frame in its codeword's list. Query frame i that resembles codeword v votes, at each place t of v's list, for a
+beginning at t - i
+(`vote`). Summed over a few neighbouring beginnings, because the speed of speech varies, votes have peaks where much of
+the query
+occurs in order (`peaks`).
 """
 
 from __future__ import annotations
@@ -14,13 +17,13 @@ from numpy.typing import NDArray
 from swsdist.kernels.compiled import compiled
 from swsdist.kernels.vectors import WIDTH
 
-#: Beginnings on either side whose votes count as well.
+#: Neighbouring beginnings on either side whose votes are added.
 SLACK = 2
 
 
 @compiled("void(int16[::1], int64, int64, int32[::1])")
 def nearest(distances: NDArray[np.int16], height: int, n: int, out: NDArray[np.int32]) -> None:
-    """The nearest of n codewords for each frame, the first of equals.
+    """The nearest of n codewords for each frame; the first one wins ties.
 
     Args:
         distances: int16 (groups, height, 16), flat.
@@ -44,16 +47,16 @@ def vote(
     places: NDArray[np.int32],
     votes: NDArray[np.int32],
 ) -> int:
-    """Let a query vote.
+    """Add the votes of a query.
 
     Args:
-        codes, weights: int32 (query frames, some), the codewords that a frame looks up, and what a vote counts there.
-        starts: int64 (codewords + 1,), where a codeword's list begins in `places`.
+        codes, weights: int32 (query frames, some), the codewords that a frame looks up, and the weights of their votes.
+        starts: int64 (codewords + 1,), the first place of each codeword's list in `places`.
         places: int32 (postings,), each at least the query's frames.
         votes: int32 (places,), zeros; written.
 
     Returns:
-        Postings that were looked at.
+        Number of postings read.
     """
     looked = 0
     for i in range(codes.shape[0]):
@@ -68,9 +71,9 @@ def vote(
 
 @compiled("int64(int32[::1], int64, int64[:,::1])")
 def peaks(votes: NDArray[np.int32], apart: int, found: NDArray[np.int64]) -> int:
-    """Beginnings with many votes, those of their neighbours within `SLACK` counted.
+    """Beginnings with many votes, including votes of neighbours within `SLACK`.
 
-    From left to right: one that is within `apart` of the last one takes its place if it has more.
+    Beginnings are processed in order; one within `apart` of the last peak replaces it if it has more votes.
 
     Args:
         votes: int32, from `vote`.
@@ -78,7 +81,7 @@ def peaks(votes: NDArray[np.int32], apart: int, found: NDArray[np.int64]) -> int
         found: int64 (room for len(votes) // (apart + 1) + 1, 2), written: place, votes.
 
     Returns:
-        How many have any votes.
+        Number of peaks with any votes.
     """
     count = 0
     last_place, last_sum = -apart - 1, 0
@@ -96,7 +99,7 @@ def peaks(votes: NDArray[np.int32], apart: int, found: NDArray[np.int64]) -> int
             found[count, 0], found[count, 1] = t, total
             count += 1
             last_place, last_sum = t, total
-        elif total > last_sum:  # a better one near the last: it moves
+        elif total > last_sum:  # a better neighbour replaces the last peak
             found[count - 1, 0], found[count - 1, 1] = t, total
             last_place, last_sum = t, total
     return count

@@ -1,20 +1,25 @@
-"""Local distances of sixteen documents at a time: an int16 product in registers, and the map of it.
+"""Local distances of sixteen documents at a time: int16 products in registers, and their maps.
 
-Coordinates of prepared frames are integers of 16 bits, and every sum of their products stays below 2^24 (`kernels.distances`),
-so a product in int16 with int32 sums is exact, and has the same bytes as one in float32 by any BLAS. It is up to three times as
-fast: a CPU with VNNI multiplies and adds 32 pairs an instruction, where float32 has 16, and nothing has to be packed, for
-the documents already lie as the instruction wants them.
+Coordinates of prepared frames are 16-bit integers, and every sum of their products stays below 2^24
+(`kernels.distances`), so an
+int16 product with int32 sums is exact, with the same bytes as a float32 product of any BLAS. It is up to three times as
+fast:
+VNNI multiplies and adds 32 pairs per instruction, float32 only 16, and documents need no packing because they are
+already laid
+out for the instruction.
 
 Layouts, all flat and C-contiguous:
 
 - documents, int16 (frames, pairs, 16 lanes, 2): coordinates in pairs, frame t of sixteen pieces side by side;
-- a query, int16 (rows, pairs, 2), rows padded with zeros to what `tiles` says;
-- distances, int16 (frames, rows, 16 lanes): what a recurrence reads, in the order that it reads it.
+- a query, int16 (rows, pairs, 2), rows padded with zeros to complete `tiles`;
+- distances, int16 (frames, rows, 16 lanes): in the order in which a recurrence reads them.
 
-A *fill* writes the distances of one query to some frames. There are two for every map: from documents as above (`source`
-"int16"), and from float32 products (rows, frames, 16 lanes) that numpy made ("float32"; their bytes pass as int16).
+A *fill* writes the distances of one query to some frames. Every map has two: from documents as above (`source`
+"int16"), and from
+float32 products (rows, frames, 16 lanes) computed by numpy ("float32"; their bytes are passed as int16).
 
-The inner loop takes some query frames and `_FRAMES` document frames at once, so that each value is loaded for several products
+The inner loop takes some query frames and `_FRAMES` document frames at once, so that each value is loaded for several
+products
 and the sums stay in registers (Goto and van de Geijn 2008, "Anatomy of high-performance matrix multiplication").
 """
 
@@ -42,7 +47,7 @@ from swsdist.kernels.vectors import WIDTH, Intrinsic, load, load_rounded, pointe
 
 Source = Literal["int16", "float32"]
 
-#: A compiled fill; the arguments are those of `FILL`.
+#: A compiled fill; see `FILL` for the arguments.
 Fill: TypeAlias = Callable[
     [
         NDArray[np.int16],
@@ -67,7 +72,7 @@ _FEATURES = llvm.get_host_cpu_features() if llvm.get_host_cpu_name() else {}
 
 
 def _has(feature: str) -> bool:
-    """Whether code is made for CPUs with a feature: numba's setting, where given, decides, as it does for numba's own code."""
+    """Whether code is compiled for CPUs with a feature; numba's setting, if present, decides, as for numba's own code."""
     given = numba.config.CPU_FEATURES
     if given is not None:
         return f"+{feature}" in given.split(",")
@@ -76,22 +81,22 @@ def _has(feature: str) -> bool:
     return bool(_FEATURES.get(feature))
 
 
-#: LLVM takes vpdpwssd apart into two slower instructions, so it is written as assembly, for which LLVM wants its parser.
+#: LLVM splits vpdpwssd into two slower instructions, so it is written as assembly, which needs LLVM's assembly parser.
 VNNI = _has("avx512vnni")
 if VNNI:
     llvm.initialize_native_asmparser()
 
-#: Document frames of a tile, and query frames of a large and of a small one: the sums fill the registers.
+#: Document frames of a tile, and query frames of a large and of a small one, such that the sums fill the registers.
 _WIDE = _has("avx512bw")
 _FRAMES = 4 if _WIDE else 1
 _LARGE, _SMALL = (6, 5) if _WIDE else (5, 4)
 
-#: A block of document frames is a multiple of this.
+#: Blocks of document frames are multiples of this.
 STRIDE = 4
 
 
 def tiles(query_frames: int) -> tuple[int, int]:
-    """How many large and small tiles hold a query with the least padding."""
+    """Numbers of large and small tiles that hold a query with the least padding."""
     options = []
     for first in range(query_frames // _LARGE + 2):
         second = max(0, -(-(query_frames - first * _LARGE) // _SMALL))
@@ -102,7 +107,7 @@ def tiles(query_frames: int) -> tuple[int, int]:
 
 @numba.extending.register_jitable
 def rows_of(large: int, small: int) -> int:
-    """Rows of a query's distances, which are whole tiles: its frames and some padding."""
+    """Rows of a query's distances: its frames, padded to complete tiles."""
     return large * _LARGE + small * _SMALL
 
 
@@ -133,7 +138,7 @@ def _tile(height: int) -> Callable[..., None]:
                 kind = ir.FunctionType(sums, [sums, sums, sums])
                 assembly = ir.InlineAsm(kind, "vpdpwssd $3, $2, $0", "=v,0,v,v")
                 return builder.call(assembly, [total, left, right])
-            # LLVM knows these as one multiply-add of pairs where the CPU has it.
+            # LLVM compiles this pattern to one multiply-add of pairs if the CPU has it.
             wide = ir.VectorType(ir.IntType(32), 2 * WIDTH)
             product = builder.mul(*(builder.sext(builder.bitcast(side, half), wide) for side in (left, right)))
             parts = [
@@ -193,31 +198,32 @@ _large, _small = _tile(_LARGE), _tile(_SMALL)
 #: The numba signature of every fill: see `fill`.
 FILL = types.void(
     types.int16[::1],  # source
-    types.int64,  # its first frame to be taken
-    types.int64,  # how many frames, a multiple of STRIDE
+    types.int64,  # its first frame
+    types.int64,  # number of frames, a multiple of STRIDE
     types.int64,  # pairs of a frame of the source; "float32": frames of the source
-    types.int64,  # the first of those pairs to be taken
-    types.int64,  # how many
+    types.int64,  # the first of those pairs
+    types.int64,  # number of pairs
     types.int16[::1],  # query; "float32": not used
-    types.int64,  # its first element; "float32": the first row of the source to be taken
+    types.int64,  # its first element; "float32": the first row of the source
     types.int64,  # large tiles
     types.int64,  # small tiles
     types.int16[::1],  # distances, written from the start
-    types.int32[::1],  # room for a tile's sums, SUMS elements
+    types.int32[::1],  # buffer for a tile's sums, SUMS elements
 )
 
-#: Elements of the room for a tile's sums.
+#: Elements of the buffer for a tile's sums.
 SUMS = _LARGE * _FRAMES * WIDTH
 
 
 @cache
 def fill(from_dot: Map, source: Source) -> Fill:
-    """The compiled fill of a map, from disk if it was compiled before; its signature is `FILL`.
+    """The compiled fill of a map, cached on disk; its signature is `FILL`.
 
     Args:
-        from_dot: a plain function of a product, written with `kernels.arithmetic`; of a module, since the cache on disk
-            knows what is compiled in by its name.
-        source: where the products come from.
+        from_dot: a plain module-level function of a product, written with `kernels.arithmetic`; the disk cache
+            identifies
+            it by name.
+        source: origin of the products.
     """
     numba.extending.register_jitable(from_dot)
 
@@ -270,7 +276,7 @@ def fill(from_dot: Map, source: Source) -> Fill:
         sums: NDArray[np.int32],
     ) -> None:
         height = rows_of(large, small)
-        # Rows outside: those of one frame are a power of two apart, and would share a cache set.
+        # Rows in the outer loop: rows of one frame are a power of two apart, and would share a cache set.
         for i in range(height):
             for t in range(frames):
                 dot = load_rounded(products, ((at + i) * held + first + t) * 2 * WIDTH)
@@ -281,10 +287,11 @@ def fill(from_dot: Map, source: Source) -> Fill:
 
 
 class Layout(NamedTuple):
-    """Where the columns of prepared frames lie in pairs.
+    """Order of the columns of prepared frames in pairs.
 
     Attributes:
-        order: int64 (2 x pairs,), the column of a prepared frame that is there, or -1 for a zero that fills a pair.
+        order: int64 (2 x pairs,), the column of the prepared frame at each position, or -1 for a zero that fills a
+            pair.
         shape: int64 (streams, 3): first pair, pairs, weight.
     """
 
@@ -298,7 +305,7 @@ class Layout(NamedTuple):
 
 
 def layout(distance: Distance) -> Layout:
-    """How the frames of a distance are laid out: the streams one after the other, each in whole pairs."""
+    """Layout of a distance's frames: streams in sequence, each padded to complete pairs."""
     order: list[int] = []
     shape = []
     for stream in distance.streams:
@@ -336,7 +343,7 @@ def _interleave(
 def interleave(
     frames: NDArray[np.float32], lengths: NDArray[np.int64], order: NDArray[np.int64], longest: int
 ) -> NDArray[np.int16]:
-    """Pieces of documents side by side.
+    """Interleave pieces of documents.
 
     Args:
         frames: float32 (sum of lengths, columns), prepared; one piece after the other.
@@ -353,7 +360,7 @@ def interleave(
 
 
 def aligned(elements: int, dtype: type[Element] | np.dtype[Element]) -> NDArray[Element]:
-    """An array that begins on a cache line: a vector that crosses one costs twice."""
+    """An array that begins on a cache line, because vectors that cross one cost twice."""
     size = elements * np.dtype(dtype).itemsize
     room = np.empty(size + 64, np.uint8)
     start = -room.ctypes.data % 64

@@ -1,11 +1,14 @@
-"""The inner loop of search: a segment of sixteen pieces of documents against a group of queries.
+"""The inner loop of the search: a segment of sixteen pieces of documents against a group of queries.
 
-For each query: distances of a few frames (a *fill*, `kernels.products`), the recurrence over them (a pattern's `advance`), and
-at the segment's end the candidates (`kernels.peaks`). The distances of one turn and the recurrence's columns stay in the
-fastest cache; the curve of costs exists for one query at a time.
+For each query: distances of a few frames (a *fill*, `kernels.products`), the recurrence over them (its `advance`), and
+at the
+segment's end the candidates (`kernels.peaks`). The distances of one turn and the recurrence's columns stay in the
+fastest cache;
+the curve of costs exists for one query at a time.
 
-A segment may be a whole piece, or one of several that follow each other: the columns and the last 2 w rows of the curve
-are carried. Where segments end changes nothing.
+A segment is a complete piece, or one of several consecutive parts: the columns and the last 2 w rows of the curve are
+carried
+over, so the boundaries do not affect the result.
 """
 
 from __future__ import annotations
@@ -27,35 +30,35 @@ from swsdist.kernels.products import FILL, STRIDE, Fill, rows_of
 from swsdist.kernels.recurrences.packing import State, StateType
 from swsdist.kernels.vectors import WIDTH, lanes_of, load_unsigned, store
 
-# Passing compiled functions to compiled functions works since numba 0.48, and still warns.
+# Passing compiled functions to compiled functions works since numba 0.48, but still warns.
 warnings.filterwarnings("ignore", "First-class function type", numba.core.errors.NumbaExperimentalFeatureWarning)
 
 #: The functions of a recurrence's inner loop, see `kernels.recurrences.bounded_slope`.
 Advance: TypeAlias = Callable[[NDArray[np.int16], int, int, int, State, int, int, int], Any]
 Restart: TypeAlias = Callable[[State, int, int, int, int], None]
 
-#: The compiled inner loop of a recurrence; `scanner` says what the arguments are.
+#: The compiled inner loop of a recurrence; see `scanner` for the arguments.
 Scan: TypeAlias = Callable[..., int]
 
-#: Elements of the distances of one turn: half of a first-level cache of 32 kB.
+#: Distances per turn: half of a first-level cache of 32 kB.
 _TURN = 8192
 
-#: What a row of `queries` holds, by name.
+#: Columns of `queries`.
 QUERY = ("index", "frames", "place", "large", "small", "bits", "infinity", "columns", "option", "begin")
 _INDEX, _FRAMES, _PLACE, _LARGE, _SMALL, _BITS, _INFINITY, _COLUMNS, _OPTION, _BEGIN = range(len(QUERY))
 
 
 def turn(rows: int) -> int:
-    """Document frames whose distances to a query of so many rows are taken at once."""
+    """Document frames per turn, for a query with this many rows."""
     return max(STRIDE, min(64, _TURN // (rows * WIDTH) // STRIDE * STRIDE))
 
 
 @cache
 def scanner(advance: Advance, restart: Restart, state: StateType, curve: StateType, streams: int) -> Scan:
-    """The compiled inner loop of a recurrence, from disk if it was compiled before.
+    """The compiled inner loop of a recurrence, cached on disk.
 
     Args:
-        advance, restart: the pattern's, plain module-level functions (`kernels.recurrences.bounded_slope` says what they do).
+        advance, restart: plain module-level functions of the recurrence (see `kernels.recurrences.bounded_slope`).
         state: dtype of the columns.
         curve: dtype of the curve, int32 or int64.
         streams: feature streams.
@@ -63,8 +66,10 @@ def scanner(advance: Advance, restart: Restart, state: StateType, curve: StateTy
     Returns:
         A function of (fills, sources: tuples, one a stream; shape int64 (streams, 3): first pair, pairs, weight;
         shift; pairs of a frame of the source; query frames int16, flat; queries int64 (queries, 10), see `QUERY`;
-        frame of the segment's start; its frames, a multiple of `STRIDE`; whether it is the last; lanes int64 (16, 6), see
-        `peaks.pick`; window; columns and tails, flat, kept from call to call; room for distances int16, sums int32, curve,
+        frame of the segment's start; its frames, a multiple of `STRIDE`; whether it is the last; lanes int64 (16, 6),
+        see
+        `peaks.pick`; window; columns and tails, flat, kept from call to call; buffers for distances int16, sums int32,
+        curve,
         minima; found int64 (many, 5)) that returns the number of rows found.
     """
     for function in (advance, restart):
@@ -174,13 +179,13 @@ def scanner(advance: Advance, restart: Restart, state: StateType, curve: StateTy
 
 
 def room_for_candidates(frames: int, window: int) -> int:
-    """Rows of `found` that a query may need in a segment of so many frames."""
+    """Most rows of `found` for a query in a segment of this many frames."""
     rows: int = bound(frames + 3 * window, window)
     return WIDTH * rows
 
 
 def room_for_distances(rows: int) -> int:
-    """Elements that the distances of a turn need, for a query of at most so many rows and one stream."""
+    """Elements of the distances of a turn, for a query of at most this many rows and one stream."""
     return max(_TURN, STRIDE * rows * WIDTH)
 
 
@@ -188,7 +193,7 @@ def room_for_distances(rows: int) -> int:
 def _combine(
     distances: NDArray[np.int16], used: int, apart: int, shape: NDArray[np.int64], shift: int, sums: NDArray[np.int32]
 ) -> None:
-    """Weighted sum of the streams' distances, in place of the first's; see `kernels.distances`."""
+    """Weighted sum of the streams' distances, written over the first stream's; see `kernels.distances`."""
     half = (1 << shift) >> 1
     like = lanes_of(sums)
     for row in range(used):

@@ -1,4 +1,4 @@
-"""Greedy suppression, best first: of spans that overlap, and of what is too near to a better one."""
+"""Greedy suppression, best first, of overlapping spans and of candidates too near to better ones."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from swsdist.kernels.compiled import compiled
 
-#: Up to so many spans are compared with each other; of more, only those that are near in time.
+#: Up to this many spans are all compared with each other; of more, only those near in time.
 _FEW = 32
 
 
@@ -30,17 +30,20 @@ def claim(
     order: NDArray[np.int64],
     owner: NDArray[np.int64],
 ) -> None:
-    """Each span is its own, unless a better one that is its own overlaps it by more than `overlap` of the shorter of the two.
+    """Assign spans to owners: a span owns itself unless a better owner overlaps it by more than `overlap` of the
+    shorter span.
 
-    The better of two has the higher score; of equal ones the lower first frame, then last frame, then example.
+    The better of two spans has the higher score; ties are broken by the lower first frame, then last frame, then
+    example.
 
     Args:
         bounds: int64 (groups + 1,), spans bounds[g]..bounds[g + 1] compete with each other only.
         score: float64 (spans,), finite.
         first, last, example: int64 (spans,), frames inclusive.
         overlap: 0 to 1.
-        order: int64 (spans,), is written: the spans of each group, best first.
-        owner: int64 (spans,), is written: of each place in `order`, the place of the best such span, or its own.
+        order: int64 (spans,), written: the spans of each group, best first.
+        owner: int64 (spans,), written: for each place in `order`, the place of the best owner that overlaps it, or its
+            own.
     """
     for g in range(len(bounds) - 1):
         begin, end = bounds[g], bounds[g + 1]
@@ -50,7 +53,7 @@ def claim(
                 order[i] = i
         else:
             order[begin:end] = begin + np.argsort(-score[begin:end], kind="mergesort")
-        # Few spans, or sorted by score: then only equal ones are exchanged.
+        # Insertion sort: spans are few, or sorted by score, so that only ties are exchanged.
         for i in range(begin + 1, end):
             item = order[i]
             j = i
@@ -77,8 +80,9 @@ def claim(
                         owner[i] = j
                         break
             continue
-        # Spans that own themselves hang in cells of time, as wide as the longest span, by their first frame: what
-        # overlaps another begins in its last frame's cell, or at most one cell before its first frame's.
+        # Owners are linked in cells of time, as wide as the longest span, by their first frame: a span that overlaps
+        # another
+        # begins in its last frame's cell, or at most one cell before its first frame's.
         width = np.int64(1)
         low = first[begin]
         high = first[begin]
@@ -105,20 +109,20 @@ def claim(
 
 @compiled("void(int64[::1], int64[::1], int64, boolean[::1])")
 def separated(bounds: NDArray[np.int64], frame: NDArray[np.int64], apart: int, keep: NDArray[np.bool_]) -> None:
-    """Those that lie at least `apart` frames from every better one that is kept.
+    """Keep rows that are at least `apart` frames from every better kept row.
 
     Args:
         bounds: int64 (groups + 1,), rows bounds[g]..bounds[g + 1] compete with each other only, best first.
         frame: int64 (rows,), 0 or more.
         apart: at least 1.
-        keep: bool (rows,), is written.
+        keep: bool (rows,), written.
     """
     for g in range(len(bounds) - 1):
         begin, end = bounds[g], bounds[g + 1]
         highest = np.int64(0)
         for row in range(begin, end):
             highest = max(highest, frame[row])
-        # Of what is kept, no two are in one stretch of `apart` frames.
+        # A stretch of `apart` frames holds at most one kept row.
         kept = np.full(highest // apart + 1, -1, np.int64)
         for row in range(begin, end):
             place = frame[row] // apart

@@ -1,18 +1,23 @@
-"""Sixteen lanes as one value: a vector type for numba, so that a plain function of numbers also works on sixteen of them.
+"""Sixteen lanes as one value: a vector type for numba, so that a plain function of numbers also works on vectors.
 
-numba leaves vectorising to LLVM, which gives up when a loop has many arrays that might overlap, and widens 32-bit integers to
-64 bits on the way. `Lanes` is a numba type of 16 elements (int32, int64 or float32) that LLVM keeps in vector registers; it has
-``+ - * << >> &`` with its like and with integers, and `least`, `most` and `choose` of `kernels.arithmetic`. So one plain
-Python function (a *cell*, a map of distances) serves Python integers in the oracle, sixteen lanes here, and a thread of a GPU.
+numba leaves vectorising to LLVM, which fails for loops with many arrays that might overlap, and widens 32-bit integers
+to 64 bits.
+`Lanes` is a numba type of 16 elements (int32, int64 or float32) that LLVM keeps in vector registers. It supports
+``+ - * << >> &`` with vectors and integers, and `least`, `most` and `choose` of `kernels.arithmetic`. One plain Python
+function
+(a *cell*, a map of distances) thus serves Python integers in the oracle, sixteen lanes here, and a thread of a GPU.
 
-Integers wrap as int32 or int64 do: nothing is widened. No operation has a fast-math flag, and a product and a sum are never
-contracted, so a float32 lane is what numpy's float32 is.
+Integers wrap as int32 or int64 do; nothing is widened. No operation has a fast-math flag, and a product and a sum are
+never
+contracted, so a float32 lane equals numpy's float32.
 
-A strided array, ``array[lane::WIDTH]``, is one lane of every vector. `load`, `store` and the like take that lane alone from it,
-as an int64: so a thread of a GPU that has one lane runs the code that a CPU runs on sixteen.
+A strided array, ``array[lane::WIDTH]``, is one lane of every vector. `load`, `store` and the others access only that
+lane, as an
+int64, so a GPU thread with one lane runs the same code as a CPU with sixteen.
 
-What is below is for compiled code only, except for `WIDTH`. Indices are in elements of flat C arrays, are not checked, and are
-multiples of `WIDTH` where an array may be one lane.
+Everything except `WIDTH` is for compiled code only. Indices count elements of flat C arrays, are not checked, and must
+be
+multiples of `WIDTH` if an array may be one lane.
 """
 
 from __future__ import annotations
@@ -36,7 +41,7 @@ from swsdist.kernels.arithmetic import choose, least, most
 #: Lanes of a vector.
 WIDTH = 16
 
-#: What an intrinsic says: the types of its result and of its arguments, and what writes its code.
+#: The types of an intrinsic's result and arguments, and its code generator.
 Intrinsic: TypeAlias = tuple[Signature, Callable[[Target, ir.IRBuilder, Signature, list[ir.Value]], ir.Value]]
 
 
@@ -54,22 +59,22 @@ def load(array: NDArray[np.generic], index: int) -> Any:
 
 
 def load_unsigned(array: NDArray[np.generic], index: int, like: object) -> Any:
-    """Sixteen elements of a narrower integer array, none of them negative, as lanes like `like`."""
+    """Sixteen non-negative elements of a narrower integer array, as lanes like `like`."""
     raise NotImplementedError
 
 
 def store(array: NDArray[np.generic], index: int, lanes: object) -> None:
-    """Write sixteen consecutive elements; integers are cut to the array's width."""
+    """Write sixteen consecutive elements; integers are truncated to the array's width."""
     raise NotImplementedError
 
 
 def spread(value: float, like: object) -> Any:
-    """Sixteen times a number, as lanes like `like`."""
+    """A vector with a number in all lanes, as lanes like `like`."""
     raise NotImplementedError
 
 
 def lanes_of(array: NDArray[np.generic]) -> Any:
-    """A vector of zeros of an array's element type; names the type to `load_unsigned` and `spread`."""
+    """A zero vector of an array's element type; names the type for `load_unsigned` and `spread`."""
     raise NotImplementedError
 
 
@@ -94,7 +99,7 @@ def pointer(
 
 
 def splat(builder: ir.IRBuilder, scalar: ir.Value) -> ir.Value:
-    """LLVM's vector of sixteen times a scalar."""
+    """LLVM's vector with a scalar in all lanes."""
     undefined = ir.Constant(ir.VectorType(scalar.type, WIDTH), ir.Undefined)
     first = builder.insert_element(undefined, scalar, ir.IntType(32)(0))
     return builder.shuffle_vector(first, undefined, ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), [0] * WIDTH))
@@ -128,7 +133,7 @@ def _load_unsigned(typing: Typing, array: types.Array, index: types.Integer, lik
 
 @intrinsic
 def load_rounded(typing: Typing, array: types.Array, index: types.Integer) -> Intrinsic:
-    """Sixteen float32, which are whole numbers, out of an int16 array that holds their bytes, as int32 lanes."""
+    """Load sixteen float32 integers from an int16 array that holds their bytes, as int32 lanes."""
 
     def generate(context: Target, builder: ir.IRBuilder, signature: Signature, arguments: list[ir.Value]) -> ir.Value:
         place = pointer(context, builder, array, arguments[0], arguments[1], vector_of(types.float32))
@@ -170,7 +175,7 @@ def _lanes_of(typing: Typing, array: types.Array) -> Intrinsic:
 
 @intrinsic
 def below(typing: Typing, left: Lanes, right: Lanes) -> Intrinsic:
-    """A bit for each lane: whether left < right; the first lane is the lowest bit. int64."""
+    """A bit mask, int64, of the lanes with left < right; the first lane is the lowest bit."""
 
     def generate(context: Target, builder: ir.IRBuilder, signature: Signature, arguments: list[ir.Value]) -> ir.Value:
         truth = _less(builder, left, *arguments)
@@ -181,7 +186,7 @@ def below(typing: Typing, left: Lanes, right: Lanes) -> Intrinsic:
 
 @intrinsic
 def lowest_bit(typing: Typing, bits: types.Integer) -> Intrinsic:
-    """Number of the lowest bit that is set; bits is not 0. int64."""
+    """Index of the lowest set bit, int64; `bits` is not 0."""
 
     def generate(context: Target, builder: ir.IRBuilder, signature: Signature, arguments: list[ir.Value]) -> ir.Value:
         return builder.cttz(arguments[0], ir.IntType(1)(1))
@@ -203,7 +208,7 @@ def _chosen(typing: Typing, left: Lanes, right: Lanes, if_below: Lanes, otherwis
 
 
 def _operation(integer: str, real: str = "") -> Callable[..., object]:
-    """An intrinsic of two vectors that is one LLVM instruction."""
+    """An intrinsic that applies one LLVM instruction to two vectors."""
 
     @intrinsic
     def applied(typing: Typing, left: Lanes, right: Lanes) -> Intrinsic:
@@ -221,7 +226,7 @@ def _operation(integer: str, real: str = "") -> Callable[..., object]:
 
 
 def _of_lanes(symbol: Callable[..., object], instruction: Callable[..., object]) -> None:
-    """Define a Python operator on vectors, and on a vector and a number."""
+    """Define a Python operator for two vectors, and for a vector and a number."""
 
     @overload(symbol)
     def _(left, right):  # type: ignore[no-untyped-def] # numba compares this signature with the lambdas'

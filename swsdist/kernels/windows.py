@@ -1,13 +1,15 @@
-"""The bounded-slope recurrence at a few places of documents: along the frames instead of across lanes.
+"""The bounded-slope recurrence in short windows of documents: vectors of consecutive frames instead of document lanes.
 
-S(i, t) depends on rows i - 1 and i - 2 only (`kernels.recurrences.bounded_slope`), so a row of one document can be computed
-sixteen frames at a time: short stretches need no others beside them. A *window* is a stretch of end frames to be reported on;
-exact costs there take the columns from 2 (N - 1) frames before it. Of these, row i needs only what a path can still come
-from and go to::
+S(i, t) depends on rows i - 1 and i - 2 only (`kernels.recurrences.bounded_slope`), so a row of one document can be
+computed
+sixteen frames at a time, without other documents in parallel. A *window* is a stretch of end frames; their exact costs
+need the
+columns from 2 (N - 1) frames before it. Row i needs only the columns that a path can pass through::
 
     begin - 2 (N - 1 - i) <= t < stop - ceil((N - 1 - i) / 2)
 
-Layouts, flat and C-contiguous, are those of `kernels.products`, with sixteen consecutive frames in place of sixteen documents:
+Layouts, flat and C-contiguous, are those of `kernels.products`, with sixteen consecutive frames in place of sixteen
+documents:
 frames int16 (groups, pairs, 16, 2), distances int16 (groups, rows, 16). A window begins with a group.
 """
 
@@ -27,11 +29,12 @@ from swsdist.kernels.recurrences.bounded_slope import cell
 from swsdist.kernels.recurrences.packing import State, StateType
 from swsdist.kernels.vectors import WIDTH, lanes_of, load, load_unsigned, spread, store
 
-#: What a row of `windows` holds: its first group, its columns, the first column whose cost is wanted, the first and the one
-#: after the last that may be a candidate.
+#: Columns of `windows`: its first group, its columns, the first column whose cost is needed, and the first and the stop
+#: column
+#: of candidates.
 WINDOW = ("group", "columns", "begin", "first", "stop")
 
-#: A compiled scan; `scanner` says what the arguments are.
+#: A compiled scan; see `scanner` for the arguments.
 Scan: TypeAlias = Callable[
     [NDArray[np.int16], int, int, NDArray[np.int64], int, int, int, int, State, NDArray[np.int64]],
     int,
@@ -77,7 +80,7 @@ def _scan(
                     load_unsigned(distances, place - min(i, 1) * WIDTH, like) << shift,
                 )
                 store(rows, out + at, state)
-        zero = (n + 1) % 3 * size + WIDTH  # where column 0 of the last row is
+        zero = (n + 1) % 3 * size + WIDTH  # column 0 of the last row
         t = first
         while t < stop:
             state_here = rows[zero + t]
@@ -108,12 +111,14 @@ def _scan(
 
 @cache
 def scanner(dtype: StateType) -> Scan:
-    """The compiled scan of a query's windows for a type of state, from disk if it was compiled before.
+    """The compiled scan of a query's windows for a type of state, cached on disk.
 
     Returns:
         A function of (distances int16; their rows a group; query frames; windows int64 (many, 5), see `WINDOW`; frame
-        bits and infinity of the packing; frames on either side that a candidate must be the least of; the largest cost
-        that is wanted; room for three rows, `room(columns)`; found int64 (many, 4), written: window, column, document
+        bits and infinity of the packing; frames on either side within which a candidate must have the least cost; the
+        largest
+        cost of interest; buffer for three rows, `room(columns)`; found int64 (many, 4), written: window, column,
+        document
         frames of the path, cost, in the order of windows and columns) that returns the number of rows found.
     """
     number = numba.int64
@@ -133,19 +138,20 @@ def scanner(dtype: StateType) -> Scan:
 
 
 def room(columns: int) -> int:
-    """Elements of three rows of windows of at most so many columns."""
+    """Elements of three rows of windows with at most this many columns."""
     return 3 * (-(-columns // WIDTH) + 2) * WIDTH
 
 
 @compiled("void(int32[:,::1], int64[::1], int64[::1], int32[:,:,::1])")
 def lay(frames: NDArray[np.int32], first: NDArray[np.int64], groups: NDArray[np.int64], out: NDArray[np.int32]) -> None:
-    """Windows one after the other, in groups of sixteen frames.
+    """Copy windows one after the other, in groups of sixteen frames.
 
     Args:
         frames: int32 (frames, pairs), each element two coordinates.
-        first, groups: int64 (windows,), where a window begins in `frames`, and its groups; the last is filled up with what
-            comes after, or at the end with the last frame again.
-        out: int32 (groups, pairs, 16), written; the rest of it becomes zero.
+        first, groups: int64 (windows,), the first frame of a window in `frames`, and its groups; the last group is
+            filled
+            with the following frames, or at the end with copies of the last frame.
+        out: int32 (groups, pairs, 16), written; unused groups become zero.
     """
     group = 0
     for k in range(len(first)):
@@ -158,13 +164,13 @@ def lay(frames: NDArray[np.int32], first: NDArray[np.int64], groups: NDArray[np.
     out[group:] = 0
 
 
-#: Arrays out of Arrow's buffers are read-only.
+#: Arrays from Arrow buffers are read-only.
 _FRAMES = numba.types.Array(numba.float32, 2, "C", readonly=True)
 
 
 @compiled(numba.void(_FRAMES, numba.int64, numba.float32[:, ::1]))
 def means(frames: NDArray[np.float32], factor: int, out: NDArray[np.float32]) -> None:
-    """Mean of each `factor` consecutive frames, summed in float64 in their order; the last one is of what is left.
+    """Mean of every `factor` consecutive frames, summed in float64 in order; the last mean covers the remaining frames.
 
     Args:
         frames: float32 (frames, dimension).
@@ -183,7 +189,7 @@ def means(frames: NDArray[np.float32], factor: int, out: NDArray[np.float32]) ->
 
 @compiled(numba.void(_FRAMES, numba.int64[::1], numba.int16[:, ::1]))
 def pack(frames: NDArray[np.float32], order: NDArray[np.int64], out: NDArray[np.int16]) -> None:
-    """Columns of frames in an order, as integers.
+    """Reorder the columns of frames, as integers.
 
     Args:
         frames: float32 (frames, columns) of integers.
@@ -223,21 +229,23 @@ def least_sums(
     limit: int,
     found: NDArray[np.int64],
 ) -> int:
-    """Windows of n frames with 50 % overlap whose sums are least.
+    """Windows of n frames with 50 % overlap and the least sums.
 
-    A document's windows begin at multiples of n // 2; where the last one leaves frames over, one more ends with the
-    document. A document that is shorter than n is one window.
+    A document's windows begin at multiples of n // 2; if frames remain, an additional window ends with the document. A
+    document
+    shorter than n is one window.
 
     Args:
         minima: int16, of stretches of documents.
-        stretches: int64 (many, 4): the index in `minima` of the document's frame 0 (outside of it where the stretch begins
+        stretches: int64 (many, 4): the index in `minima` of the document's frame 0 (out of range if the stretch begins
             later), the document's frames, and two frames a, b: only windows that end in the frames a to b - 1 count.
-        most: int64 (stretches,), windows of a stretch.
-        limit: the largest sum that is wanted.
+        most: int64 (stretches,), the most windows per stretch.
+        limit: the largest sum of interest.
         found: int64 (at least sum of most, 3), written: stretch, first frame, sum.
 
     Returns:
-        Rows written; those of a stretch in no particular order, the earlier window of equal sums stays.
+        Number of rows written; those of a stretch are in no particular order. The earlier of windows with equal sums is
+        kept.
     """
     hop = max(1, n // 2)
     count = 0

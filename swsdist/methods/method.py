@@ -5,12 +5,13 @@
     units = method.plan(store)                      the units of work: shards that are searched together
     queries = method.prepare(table, store)          a group's queries, ready for any number of units
     result = method.search(queries, store, shards)  candidates, a table a bucket
-    table = method.rescore(queries, store, spans)   the best match inside each of some given spans
+    table = method.rescore(queries, store, spans)   the best match inside each span
 
-A method sees only what it takes: text never reaches a spoken one. A candidate has a cost and a scale of its own, and its score
-is ``-cost / scale``; what kind of score that is (`cost`, `posterior`, `llr`) decides which steps of calibration may follow.
+A method receives only queries of its kind: a spoken one never receives text. A candidate has a cost and a scale, and
+its score is
+``-cost / scale``; the kind of score (`cost`, `posterior`, `llr`) decides which calibration steps may follow.
 
-A method is registered in `swsdist.registry.registries.METHODS` by a maker that takes the config's section `search`.
+A method is registered in `swsdist.registry.registries.METHODS` by a factory that takes the config's section `search`.
 """
 
 from __future__ import annotations
@@ -41,9 +42,9 @@ class Unit(NamedTuple):
 
     Attributes:
         shards: names.
-        matters: JSON values, all of the store that its candidates depend on.
-        documents: in it.
-        frames: in it, or what else its work grows with.
+        matters: JSON values, everything in the store that its candidates depend on.
+        documents: number of documents.
+        frames: number of frames, or another measure of the work.
     """
 
     shards: tuple[str, ...]
@@ -56,11 +57,11 @@ class Result(NamedTuple):
     """Candidates of a search, and its cost.
 
     Attributes:
-        tables: CANDIDATES, a table a bucket that has any, in the order of slots.
+        tables: CANDIDATES, a table per non-empty bucket, in the order of slots.
         candidates: number of candidates.
         cells: query frames x document frames that were searched.
-        fill: how much of the lanes was frames of documents, 0 to 1; None where no lanes were used.
-        saturated: frames of both sides that the distance's cap has shortened.
+        fill: share of the lanes that held document frames, 0 to 1; None if no lanes were used.
+        saturated: frames of both sides that were clipped to the distance's range.
     """
 
     tables: Iterator[pa.Table]
@@ -71,7 +72,7 @@ class Result(NamedTuple):
 
 
 def by_bucket(rows: list[dict[str, Any]], buckets: int) -> Iterator[pa.Table]:
-    """Rows of CANDIDATES as `Result.tables`, for a method that has few."""
+    """Split rows of CANDIDATES into `Result.tables`, for a method with few of them."""
     of = [row["slot"] * buckets // SLOTS for row in rows]
     for bucket in sorted(set(of)):
         mine = [row for row, at in zip(rows, of, strict=True) if at == bucket]
@@ -80,9 +81,9 @@ def by_bucket(rows: list[dict[str, Any]], buckets: int) -> Iterator[pa.Table]:
 
 @runtime_checkable
 class Method(Protocol):
-    """Of one config.
+    """The search method of a config.
 
-    What it takes, reads and gives stands in its entry (`swsdist.registry.entries.MethodEntry`).
+    Its entry lists its kinds of queries, store and score (`swsdist.registry.entries.MethodEntry`).
     """
 
     def matters(self) -> Any:
@@ -94,7 +95,9 @@ class Method(Protocol):
         ...
 
     def weight(self, queries: int, examples: int, frames: int) -> int:
-        """Relative work of a group with these numbers of queries, examples, and frames of all examples: the frames."""
+        """Relative work of a group with these numbers of queries, examples, and frames of all examples; by default the
+        frames.
+        """
         return frames
 
     def warm(self) -> None:
@@ -110,7 +113,7 @@ class Method(Protocol):
         ...
 
     def search(self, queries: Any, store: Store, shards: tuple[str, ...], buckets: int) -> Result:
-        """All candidates of the queries in some shards.
+        """Find all candidates of the queries in some shards.
 
         Args:
             queries: from `prepare`.
@@ -121,7 +124,7 @@ class Method(Protocol):
         ...
 
     def rescore(self, queries: Any, store: Store, spans: pa.Table) -> pa.Table:
-        """The best match of each query inside a span of ticks, whether it would be a candidate or not.
+        """Find the best match of each query inside a span of ticks, whether or not it would be a candidate.
 
         Args:
             spans: SPANS.

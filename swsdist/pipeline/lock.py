@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from swsdist.core.codes import pipeline as codes
-from swsdist.core.codes.io import READ_ONLY_FILE_SYSTEM
+from swsdist.core.codes.storage import READ_ONLY_FILE_SYSTEM
 from swsdist.core.errors import LockedError, StorageError
 from swsdist.io.failures import DENIED, TEMPORARY, storage_errors
 from swsdist.io.filesystem import Folder

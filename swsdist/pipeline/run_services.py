@@ -12,7 +12,7 @@ from swsdist.accounts.journal import DriverJournal
 from swsdist.accounts.records import pack
 from swsdist.config import Config, dump_config, without_secrets
 from swsdist.core.codes import pipeline as codes
-from swsdist.core.codes.io import READ_ONLY_FILE_SYSTEM
+from swsdist.core.codes.storage import READ_ONLY_FILE_SYSTEM
 from swsdist.core.errors import PassingError, StorageError, StoreError
 from swsdist.core.needs import Needs
 from swsdist.io.failures import FULL, TEMPORARY

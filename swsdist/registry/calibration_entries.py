@@ -1,12 +1,14 @@
 """Entries of calibration steps: metadata for configs, without the libraries of the steps.
 
 A step maps scores of detections to other scores: q-norm, a logistic regression, term-specific thresholds. Its entry in
-`swsdist.registry.registries.CALIBRATION` states the kinds of score that it takes and gives, the candidate statistics that it
-uses, whether it is fitted to labelled detections, and what decisions about a query depend on. Class of a step:
+`swsdist.registry.registries.CALIBRATION` states the kinds of score that it takes and gives, the candidate statistics
+that it
+uses, whether it is fitted to labelled detections, and the dependencies of its decisions. The class of a step is in
 `swsdist.calibrate.steps.interface`.
 
-Kinds of score: `cost` is minus a distance, on a scale that each query has for itself; `posterior` is the probability that the
-detection is right, 0 to 1; `llr` is a log-likelihood ratio; `any` says no more than that higher is more likely.
+Kinds of score: `cost` is minus a distance, on a scale that differs between queries; `posterior` is the probability that
+the
+detection is right, 0 to 1; `llr` is a log-likelihood ratio; `any` means only that higher is more likely.
 """
 
 from __future__ import annotations
@@ -20,12 +22,13 @@ from swsdist.registry.registry import Entry
 #: Kinds of score.
 Score = Literal["any", "cost", "posterior", "llr"]
 
-#: What a decision about a query may depend on, besides its detection.
+#: Dependencies of a decision about a query, besides its detection.
 Dependency = Literal["own query", "other queries", "references"]
 
-#: Columns that lists of detections and aligned lists have in common: what a step may want besides the scores. Lists that were
-#: joined of several systems' have `parts` too (`swsdist.core.types.JOINED`); lists of a search that no step came before have
-#: `speaker`, a number for who speaks in the document.
+#: Columns common to lists of detections and aligned lists, which a step may read besides the scores. Joined lists of
+#: several
+#: systems also have `parts` (`swsdist.core.types.JOINED`); lists of a search before the first step have `speaker`, the
+#: number of the document's speaker.
 COLUMNS = ("doc_id", "channel", "start", "end", "parts", "speaker")
 
 
@@ -34,20 +37,22 @@ class StepEntry(Entry):
     """Metadata of a step.
 
     Attributes:
-        takes: the kind of score it can do with; `any` takes all.
-        gives: the kind of score it makes.
-        statistics: names in `swsdist.registry.registries.STATISTICS`, of what it wants to know of all candidates of a query.
-            They describe the scores that the search gave, so a step gets them only where no other step came before it.
-        first: it cannot do without its statistics, and so must come first.
+        takes: the kind of score it accepts; `any` accepts all.
+        gives: the kind of score it returns.
+        statistics: names in `swsdist.registry.registries.STATISTICS`, of statistics over all candidates of a query.
+            They
+            describe the scores of the search, so only the first step receives them.
+        first: it requires its statistics, and must therefore be the first step.
         fits: it is fitted on labelled detections.
-        own_threshold: it knows the threshold for the scores it makes.
-        operating_point: it is told the number of trials and the weight of false alarms.
-        depends_on: see `Dependency`; of a fitted step, what its application looks at.
-        columns: that it wants besides query and score; of `COLUMNS`.
-        says: what it does to scores, in a few words.
-        cohort: it wants to know how queries that only serve to judge others match each place; where the corpus has none, the
-            run's other queries do, and decisions look at these. An option `window` (s) says which stretches of documents are
-            places; without it whole documents are.
+        own_threshold: it determines the threshold of its scores.
+        operating_point: it receives the number of trials and the weight of false alarms.
+        depends_on: see `Dependency`; for a fitted step, the dependencies of its application.
+        columns: columns it reads besides query and score; of `COLUMNS`.
+        says: its effect on scores, in a few words.
+        cohort: it uses the matches of cohort queries, which only serve to judge others, at each place; if the corpus
+            has none,
+            the run's other queries serve, and decisions depend on these. The option `window` (s) sets the length of the
+            places in documents; without it, a place is a complete document.
     """
 
     takes: Score = "any"
@@ -69,8 +74,8 @@ def misfit(names: Sequence[str], entries: Mapping[str, StepEntry], score: Score,
     Args:
         names: of the steps.
         entries: of each of these.
-        score: the kind that the search gives.
-        joined: whether the lists are those of several systems, joined: then there are no candidates to take statistics of.
+        score: the kind of the search's scores.
+        joined: whether the lists are joined from several systems, and thus have no candidate statistics.
     """
     kind, before = score, f"the search, whose scores are of the kind {score}"
     for place, name in enumerate(names):
@@ -112,14 +117,14 @@ def decision_dependencies(
     threshold: Literal["own", "fitted"],
     cohort: bool = False,
 ) -> tuple[Dependency, ...]:
-    """What decisions about a query depend on; evaluations with independent decisions allow `own query` only.
+    """Dependencies of decisions about a query; evaluations with independent decisions allow `own query` only.
 
     Args:
         names: of the steps.
         entries: of each of these.
-        fit: `none`, `crossfit`, `oracle`, or the name of a file, which was fitted elsewhere: on nothing of this run.
-        threshold: whether the last step's own decides, where it has one.
-        cohort: whether the corpus has one.
+        fit: `none`, `crossfit`, `oracle`, or the name of a file fitted elsewhere, which adds no dependency on this run.
+        threshold: whether the last step's own threshold decides, if it has one.
+        cohort: whether the corpus has a cohort.
     """
     seen: set[Dependency] = {"own query"}
     fitted_here = fit in ("crossfit", "oracle")

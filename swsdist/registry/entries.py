@@ -1,7 +1,7 @@
 """Entries: metadata of registered objects for configs and plans, without loading the objects.
 
-The options of an entry are a pydantic model in a light module. `checked` validates options and fills in the defaults, so that
-equal options have equal values however they are written. The object itself is loaded by the tasks.
+The options of an entry are a pydantic model in a light module. `checked` validates them and fills in defaults, so equal
+options have equal values however they are written. Tasks load the object itself.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, SupportsInt, TypeVar, cast
 
-from swsdist.core.codes import every_code
+from swsdist.core.codes import error_of
 from swsdist.core.codes import registry as codes
 from swsdist.registry.calibration_entries import Score
 from swsdist.registry.registry import Entry, Registry
@@ -25,13 +25,13 @@ class Configured(Entry):
     """An entry with options.
 
     Attributes:
-        options: `module:model` of its options, a pydantic model that forbids others; empty where it takes none.
+        options: `module:model`, a pydantic model that forbids unknown options; empty if there are no options.
     """
 
     options: str = ""
 
     def model(self) -> type[BaseModel] | None:
-        """The model of its options; None where it takes none.
+        """The pydantic model of the options; None if there are none.
 
         Raises:
             ConfigError: it cannot be imported.
@@ -39,7 +39,7 @@ class Configured(Entry):
         return Entry(self.options, self.version).load() if self.options else None
 
     def takes(self) -> tuple[str, ...]:
-        """Names of its options."""
+        """Names of the options."""
         model = self.model()
         return tuple(model.model_fields) if model else ()
 
@@ -49,9 +49,9 @@ class ChainEntry(Configured):
     """A chain.
 
     Attributes:
-        joined: its lists are those of several systems, joined; it searches nothing itself.
-        searches: it has the steps of the chain search, so that its lists can be fused, and scored at many points of a sweep.
-        of_points: it scores points of a sweep, whose command writes its config.
+        joined: it joins the lists of several systems, and does not search.
+        searches: it has the steps of the chain search, so its lists can be fused, and scored at many points of a sweep.
+        of_points: it scores the points of a sweep; the command for sweeps writes its config.
     """
 
     joined: bool = False
@@ -60,7 +60,7 @@ class ChainEntry(Configured):
 
 
 def is_chain(registry: Registry[Entry], chain: object, fact: Literal["joined", "searches", "of_points"]) -> bool:
-    """Whether a chain of that name is known, and this is true of it."""
+    """Whether a chain of this name is registered and has the property."""
     if not isinstance(chain, str) or chain not in registry:
         return False
     entry = registry[chain]
@@ -69,15 +69,15 @@ def is_chain(registry: Registry[Entry], chain: object, fact: Literal["joined", "
 
 @dataclass(frozen=True)
 class MethodEntry(Configured):
-    """A method of search.
+    """A search method.
 
-    The target makes it: ``target(search: swsdist.config.search.Search) -> Method`` (`swsdist.methods.method`).
+    The target creates it: ``target(search: swsdist.config.search.Search) -> Method`` (`swsdist.methods.method`).
 
     Attributes:
-        queries: `spoken` or `text`: those it takes; others are rejected.
+        queries: the kind it accepts, `spoken` or `text`; others are rejected.
         reads: kind of the store that it searches.
-        score: what kind of number ``-cost / scale`` of its candidates is.
-        merge: what overlapping candidates of a query make together, unless `reduce.merge` says otherwise.
+        score: the kind of score that ``-cost / scale`` of its candidates is.
+        merge: how overlapping candidates of a query are merged, unless `reduce.merge` overrides it.
     """
 
     queries: Literal["spoken", "text"] = "spoken"
@@ -88,19 +88,21 @@ class MethodEntry(Configured):
 
 @dataclass(frozen=True)
 class Quantity:
-    """A number that a measure gives, as tables, pages, sweeps and comparisons show it.
+    """A value of a measure, with its presentation in tables, pages, sweeps and comparisons.
 
     Attributes:
         key: its name in files, unique among all measures.
         label: its name for people; empty: the key.
-        best: which is best; empty where neither is, as of a threshold.
-        decimals: that are shown.
-        unit: what it is in; empty for a plain number.
-        of: the key of the value that this is the threshold of, or a rate at it: it is shown beside that, and is called as it
-            is with `_threshold`, `_pmiss` or `_pfa`.
-        by_query: the column of the table of terms (`swsdist.score.PER_TERM`) that it is the mean of, decided at its threshold
-            where it has one; empty: of none.
-        missed: the value there of a query that a list lacks.
+        best: the best direction; empty if there is none, as for a threshold.
+        decimals: number of decimals shown.
+        unit: its unit; empty for a plain number.
+        of: the key of the value that this is the threshold of, or a rate at that threshold. It is shown beside that
+            value, and
+            its key is that key with `_threshold`, `_pmiss` or `_pfa`.
+        by_query: the column of the table of terms (`swsdist.score.PER_TERM`) whose mean it is, decided at its threshold
+            if it
+            has one; empty if it is not such a mean.
+        missed: the value in that column of a query that a list lacks.
     """
 
     key: str
@@ -114,12 +116,12 @@ class Quantity:
 
     @property
     def name(self) -> str:
-        """Its name for people."""
+        """Name for people."""
         return self.label or self.key.replace("_", " ")
 
     @property
     def sign(self) -> int:
-        """-1 where less is better, else 1."""
+        """-1 if less is better, else 1."""
         return -1 if self.best == "lowest" else 1
 
 
@@ -128,9 +130,9 @@ class MeasureEntry(Entry):
     """A measure of an aligned list.
 
     Attributes:
-        gives: its numbers, in the order in which they are shown.
-        takes: what it is about: trials of any kind, or pairs of a query and a document.
-        basic: whether it is shown where not all measures are asked for.
+        gives: its values, in display order.
+        takes: its domain: trials of any kind, or pairs of a query and a document.
+        basic: whether it is shown by default, when not all measures are requested.
     """
 
     gives: tuple[Quantity, ...] = ()
@@ -142,11 +144,12 @@ class MeasureEntry(Entry):
 class DistanceEntry(Configured):
     """A local distance.
 
-    The target makes it: ``target(name, unit, dimension, **options) -> Distance`` (`swsdist.kernels.distances.interface`).
+    The target creates it: ``target(name, unit, dimension, **options) -> Distance``
+        (`swsdist.kernels.distances.interface`).
 
     Attributes:
-        unit: the integer that stands for a distance of 1; a power of two.
-        posteriors: it is between probabilities, which no normalisation leaves as they are.
+        unit: the integer that represents a distance of 1; a power of two.
+        posteriors: it compares probabilities, which normalisation would destroy.
     """
 
     unit: int = 2048
@@ -157,12 +160,12 @@ class DistanceEntry(Configured):
 class RecurrenceEntry(Configured):
     """A recurrence of warping paths.
 
-    The target makes it: ``target(**options) -> Recurrence`` (`swsdist.kernels.recurrences.interface`).
+    The target creates it: ``target(**options) -> Recurrence`` (`swsdist.kernels.recurrences.interface`).
 
     Attributes:
-        longest_query: most frames of a query that its state holds.
-        shortened_by: an option whose value is taken off that; empty for none.
-        first_pass: whether windows of a first pass can be searched with it.
+        longest_query: the most frames of a query that its state can represent.
+        shortened_by: an option whose value is subtracted from that; empty for none.
+        first_pass: whether it can search the windows of a first pass.
     """
 
     longest_query: int = 1 << 20
@@ -170,7 +173,7 @@ class RecurrenceEntry(Configured):
     first_pass: bool = False
 
     def longest(self, options: Mapping[str, object]) -> int:
-        """Most frames of a query with these options, complete ones; 0 where they leave none."""
+        """The most frames of a query with these complete options; 0 if they leave none."""
         less = options[self.shortened_by] if self.shortened_by else 0
         return max(0, self.longest_query - int(cast("SupportsInt", less)))
 
@@ -179,11 +182,12 @@ class RecurrenceEntry(Configured):
 class BackendEntry(Entry):
     """A backend of the exact search.
 
-    The target makes it of the work: ``target(work) -> Backend`` (`swsdist.methods.dtw.backends.interface`). All find the same
-    bytes, so the version enters no fingerprint.
+    The target creates it: ``target(work) -> Backend`` (`swsdist.methods.dtw.backends.interface`). All backends yield
+        the same
+    bytes, so the version is not part of any fingerprint.
 
     Attributes:
-        gpu: whether it searches on a GPU; None: where the machine has one.
+        gpu: whether it searches on a GPU; None: if the machine has one.
     """
 
     version: int = 1
@@ -192,14 +196,15 @@ class BackendEntry(Entry):
 
 @dataclass(frozen=True)
 class FirstPassEntry(Configured):
-    """A first pass that proposes where to search.
+    """A first pass that proposes windows to search.
 
-    The target makes it: ``target(**options) -> FirstPass`` (`swsdist.methods.first_pass.interface`). Of the config it is given
-    `factors` (or the only one as `factor`) and `visit`, where its model has these.
+    The target creates it: ``target(**options) -> FirstPass`` (`swsdist.methods.first_pass.interface`). It receives
+        `factors` of
+    the config (or the only one as `factor`) and `visit`, if its model has these.
 
     Attributes:
-        landmarks: what it proposes in one shard depends on landmarks of the whole collection.
-        first: the stage that makes what it reads of a store, which a chain puts in front of its search; empty: none.
+        landmarks: its proposals in one shard depend on landmarks of the entire collection.
+        first: the stage that prepares its input from a store, which a chain runs before the search; empty for none.
     """
 
     landmarks: bool = False
@@ -208,7 +213,7 @@ class FirstPassEntry(Configured):
 
 @dataclass(frozen=True)
 class ExportEntry(Entry):
-    """A form that detections are written in.
+    """An export format of detections.
 
     The target writes it: ``target(material, folder)`` (`swsdist.exports.interface`).
 
@@ -226,7 +231,7 @@ class ReaderEntry(Entry):
     The target reads it: ``target(path, asked: swsdist.evaluation.lists.ReadOptions) -> System``.
 
     Attributes:
-        detector: `module:function` that returns whether a file has this format, by its first bytes, unpacked (at most
+        detector: `module:function` that detects the format from the first bytes of a file, uncompressed (at most
             `swsdist.evaluation.lists.HEAD`); empty for the fallback.
     """
 
@@ -243,12 +248,12 @@ class ReaderEntry(Entry):
 
 @dataclass(frozen=True)
 class WriterEntry(Entry):
-    """A form that a list is written in.
+    """An output format of lists.
 
     The target writes it: ``target(detections, out: Path, about: swsdist.evaluation.writing.ListContext)``.
 
     Attributes:
-        ending: of files that are written so where nothing else is said, with its dot; empty for none.
+        ending: the file extension, with its dot, that selects this format by default; empty for none.
     """
 
     ending: str = ""
@@ -261,7 +266,7 @@ E = TypeVar("E", bound=Entry)
 def checked(
     registry: Registry[C], name: str, given: Mapping[str, object], where: str | None = None
 ) -> dict[str, object]:
-    """Validated, complete options of an entry, as plain Python values.
+    """Validate the options of an entry, and return them complete, as plain Python values.
 
     Args:
         registry: of the entry.
@@ -287,9 +292,10 @@ def checked(
         return model.model_validate_json(json.dumps(dict(given)), strict=True).model_dump()
     except ValidationError as error:
         errors = error.errors()
+        option = ".".join(map(str, errors[0]["loc"]))
+        if len(errors) == 1 and (own := error_of(errors[0], where, f"{option}: " if option else "")):
+            raise own from None
         problems = "; ".join(_problem(error["loc"], error["msg"], error.get("ctx", {})) for error in errors)
-        if len(errors) == 1 and (code := every_code().get(errors[0]["type"])):
-            raise code.error(problems, where=where, code=code.name) from None
         raise codes.INVALID_ENTRY_OPTION(where=where, name=name, problems=problems) from None
 
 

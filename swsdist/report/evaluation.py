@@ -50,8 +50,8 @@ def evaluation_json(result: Evaluation, measures: Mapping[str, float | None]) ->
 def _notice(notice: Notice) -> dict[str, object]:
     message, remedy = notice.text()
     return {
-        "count": notice.count,
         "code": notice.code.name,
+        "count": notice.count,
         "message": message,
         "first": notice.first,
         "remedy": remedy,

@@ -1,4 +1,4 @@
-"""align decides which detection matches which true occurrence, one bucket of queries at a time."""
+"""align matches detections with true occurrences, one bucket of queries at a time."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Aligning(NamedTuple):
 
 
 class Align(BucketStage[Aligning]):
-    """Alignment looks at scores and ignores decisions. So one alignment, of comparable scores, can fit what decides, and
+    """Alignment uses scores and ignores decisions. So one alignment, of comparable scores, can fit the decision, and
     another, of the final scores, is counted.
     """
 
@@ -50,7 +50,7 @@ class Align(BucketStage[Aligning]):
     tables = {"trials": Table(TRIALS)}
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Aligning]]:
-        """A task a bucket that has detections or references; none without references."""
+        """A task per bucket with detections or references; none without references."""
         references = inputs.chain_inputs(CorpusInputs).corpus.references
         if references is None:
             return
@@ -76,7 +76,7 @@ class Align(BucketStage[Aligning]):
             yield self.numbered(bucket, inputs, rules.as_json(), known, name, occurrences, work=work, payload=payload)
 
     def run(self, task: Task[Aligning], context: Context) -> TaskOutput:
-        """Trials as the protocol has them: pairs one to one, segments, or documents."""
+        """Trials by the protocol: one-to-one pairs, segments, or documents."""
         payload = task.payload
         references = pa.Table.from_pylist(payload.references, REFERENCES)
         detections = DETECTIONS.empty_table() if payload.detections is None else context.read(payload.detections)
@@ -89,7 +89,7 @@ class Align(BucketStage[Aligning]):
             if payload.rules.trials_are == "segment":
                 speech = read_speech(str(payload.score.speech), context.storage)
                 segments = segments_for(protocol_of(payload.score), spans_of(population), speech)
-            else:  # trials are documents, and these are places in recordings
+            else:  # document trials, and documents are places in recordings
                 places = Places(stored(population))
                 detections, references = by_document(detections, places), by_document(references, places)
         trials = self.kept(make_trials(detections, references, payload.rules, segments), detections)
@@ -97,6 +97,6 @@ class Align(BucketStage[Aligning]):
         return TaskOutput((output,), Bucket(trials.num_rows))
 
     def kept(self, trials: pa.Table, detections: pa.Table) -> pa.Table:
-        """Trials with what else is kept of their detections: nothing."""
+        """Trials with further columns of their detections: none here."""
         del detections
         return trials.cast(TRIALS)

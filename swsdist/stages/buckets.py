@@ -1,4 +1,4 @@
-"""Base of stages with a task a bucket."""
+"""Base of stages with a task per bucket."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from swsdist.stages.task_results import Bucket
 
 
 class BucketStage(Stage[P]):
-    """A stage with a task a bucket: of queries, or of what else its tables are partitioned by."""
+    """A stage with a task per bucket: of queries, or of another partition of its tables."""
 
     unit = "detections"
 
     def numbered(self, bucket: int, inputs: Inputs, *matters: Any, work: float, payload: P) -> Task[P]:
-        """The task of a bucket by its number; the rest as of `Inputs.task`."""
+        """The task of a bucket by number; other arguments as for `Inputs.task`."""
         slots = slots_of(bucket, inputs.config.reduce.buckets)
         return inputs.task(*matters, label=f"bucket {bucket}", work=work, payload=payload, slots=slots)
 
     def following(self, receipt: Receipt, inputs: Inputs, *matters: Any, payload: P) -> Task[P]:
-        """The task of the bucket that a task of an earlier stage was of; the rest as of `Inputs.task`."""
+        """The task for the same bucket as an earlier stage's task; other arguments as for `Inputs.task`."""
         (low, high), rows = receipt.outputs[0].slots, receipt.result_as(Bucket).rows
         return inputs.task(*matters, label=receipt.label, work=rows, payload=payload, slots=range(low, high + 1))
 
     def done(self, task: Task[P], context: Context, result: pa.Table, *others: Part) -> TaskOutput:
-        """The bucket's list of detections, which is the first of the tables; what is told of it; and other files."""
+        """Output of a bucket: its list of detections as the first table, its summary, and other files."""
         table = next(iter(self.tables))
         output = context.publish(task, table, [result], self.tables[table].schema)
         return TaskOutput((output, *others), Bucket(result.num_rows, *score_limits(result["score"])))

@@ -1,8 +1,9 @@
-"""cohort sums up how well queries that only serve to judge others match each place of the collection.
+"""cohort sums how well queries that only serve to judge others match each place of the collection.
 
-They are the queries of `corpus.cohort`, which are searched as all others are and never scored; without such a table the run's
-own queries. Each query's list, before the N best are chosen, is q-normed; of its detections in a document, or in a stretch of
-one, the best counts. The sums over queries are whole numbers of 1 / 65536, so they add over any cut of the work.
+These are the queries of `corpus.cohort`, which are searched like others and never scored; without such a table, the
+run's queries. Each query's list is q-normed before the N best are chosen; its best detection in each document, or
+stretch of a document, counts. The sums over queries are integers in units of 1 / 65536, so they are independent of the
+division of work.
 """
 
 from __future__ import annotations
@@ -26,19 +27,19 @@ from swsdist.reduce.spans import Spans
 from swsdist.registry.registries import CALIBRATION
 from swsdist.stages.reduce import Reduce, Reducing, excluded_places
 
-#: More than any query has.
+#: More than the detections of any query.
 _ALL = 2**31 - 1
 
 
 class Cohort(Reduce):
-    """A task a bucket of the cohort's queries. It stands in the chain only where a step normalises by a cohort."""
+    """A task per bucket of the cohort's queries. The chain contains this stage only if a step normalises by a cohort."""
 
     name = "cohort"
     version = 1
     tables = {"sums": Table(COHORT_SUMS, None, digested=False)}
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Reducing]]:
-        """As `reduce` plans, without its N best."""
+        """Plan like `reduce`, without limit on detections."""
         settings = inputs.config.calibrate
         step = next(name for name, entry in settings.entries().items() if entry.cohort)
         options = CALIBRATION[step].load().model.model_validate(settings.options.get(step, {}))
@@ -47,9 +48,9 @@ class Cohort(Reduce):
         yield from self.tasks(inputs, [CostSums.name], _ALL, versions, window, window=window)
 
     def run(self, task: Task[Reducing], context: Context) -> TaskOutput:
-        """Sum up the best of each query at each place."""
+        """Sum the best scores of each query at each place."""
         tick, window = task.payload.rules["tick"], task.payload.window
-        # Stretches of a recording are known once overlaps between its documents are out.
+        # Stretches of a recording are known only after overlaps between its documents are removed.
         by_file = window is None or not task.payload.placed
         reduced = self.reduced(task, context, (lambda spans: best_of_places(spans, tick, window)) if by_file else None)
         detections = outside_places(reduced.detections, excluded_places(task))
@@ -62,12 +63,12 @@ class Cohort(Reduce):
 
 
 def best_of_places(spans: Spans, tick: float, window: float | None) -> Spans:
-    """Of the detections of each query the best in each document, or in each stretch of one: no other one counts.
+    """The best detection of each query in each document, or in each stretch of a document.
 
     Args:
-        spans: detections of whole documents.
+        spans: detections in complete documents.
         tick: s.
-        window: length of the stretches, s; None: whole documents.
+        window: length of the stretches, s; None: complete documents.
     """
     stretch = np.zeros(spans.rows, np.int64)
     if window is not None:

@@ -1,4 +1,4 @@
-"""cohort-queries turns the examples of a cohort into a store of queries of their own: they are searched, and never scored."""
+"""cohort-queries turns the examples of a cohort into a separate store of queries: searched, and never scored."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from swsdist.pipeline.inputs import Inputs
 from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.stages.queries import Queries
 
-#: Where their store lies in a run folder.
+#: Path of their store in a run folder.
 STORE = "cohort"
 
 
 class CohortQueries(Queries):
-    """As `queries`; nothing that scores, decides or exports reads what it makes."""
+    """Like `queries`; no stage that scores, decides or exports reads its output."""
 
     name = "cohort-queries"
     version = 1
@@ -26,19 +26,19 @@ class CohortQueries(Queries):
         return f"{inputs.ledger.run.root}/{STORE}"
 
     def digests(self, inputs: Inputs) -> dict[str, str]:
-        """Of the examples, whatever the groups."""
+        """Digests of the examples, independent of groups."""
         result = super().digests(inputs)
         return {"queries.cohort": result["queries"]} if result else {}
 
     def examples(self, own: SearchInputs) -> list[dict[str, Any]]:
-        """Those of `corpus.cohort`."""
+        """The examples of `corpus.cohort`."""
         if own.is_first("cohort"):
             _note_shared_queries(own)
         return own.with_identities(own.corpus.cohort)
 
 
 def _note_shared_queries(own: SearchInputs) -> None:
-    """Tell of examples that are queries of the run too."""
+    """Note examples that are also queries of the run."""
     known = set(_places(own.corpus.queries))
     shared = [
         query_id

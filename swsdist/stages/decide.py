@@ -25,7 +25,7 @@ class Deciding(NamedTuple):
 
 
 class Decide(BucketStage[Deciding]):
-    """Decisions are null where nothing decides. Where steps are fitted, this stage gives scores their final values."""
+    """Decisions are null if nothing decides. With fitted steps, this stage gives scores their final values."""
 
     name = "decide"
     version = 1
@@ -36,7 +36,7 @@ class Decide(BucketStage[Deciding]):
     tables = {"scored": Table(DETECTIONS)}
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Deciding]]:
-        """A task a bucket."""
+        """A task per bucket."""
         files, fitted = [part.name for part in inputs.parts("calibration")], bool(inputs.config.calibrate.fitted)
         for receipt in inputs.receipts("detections"):
             (part,) = receipt.outputs
@@ -46,7 +46,7 @@ class Decide(BucketStage[Deciding]):
             yield self.following(receipt, inputs, *matters, payload=payload)
 
     def run(self, task: Task[Deciding], context: Context) -> TaskOutput:
-        """Compare with the threshold."""
+        """Compare scores with the threshold."""
         payload = task.payload
         result = context.read(payload.detections)
         if payload.calibration is None:
@@ -54,4 +54,4 @@ class Decide(BucketStage[Deciding]):
         else:
             fitted = Procedure.from_run(context.read_bytes(payload.calibration))
             result = replace(fitted, sides=read_sides(context, payload.sides)).apply(result)
-        return self.done(task, context, result.select(DETECTIONS.names))  # joined lists have more
+        return self.done(task, context, result.select(DETECTIONS.names))  # joined lists have more columns

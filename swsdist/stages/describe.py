@@ -1,4 +1,4 @@
-"""describe measures the examples of queries, where steps of calibration ask for it: their length, entropy, speech."""
+"""describe measures query examples as required by calibration steps: length, entropy, speech."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from swsdist.store.manifest import require
 from swsdist.store.reading import Store
 from swsdist.store.tracks import Tracks
 
-#: Hz at which queries are listened to.
+#: Sampling rate for the analysis of queries, Hz.
 _RATE = 16_000
 
 
@@ -47,7 +47,7 @@ class Describing(NamedTuple):
 
 
 class Describe(Stage[Describing]):
-    """A task a group of queries. It stands in the chain only where a step wants to know something of examples."""
+    """A task per group of queries. The chain contains this stage only if a step needs a statistic of examples."""
 
     name = "describe"
     version = 1
@@ -58,7 +58,7 @@ class Describe(Stage[Describing]):
     tables = {"described": Table(QUERY_STATISTICS)}
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Describing]]:
-        """What is asked for of each group, as it was made for the search."""
+        """A task for the statistics of each group, with the examples extracted for the search."""
         own = inputs.chain_inputs(SearchInputs)
         names = list(load_statistics(required_statistics(inputs.config.calibrate), "examples"))
         needs_speech = ExampleSpeech.name in names
@@ -74,7 +74,7 @@ class Describe(Stage[Describing]):
             yield inputs.task(*matters, label=label, work=group.examples, payload=payload)
 
     def run(self, task: Task[Describing], context: Context) -> TaskOutput:
-        """Measure."""
+        """Measure the statistics."""
         payload = task.payload
         folder, state = context.place(payload.queries)
         store = Store(folder, require(folder, state))
@@ -93,18 +93,18 @@ def measure_examples(
     trim: bool,
     storage: Mapping[str, object],
 ) -> dict[str, Tally]:
-    """What steps of calibration want to know of examples, by the name of the statistic.
+    """Statistics of examples for calibration steps, by name.
 
     Args:
         examples: EXAMPLES.
         store: of the same tracks.
-        rows: of QUERIES, where the examples are from.
+        rows: of QUERIES, the source of the examples.
         names: of the statistics.
         trim: whether they were trimmed.
         storage: options for s3fs.
 
     Raises:
-        UserError: an example is no recording, and its speech is wanted; or entropy is, and no track is of posteriors.
+        UserError: speech is required of an example without a recording; or entropy without a track of posteriors.
     """
     known = {(row["query_id"], row["example"]): row for row in rows}
 
@@ -124,28 +124,28 @@ def measure_examples(
 
 
 def demand_posteriors(own: SearchInputs, names: Iterable[str]) -> None:
-    """Refuse the entropy of frames that are no posteriors, before any work.
+    """Refuse entropy without posteriors, before any work.
 
     Args:
         own: the inputs of the plan.
-        names: of the statistics that it wants.
+        names: of the statistics that it needs.
 
     Raises:
         UserError: no track is of posteriors.
     """
     if ExampleEntropies.name not in names:
         return
-    with suppress(ConfigError):  # what is wrong with an extractor is told where it is needed
+    with suppress(ConfigError):  # code that makes the extractor reports the fault
         tracks = [(track.name, kind_of(source.extractor)) for source in own.features.sources for track in source.tracks]
         if all(kind != "posteriors" for _, kind in tracks):
             raise no_posteriors(name for name, _ in tracks)
 
 
 def sides_of(inputs: Inputs, slots: tuple[int, int] | None = None) -> Values | None:
-    """The files of what steps want to know wherever they stand, for a task; None where they want nothing.
+    """The files of statistics that steps need, for a task; None if they need no statistics.
 
     Args:
-        inputs: of a stage that reads `described` (if there is such) and `statistics`.
+        inputs: of a stage that reads `described` (if present) and `statistics`.
         slots: of one bucket's queries; None: of all.
     """
     names = required_statistics(inputs.config.calibrate)
@@ -156,14 +156,14 @@ def sides_of(inputs: Inputs, slots: tuple[int, int] | None = None) -> Values | N
 
 
 def read_sides(context: Context, sides: Values | None) -> dict[str, Tally]:
-    """What `sides_of` names."""
+    """Read the files from `sides_of`."""
     if sides is None:
         return {}
     return joined((from_table(context.read(name)) for name in sides["files"]), sides["names"])
 
 
 def joined(parts: Iterable[Mapping[str, Tally]], names: Iterable[str]) -> dict[str, Tally]:
-    """The sums of some statistics over several tables."""
+    """Sums of statistics over several tables."""
     result = {name: [Tally(each.quantities)] for name, each in load_statistics(names).items()}
     for part in parts:
         for name in result.keys() & part.keys():

@@ -1,6 +1,6 @@
-"""Columns of a store's documents that tasks use besides frames, read once a process and kept for later tasks.
+"""Columns of a store's documents that tasks use besides frames, read once per process and kept for later tasks.
 
-A task is of one bucket of queries, and its candidates may be of any document: so each would read the whole table again.
+A bucket of queries may have candidates in any document, so each task would otherwise read the complete table.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from swsdist.store.reading import Store
 
 
 def speakers_of(store: tuple[str, str], context: Context) -> Speakers:
-    """Who speaks in the documents of a state of a store.
+    """Speakers of the documents in a state of a store.
 
     Args:
         store: its folder and the state's fingerprint.
-        context: keeps them.
+        context: keeps the result.
     """
     return context.cached("speakers", store, lambda: Speakers(_documents(store, WHO, context)))
 
@@ -34,11 +34,11 @@ def places_of(store: tuple[str, str], context: Context) -> pa.Table:
 
 
 def population_at(population: Values, context: Context) -> pa.Table:
-    """The population that is scored: POPULATION.
+    """The scored population: POPULATION.
 
     Args:
-        population: as `point.population_for` gives it.
-        context: keeps what is in the store.
+        population: from `operating_point.population_for`.
+        context: keeps the store's part.
     """
     store = population["store"]
     there = context.cached("population", store, lambda: _documents(store, COLUMNS, context))

@@ -1,4 +1,4 @@
-"""export writes the detections in others' forms, below `exports/` in the run folder."""
+"""export writes the detections in external formats, below `exports/` in the run folder."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from swsdist.store.reading import Store
 
 
 class Exporting(NamedTuple):
-    """The payload of the task: files of `top_hits.files`, and what goes into the exports."""
+    """The payload of the task: files of `top_hits.files`, and contents of the exports."""
 
     scored: list[list[Any]]
     trials: list[list[Any]]
@@ -39,8 +39,8 @@ class Exporting(NamedTuple):
 class Export(Stage[Exporting]):
     """One task writes all exports that the config names; see `swsdist.registry.registries.EXPORTS`.
 
-    An export that cannot say what the detections are (a file name that a NIST program takes for a pattern, say) is left out
-    with a warning; the others are made.
+    An export that cannot represent the detections (a file name that a NIST program takes for a pattern, say) is skipped
+    with a warning; the others are written.
     """
 
     name = "export"
@@ -69,13 +69,13 @@ class Export(Stage[Exporting]):
         yield inputs.task(*matters, label=", ".join(kinds), work=rows, payload=payload)
 
     def finish(self, inputs: Inputs) -> None:
-        """What another config exported goes, where this one exports nothing."""
+        """Remove the exports of another config if this one exports nothing."""
         if not inputs.outcome.tasks:
             inputs.ledger.drop(self.name)
             _remove_old(inputs.ledger.run)
 
     def run(self, task: Task[Exporting], context: Context) -> TaskOutput:
-        """Write each kind to a temporary folder, then publish its files."""
+        """Write each format to a temporary folder, then publish its files."""
         payload = task.payload
         material = Material(
             lambda: (batch for name, _ in payload.scored for batch in parquet.rows(*context.place(name))),
@@ -99,7 +99,7 @@ class Export(Stage[Exporting]):
         return TaskOutput(tuple(outputs), Exported(warnings, len(outputs)))
 
     def _best(self, payload: Exporting, context: Context) -> list[BestHit]:
-        """The best hits, for exports that read them."""
+        """The best hits, if an export reads them."""
         if not any(EXPORTS[kind].best_hits for kind in payload.kinds):
             return []
         store = Store.at(*payload.store, storage=context.storage)
@@ -108,7 +108,7 @@ class Export(Stage[Exporting]):
 
 
 def _remove_old(run: Folder) -> None:
-    """Take away what another config exported: the names are the same whatever the config."""
+    """Remove exports of another config: names do not depend on the config."""
     for name in run.listing("exports"):
         run.remove(name)
 

@@ -1,4 +1,4 @@
-"""fit learns the threshold, and the steps of calibration that are fitted, from aligned lists."""
+"""fit learns the threshold and the fitted calibration steps from aligned lists."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class Fitting(NamedTuple):
 
     Attributes:
         calibrate: section of the config.
-        own: threshold of the last step, which decides by itself; then nothing is fitted.
-        file: with what was fitted earlier; None: this run's lists are fitted on.
-        seen: the file was fitted on what is scored.
+        own: threshold of the last step if that decides; then nothing is fitted.
+        file: earlier calibration; None: fit on this run's lists.
+        seen: the file was fitted on the scored data.
         folds: 1 fits on all.
         by_document: whether trials are documents.
-        point: operating point, where a list is read.
+        point: operating point, if a list is read.
         aligned: files of the list.
-        of: what thresholds are fitted for, the system and the corpus.
+        of: system and corpus of the thresholds.
         sides: of `sides_of`.
         asked: queries whose trials count.
     """
@@ -56,7 +56,7 @@ class Fitting(NamedTuple):
 
 
 class Fit(Stage[Fitting]):
-    """There is one task, for it reads counts and not lists."""
+    """A single task, since it reads counts and not lists."""
 
     name = "fit"
     version = 4
@@ -69,7 +69,7 @@ class Fit(Stage[Fitting]):
     in_driver = True
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Fitting]]:
-        """One task, or none: without references only a FILE can decide."""
+        """One task; none without references, unless a FILE decides."""
         settings, references = inputs.config.calibrate, inputs.chain_inputs(CorpusInputs).corpus.references
         if settings.fit == "none":
             return
@@ -86,7 +86,7 @@ class Fit(Stage[Fitting]):
             (None, False) if fitted else named_calibration(inputs.config, inputs.chain_inputs(CorpusInputs))
         )
         data = None if read is None else read.decode("utf-8", "replace")
-        # A file of other data names a task by its content alone.
+        # A file fitted on other data enters the task's name by its content alone.
         seen = ["fitted on what is scored"] if of_scored else []
         if fitted and (references is None or not references.num_rows):
             if not settings.fitted:
@@ -97,7 +97,7 @@ class Fit(Stage[Fitting]):
         file = None if fitted else settings.fit
         payload = Fitting(settings, None, file, of_scored, folds, by_document)
         named: list[object] = []
-        if fitted or settings.fitted:  # a threshold that is read needs no list
+        if fitted or settings.fitted:  # a threshold from a file needs no list
             aligned, settled = inputs.parts("trials"), point_of(inputs)
             files, point = tuple(part.name for part in aligned), TwvParameters(settled.trials, settled.beta)
             required = {name: getattr(settled, name) for name in ("protocol", "trials", "beta", "true")}
@@ -116,7 +116,7 @@ class Fit(Stage[Fitting]):
         yield inputs.task(data, folds, *named, *seen, label=label, work=work, payload=payload)
 
     def run(self, task: Task[Fitting], context: Context) -> TaskOutput:
-        """Thresholds of the maximum TWV, and what steps need."""
+        """Thresholds of maximum TWV, and parameters of the steps."""
         if task.payload.own is not None:
             fitted = Procedure((), thresholds=(task.payload.own,), fit="own")
         else:

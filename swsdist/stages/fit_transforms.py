@@ -1,9 +1,9 @@
-"""fit-transforms: documents -> models of extractors and transforms that are fitted (PCA, GMM), pinned in the store.
+"""fit-transforms: documents -> models of fitted extractors and transforms (PCA, GMM), pinned in the store.
 
-It stands in front of index where a config has such a one. Documents are chosen by a hash of their names, up to so many
-hours. In each round tasks add up totals over some minutes of documents each, and one more goes on with their sum, until
-the model is there (`features.fitting`). Totals are of integers, so any cut into tasks gives the same model. The tasks of the
-first round keep the frames for those that follow. A model that the store has is used, for documents that come later too.
+It precedes index if a config has a fitted extractor or transform. A hash of names selects documents, up to a number of
+hours. In each round tasks sum totals over some minutes of documents each, and a further task processes their sum, until
+the model is complete (`features.fitting`). Totals are integers, so any division into tasks gives the same model. The
+tasks of the first round keep the frames for later ones. A model in the store is reused, also for later documents.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ from swsdist.stages.inputs.unfitted_models import UnfittedModel
 from swsdist.store import parquet
 from swsdist.store.writing import raise_transient, read_recording, read_with_speech
 
-#: Seconds of documents a task.
+#: Seconds of documents per task.
 _TASK_SECONDS = 300.0
 
 
 class Added(NamedTuple):
-    """Documents of a model were added up in a round, so many frames."""
+    """Result of summing a part of a model's documents in a round: number of frames."""
 
     model: str
     round: int
@@ -57,7 +57,7 @@ class Added(NamedTuple):
 
 
 class Stepped(NamedTuple):
-    """What a model came to after a round; done: it is the model."""
+    """Result of a round for a model; done: the model is complete."""
 
     model: str
     step: int
@@ -65,18 +65,18 @@ class Stepped(NamedTuple):
 
 
 class Fitting(NamedTuple):
-    """The payload of a task: a model, and one of what is added up of documents, of frames that are kept, or of totals.
+    """The payload of a task: a model, and one of its inputs: documents, kept frames, or totals.
 
     Attributes:
-        model: file that it becomes.
+        model: file of the model.
         round: number of the round, from 0.
-        known: file of what it came to in the round before.
-        labels: path and SHA-256 of the labels that it is fitted by.
-        of_extractor: whether it is of an extractor, or else of a transform.
-        name, options: of that.
-        documents: rows, in the first round; where totals are summed, hashes of the documents that taught it something.
-        extractor: that makes their frames.
-        commands: whether what commands give may be read.
+        known: file of the previous round's result.
+        labels: path and SHA-256 of the labels for fitting.
+        of_extractor: whether the model is of an extractor, or else of a transform.
+        name, options: of the extractor or transform.
+        documents: rows, in the first round; when totals are summed, hashes of the documents with labels.
+        extractor: computes the documents' frames.
+        commands: whether commands may be run to read audio.
         frames: file of frames.
         totals: files of totals.
     """
@@ -96,7 +96,7 @@ class Fitting(NamedTuple):
 
 
 class FitTransforms(Stage[Fitting]):
-    """Rounds for the models that the store does not have; those of an extractor in the order of the config."""
+    """Rounds for the models that the store lacks; those of an extractor in the order of the config."""
 
     name = "fit-transforms"
     version = 2
@@ -106,7 +106,7 @@ class FitTransforms(Stage[Fitting]):
     with_queries = "same"
     rounds = True
     all_or_nothing = True
-    # The model's content is in the fingerprint of all frames that are made with it.
+    # The model's content is in the fingerprint of all frames that depend on it.
     tables = {
         "frames": Table(None, None, digested=False),
         "totals": Table(None, None, digested=False),
@@ -115,7 +115,7 @@ class FitTransforms(Stage[Fitting]):
     }
 
     def needs(self, config: Config) -> tuple[Needs, ...]:
-        """What suffices for each of the extractors."""
+        """The needs of each extractor."""
         return needs_of_all(config.features)
 
     def place(self, inputs: Inputs) -> str:
@@ -123,7 +123,9 @@ class FitTransforms(Stage[Fitting]):
         return inputs.chain_inputs(SearchInputs).store.folder.root
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Fitting]]:
-        """The next tasks of each model: those that add up, or the one that goes on; of an extractor only its first model."""
+        """The next tasks of each model: those that sum, or the one that processes the sum; of an extractor only its
+        first model.
+        """
         own = inputs.chain_inputs(SearchInputs)
         of_this_round: dict[str, UnfittedModel] = {}
         busy: set[int] = set()
@@ -173,13 +175,13 @@ class FitTransforms(Stage[Fitting]):
         for rows, seconds in _chosen(inputs.chain_inputs(SearchInputs), unfitted_model):
             payload = shared._replace(extractor=unfitted_model.planned, documents=rows, commands=are_permitted())
             label = f"{unfitted_model.fitted.name} of {unfitted_model.track}, round 1: {len(rows)} documents"
-            # By its name a document is found among the labels, and by nothing else: a new name alone gives the same frames.
+            # Labels are found by the document's name; otherwise the name has no influence on frames.
             named = ("path", "identity", "channel", "speaker", *(() if unfitted_model.labels is None else ("doc_id",)))
             matters = [[row[name] for name in named] for row in rows]
             yield inputs.task(unfitted_model.file, matters, label=label, work=seconds, payload=payload)
 
     def run(self, task: Task[Fitting], context: Context) -> TaskOutput:
-        """Add up, or go on."""
+        """Sum totals, or process their sum."""
         payload, folder = task.payload, context.folder(task)
         fitted: Any = (FEATURES if payload.of_extractor else TRANSFORMS)[payload.name].load()(**payload.options)
         known = None if payload.known is None else load_model(folder, payload.known)
@@ -203,7 +205,7 @@ class FitTransforms(Stage[Fitting]):
         self, task: Task[Fitting], folder: Folder, rounds: Rounds, known: Model | None, documents: Iterator[Document]
     ) -> TaskOutput:
         frames, text = 0, (task.payload.model, task.payload.round)
-        # By which documents something was taught is written in the model: results on these are no test of it.
+        # The model records the documents whose labels it used: results on these are no test of it.
         taught = [] if task.payload.labels is None else [document_hash(row) for row in task.payload.documents]
 
         def totals() -> Iterator[Totals]:
@@ -226,7 +228,7 @@ class FitTransforms(Stage[Fitting]):
 
         payload = task.payload
         total = summed(read_totals(io.BytesIO(folder.read_bytes(part))) for part in payload.totals)
-        with threadpool_limits(limits=1):  # in several threads LAPACK rounds differently
+        with threadpool_limits(limits=1):  # LAPACK rounds differently with several threads
             model, done = rounds.go_on(known, total)
         if done and payload.labels is not None:
             file, sha256 = payload.labels
@@ -238,7 +240,7 @@ class FitTransforms(Stage[Fitting]):
         return TaskOutput((Part(table, *output),), Stepped(payload.model, payload.round, done))
 
     def finish(self, inputs: Inputs) -> None:
-        """From here on transforms are those of their models; frames and totals that these were made of are of no more use."""
+        """Use the new models for transforms from now on; delete the frames and totals behind them."""
         own, ended = inputs.chain_inputs(SearchInputs), inputs.outcome
         own.models_were_fitted()
         used = [part.name for each in ended.receipts for part in each.outputs if part.table != "model"]
@@ -256,7 +258,7 @@ def _of(inputs: Inputs, unfitted_model: UnfittedModel) -> list[Receipt]:
 def _heard(
     payload: Fitting, context: Context, rounds: Rounds, labels: Labels | None, file: BinaryIO
 ) -> Iterator[Document]:
-    """Each document that can be read, which is kept in a file too; index tells of the others."""
+    """Yield each readable document, and also write it to a file; index reports the others."""
     assert payload.extractor is not None
     extractor = payload.extractor.granted(context.granted)
     folder = Folder(".", context.storage)
@@ -282,7 +284,7 @@ def _heard(
 def _read(
     row: dict[str, Any], extractor: Extractor | Precomputed, folder: Folder, listen: bool
 ) -> tuple[list[NDArray[np.float32]], NDArray[np.bool_] | None]:
-    """Frames of a document, and, if somebody is to listen, in which of them there is speech."""
+    """Frames of a document, and, if `listen`, which of them contain speech."""
     reading = (read_with_speech if listen else read_recording)(row, extractor, folder)
     blocks = []
     while True:
@@ -293,8 +295,8 @@ def _read(
 
 
 def _chosen(own: SearchInputs, unfitted_model: UnfittedModel) -> Iterator[tuple[list[Row], float]]:
-    """Documents that are fitted on, in parts of some minutes, each with its seconds: of the corpus's part `train` where it has
-    one, and of those that have labels where these are wanted.
+    """Documents for fitting, in parts of some minutes, each with its seconds: from the corpus's part `train` if it has
+    one, and only labelled ones if labels are required.
     """
     rows, corpus = list(own.corpus_documents.values()), own.config.corpus
     if corpus.parts.train is not None:
@@ -318,12 +320,12 @@ def _chosen(own: SearchInputs, unfitted_model: UnfittedModel) -> Iterator[tuple[
 
 
 def document_hash(row: Mapping[str, Any]) -> str:
-    """What stands for a document in the settings of a model that was taught by labels of it."""
+    """The hash that identifies a document in the settings of a model fitted by its labels."""
     return _order(row["doc_id"], row["channel"])[:8].hex()
 
 
 def in_random_order(rows: Iterable[Row]) -> list[Row]:
-    """Documents in an order that is told by a hash of their names."""
+    """Documents ordered by a hash of their names."""
     return sorted(rows, key=lambda row: _order(row["doc_id"], row["channel"]))
 
 

@@ -1,4 +1,4 @@
-"""index turns audio into shards of the feature store, a task a shard and extractor."""
+"""index turns audio into shards of the feature store, a task per shard and extractor."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ from swsdist.store.writing import (
     write_tracks,
 )
 
-#: What a document's features and its row in the store depend on.
+#: Columns that a document's features and its row in the store depend on.
 _MATTERS = ("doc_id", "channel", "path", "identity", "speaker")
-#: By which a document of the store is known.
+#: Columns that identify a document of the store.
 _KNOWN = [*_MATTERS, "shard"]
-#: Paths that are looked at together.
+#: Paths compared at a time.
 _PIECE = 1 << 16
 
 
@@ -65,11 +65,11 @@ class Indexing(NamedTuple):
     """The payload of a task.
 
     Attributes:
-        documents: rows, each with where its frames are held, if they are.
-        extractor: that makes them.
-        partition: shard that they are of; None: a new one.
+        documents: rows, each with the place of its stored frames, if any.
+        extractor: computes their frames.
+        partition: their shard; None: a new one.
         listen: whether speech is marked.
-        commands: whether what commands give may be read.
+        commands: whether commands may be run to read audio.
     """
 
     documents: list[Row]
@@ -80,9 +80,9 @@ class Indexing(NamedTuple):
 
 
 class Index(Stage[Indexing]):
-    """Documents that the store does not hold yet, as they are now, are cut into new shards; others stay where they are.
+    """Cut documents that the store lacks, in their current form, into new shards; stored documents stay in place.
 
-    Each extractor has its own tasks, on the shards of the first; a track that is new is computed for all that is there.
+    Each extractor has separate tasks, on the shards of the first; a new track is computed for all stored documents.
     """
 
     name = "index"
@@ -91,9 +91,9 @@ class Index(Stage[Indexing]):
     phase = "index"
     with_hours = "more"
     with_queries = "same"
-    # Queries are normalised by statistics of all documents, so what a part of them gives would be of no use later.
+    # Statistics of all documents normalise queries, so results of a part would be useless later.
     all_or_nothing = True
-    # The live documents of all shards are digested, not the files.
+    # Digests cover the live documents of all shards, not the files.
     tables = {
         "features": Table(FRAMES, None, digested=False),
         "documents": Table(DOCUMENTS, None, digested=False),
@@ -101,7 +101,7 @@ class Index(Stage[Indexing]):
     }
 
     def needs(self, config: Config) -> tuple[Needs, ...]:
-        """What suffices for each of the extractors."""
+        """The needs of each extractor."""
         return needs_of_all(config.features)
 
     def place(self, inputs: Inputs) -> str:
@@ -109,7 +109,7 @@ class Index(Stage[Indexing]):
         return inputs.chain_inputs(SearchInputs).store.folder.root
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Indexing]]:
-        """A task a new shard, and one a shard whose frames of an extractor are missing; of each extractor."""
+        """A task per new shard, and per shard that lacks frames of an extractor; for each extractor."""
         own, config = inputs.chain_inputs(SearchInputs), inputs.config
         state = own.store.load(anew=inputs.redo)
         corpus = own.corpus_documents
@@ -128,7 +128,7 @@ class Index(Stage[Indexing]):
             for row in rows if carry else ():
                 stored = carry.get((row["doc_id"], row["channel"]), {}).get(source.fingerprint)
                 row |= {} if stored is None else {"held": stored}
-            # Marks of speech are a part of one track's documents: of the first that is made of audio.
+            # Speech marks are stored with one track's documents: the first made from audio.
             marks_speech = source is listening
             matters = source.fingerprint, [[row[name] for name in _MATTERS] for row in rows]
             more = *([] if partition is None else [partition]), *([marks.VERSION] if marks_speech else [])
@@ -155,16 +155,16 @@ class Index(Stage[Indexing]):
                 seconds = sum(corpus.seconds(places, config.storage))
                 label = f"{len(places)} documents of a shard that is there"
                 yield task(source, corpus.rows(places), shard, label, seconds)
-        state.tables = {}  # they are large, and read anew by who plans again
+        state.tables = {}  # they are large; later plans read them again
 
     def hours(self, inputs: Inputs, tasks: Iterable[Task[Indexing]]) -> float:
-        """Those of the shards: several extractors go through the same."""
+        """Hours of the shards: all extractors process the same audio."""
         planned = inputs.chain_inputs(SearchInputs).store.planned
         return sum({shard: work for _, shard, work in (planned[task.fingerprint] for task in tasks)}.values()) / 3600
 
     @staticmethod
     def _demand_permission(own: SearchInputs, places: NDArray[np.int64], sources: Iterable[Source]) -> None:
-        """Refuse to read what commands give, unless that is allowed: here, where the user is told at once."""
+        """Refuse to run commands that are not permitted: at planning, so the user learns of it early."""
         if any(isinstance(source.extractor, Extractor) for source in sources):
             paths = own.corpus_documents.table["path"].take(pa.array(places))
             for chunk in paths.chunks:
@@ -173,10 +173,10 @@ class Index(Stage[Indexing]):
                     demand_permission(some, own.config.corpus.documents, own.config.storage)
 
     def warm(self, task: Task[Indexing], context: Context) -> None:
-        """Index a second of silence into nowhere: decoder, extractor and writer are then loaded."""
+        """Index a second of silence and discard it: this loads decoder, extractor and writer."""
         extractor = task.payload.extractor.granted(context.granted)
         if not isinstance(extractor, Extractor):
-            return  # frames that are there need no decoder
+            return  # precomputed frames need no decoder
         with tempfile.TemporaryDirectory(dir=scratch()) as place:
             path = f"{place}/silence.wav"
             write_silence(path, extractor.sample_rate)
@@ -201,7 +201,7 @@ class Index(Stage[Indexing]):
         for indexed, count in zip(result, frames, strict=True):
             rows = (count, indexed.documents.num_rows, indexed.rejected.num_rows)
             named = zip(self.tables, indexed.outputs, rows, strict=True)
-            # All tracks of a pass share the list of what was rejected.
+            # All tracks of a pass share the list of rejected documents.
             parts += [Part(table, *out, n) for table, out, n in named if not parts or table != "rejected"]
         first, stored = result[0], sum("held" in row for row in payload.documents)
         return TaskOutput(
@@ -218,11 +218,13 @@ class Index(Stage[Indexing]):
         )
 
     def finish(self, inputs: Inputs) -> None:
-        """Commit the store's new state, if it is new."""
+        """Commit the store's state if it changed."""
         self._commit(inputs, None)
 
     def commit_partial(self, inputs: Inputs) -> None:
-        """Commit a state for searches, of what is done; the index itself goes on from the one before, so ends as ever."""
+        """Commit a state of the finished part for searches; the index still resumes from the previous state, with the
+        usual result.
+        """
         own = inputs.chain_inputs(SearchInputs)
         done = {receipt.fingerprint for receipt in inputs.outcome.receipts}
         planned, first = own.store.planned, own.features.sources[0]
@@ -237,7 +239,7 @@ class Index(Stage[Indexing]):
         rejected = store.rejected() if store is not None and not state.left else REJECTED_DOCUMENTS.empty_table()
         still = rejected.filter(pa.array(still_rejected(corpus, rejected)))
         same = still.num_rows == rejected.num_rows
-        # What a document's frames come from is little to read; means and variances are much, and read if there is a new state.
+        # The sources of frames are small to read; means and variances are large, and only read for a new state.
         kept = [name for name in own.features.tracks if store is not None and name in state.kept]
         found = (
             {name: store.documents(columns=_KNOWN, track=name, codes=["shard"]) for name in kept}
@@ -255,12 +257,12 @@ class Index(Stage[Indexing]):
             shards = pc.is_in(documents["shard"], pa.array(there, pa.string())).to_numpy()
             masks[name] = (at >= 0) & current[at] & shards if len(current) else np.zeros(len(at), bool)
             same = same and bool(masks[name].all())
-        # Paths of files are a part of a recipe, and not of its fingerprint: a model that was moved is found again.
+        # A recipe contains paths of files, its fingerprint does not: a moved model is found again.
         recipes = [[track.name, recipe(source.extractor)] for source in own.features.sources for track in source.tracks]
         unchanged = old is not None and json.loads(json.dumps(recipes)) == [
             [track.name, track.recipe] for track in old.tracks
         ]
-        # Of plans that share a store, the first commits what the others find there.
+        # Of plans that share a store, the first commits everything.
         new = [
             receipt for receipt in ended.receipts if not _is_held(state, *own.store.planned[receipt.fingerprint][:2])
         ]
@@ -288,12 +290,12 @@ class Index(Stage[Indexing]):
                 output = outputs[file]
                 files.setdefault(shard, {})[track.name] = File(output.name, output.size, output.sha256)
         bad = _once(pa.concat_tables(refusals).combine_chunks())
-        # Of a million documents two copies would be a gigabyte.
+        # Two copies of a million documents would take a gigabyte.
         live = {name: _without(pa.concat_tables(tables.pop(name)), bad) for name in [*tables]}
         for name, documents in live.items():
             if documents.num_rows == 0:
                 if unfinished:
-                    return  # there is nothing to be searched yet
+                    return  # no document can be searched yet
                 first = bad.to_pylist()[0] if bad.num_rows else None
                 text = "".join(
                     f"look at {inputs.ledger.run.path(failure.file)}: {failure.message}"
@@ -313,7 +315,7 @@ class Index(Stage[Indexing]):
                 recipe(source.extractor),
                 track.stop - track.first,
                 live[track.name],
-                # What was frozen is, whatever else of the store was lost, unless all is to be made anew.
+                # Frozen statistics stay even if other files of the store were lost, unless everything is redone.
                 None if inputs.redo else frozen_statistics(own.store.folder, track.name, source.fingerprint),
                 source.columns(track),
                 kind_of(source.extractor),
@@ -327,7 +329,7 @@ class Index(Stage[Indexing]):
         provisional = bool(ended.failures) or unfinished is not None
         libraries = {} if old is None else old.libraries
         said = [item.result_as(Indexed) for item in new]
-        computed = any(item.held < item.documents for item in said)  # and not only copied
+        computed = any(item.held < item.documents for item in said)  # not only copied
         libraries = own.features.libraries(libraries, said) if computed or not libraries else libraries
         inputs.commits()
         state_now = commit(
@@ -350,13 +352,13 @@ class Index(Stage[Indexing]):
         )
 
     def digests(self, inputs: Inputs) -> dict[str, str]:
-        """Of the live documents and their frames, whatever the shards."""
+        """Digests of the live documents and their frames, independent of shards."""
         own = inputs.chain_inputs(SearchInputs)
         return {} if own.store.manifest is None else digest.of_store(own.store.open())
 
 
 def _note_copies(own: SearchInputs, documents: pa.Table) -> None:
-    """Recordings whose bytes are those of another one. Each is indexed: corpora of benchmarks have some on purpose."""
+    """Note recordings with equal bytes. All are indexed: benchmark corpora contain copies on purpose."""
     names = documents.select(["sha256", "doc_id"]).group_by("sha256").aggregate([("doc_id", "count_distinct")])
     if names.num_rows == 0 or pc.max(names["doc_id_count_distinct"]).as_py() == 1:
         return
@@ -371,7 +373,7 @@ def _note_copies(own: SearchInputs, documents: pa.Table) -> None:
 
 
 def _where_now(documents: pa.Table, own: SearchInputs, source: Source) -> pa.Table:
-    """Documents with the paths and identities that their recordings have now, if some were moved."""
+    """Documents with current paths and identities of moved recordings."""
     if not len(own.store.moved):
         return documents
     at = pa.array(own.corpus_documents.places(keys_of(documents["doc_id"], documents["channel"])))
@@ -391,7 +393,7 @@ def _is_held(state: StoreContents, source: Source, shard: str) -> bool:
 
 
 def _once(rejected: pa.Table) -> pa.Table:
-    """Of a document that several extractors reject, the first's row."""
+    """Rejections without repetition: the first extractor's row for each document."""
     seen: set[tuple[str, int]] = set()
     mask = []
     for key in zip(rejected["id"].to_pylist(), rejected["part"].to_pylist(), strict=True):
@@ -401,7 +403,7 @@ def _once(rejected: pa.Table) -> pa.Table:
 
 
 def _without(documents: pa.Table, rejected: pa.Table) -> pa.Table:
-    """Documents that no extractor rejects."""
+    """Documents not rejected by any extractor."""
     if rejected.num_rows == 0:
         return documents
     keys = keys_of(documents["doc_id"], documents["channel"])
@@ -409,7 +411,7 @@ def _without(documents: pa.Table, rejected: pa.Table) -> pa.Table:
 
 
 def _by_shard(tracks: Iterable[pa.Table]) -> dict[str, tuple[int, int]]:
-    """Documents and frames of each shard, each document once: of the first track that has it."""
+    """Documents and frames of each shard; each document counts once, in its first track."""
     result: dict[str, tuple[int, int]] = {}
     several = [*tracks]
     seen = pa.array([], pa.large_string())

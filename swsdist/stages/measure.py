@@ -1,4 +1,4 @@
-"""measure counts, for one bucket of queries, what the measures need."""
+"""measure makes the counts behind the measures, for one bucket of queries."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Measuring(NamedTuple):
 
 
 class Measure(BucketStage[Measuring]):
-    """Counts that add, so that the driver merges them as streams and holds no list."""
+    """Counts are additive, so the driver merges them as streams and holds no list."""
 
     name = "measure"
     version = 1
@@ -39,7 +39,7 @@ class Measure(BucketStage[Measuring]):
     tables = {"parts": Table(None, digested=False), "terms": Table(PER_TERM)}
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Measuring]]:
-        """A task a bucket that has trials."""
+        """A task per bucket with trials."""
         receipts = inputs.receipts("trials")
         if not receipts:
             return

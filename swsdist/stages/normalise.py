@@ -37,8 +37,7 @@ class Normalising(NamedTuple):
 
 
 class Normalise(BucketStage[Normalising]):
-    """This stage applies the steps of calibration before the first that is fitted. It needs no references, so it is a part of
-    searching."""
+    """Applies the calibration steps before the first fitted one. It needs no references, so it is part of searching."""
 
     name = "normalise"
     version = 1
@@ -49,10 +48,10 @@ class Normalise(BucketStage[Normalising]):
     tables = {"normalised": Table(DETECTIONS)}
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Normalising]]:
-        """A task a bucket."""
+        """A task per bucket."""
         settings = inputs.config.calibrate
         entries = settings.entries()
-        point = TwvParameters(1, 1.0)  # of steps that do not look at it
+        point = TwvParameters(1, 1.0)  # for steps that do not use it
         if any(entries[name].operating_point or entries[name].own_threshold for name in settings.unfitted):
             settled = point_of(inputs)
             point = TwvParameters(settled.trials, settled.beta)
@@ -73,7 +72,7 @@ class Normalise(BucketStage[Normalising]):
             yield self.following(receipt, inputs, *matters, payload=payload)
 
     def run(self, task: Task[Normalising], context: Context) -> TaskOutput:
-        """Scores as these steps make them, all else as it was."""
+        """Scores after these steps; other columns are unchanged."""
         payload = task.payload
         first, _ = procedures(payload.calibrate, payload.point)
         first = replace(first, sides=read_sides(context, payload.sides), documents=payload.by_document)

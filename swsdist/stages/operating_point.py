@@ -1,4 +1,4 @@
-"""The protocol and the data of a run determine its operating point and how its trials are made."""
+"""A run's operating point and trial settings, from protocol and data."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from swsdist.stages.inputs.search_inputs import CorpusInputs
 
 
 def point_of(inputs: Inputs) -> OperatingPoint:
-    """Trials, beta and all else that turns counts into values.
+    """Trials, beta and the other parameters that turn counts into values.
 
     Raises:
-        UserError: the protocol's trials need what is not given, or beta cannot be taken from the data.
+        UserError: the protocol's trials need missing inputs, or beta cannot be taken from the data.
     """
     own, settings = inputs.chain_inputs(CorpusInputs), inputs.config.score
     rules = protocol_of(settings)
@@ -44,12 +44,12 @@ def point_of(inputs: Inputs) -> OperatingPoint:
 
 
 def scored_queries(inputs: Inputs) -> set[str]:
-    """Queries whose trials count, whatever was found of them."""
+    """Queries whose trials count, with or without detections."""
     return set(inputs.chain_inputs(CorpusInputs).corpus.queries["query_id"].to_pylist()) - unscorable_queries(inputs)
 
 
 def unscorable_queries(inputs: Inputs) -> set[str]:
-    """Queries that cannot be scored: of document trials those that occur in every document, which have no non-targets."""
+    """Queries that cannot be scored: with document trials those in every document, which have no non-targets."""
     own = inputs.chain_inputs(CorpusInputs)
     if protocol_of(inputs.config.score).trials != "document" or own.corpus.references is None:
         return set()
@@ -59,14 +59,14 @@ def unscorable_queries(inputs: Inputs) -> set[str]:
 
 
 def population_for(inputs: Inputs) -> Values:
-    """The population as a task takes it (`documents.population_at`): the state of the store, and what is not in it."""
+    """The population in a task's form (`documents.population_at`): the state of the store, and documents not in it."""
     own = inputs.chain_inputs(CorpusInputs)
     unread = own.population.filter(pc.invert(own.population["read"]))
     return {"store": own.store.state, "unread": unread.to_pylist()}
 
 
 def trial_settings(inputs: Inputs) -> Values:
-    """What trials depend on besides the protocol: queries that are left out, speech, and the population; JSON values."""
+    """Trial settings besides the protocol: excluded queries, speech, and the population; JSON values."""
     own, settings = inputs.chain_inputs(CorpusInputs), inputs.config.score
     values: Values = {"left_out": sorted(unscorable_queries(inputs))}
     if protocol_of(settings).trials == "segment":

@@ -24,7 +24,7 @@ from swsdist.store.reading import Store
 
 
 class Quantising(NamedTuple):
-    """The payload of a task; without a shard it is that for the codebook."""
+    """The payload of a task; without a shard, of the task for the codebook."""
 
     store: tuple[str, str]
     search: Search
@@ -34,9 +34,9 @@ class Quantising(NamedTuple):
 
 
 class Quantise(Stage[Quantising]):
-    """The codewords are frames of some documents, chosen once; documents that come later are indexed by the same.
+    """Codewords are frames of some documents, chosen once; they also index later documents.
 
-    Round 0 makes the codebook, if none is pinned, and the next the posting lists of each shard.
+    Round 0 makes the codebook, unless one is pinned, and the next round the posting lists of each shard.
     """
 
     name = "quantise"
@@ -47,7 +47,7 @@ class Quantise(Stage[Quantising]):
     with_hours = "more"
     with_queries = "same"
     rounds = True
-    # What is found by them is digested, and of the codebook the pinned file is named by what it holds.
+    # Digests cover search results instead; the pinned codebook is named by content.
     tables = {"codebook": Table(None, None, digested=False), "postings": Table(None, None, digested=False)}
 
     def place(self, inputs: Inputs) -> str:
@@ -55,7 +55,7 @@ class Quantise(Stage[Quantising]):
         return inputs.chain_inputs(SearchInputs).store.folder.root
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Quantising]]:
-        """A task for the codebook, or one a shard."""
+        """A task for the codebook, or one per shard."""
         own, settings = inputs.chain_inputs(SearchInputs), inputs.config.search
         store = own.store.open()
         codebook = codebook_file(store, settings)
@@ -66,7 +66,7 @@ class Quantise(Stage[Quantising]):
             return
         codebook = codebook or _made(inputs)
         if codebook is None:
-            return  # its task has failed: the search takes landmarks, and makes its index, by itself
+            return  # its task failed: the search falls back to landmarks, and its own index
         shards = store.manifest.shards
         known = contents(store, settings, [shard.name for shard in shards])
         for shard in shards:
@@ -86,12 +86,12 @@ class Quantise(Stage[Quantising]):
         return inputs.task(*matters, label=label, work=work, payload=payload)
 
     def warm(self, task: Task[Quantising], context: Context) -> None:
-        """Load what the search loads."""
+        """Load the search's modules."""
         create(task.payload.search).warm()
 
     def run(self, task: Task[Quantising], context: Context) -> TaskOutput:
         """Choose codewords, or look up the nearest to each frame."""
-        from swsdist.methods.first_pass.search import fit_codebook, index_shard  # loads numba: planning does without
+        from swsdist.methods.first_pass.search import fit_codebook, index_shard  # loads numba, which planning avoids
 
         payload = task.payload
         store = Store.at(*payload.store, storage=context.storage)
@@ -106,9 +106,9 @@ class Quantise(Stage[Quantising]):
         return TaskOutput((Part("postings", *output, table.num_rows),))
 
     def finish(self, inputs: Inputs) -> None:
-        """Pin the codebook, unless documents are still to come of which it might be made."""
+        """Pin the codebook, unless documents for it are still to come."""
         own = inputs.chain_inputs(SearchInputs)
-        assert own.store.manifest is not None  # index has come to its end
+        assert own.store.manifest is not None  # index has finished
         name, result = codebook_name(own.store.open(), inputs.config.search), _made(inputs)
         if result and name not in own.store.manifest.models and not own.store.manifest.provisional:
             inputs.commits()
@@ -116,6 +116,6 @@ class Quantise(Stage[Quantising]):
 
 
 def _made(inputs: Inputs) -> str | None:
-    """The codebook that round 0 has made."""
+    """The codebook made by round 0."""
     parts = [part for receipt in inputs.outcome.receipts for part in receipt.parts("codebook")]
     return parts[0].name if parts else None

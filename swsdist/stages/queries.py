@@ -1,4 +1,4 @@
-"""queries turns spoken examples into shards of a store of queries, a task a group."""
+"""queries turns spoken examples into shards of a store of queries, a task per group."""
 
 from __future__ import annotations
 
@@ -56,18 +56,18 @@ def _example(row: dict[str, Any]) -> int:
     return int(row["example"])
 
 
-#: What of an example its frames do not depend on.
+#: Columns that do not affect an example's frames.
 _WITHOUT = ("term", "doc_id", "items", "expected")
 
-#: Of examples, what their frames do not tell: it is in the digest of what is found.
+#: Columns of examples that their frames do not determine; the digest of results covers them.
 _OF_RECORDING = ["mean", "variance", "bandwidth"]
 
-#: Where the store of queries lies in a run folder.
+#: Path of the store of queries in a run folder.
 STORE = "queries"
 
 
 class Extracting(NamedTuple):
-    """The payload of a task: examples, and by which extractors, each with its tracks, how, and for which search."""
+    """The payload of a task: examples, extractors with their tracks, and settings of extraction and search."""
 
     examples: list[dict[str, Any]]
     sources: list[tuple[Planned, tuple[Columns, ...]]]
@@ -77,7 +77,7 @@ class Extracting(NamedTuple):
 
 
 def _granted(task: Task[Extracting], context: Context) -> list[Source]:
-    """The extractors of a task, told what this worker was given, and their tracks."""
+    """The extractors of a task, with the resources granted to this worker, and their tracks."""
     result = []
     for source, tracks in task.payload.sources:
         extractor = source.granted(context.granted)
@@ -86,10 +86,10 @@ def _granted(task: Task[Extracting], context: Context) -> list[Source]:
 
 
 class Queries(Stage[Extracting]):
-    """Queries are searched in groups; the ids alone determine the borders between groups.
+    """Queries are searched in groups; only the ids determine the borders between groups.
 
-    A group is a shard of the store of queries, and a state of it by itself: the search of a group reads that, whatever other
-    groups there are. The store's manifest names all groups of the plan that ended last.
+    A group is a shard of the store of queries, and also a state of it: the search of a group reads that state,
+    independent of other groups. The store's manifest names all groups of the latest finished plan.
     """
 
     name = "queries"
@@ -98,7 +98,7 @@ class Queries(Stage[Extracting]):
     phase = "search"
     with_hours = "same"
     with_queries = "more"
-    # The examples are digested as methods take them, not the files.
+    # Digests cover the examples as read by methods, not the files.
     tables = {
         "groups": Table(None, None, digested=False),
         "query_features": Table(FRAMES, None, digested=False),
@@ -107,7 +107,7 @@ class Queries(Stage[Extracting]):
     }
 
     def needs(self, config: Config) -> tuple[Needs, ...]:
-        """What suffices for each of the extractors."""
+        """The needs of each extractor."""
         return needs_of_all(config.features)
 
     def place(self, inputs: Inputs) -> str:
@@ -115,17 +115,17 @@ class Queries(Stage[Extracting]):
         return f"{inputs.ledger.run.root}/{STORE}"
 
     def examples(self, own: SearchInputs) -> list[dict[str, Any]]:
-        """The examples that it is about, with what their frames come from."""
+        """The examples to extract, with the identities of the sources of their frames."""
         return own.examples
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Extracting]]:
-        """A task a group."""
+        """A task per group."""
         own, search = inputs.chain_inputs(SearchInputs), inputs.config.search
         takes = METHODS[search.method].queries
         if takes != "spoken":
             raise codes.METHOD_TAKES_OTHER_QUERIES(where="search.method", method=search.method, takes=takes)
         longest = RECURRENCES[search.recurrence].longest(search.recurrence_settings())
-        # Long examples are refused by templates and by some recurrences; only these enter the fingerprint of a group.
+        # Templates and some recurrences refuse long examples; only these enter the fingerprint of a group.
         refusing: list[Any] = ["template"] if search.examples == "template" else []
         refusing += [longest] if longest != LONGEST_QUERY else []
         given = any(isinstance(source.extractor, Precomputed) for source in own.features.sources)
@@ -138,7 +138,7 @@ class Queries(Stage[Extracting]):
         for row in rows:
             by_query.setdefault(row["query_id"], []).append(row)
         cut = groups(list(by_query))
-        # Of one extractor, columns are its own, whatever it calls its tracks.
+        # With a single extractor, track names do not affect columns.
         made_by: Any = own.features.extractor_fingerprint if len(own.features.sources) == 1 else own.features.recipes
         sources = [(source.planned, source.tracks) for source in own.features.sources]
         for k, query_ids in enumerate(cut):
@@ -149,10 +149,10 @@ class Queries(Stage[Extracting]):
             yield inputs.task(made_by, matters, *refusing, label=label, work=len(members), payload=payload)
 
     def warm(self, task: Task[Extracting], context: Context) -> None:
-        """Extract a second of silence: decoder, extractor and writer are then loaded."""
+        """Extract a second of silence: this loads decoder, extractor and writer."""
         sources = [source for source in _granted(task, context) if isinstance(source.extractor, Extractor)]
         if not sources:
-            return  # frames that are there need no decoder
+            return  # precomputed frames need no decoder
         with tempfile.TemporaryDirectory(dir=scratch()) as place:
             path = f"{place}/silence.wav"
             write_silence(path, sources[0].extractor.sample_rate)
@@ -167,7 +167,7 @@ class Queries(Stage[Extracting]):
         reads = any(isinstance(source.extractor, Extractor) for source in sources)
         given = [row["path"] for row in rows if row["path"] is not None and is_command(row["path"])]
         if reads and given and not payload.commands:
-            raise refusal(given[0])  # not rejected: what is allowed is no property of the queries
+            raise refusal(given[0])  # not a rejection: permission is no property of the queries
         with permitted(payload.commands), ffmpeg.recorded_versions() as used:
             group = write_group(folder, task.fingerprint, rows, sources, payload.search, payload.trim)
         examples = group.examples
@@ -188,13 +188,13 @@ class Queries(Stage[Extracting]):
         return TaskOutput(tuple(parts), text, rejected=group.rejected.drop_columns(["identity"]).to_pylist())
 
     def finish(self, inputs: Inputs) -> None:
-        """Make the groups of this plan the store's state, if they are not."""
+        """Commit the groups of this plan as the store's state, unless current."""
         own, folder = inputs.chain_inputs(SearchInputs), Folder(inputs.place, inputs.config.storage)
         states = _states(inputs)
         source, listing = GROUPS + fingerprint(states, own.features.recipes), inputs.ledger.listing(inputs.place)
         try:
             old = load(folder)
-        except StoreError:  # damaged; it is made of the groups again
+        except StoreError:  # damaged; it is rebuilt from the groups
             old = None
         names = {
             shard_name(receipt.fingerprint)
@@ -206,7 +206,7 @@ class Queries(Stage[Extracting]):
             return
         inputs.commits()
         groups = [Store(folder, require(folder, name)) for name in states]
-        # A group that was made under another name of its track is told by its place.
+        # Tracks are matched by position, since a reused group may have another name for its track.
         result = [
             NewTrack(
                 track.name,
@@ -241,7 +241,7 @@ class Queries(Stage[Extracting]):
         inputs.ledger.forget(inputs.place)
 
     def digests(self, inputs: Inputs) -> dict[str, str]:
-        """Of the examples, whatever the groups."""
+        """Digests of the examples, independent of groups."""
         folder = Folder(inputs.place, inputs.config.storage)
         states = _states(inputs)
         tables = (examples_of(Store(folder, require(folder, name))).drop_columns(_OF_RECORDING) for name in states)
@@ -254,7 +254,7 @@ def _states(inputs: Inputs) -> list[str]:
 
 
 def _joined(group: Store, place: int) -> pa.Table:
-    """The live documents of a group's track that are in all of its tracks."""
+    """The live documents of a group's track that occur in all of its tracks."""
     keys = Tracks(group).documents(columns=["doc_id", "channel"])
     keys_in_all = set(zip(keys["doc_id"].to_pylist(), keys["channel"].to_pylist(), strict=True))
     table = group.documents(track=group.manifest.tracks[place].name)
@@ -263,8 +263,8 @@ def _joined(group: Store, place: int) -> pa.Table:
 
 
 def read_group(context: Context, name: str) -> pa.Table:
-    """A group's queries as its method takes them, by the name of a file: a state of the store of queries (EXAMPLES), or a table
-    that a stage of another chain makes.
+    """A group's queries as its method takes them, from a file: a state of the store of queries (EXAMPLES), or a table
+    by a stage of another chain.
     """
     if not name.endswith(".json"):
         return context.read(name)
@@ -278,17 +278,17 @@ def examples_in(chain_run: ChainRun) -> pa.Table:
 
 
 def seconds_in(chain_run: ChainRun) -> dict[tuple[str, int], float]:
-    """Seconds of each query example that was searched; of text there are none."""
+    """Seconds of each searched query example; empty for text queries."""
     result: dict[tuple[str, int], float] = {}
     own: CorpusInputs = chain_run.chain.inputs
-    for search in own.searches(chain_run)[::-1]:  # of several that searched an example, the first tells
+    for search in own.searches(chain_run)[::-1]:  # the first search of an example determines its seconds
         for group in _groups_in(search):
             result |= seconds_of(Tracks(group).documents(columns=["doc_id", "channel", "duration"]))
     return result
 
 
 def bandwidths_in(chain_run: ChainRun) -> pa.Table:
-    """How high the sound of each query example reaches: `query_id`, `bandwidth` (Hz; null where nobody knows)."""
+    """Highest frequency in each query example: `query_id`, `bandwidth` (Hz; null if unknown)."""
     names = ["doc_id", "bandwidth"]
     result = [
         group.documents(columns=names).rename_columns(["query_id", "bandwidth"]) for group in _groups_in(chain_run)

@@ -1,8 +1,8 @@
-"""query-statistics: documents of the corpus that the queries are of -> their means and variances, of all and of each speaker.
+"""query-statistics: documents of the queries' corpus -> their means and variances, of all and of each speaker.
 
-It stands in front of search where a config has such a corpus (`corpus.queries_from`). Documents are chosen by a hash of their
-names: up to so many hours of all, and of each speaker of a query. Nothing of them but sums is kept. Sums are of integers
-(`features.fitting.moments.Sums`), so any cut into tasks gives the same statistics.
+It precedes search if a config names a corpus of queries (`corpus.queries_from`). A hash of names selects documents: up
+to a number of hours of all, and of each speaker of a query. Only sums are kept. Sums are integers
+(`features.fitting.moments.Sums`), so any division into tasks gives the same statistics.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from swsdist.stages.inputs.recordings import Row, document_seconds, parts_of
 from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.store.writing import raise_transient, read_recording
 
-#: Seconds of documents a task.
+#: Seconds of documents per task.
 _TASK_SECONDS = 300.0
 
 #: `("collection", "")` or `("speaker", name)`.
@@ -43,14 +43,14 @@ Scope = tuple[str, str]
 
 
 class Summed(NamedTuple):
-    """Sums of some documents are in a file; of which extractor."""
+    """Result: sums of some documents are in a file; index of their extractor."""
 
     extractor: int
     documents: int
 
 
 class Summing(NamedTuple):
-    """The payload of a task of the first round: documents, each with its scopes, and the number of their extractor."""
+    """The payload of a task of the first round: documents, each with its scopes, and the index of their extractor."""
 
     number: int
     extractor: Planned
@@ -59,14 +59,16 @@ class Summing(NamedTuple):
 
 
 class Merging(NamedTuple):
-    """The payload of the task of the second round: numbers of extractors, each with a file of sums; where the documents are."""
+    """The payload of the task of the second round: indices of extractors, each with a file of sums; and the documents'
+    folder.
+    """
 
     sums: list[tuple[int, str]]
     where: str
 
 
 class QueryStatistics(Stage[Summing | Merging]):
-    """Two rounds: sums of some minutes of documents, of each extractor; then all of them as STATISTICS, side by side."""
+    """Two rounds: sums over some minutes of documents, for each extractor; then the total as STATISTICS, side by side."""
 
     name = "query-statistics"
     version = 1
@@ -75,20 +77,20 @@ class QueryStatistics(Stage[Summing | Merging]):
     with_hours = "same"
     with_queries = "same"
     rounds = True
-    # What they do to queries is in the candidates.
+    # Candidates contain their effect on queries.
     tables = {
         "query_sums": Table(None, None, digested=False),
         "query_statistics": Table(STATISTICS, None, digested=False),
     }
-    # Without them queries would be normalised by others.
+    # Without them queries would be normalised by other statistics.
     all_or_nothing = True
 
     def needs(self, config: Config) -> tuple[Needs, ...]:
-        """What suffices for each of the extractors."""
+        """The needs of each extractor."""
         return needs_of_all(config.features)
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Summing | Merging]]:
-        """A task for some minutes of documents and an extractor; then one that adds up."""
+        """A task for some minutes of documents and an extractor; then one that sums up."""
         own = inputs.chain_inputs(SearchInputs)
         if inputs.round == 0:
             yield from self._summing(inputs, own)
@@ -105,7 +107,7 @@ class QueryStatistics(Stage[Summing | Merging]):
     @staticmethod
     def _summing(inputs: Inputs, own: SearchInputs) -> Iterator[Task[Summing | Merging]]:
         theirs = own.query_inputs
-        assert theirs is not None  # or the chain is without this stage
+        assert theirs is not None  # else the chain lacks this stage
         rows = _chosen(own, theirs)
         demand_permission([row["path"] for row, _ in rows], theirs.config.corpus.documents, own.config.storage)
         seconds = document_seconds([row for row, _ in rows], own.config.storage)
@@ -121,7 +123,7 @@ class QueryStatistics(Stage[Summing | Merging]):
                 yield inputs.task(k, source.fingerprint, matters, label=label, work=work, payload=payload)
 
     def run(self, task: Task[Summing | Merging], context: Context) -> TaskOutput:
-        """Add up frames, or sums."""
+        """Sum frames, or sums."""
         payload = task.payload
         if isinstance(payload, Merging):
             rows = _merged(payload, context)
@@ -136,7 +138,7 @@ class QueryStatistics(Stage[Summing | Merging]):
                     result = Sums.of(read_recording(row, extractor, folder), extractor.dimension)
                 except AudioError as error:
                     raise_transient(row, error)
-                    continue  # there are others
+                    continue  # other documents remain
                 count += 1
                 for kind, name in row["scopes"]:
                     total[kind, name] = total[kind, name] + result if (kind, name) in total else result
@@ -145,7 +147,7 @@ class QueryStatistics(Stage[Summing | Merging]):
 
 
 def _chosen(own: SearchInputs, theirs: SearchInputs) -> list[tuple[Row, list[Scope]]]:
-    """Documents, each with what it counts for: in a random order that is always the same, as long as there are too few."""
+    """Documents, each with its scopes, in a reproducible random order, until every scope is filled."""
     config = own.config
     most = config.corpus.queries_from.hours * 3600
     required: dict[Scope, float] = {("collection", ""): 0.0}

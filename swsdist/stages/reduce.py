@@ -32,16 +32,16 @@ from swsdist.stages.task_results import Extracted
 from swsdist.store import parquet
 from swsdist.store.digest import of_rows
 
-#: Files of candidates that a task names by itself; of more, a table of the run folder tells.
+#: Most files of candidates named in a task; longer lists are a table in the run folder.
 MOST_NAMED = 4096
 _LISTED = pa.schema([OUTPUT.field(name) for name in ("name", "first_slot", "last_slot")])
 
-#: Of documents, whatever the shards.
+#: Order of documents, independent of shards.
 _ORDER = [("doc_id", "ascending"), ("channel", "ascending")]
 
 
 def _list_name(files: Parts) -> str:
-    """Where the list of some files is written, in the run folder."""
+    """Path of a list of files in the run folder."""
     slots = [[str(slot) for slot in files.column(name).tolist()] for name in ("first_slot", "last_slot")]
     return f"tables/lists/{Naming('files').listing(files.pieces()).listing(slots[:1]).listing(slots[1:])()}.parquet"
 
@@ -51,11 +51,11 @@ class Reducing(NamedTuple):
 
     Attributes:
         rules: of `reduce_examples`.
-        files: of candidates; of very many each bucket reads the list itself, by its name.
-        store: where something of its documents is wanted.
+        files: of candidates; if very many, each bucket reads the list by name.
+        store: if columns of its documents are needed.
         placed: whether documents are places in recordings.
-        by_speaker: whether a statistic wants to know who speaks.
-        excluded: places that the queries were cut from, and which are left out.
+        by_speaker: whether a statistic needs the speaker.
+        excluded: places that the queries were cut from, to be excluded.
         window: of a cohort.
     """
 
@@ -79,12 +79,12 @@ def _files(task: Task[Reducing], context: Context) -> list[str]:
 
 
 def excluded_places(task: Task[Reducing]) -> SourcePlaces:
-    """Places that the queries of a bucket were cut from, and which are left out."""
+    """Excluded places: those that the queries of a bucket were cut from."""
     return {(query_id, recording): spans for query_id, recording, spans in task.payload.excluded}
 
 
 class Reduce(BucketStage[Reducing]):
-    """Each bucket reads its own rows of every file of candidates."""
+    """Each bucket reads its rows of every file of candidates."""
 
     name = "reduce"
     version = 2
@@ -94,7 +94,7 @@ class Reduce(BucketStage[Reducing]):
     tables = {"detections": Table(DETECTIONS), "statistics": Table(QUERY_STATISTICS)}
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Reducing]]:
-        """A task a bucket that holds a query."""
+        """A task per bucket with a query."""
         config = inputs.config
         seconds = inputs.chain_inputs(CorpusInputs).store.open().manifest.counts["seconds"]
         yield from self.tasks(inputs, candidate_statistics(config.calibrate), config.reduce.nbest.count(seconds))
@@ -102,13 +102,13 @@ class Reduce(BucketStage[Reducing]):
     def tasks(
         self, inputs: Inputs, required: list[str], nbest: int, *matters: object, window: float | None = None
     ) -> Iterator[Task[Reducing]]:
-        """The tasks.
+        """A task per bucket with a query.
 
         Args:
             inputs: reads `queries` and `candidates`.
-            wanted: names of statistics.
+            required: names of statistics.
             nbest: detections kept per query.
-            matters: what else the outputs depend on.
+            matters: further values that the outputs depend on.
             window: see `Reducing`.
         """
         own, config = inputs.chain_inputs(CorpusInputs), inputs.config
@@ -139,7 +139,7 @@ class Reduce(BucketStage[Reducing]):
             yield inputs.named(name, label=f"bucket {bucket}", work=work, payload=payload, slots=slots)
 
     def prepare(self, inputs: Inputs) -> None:
-        """Write the list of files, where it is too long for a task."""
+        """Write the list of files if it is too long for a task."""
         files = inputs.parts("candidates").by_name()
         filled = files.where(files.column("rows") > 0)
         if len(filled) > MOST_NAMED:
@@ -151,15 +151,16 @@ class Reduce(BucketStage[Reducing]):
         importlib.import_module("swsdist.kernels.suppression")
 
     def run(self, task: Task[Reducing], context: Context) -> TaskOutput:
-        """Overlaps out, the best N kept."""
+        """Remove overlaps, keep the best N."""
         reduced = self.reduced(task, context)
         result = outside_places(reduced.detections, excluded_places(task))
         statistics = context.publish(task, "statistics", [reduced.statistics], QUERY_STATISTICS)
         return self.done(task, context, result, statistics)
 
     def reduced(self, task: Task[Reducing], context: Context, span_filter: SpanFilter | None = None) -> Reduced:
-        """The detections of a bucket, or of each document those that are kept, with names and times of recordings, and its
-        statistics."""
+        """The remaining detections of a bucket or, with a filter, of each document, with names and times of recordings;
+        and its statistics.
+        """
         payload = task.payload
 
         def candidates() -> Iterator[pa.Table]:

@@ -35,7 +35,7 @@ class Scoring(NamedTuple):
 
 
 class Score(Stage[Scoring]):
-    """Scoring never changes a score. Of several thresholds it tells those of folds that have a query."""
+    """Scoring never changes a score. Of several thresholds it reports those of folds with a query."""
 
     name = "score"
     version = 2

@@ -1,4 +1,4 @@
-"""search finds candidates of a group of queries in a part of the store; they are sorted by slot, a row group a bucket."""
+"""search finds candidates of a group of queries in a part of the store, sorted by slot, a row group per bucket."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ from swsdist.store.reading import Store
 from swsdist.store.statistics import statistics_in
 from swsdist.store.tracks import Tracks
 
-#: Shards that a task may have the manifest's lines of.
+#: Most shards whose manifest entries are copied into a task.
 _FEW_SHARDS = 4
 
 
 class Shared(NamedTuple):
-    """What the tasks of a group of queries have in common.
+    """The common settings of all tasks of a group of queries.
 
     Attributes:
-        store: that is searched; its manifest without shards where each task has the lines of its own.
+        store: the searched store; its manifest has no shards if tasks carry their own entries.
         search: section of the config.
         buckets: that candidates are cut into.
         queries: file of the group.
-        theirs: means and variances of another corpus, which the queries are of.
+        theirs: means and variances of the queries' corpus, if it is another one.
     """
 
     store: tuple[str, str]
@@ -54,14 +54,14 @@ class Shared(NamedTuple):
 
 
 class Searching(NamedTuple):
-    """The payload of a task: its shards, and their lines of the manifest, unless they are many."""
+    """The payload of a task: its shards, and their manifest entries, unless they are many."""
 
     shards: tuple[str, ...]
     held: tuple[Shard, ...] = ()
 
 
 class Search(Stage[Searching]):
-    """Every group of queries meets every part of the store once; the method says how."""
+    """Search every group of queries in every part of the store once, by the configured method."""
 
     name = "search"
     version = 2
@@ -75,12 +75,12 @@ class Search(Stage[Searching]):
     tables = {"candidates": Table(CANDIDATES, order=("example", "doc_id", "channel", "last"))}
 
     def needs(self, config: Config) -> tuple[Needs, ...]:
-        """A GPU, where the config searches on one; or else none, where it searches on either."""
+        """A GPU if the config requires one; nothing if it allows any device."""
         on_gpu, on_cpu = (Needs(gpus=1.0),), (Needs(),)
         return {True: on_gpu, False: on_cpu, None: on_gpu + on_cpu}[BACKENDS[config.search.backend].gpu]
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Searching]]:
-        """A task a group and unit."""
+        """A task per group and unit."""
         own, settings = inputs.chain_inputs(SearchInputs), inputs.config.search
         store, method = own.store.open(), create(settings)
         demand_readable(settings, store)
@@ -95,14 +95,14 @@ class Search(Stage[Searching]):
             )
         matters = identity(settings)
         units = list(method.plan(store)) if groups else []
-        # A task knows its shards, so no worker reads of all others.
+        # Tasks carry their shards, so workers do not read the entries of all others.
         few = all(len(unit.shards) <= _FEW_SHARDS for unit in units)
         payloads = [
             Searching(unit.shards, tuple(store.manifest.shard(name) for name in unit.shards) if few else ())
             for unit in units
         ]
         manifest, buckets = replace(store.manifest, shards=()) if few else None, inputs.config.reduce.buckets
-        theirs = inputs.parts("theirs")  # of another corpus, and then one file
+        theirs = inputs.parts("theirs")  # of another corpus, then a single file
         if "theirs" in inputs.tables and not theirs:
             raise codes.MISSING_QUERY_STATISTICS(
                 where=f"corpus.queries_from: {inputs.config.corpus.queries_from.documents}"
@@ -112,7 +112,7 @@ class Search(Stage[Searching]):
             if group.examples == 0:
                 continue
             weight = method.weight(len(group.query_ids), group.examples, group.frames)
-            # A million tasks differ in their units only: what they share is named, and held, once.
+            # A million tasks differ only in their units, so the shared settings are fingerprinted and stored once.
             naming = inputs.naming(matters, buckets, receipt.fingerprint)
             moments = theirs[0].name if theirs else None
             common = Shared(own.store.state, manifest, settings, buckets, part.name, moments)
@@ -126,17 +126,17 @@ class Search(Stage[Searching]):
         return inputs.chain_inputs(SearchInputs).expected_cells()
 
     def reads(self, task: Task[Searching]) -> Iterator[tuple[str, int]]:
-        """The files of its shards, if these are few."""
+        """The files of its shards, if they are few."""
         for shard in task.payload.held:
             for file in shard.files.values():
                 yield file.sha256, file.size
 
     def warm(self, task: Task[Searching], context: Context) -> None:
-        """Load what the method loads."""
+        """Load the method's modules."""
         create(_settings(task.common.search, context)).warm()
 
     def run(self, task: Task[Searching], context: Context) -> TaskOutput:
-        """What the method finds."""
+        """Candidates found by the method."""
         shards, shared = task.payload.shards, task.common
         method = create(_settings(task.common.search, context))
         state = _opened(task, context)
@@ -159,10 +159,10 @@ class Search(Stage[Searching]):
 
 
 def _opened(task: Task[Searching], context: Context) -> Store:
-    """The store, of which only the shards of a task are looked at.
+    """The store, restricted to the shards of a task.
 
     Raises:
-        StoreError: it is not in this state any more.
+        StoreError: this state of it does not exist any more.
     """
     root, state = task.common.store
     if task.common.manifest is None:
@@ -174,12 +174,12 @@ def _opened(task: Task[Searching], context: Context) -> Store:
 
 
 def _settings(settings: Settings, context: Context) -> Settings:
-    """How a task searches, with what this worker was granted."""
+    """Search settings of a task, with the resources granted to this worker."""
     return settings.model_copy(update={"backend": granted(settings.backend, context.granted.gpus)})
 
 
 def _watch(context: Context, total: int) -> Callable[[int], None]:
-    """What is told of the frames that are read of a store is reported as a part of the task."""
+    """Report the frames read of a store as progress of the task."""
     read = 0
 
     def watch(frames: int) -> None:
@@ -191,7 +191,7 @@ def _watch(context: Context, total: int) -> Callable[[int], None]:
 
 
 def _prepared(shared: Shared, context: Context, method: Method, store: Store) -> Any:
-    """A group's queries, ready for the method; they are kept for its next units."""
+    """A group's queries, prepared for the method; kept for its next units."""
 
     def prepared() -> Any:
         examples = read_group(context, shared.queries)

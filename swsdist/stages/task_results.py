@@ -1,4 +1,4 @@
-"""The tasks of the search chain tell the driver what later stages and the report need to know."""
+"""Results of the search chain's tasks that the driver keeps for later stages and the report."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 
 
 class Indexed(NamedTuple):
-    """The documents, frames and seconds that went into a shard.
+    """The documents, frames and seconds in a shard.
 
     Attributes:
-        documents, frames, seconds: as they say.
-        ffmpeg: its versions, where it decoded something.
-        libraries: versions of those that its frames depend on, where it was done.
-        held: documents whose frames were copied: the store had them under another name.
+        documents, frames, seconds: totals.
+        ffmpeg: versions of ffmpeg used for decoding.
+        libraries: versions of the libraries that its frames depend on, on the worker.
+        held: documents whose frames were copied from another name in the store.
     """
 
     documents: int
@@ -24,13 +24,13 @@ class Indexed(NamedTuple):
 
 
 class Extracted(NamedTuple):
-    """The examples of a group of queries that can be searched, with their queries, frames and seconds.
+    """The searchable examples of a group of queries, with their queries, frames and seconds.
 
     Attributes:
-        examples, query_ids, frames, seconds: as they say.
-        cuts: query, example, and s that were cut off before and after its speech.
-        ffmpeg: its versions, where it decoded something.
-        libraries: versions of those that its frames depend on, where it was done.
+        examples, query_ids, frames, seconds: of these.
+        cuts: query, example, and s removed before and after its speech.
+        ffmpeg: versions of ffmpeg used for decoding.
+        libraries: versions of the libraries that its frames depend on, on the worker.
     """
 
     examples: int
@@ -43,12 +43,12 @@ class Extracted(NamedTuple):
 
 
 class Searched(NamedTuple):
-    """The candidates that a task found.
+    """The candidates of a task.
 
     Attributes:
-        candidates: how many.
-        fill: how much of the lanes was frames of documents, 0 to 1; None where no lanes were used.
-        saturated: frames of both sides that the distance's cap has shortened.
+        candidates: their number.
+        fill: share of the lanes filled with document frames, 0 to 1; None without lanes.
+        saturated: frames of both sides shortened by the distance's cap.
     """
 
     candidates: int
@@ -57,7 +57,7 @@ class Searched(NamedTuple):
 
 
 class Bucket(NamedTuple):
-    """The list of one bucket of queries: its rows, and its least and greatest score."""
+    """The list of one bucket of queries: number of rows, lowest and highest score."""
 
     rows: int
     low: float = 0.0
@@ -65,7 +65,9 @@ class Bucket(NamedTuple):
 
 
 class Fitted(NamedTuple):
-    """The source of decisions (`crossfit`, `oracle`, `file` or `none`), and its thresholds, one a fold or one for all."""
+    """The source of decisions (`crossfit`, `oracle`, `file` or `none`), and its thresholds, one per fold or one for
+    all.
+    """
 
     fit: str
     thresholds: list[float | None]
@@ -78,7 +80,7 @@ class Counted(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """Measures by name, the operating point that they are of, and queries that cannot be scored."""
+    """Measures by name, their operating point, and unscorable queries."""
 
     measures: dict[str, Any]
     point: dict[str, Any]
@@ -86,7 +88,7 @@ class Measured(NamedTuple):
 
 
 class Exported(NamedTuple):
-    """Warnings of what could not be exported, and the number of files."""
+    """Warnings about failed exports, and the number of files."""
 
     warnings: list[str]
     files: int

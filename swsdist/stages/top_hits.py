@@ -1,4 +1,4 @@
-"""A run's detections of highest score."""
+"""A run's highest-scoring detections."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ _BY_SCORE = [("score", "descending"), *((name, "ascending") for name in _KEY)]
 
 
 def files(parts: Sequence[Part]) -> list[list[Any]]:
-    """Names of a table's files, each with its first slot, by which files of two tables are of one bucket."""
+    """Names of a table's files, each with its first slot, which matches files of two tables by bucket."""
     return [[part.name, part.slots[0]] for part in parts]
 
 
 def rows(
     run: Folder, scored: list[list[Any]], trials: list[list[Any]], store: Store, most: int
 ) -> list[dict[str, Any]]:
-    """The detections of highest score, each with its document's path; `verdict` where scored.
+    """The highest-scoring detections, each with its document's path; `verdict` if scored.
 
-    They are spread over the queries: the best of each comes before any second, seconds before thirds, and so on; there are
-    fewer than `most` only where there are no more detections.
+    They alternate between queries: the best of each before any second, and so on. Fewer than `most` are returned only
+    if there are no more detections.
 
     Args:
         run: the run folder.
-        scored: files of DETECTIONS, as `files` gives them: all detections of a query are in one.
-        trials: files of TRIALS, likewise; none where nothing was aligned.
-        store: that was searched.
-        most: how many at most.
+        scored: files of DETECTIONS, from `files`: all detections of a query are in one file.
+        trials: files of TRIALS, likewise; empty if not aligned.
+        store: the searched store.
+        most: greatest number of rows.
 
     Returns:
-        Rows of DETECTIONS with verdict, path (empty where the store does not know the recording) and duration, of highest
+        Rows of DETECTIONS with verdict, path (empty if the store does not know the recording) and duration, highest
         score first.
     """
     best: pa.Table | None = None
@@ -58,23 +58,23 @@ def rows(
         return []
     chosen = best.take(pc.sort_indices(best, _BY_SCORE)).drop_columns(["turn"]).to_pylist()
     found_in = store.recordings([row["doc_id"] for row in chosen])
-    # What another system of a fusion searched need not be in this store: a hit there has no sound.
+    # This store may lack documents searched by another system of a fusion: such a hit has no audio.
     return [
         {**row, **found_in.get((row["doc_id"], row["channel"]), Recording("", row["end"]))._asdict()} for row in chosen
     ]
 
 
 def _with_turns(table: pa.Table) -> pa.Table:
-    """With a column `turn`: 0 for the best detection of each query, then 1, 2, ..."""
+    """Add a column `turn`: 0 for the best detection of each query, then 1, 2, ..."""
     table = table.take(pc.sort_indices(table, [("query_id", "ascending"), *_BY_SCORE]))
     codes = table["query_id"].combine_chunks().dictionary_encode().indices.to_numpy()
-    first = np.searchsorted(codes, codes)  # ascending: ids were sorted before they were numbered
+    first = np.searchsorted(codes, codes)  # ascending, since ids were sorted before numbering
     turns = np.arange(len(codes)) - first
     return table.append_column("turn", pa.array(turns, pa.int64()))
 
 
 def _first(table: pa.Table, most: int) -> pa.Table:
-    """Those whose turn it is first."""
+    """The rows with the lowest turns."""
     return table.take(pc.sort_indices(table, [("turn", "ascending"), *_BY_SCORE])[:most])
 
 

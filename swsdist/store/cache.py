@@ -1,12 +1,12 @@
-"""A bounded folder of a node's own for files of a remote store, so that what is read often is fetched once.
+"""A bounded local folder for files of a remote store, so frequently read files are fetched once.
 
-Files are named by their SHA-256, which is checked when a file is fetched, and again by each process that finds it there. All
-processes of a user on a node share the folder, whose name ends in the user's number. A file appears whole by one rename, and
-one that is removed while it is read stays with its reader. When there is no room, the files that were not used for longest go;
-what several processes fetch at the same moment may be too much for that moment. What is larger than the whole is read where it
-lies, and so is everything if the folder is another user's, or others may write to it, who could change what was checked.
+Files are named by their SHA-256, which is checked when a file is fetched, and again by each process that finds it. All
+processes of a user on a node share the folder, whose name ends in the user's number. A rename publishes each file
+complete; a file removed during reading stays readable. When the cache is full, the least recently used files are
+removed; simultaneous fetches of several processes may exceed the limit for a moment. Files larger than the cache are
+read remotely. So is everything if the folder belongs to or is writable by other users, who could change checked files.
 
-What a process writes to a remote store stays in its node's cache, too: who indexed a shard need not fetch it to search it.
+The cache also keeps files that a process writes to a remote store: a node need not fetch the shards it indexed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from swsdist.io.filesystem import Folder
 _PIECE = 1 << 22
 _VARIABLE = re.compile(r"\$\{?(\w+)")
 _ENDING, _PART = ".cached", ".part"
-#: Seconds after which a part that nobody wrote to is of a process that was killed.
+#: Seconds without writing after which a partial file belongs to a killed process.
 _LEFT = 3600.0
 
 
@@ -36,11 +36,11 @@ class Cache:
     """The cache of a node.
 
     Args:
-        root: a local folder, less `-` and the user's number; it is made. `$NAME` in it stands for a variable of the node.
+        root: a local folder, without `-` and the user's number; created. `$NAME` in it is a variable of the node.
         most: bytes that it may hold.
 
     Raises:
-        UserError: there is no such variable on this node.
+        UserError: the node lacks the variable.
     """
 
     def __init__(self, root: str, most: int) -> None:
@@ -52,14 +52,14 @@ class Cache:
         self._checked: set[str] = set()
 
     def at(self, folder: Folder, name: str, size: int, sha256: str) -> tuple[Folder, str]:
-        """Where to read a file: here, or where it is if that is local, or it is too large, or there is no room on the disk.
+        """Where to read a file: in the cache, or at its place if it is local, too large, or the disk is full.
 
         Args:
-            folder, name: where it is.
-            size, sha256: as the store's manifest has them.
+            folder, name: its place.
+            size, sha256: from the store's manifest.
 
         Raises:
-            StoreError: what was fetched is not what the manifest says.
+            StoreError: the fetched file contradicts the manifest.
         """
         if folder.local() is not None or size > self.most or not self._is_mine():
             return folder, name
@@ -67,18 +67,18 @@ class Cache:
         if not self._is_valid(file, size, sha256):
             try:
                 self._fetch(folder, name, file, size, sha256)
-            except OSError:  # the disk is full, or may not be written to
+            except OSError:  # the disk is full or read-only
                 return folder, name
         return Folder(str(self.root)), file.name
 
     def keep(self, folder: Folder, file: Path, size: int, sha256: str) -> None:
-        """Keep a finished local file, too, that is about to be published in a folder that is not local."""
+        """Also keep a finished local file that is about to be published to a remote folder."""
         if folder.local() is not None or size > self.most or not self._is_mine():
             return
         target = self.root / f"{sha256}{_ENDING}"
-        with suppress(OSError):  # the disk is full, or may not be written to; what is not kept is fetched
+        with suppress(OSError):  # the disk is full or read-only; the file can be fetched later
             if target.exists():
-                os.utime(target)  # whoever reads it checks it
+                os.utime(target)  # readers check it
                 return
             self._make_room(size)
             try:
@@ -95,7 +95,7 @@ class Cache:
             self._checked.add(sha256)
 
     def files(self) -> list[tuple[str, int]]:
-        """SHA-256 and bytes of the files that lie there, as their names say, the least recently used first."""
+        """SHA-256 (from the name) and bytes of each file, the least recently used first."""
         result = []
         if self._is_mine():
             for file in self.root.glob(f"*{_ENDING}"):
@@ -149,7 +149,7 @@ class Cache:
     def _make_room(self, size: int) -> None:
         stored, total = [], 0
         for file in self.root.iterdir():
-            with suppress(FileNotFoundError):  # another process made room, too
+            with suppress(FileNotFoundError):  # another process also made room
                 status = file.stat()
                 if file.suffix == _PART and time.time() - status.st_mtime > _LEFT:
                     file.unlink()
@@ -168,21 +168,21 @@ _present: list[Cache] = []
 
 
 def use(cache: Cache | None) -> None:
-    """From now on this process reads stores through a cache, or none."""
+    """Make this process read stores through a cache, or directly."""
     _present[:] = [] if cache is None else [cache]
 
 
 def cached_files() -> list[tuple[str, int]]:
-    """What lies in this process's cache, as `Cache.files` tells it."""
+    """The files in this process's cache, as in `Cache.files`."""
     return _present[0].files() if _present else []
 
 
 def keep(folder: Folder, file: Path, size: int, sha256: str) -> None:
-    """A finished local file is about to be published in a store: this process's cache keeps it, too."""
+    """Keep a finished local file, about to be published in a store, in this process's cache."""
     if _present:
         _present[0].keep(folder, file, size, sha256)
 
 
 def nearest(folder: Folder, name: str, size: int, sha256: str) -> tuple[Folder, str]:
-    """Where this process reads a file of a store."""
+    """The place from which this process reads a file of a store."""
     return _present[0].at(folder, name, size, sha256) if _present else (folder, name)

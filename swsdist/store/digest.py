@@ -1,4 +1,4 @@
-"""Digests of rows: equal ones prove equal results, however the rows were cut."""
+"""Digests of rows: equal digests prove equal results, independent of how rows are cut."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from swsdist.store.reading import Store
 
 
 def of_store(store: Store) -> dict[str, str]:
-    """SHA-256 of a store's live documents, and of their frames; of a further track under `documents.TRACK`, `features.TRACK`.
+    """SHA-256 of a store's live documents, and of their frames; of a further track under `documents.TRACK`,
+    `features.TRACK`.
 
-    What tells how they lie (paths, shards, rows) is left out.
+    Excludes storage details (paths, shards, rows).
     """
     result: dict[str, str] = {}
     for k, track in enumerate(store.manifest.tracks):
@@ -27,15 +28,15 @@ def of_store(store: Store) -> dict[str, str]:
 def _of_track(store: Store, track: str) -> dict[str, str]:
     columns = ["doc_id", "channel", "duration", "frames", "sha256", "speaker", "mean", "variance", "speech"]
     table = store.documents(columns=[*columns, "recording", "start"], track=track)
-    if table["start"].null_count == table.num_rows:  # of places in recordings there is more to tell
+    if table["start"].null_count == table.num_rows:  # only places in recordings have these columns
         table = table.drop_columns(["recording", "start"])
     table = table.sort_by([("doc_id", "ascending"), ("channel", "ascending")])
     frames: dict[tuple[str, int], Any] = {}
     for shard in store.manifest.shards:
         if track not in shard.files:
-            continue  # its task has failed, and none of its documents is in the table
+            continue  # its task has failed, so the table has none of its documents
         for block in store.blocks(shard.name, track=track):
-            # One running hash a document: frames of one are consecutive, so blocks add up to the whole.
+            # A running hash per document: its frames are consecutive, so blocks add up.
             running = frames.setdefault((block.doc_id, block.channel), hashlib.sha256())
             running.update(block.features.tobytes())
     full = hashlib.sha256()

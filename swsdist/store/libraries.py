@@ -7,15 +7,15 @@ from importlib.metadata import PackageNotFoundError, version
 
 from swsdist.accounts.hardware import versions
 
-#: By name; several where parts were made with several.
+#: By name; several versions if parts were made with several.
 Libraries = dict[str, tuple[str, ...]]
 
 
 def made_with(more: Iterable[str] = ()) -> dict[str, str]:
-    """Versions of the libraries that frames depend on, as they are here: decoding, resampling, transforms.
+    """Installed versions of the libraries that frames depend on: decoding, resampling, transforms.
 
     Args:
-        more: names of others, as pip knows them: what an extractor says (`features.interface.libraries_of`).
+        more: further names, as in pip, from an extractor (`features.interface.libraries_of`).
     """
     here = versions()
     names = ("numpy", "scipy", "soxr", "soundfile", "libsndfile")
@@ -37,10 +37,10 @@ def with_these(
     """Versions that a store's parts were made with.
 
     Args:
-        libraries: known before.
-        parts: of each that was made now, `made_with` where that was; by default here.
-        ffmpeg: versions of ffmpeg that decoded something now; it is named where it ever did.
-        more: names of others that frames depend on.
+        libraries: recorded before.
+        parts: `made_with` of each new part; by default the installed versions.
+        ffmpeg: versions of ffmpeg that decoded new parts; listed only if it ever decoded a part.
+        more: names of further libraries that frames depend on.
     """
     some = list(parts) or [made_with(more)]
     names = dict.fromkeys([*(name for item in some for name in item), *(name for name in more if name in libraries)])

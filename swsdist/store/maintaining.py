@@ -1,4 +1,4 @@
-"""Checking and compacting a store."""
+"""Check and compact a store."""
 
 from __future__ import annotations
 
@@ -28,16 +28,17 @@ _KEY = ("doc_id", "channel")
 
 
 def check(store: Store) -> Iterator[str]:
-    """Read everything, and yield what is wrong, a line each; nothing if the store is whole.
+    """Read everything and yield each defect as a line; nothing if the store is intact.
 
-    The tables can be read and agree with the manifest. Of each shard: its size and SHA-256 are those of the manifest; its
-    live documents' rows are consecutive, hold the frames that the documents table tells, and only finite numbers.
+    Checks that tables are readable and agree with the manifest; that each shard has the manifest's size and SHA-256;
+    and that the rows of live documents are consecutive, hold the number of frames in the documents table, and contain
+    only finite numbers.
     """
     manifest = store.manifest
     broken = {name: problem for name in manifest.tables if (problem := _unreadable(store.folder, name)) is not None}
     yield from (f"{store.folder.path(name)}: {problem}" for name, problem in broken.items())
     for track in manifest.tracks:
-        if track.documents not in broken:  # it tells what the shards should hold
+        if track.documents not in broken:  # its shards can only be checked against an intact table
             yield from _check_track(store, track)
 
 
@@ -120,7 +121,7 @@ def _check_rows(store: Store, shard: Shard, track: str) -> Iterator[str]:
 
 
 class Compacted(NamedTuple):
-    """Shards and bytes before and after."""
+    """Numbers of shards and bytes before and after."""
 
     shards_before: int
     shards: int
@@ -129,10 +130,10 @@ class Compacted(NamedTuple):
 
 
 def compact(folder: Folder, hours: float) -> Compacted:
-    """Write the live documents to new shards of about `hours` hours each, and commit them; the old ones stay beside them.
+    """Write the live documents to new shards of about `hours` hours each, and commit them; old shards remain.
 
-    Results do not change; searches of it are done again, since its shards have new names. Pinned models stay, and a state that
-    waited for failed tasks goes on waiting for them. `swsdist clean` knows when nobody wants the old state any more.
+    Results do not change; searches are repeated, since shards have new names. Pinned models stay, and a state that
+    waits for failed tasks keeps waiting. `swsdist clean` removes the old state once nothing uses it.
     """
     store = _maintained(folder)
     manifest = store.manifest
@@ -141,7 +142,7 @@ def compact(folder: Folder, hours: float) -> Compacted:
     shards: list[Shard] = []
     numbers = np.empty(len(order), np.int64)
     for number, chosen in enumerate(cut(rows["duration"].take(order).to_pylist(), hours * 3600)):
-        # In the order in which they are read: so the name tells the bytes, and the documents table the order of rows.
+        # In reading order, so the name determines the bytes, and the documents table the order of rows.
         here = np.sort(order[chosen.start : chosen.stop])
         numbers[here] = number
         part = sorted(rows.take(here).to_pylist(), key=lambda row: str(row["shard"]))
@@ -151,7 +152,7 @@ def compact(folder: Folder, hours: float) -> Compacted:
         keys = [[row["doc_id"], row["channel"], row["identity"], row["sha256"]] for row in part]
         files: dict[str, File] = {}
         for k, track in enumerate(manifest.tracks):
-            # Tracks of one pass have one recipe, so all but the first are told apart by their names.
+            # Tracks of one pass share a recipe, so names distinguish all but the first.
             again = track.fingerprint in {other.fingerprint for other in manifest.tracks[:k]}
             name = shard_name(fingerprint("compact", 1, track.fingerprint, keys, *([track.name] if again else [])))
             files[track.name] = File(*_rewritten(store, track, name, by_shard))
@@ -163,7 +164,7 @@ def compact(folder: Folder, hours: float) -> Compacted:
 
 
 def _rewritten(store: Store, track: Track, name: str, by_shard: dict[str, set[tuple[str, int]]]) -> parquet.Output:
-    """The frames of documents of several shards in one file."""
+    """Write the frames of documents of several shards to one file."""
     with store.folder.temporary(".parquet") as path:
         with parquet.writer(path, FRAMES) as file:
             writer = ShardWriter(file, track.dimension)
@@ -177,14 +178,14 @@ def _rewritten(store: Store, track: Track, name: str, by_shard: dict[str, set[tu
 
 
 def _committed(store: Store, shards: list[Shard], rows: pa.Table, numbers: NDArray[np.int64], anew: bool) -> Manifest:
-    """The same documents in other shards; `anew`: with statistics taken of them.
+    """Commit the same documents in other shards.
 
     Args:
-        store: as it is.
-        shards: as they will be.
+        store: the current state.
+        shards: the new shards.
         rows: documents, by `_KEY`.
-        numbers: of each, its shard in `shards`; -1 if it is in none.
-        anew: take the statistics.
+        numbers: index in `shards` of each document's shard; -1 for none.
+        anew: recompute the statistics.
     """
     folder, manifest = store.folder, store.manifest
     names = pa.array([shard.name for shard in shards])
@@ -203,7 +204,7 @@ def _committed(store: Store, shards: list[Shard], rows: pa.Table, numbers: NDArr
         frozen = None if anew else parquet.read(folder, manifest.models[f"statistics.{track.name}"])
         tracks.append(NewTrack(track.name, track.recipe, track.dimension, documents, frozen, track.columns, track.kind))
     others = {name: file for name, file in manifest.models.items() if not name.startswith("statistics.")}
-    if anew:  # what is fitted on documents is fitted again when it is next needed
+    if anew:  # models fitted on documents are fitted again on demand
         others = {name: file for name, file in others.items() if not name.startswith("codebook.")}
     return commit(
         folder,
@@ -220,16 +221,16 @@ def _committed(store: Store, shards: list[Shard], rows: pa.Table, numbers: NDArr
 
 
 class Refitted(NamedTuple):
-    """What became of the statistics of the collection: recordings that were gone, and documents they are now taken from."""
+    """Result of refitting the collection's statistics: recordings that had disappeared, and documents now used."""
 
     gone: int
     documents: int
 
 
 def refit(folder: Folder) -> Refitted:
-    """Take the statistics that normalise anew, of the documents that are there now, and pin them.
+    """Recompute the normalising statistics from the current documents, and pin them.
 
-    Searches of the store are done again where they use them, and results change.
+    Searches that use them are repeated, and results change.
     """
     store = _maintained(folder)
     documents, shards = store.documents(columns=[*_KEY, "shard"]), list(store.manifest.shards)
@@ -239,7 +240,7 @@ def refit(folder: Folder) -> Refitted:
 
 
 def _keys(documents: pa.Table) -> pa.Array:
-    """What tells documents apart, a text each."""
+    """Keys of documents, one string each."""
     channels = documents["channel"].cast(pa.string())
     return pc.binary_join_element_wise(documents["doc_id"], channels, "\0").combine_chunks()
 
@@ -248,7 +249,7 @@ def _maintained(folder: Folder) -> Store:
     """A store that may be written to.
 
     Raises:
-        UserError: it is one of queries: searches read the states of its groups; or its index has not come to its end.
+        UserError: it holds queries, whose group states searches read; or its index is unfinished.
     """
     store = Store(folder)
     if store.manifest.of_queries:

@@ -2,22 +2,21 @@
 
 A store is a folder::
 
-    manifest.json                names all that follows; what it does not name is not part of the store
-    manifest-<fp>.json           the same, and stays: a search goes on with the state that it began with
-    documents-<fp>.parquet       a row a document (swsdist.core.types.DOCUMENTS), in the order of shards and their rows; one a
-    track
-    rejected-<fp>.parquet        documents that could not be used, why, and the identity they had then
+    manifest.json                names all files below; a file that it does not name is not part of the store
+    manifest-<fp>.json           permanent copy: a search continues with the state it began with
+    documents-<fp>.parquet       a row per document (swsdist.core.types.DOCUMENTS), by shard and row; one per track
+    rejected-<fp>.parquet        rejected documents, with reason and identity at that time
     models/codebook-<fp>.npz     codewords of a first pass: a pinned model
-    postings/part-<fp>.parquet   posting lists by it, a file a shard; named by what they are made of, so not by the manifest
-    models/statistics-<fp>.parquet   means and variances of speakers and of the collection: a pinned model; one a track
-    shards/part-<fp>.parquet     frames (swsdist.core.types.FRAMES); a file a shard and track
+    postings/part-<fp>.parquet   its posting lists, a file per shard; named by their inputs, so not by the manifest
+    models/statistics-<fp>.parquet   means and variances of speakers and collection: a pinned model; one per track
+    shards/part-<fp>.parquet     frames (swsdist.core.types.FRAMES); a file per shard and track
 
 A reader that has read the manifest sees one state of the store, whatever others write meanwhile.
 
-A store has a **kind**, which says what its shards hold (`frames`), and a **tick**, seconds per unit of its integer times. Its
-documents are cut into shards once; each **track** is a recipe's frames of all of them, in files of the same partition. What is
-fitted once and then applied to all documents to come is a **pinned model**, a file that the manifest names. A store that is
-made of another names the state of it as its **source**.
+A store has a **kind**, which names the content of its shards (`frames`), and a **tick**, seconds per unit of its
+integer times. Documents are assigned to shards once; each **track** holds the frames of one recipe for all documents,
+in files of the same partition. A **pinned model** is fitted once, then applied to all later documents; the manifest
+names its file. A store derived from another names the state of that store as its **source**.
 """
 
 from __future__ import annotations
@@ -50,16 +49,17 @@ from swsdist.store.unfinished import Unfinished, tasks_done
 NAME = "manifest.json"
 SCHEMA = "swsdist-store/4"
 
-#: What the names of a store's own files begin with, but for its manifest.
+#: Prefixes of all files of a store except its manifest.
 PARTS = ("shards/", "models/", "postings/", "documents-", "rejected-", "manifest-")
 
-#: What the shards of a store hold: `frames`, or what a method that searches it calls its own (`MethodEntry.reads`).
+#: Content of the shards of a store: `frames`, or the name that a search method gives its own content
+#: (`MethodEntry.reads`).
 StoreKind = str
 
-#: What the source of a store of queries begins with: it is made of groups, which are states of it.
+#: Prefix of the source of a store of queries: it is made of groups, which are states of it.
 GROUPS = "groups:"
 
-#: Rejected documents keep the identity of their file, so that they are not tried again until it changes.
+#: Rejected documents keep the identity of their file, so they are not tried again until it changes.
 REJECTED_DOCUMENTS = REJECTED.append(pa.field("identity", pa.string(), False))
 
 
@@ -74,12 +74,12 @@ class File:
 
 @dataclass(frozen=True)
 class Shard:
-    """Some documents, whole: a file of each track.
+    """A set of complete documents: a file for each track.
 
     Attributes:
-        name: of the partition, which the documents tables of all tracks name; that of the first track's file.
+        name: of the partition, used by the documents tables of all tracks; that of the first track's file.
         files: by track.
-        documents, frames: how many live, of the first track.
+        documents, frames: numbers of live ones, in the first track.
     """
 
     name: str
@@ -89,21 +89,21 @@ class Shard:
 
     @property
     def size(self) -> int:
-        """Bytes of all its files."""
+        """Bytes of all files."""
         return sum(file.size for file in self.files.values())
 
 
 @dataclass(frozen=True)
 class Track:
-    """What one recipe made of all documents.
+    """The frames of all documents by one recipe.
 
     Attributes:
-        name: what configs and readers call it.
-        recipe: of the extractor (`features.extractors.recipe`), or of what derived it.
+        name: used by configs and readers.
+        recipe: of the extractor (`features.extractors.recipe`), or of the derivation.
         fingerprint: of the recipe.
-        dimension: numbers a frame.
+        dimension: numbers per frame.
         columns: their names.
-        kind: what they are: `features`, `posteriors`, `logits`.
+        kind: `features`, `posteriors`, or `logits`.
         documents: its table DOCUMENTS.
     """
 
@@ -117,12 +117,12 @@ class Track:
 
 
 class NewTrack(NamedTuple):
-    """A track that is to be committed.
+    """A track to commit.
 
     Attributes:
         name, recipe, dimension, columns, kind: as in `Track`.
         documents: table DOCUMENTS, the live ones, in the order of shards and rows.
-        frozen: table STATISTICS of the state before (`frozen_statistics`); None at first.
+        frozen: table STATISTICS of the previous state (`frozen_statistics`); None at first.
     """
 
     name: str
@@ -140,20 +140,20 @@ class Manifest:
 
     Attributes:
         fingerprint: of the state.
-        kind: what its shards hold.
+        kind: content of the shards.
         tick: seconds per unit of its integer times: the shift of its frames.
-        tracks: the first is what a reader gets that names none.
-        shards: those that hold a live document.
-        rejected: table of documents that could not be used.
+        tracks: the first is the default of readers.
+        shards: those with a live document.
+        rejected: table of rejected documents.
         models: pinned models by name; `statistics.TRACK` of each track.
-        counts: documents, frames, seconds, rejected, cut_off (their recording is); and `statistics_gone`, how many of the
-            documents that the collection's statistics were taken from are no longer there, or are others now.
-        source: fingerprint of the state that it was made of; of a store of queries `groups:` and a fingerprint; else
+        counts: documents, frames, seconds, rejected, cut_off (documents whose recording is cut off); and
+            `statistics_gone`, documents behind the collection's statistics that have disappeared or changed.
+        source: fingerprint of the state it was derived from; for a store of queries `groups:` and a fingerprint; else
             None.
-        provisional: shards are missing, since their tasks failed: what is fitted on them is not pinned yet.
-        libraries: versions that its parts were made with, by name; of those that frames depend on. They are in no fingerprint.
-        unfinished: its index was interrupted; the state is for searches, and going on begins at the one before it.
-        recordings: the way from the store to the folder that they are all in (`swsdist.store.places`).
+        provisional: shards are missing because their tasks failed: models fitted on them are not pinned yet.
+        libraries: versions, by name, of the libraries that frames depend on. They are in no fingerprint.
+        unfinished: its index was interrupted; searches may read the state, and indexing resumes from the previous one.
+        recordings: path from the store to the folder that contains all recordings (`swsdist.store.places`).
     """
 
     fingerprint: str
@@ -175,7 +175,7 @@ class Manifest:
         """A track by name; the first by default.
 
         Raises:
-            StoreError: there is none of that name.
+            StoreError: no track has that name.
         """
         for track in self.tracks:
             if name is None or track.name == name:
@@ -186,10 +186,10 @@ class Manifest:
 
     @classmethod
     def from_json(cls, values: dict[str, Any], where: str = NAME) -> Manifest:
-        """From what `dataclasses.asdict` gives, as it stands in a file.
+        """Parse the JSON form of `dataclasses.asdict`.
 
         Raises:
-            KeyError, TypeError, StoreError: it is not that, or names files outside of the store.
+            KeyError, TypeError, StoreError: the values are malformed, or name files outside of the store.
         """
         for key, name in (("rejected", values["rejected"]), *values["models"].items()):
             demand_inside(name, where, key)
@@ -208,7 +208,7 @@ class Manifest:
         return cls(**{**values, **result})
 
     def shard(self, name: str) -> Shard:
-        """The shard of a name."""
+        """The shard with this name."""
         return self._by_name[name]
 
     @cached_property
@@ -217,32 +217,32 @@ class Manifest:
 
     @property
     def of_queries(self) -> bool:
-        """Whether it is a store of queries, which its run alone writes to."""
+        """Whether this is a store of queries, written only by its run."""
         return (self.source or "").startswith(GROUPS)
 
     @property
     def progress(self) -> str | None:
-        """How far its index is, for people; None: it is whole."""
+        """Progress of an unfinished index, for people; None if it is complete."""
         return None if self.unfinished is None else self.unfinished.describe(self.counts["seconds"])
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """All files beside the shards."""
+        """All files except shards."""
         return (*(track.documents for track in self.tracks), self.rejected, *self.models.values())
 
     @property
     def shift(self) -> float:
-        """Seconds from one frame to the next."""
+        """Seconds between frames."""
         return self.tick
 
 
 def state_name(fingerprint: str) -> str:
-    """Where a state of the store stays, after later ones have taken its place."""
+    """Permanent file name of a state."""
     return f"manifest-{fingerprint}.json"
 
 
 def load(folder: Folder, name: str = NAME) -> Manifest | None:
-    """The manifest, or None where there is no store yet.
+    """The manifest, or None if there is no store yet.
 
     Args:
         folder: the store.
@@ -266,10 +266,10 @@ def load(folder: Folder, name: str = NAME) -> Manifest | None:
 
 
 def require(folder: Folder, name: str = NAME) -> Manifest:
-    """The manifest of a store that must be there.
+    """The manifest of an existing store.
 
     Raises:
-        StoreError: there is none, or not in this state any more.
+        StoreError: the store or this state of it does not exist.
     """
     manifest = load(folder, name)
     if manifest is None and folder.exists(NAME):
@@ -282,15 +282,15 @@ def require(folder: Folder, name: str = NAME) -> Manifest:
 
 
 def frozen_statistics(folder: Folder, track: str, recipe: str) -> pa.Table | None:
-    """The statistics of a track that the store's current state pins, whatever else of that state is lost.
+    """The pinned statistics of a track in the current state, even if other files of that state are lost.
 
     Args:
         folder: the store.
         track: its name.
-        recipe: fingerprint of the recipe that the track must have.
+        recipe: fingerprint that the track's recipe must have.
 
     Returns:
-        STATISTICS; None where there is no store, no such track, it is of another recipe, or the file is gone.
+        STATISTICS; None if the store, track or file is missing, or the recipe differs.
     """
     manifest = load(folder)
     known = (
@@ -317,20 +317,20 @@ def commit(
     libraries: Mapping[str, Sequence[str]] | None = None,
     unfinished: Unfinished | None = None,
 ) -> Manifest:
-    """Make this the state of the store.
+    """Commit a new current state.
 
     Args:
         folder: the store.
-        made: its tracks, the first first.
-        tick: seconds per unit of its integer times; of all tracks.
-        shards: those that hold a live document.
+        result: its tracks, the default first.
+        tick: seconds per unit of its integer times, for all tracks.
+        shards: those with a live document.
         rejected: REJECTED_DOCUMENTS.
-        provisional: documents are missing that are to come, so what is fitted now is fitted anew at the next commit.
-        models: files of further pinned models by name, which are there already.
-        source: fingerprint of the state that the store is made of.
-        kind: what the shards hold.
-        libraries: versions that its parts were made with; by default those that are here.
-        unfinished: it is of an index that was interrupted.
+        provisional: documents are still to come, so models fitted now are fitted anew at the next commit.
+        models: files of further pinned models by name, already written.
+        source: fingerprint of the state that the store is derived from.
+        kind: content of the shards.
+        libraries: versions used to make its parts; by default the installed ones.
+        unfinished: the state belongs to an interrupted index.
     """
     tracks, shards = [result] if isinstance(result, NewTrack) else list(result), tuple(shards)
     fitted = {
@@ -374,7 +374,7 @@ def commit(
 
 
 def pin(folder: Folder, manifest: Manifest, models: Mapping[str, str]) -> Manifest:
-    """Make this the state of the store: the same, with further pinned models, files of it that are there already."""
+    """Commit the same state with further pinned models, whose files are already written."""
     files = {**manifest.models, **models}
     result = replace(manifest, fingerprint=fingerprint(manifest.fingerprint, sorted(files.items())), models=files)
     _publish(folder, result)
@@ -382,7 +382,7 @@ def pin(folder: Folder, manifest: Manifest, models: Mapping[str, str]) -> Manife
 
 
 def write_state(folder: Folder, manifest: Manifest) -> parquet.Output:
-    """Write a state that can be asked for by its name, and is not that of the store."""
+    """Write a state under its permanent name, without making it current."""
     name, text = state_name(manifest.fingerprint), _text(manifest)
     folder.write_bytes(name, text)
     return parquet.Output(name, len(text), hashlib.sha256(text).hexdigest())

@@ -7,10 +7,10 @@ from typing import Any
 
 
 class Memory:
-    """Values that are dear to make, of at most so many bytes together.
+    """Holds values that are expensive to compute, up to a total size.
 
-    What does not fit is not held, and nothing that is held goes for it: a search meets all shards in turn, so what was used
-    longest ago is what is wanted next.
+    Values that do not fit are not held, and held values are never evicted: searches cycle through all shards, so the
+    least recently used value is the next one needed.
 
     Args:
         most: bytes.
@@ -18,15 +18,15 @@ class Memory:
 
     def __init__(self, most: int) -> None:
         self._held: dict[Hashable, Any] = {}
-        #: Bytes that are free.
+        #: Free bytes.
         self.room = most
 
     def get(self, key: Hashable) -> Any | None:
-        """What is held, or None."""
+        """The held value, or None."""
         return self._held.get(key)
 
     def put(self, key: Hashable, value: object, size: int) -> None:
-        """Hold a value of so many bytes, if there is room for it."""
+        """Hold a value of `size` bytes if it fits."""
         if size <= self.room and key not in self._held:
             self._held[key] = value
             self.room -= size

@@ -1,8 +1,8 @@
-"""Parquet files, written once and whole, read in bounded pieces.
+"""Parquet files, published complete, read in bounded pieces.
 
-A feature column is a blob a row: no dictionary, no statistics, no compression (float32 mantissas do not compress), which
-reads about 4.7 times faster than lists. All other columns are compressed with zstd, strings dictionary-coded too. Pages bear
-checksums, so a damaged one is an error, never another number.
+A feature column stores a blob per row: no dictionary, no statistics, no compression (float32 mantissas do not
+compress), which reads about 4.7 times faster than lists. All other columns are compressed with zstd; strings are also
+dictionary-coded. Page checksums turn damage into errors.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from swsdist.io.filesystem import Folder
 _BLOBS = ("features",)
 _WITHOUT_STATISTICS = (*_BLOBS, "speech")
 
-#: Rows of a row group at most; more are cut, so that a reader of a part need not hold them all.
+#: Most rows in a row group; larger groups are cut, so readers of a part need not hold everything.
 LARGEST_ROW_GROUP = 1 << 22
 
 
 class Output(NamedTuple):
-    """A file that a task published."""
+    """A file published by a task."""
 
     name: str
     size: int
@@ -46,15 +46,15 @@ def describe(path: Path, name: str) -> Output:
 
 
 def publish_bytes(folder: Folder, name: str, data: bytes) -> Output:
-    """Put a small file in its place."""
+    """Publish a small file."""
     folder.write_bytes(name, data)
     return Output(name, len(data), hashlib.sha256(data).hexdigest())
 
 
 def publish(folder: Folder, name: str, tables: Iterable[pa.Table], schema: pa.Schema) -> Output:
-    """Write tables to one Parquet file, a row group a table, and put it in its place.
+    """Write tables to one Parquet file, a row group per table, and publish it.
 
-    A table of more than `LARGEST_ROW_GROUP` rows becomes several row groups: readers find rows by what they hold
+    A table of more than `LARGEST_ROW_GROUP` rows becomes several row groups: readers find rows by value
     (`row_groups_with`), never by the position of a row group.
     """
     with folder.temporary(".parquet") as path:
@@ -83,11 +83,11 @@ def writer(path: Path, schema: pa.Schema) -> Iterator[Any]:
 
 
 class _Footer(NamedTuple):
-    """What is known of a file that is asked again and again.
+    """Cached footer of a frequently read file.
 
     Attributes:
         identity: of the file.
-        metadata: what stands at its end, Arrow's.
+        metadata: Arrow's metadata of the footer.
         groups: by column, and by value, the row groups that hold it.
     """
 
@@ -96,7 +96,7 @@ class _Footer(NamedTuple):
     groups: dict[str, dict[str, list[int]]]
 
 
-#: By path, of the files that this process asked last: that of a million documents takes 5 MB, and 0.3 s to read.
+#: By path, of the files read last in this process: the footer of a million documents takes 5 MB, and 0.3 s to read.
 _footers: dict[str, _Footer] = {}
 _MOST_FOOTERS = 4
 
@@ -112,10 +112,10 @@ def _identity(source: Any) -> object:
 def reader(folder: Folder, name: str, codes: Sequence[str] = (), keep: bool = False) -> Iterator[Any]:
     """An open `pyarrow.parquet.ParquetFile`; columns named in `codes` are read as codes of their strings.
 
-    With `keep` its footer is read once a process.
+    With `keep` its footer is read once per process.
 
     Raises:
-        StoreError: the file is missing, is not Parquet, or is reached by another user's link only.
+        StoreError: the file is missing, is not Parquet, or is reachable only through another user's link.
     """
     if (root := folder.local()) is not None:
         demand_no_detour(root, name)
@@ -142,7 +142,8 @@ def reader(folder: Folder, name: str, codes: Sequence[str] = (), keep: bool = Fa
                 _footers[folder.path(name)] = _Footer(identity, file.metadata, {})
             yield file
         except (pa.ArrowInvalid, OSError) as error:
-            # Arrow's own complaints, of a damaged page say, bear no errno; those of a file system or network do.
+            # Arrow's own errors, for example of a damaged page, have no errno; those of a file system or network have
+            # one.
             if isinstance(error, OSError) and (error.errno is not None or type(error) is not OSError):
                 raise
             _footers.pop(folder.path(name), None)
@@ -158,13 +159,13 @@ def read(folder: Folder, name: str, columns: list[str] | None = None, codes: Seq
 
 
 def row_groups_with(file: Any, column: str, value: Any, last: Any = None) -> list[int]:
-    """Row groups of an open file that may hold a value of a column, or one of a range, by the file's own statistics.
+    """Row groups of an open file that may hold a value of a column, or a value in a range, by the file's statistics.
 
     Args:
-        file: as `reader` gives it.
+        file: from `reader`.
         column: not nested.
         value: of the column's type.
-        last: greatest value of the range that begins with `value`; default: that value alone.
+        last: greatest value of the range that begins with `value`; default: only that value.
     """
     last = value if last is None else last
     place = file.schema_arrow.get_field_index(column)
@@ -179,13 +180,13 @@ def row_groups_with(file: Any, column: str, value: Any, last: Any = None) -> lis
 def read_where(
     folder: Folder, name: str, column: str, value: str, columns: list[str] | None = None, codes: Sequence[str] = ()
 ) -> pa.Table:
-    """The row groups of a table that hold a value of a column of strings, none of them null.
+    """The row groups of a table that hold a value of a string column without nulls.
 
-    Which those are is kept, so the second time it costs the same however large the table is.
+    Caches the lookup, so repeated calls do not depend on the size of the table.
     """
     with reader(folder, name, [*codes, column], keep=True) as file:
         kept = _footers.get(folder.path(name))
-        known = kept.groups if kept is not None else {}  # another thread may have asked for many others
+        known = kept.groups if kept is not None else {}  # another thread may have replaced it
         if column not in known:
             known[column] = _groups(file, column)
         table = file.read_row_groups(known[column].get(value, []), columns=columns, use_threads=False)
@@ -196,7 +197,7 @@ def read_where(
 
 
 def _groups(file: Any, column: str) -> dict[str, list[int]]:
-    """By value of a column, read as codes, the row groups that hold it."""
+    """The row groups that hold each value of a column, which is read as codes."""
     values = file.read(columns=[column], use_threads=False)[column].unify_dictionaries()
     result: dict[str, list[int]] = {}
     if not len(values):
@@ -213,7 +214,7 @@ def _groups(file: Any, column: str) -> dict[str, list[int]]:
 def in_slots(
     folder: Folder, name: str, slots: range, columns: list[str] | None = None, codes: Sequence[str] = ()
 ) -> pa.Table:
-    """The rows of a table whose column `slot` is in a range, which is not empty, whatever the table's row groups are."""
+    """The rows of a table whose column `slot` is in a range, which is not empty, for any row groups."""
     required = None if columns is None else sorted({*columns, "slot"})
     with reader(folder, name, codes) as file:
         groups = row_groups_with(file, "slot", slots[0], slots[-1])
@@ -226,6 +227,6 @@ def in_slots(
 
 
 def rows(folder: Folder, name: str, columns: list[str] | None = None, batch: int = 65536) -> Iterator[Any]:
-    """Record batches of a table, one row group in memory at a time."""
+    """Record batches of a table, with one row group in memory at a time."""
     with reader(folder, name) as file:
         yield from file.iter_batches(batch_size=batch, columns=columns, use_threads=False)

@@ -1,7 +1,7 @@
-"""Where the recordings of a store lie, from the store: where both are moved together, the recordings are found again.
+"""Paths of recordings relative to their store: if both are moved together, the recordings are still found.
 
-The documents table has the paths of when it was written. The folder that all of these are in has a way there from the store,
-which the manifest keeps, unless they have no folder in common but the root, or one of them is remote.
+The documents table has the paths at the time of writing. The manifest keeps the path from the store to the common
+folder of all recordings, unless that is the root or one of them is remote.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from swsdist.io.filesystem import Folder
 
 
 def recordings_root(folder: Folder, paths: pa.ChunkedArray) -> str | None:
-    """The way from a store to the folder that local recordings are in."""
+    """Path from a store to the common folder of local recordings."""
     root, here = _folder_of(paths), folder.local()
     if root is None or here is None or len(os.path.commonpath([root, str(here)])) < 2:
         return None
@@ -24,11 +24,11 @@ def recordings_root(folder: Folder, paths: pa.ChunkedArray) -> str | None:
 
 
 def relocated_paths(folder: Folder, way: str | None, paths: pa.ChunkedArray, every: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Paths of a documents table as they are now.
+    """Current paths of a documents table.
 
     Args:
-        folder: the store, where it lies now.
-        way: to the folder of the recordings, of `recordings_root`.
+        folder: current folder of the store.
+        way: path to the folder of the recordings, from `recordings_root`.
         paths: of some documents.
         every: of all.
     """
@@ -43,7 +43,7 @@ def relocated_paths(folder: Folder, way: str | None, paths: pa.ChunkedArray, eve
 
 
 def _folder_of(paths: pa.ChunkedArray) -> str | None:
-    """The folder that all are in: what the first and the last of them in their order have in common."""
+    """The common folder of all, from the first and last path in sorted order."""
     ends = pc.min_max(paths).as_py()
     if not ends["min"] or not ends["min"].startswith("/") or not ends["max"].startswith("/"):
         return None

@@ -1,6 +1,6 @@
-"""Precomputed frames on their way into a store: of documents, and of examples of queries.
+"""Precomputed frames to be stored: of documents, and of query examples.
 
-A row of a document that is to be read names its item (`item`, as a list: a task is plain JSON), or None where there is none.
+The row of a document names its item (`item`, a list, since tasks are plain JSON), or None if it has no item.
 """
 
 from __future__ import annotations
@@ -25,17 +25,18 @@ from swsdist.io.frames.item import MISSING, UNREADABLE, Item
 def precomputed_frames(
     document: Mapping[str, Any], given: Precomputed, folder: Folder
 ) -> Generator[NDArray[np.float32], None, float]:
-    """Frames of a document; what it returns is its duration: its recording's, else the table's, else that of the frames.
+    """Yield the frames of a document; return its duration: that of the recording, else of the table, else of the
+    frames.
 
-    A document that is a place in a recording lasts as long as that, and no longer than its recording goes on.
+    A document that is a place in a recording has the duration of the place, at most to the end of the recording.
 
     Args:
         document: row with `item`, `key`, `duration`, `path`; of a place also `doc_id`, `start`, `end`, `listed`.
-        given: how its frames are read.
+        given: reader of its frames.
         folder: gives the storage options.
 
     Raises:
-        FramesError: there are none, or they are not what the options say.
+        FramesError: frames are missing, or contradict the options.
         AudioError: the place is not in the recording.
     """
     item = demand_item(document["item"], document["key"])
@@ -55,19 +56,19 @@ def precomputed_frames(
 
 
 def precomputed_example(document: Mapping[str, Any], given: Precomputed, folder: Folder) -> NDArray[np.float32]:
-    """Frames of an example of a query: all that are given of it, or those of its place in a document.
+    """Frames of a query example: all of its item, or those of its place in a document.
 
     Args:
-        document: row with `item`, `key`, `cut` (a place is cut out), `begins` (where what it is cut out of begins in its
-            recording, s), and under `example` that of QUERIES, whose times are the recording's.
-        given: how its frames are read.
+        document: row with `item`, `key`, `cut` (whether to cut out the place), `begins` (start, in the recording, of
+            the audio that the place is cut from, s), and `example`, its row of QUERIES with times in the recording.
+        given: reader of its frames.
         folder: gives the storage options.
 
     Returns:
         float32 (frames, dimension).
 
     Raises:
-        FramesError: there are none, they are not what the options say, or the place is not in them.
+        FramesError: frames are missing, contradict the options, or do not contain the place.
     """
     row, key = document["example"], document["key"]
     item = demand_item(document["item"], key)
@@ -78,7 +79,7 @@ def precomputed_example(document: Mapping[str, Any], given: Precomputed, folder:
         shown = f"from {start or 0:g} to {'the end' if end is None else f'{end:g}'} s"
         start, end = (None if time is None else round(time - begins, 9) for time in (start, end))
         first = 0 if start is None else round(max(0.0, start) / shift)
-        # As many frames as lie whole in the place.
+        # Only frames that lie entirely in the place.
         ticks = None if end is None else round((end - max(0.0, start or 0.0)) * given.sample_rate)
         cut = frames[first:] if ticks is None else frames[first : first + frame_count(given, ticks)]
         early = start is not None and start < -SLACK
@@ -95,10 +96,10 @@ def precomputed_example(document: Mapping[str, Any], given: Precomputed, folder:
 
 
 def _varied(frames: NDArray[np.float32], key: str, item: Item) -> NDArray[np.float32]:
-    """Frames of an example, if there is anything in them to look for.
+    """Frames of an example, if they vary.
 
     Raises:
-        FramesError: all are alike, as those of silence.
+        FramesError: all are equal, as in silence.
     """
     if len(frames) > 1 and (frames == frames[0]).all():
         raise codes.CONSTANT(where=item.file, key=key, frames=len(frames))
@@ -109,7 +110,7 @@ def demand_item(item: list[Any] | None, key: str) -> Item:
     """The item of a row.
 
     Raises:
-        FramesError: there is none, or its file is not there.
+        FramesError: the row has no item, or its file is missing.
     """
     if item is None:
         raise codes.NO_FRAMES(where="features.options.path", key=key)
@@ -122,7 +123,7 @@ def demand_item(item: list[Any] | None, key: str) -> Item:
 
 
 def recording_seconds(path: str | None, storage: Mapping[str, object]) -> float | None:
-    """Seconds of a recording by its header; None where there is none, or none that can be read; a command is not run."""
+    """Seconds of a recording by its header; None if missing or unreadable. Commands are not run."""
     if not path or commands.is_command(path):
         return None
     try:

@@ -1,7 +1,7 @@
-"""Reading a feature store, a bounded piece at a time.
+"""Read a feature store, a bounded piece at a time.
 
-Anyone with pyarrow can do the same: read manifest.json, the documents table it names, and of the shards the rows whose
-(doc_id, channel) that table places there (docs/concepts/feature-store.md).
+pyarrow suffices to do the same: read manifest.json, the documents table it names, and the rows of shards at each
+(doc_id, channel)'s place in that table (docs/concepts/feature-store.md).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Block(NamedTuple):
 
 
 class Recording(NamedTuple):
-    """Where a recording lies now, and how long it is (s); of one that documents are places in, up to the last of them."""
+    """Current path and duration (s) of a recording; if documents are places in it, up to the end of the last."""
 
     path: str
     duration: float
@@ -46,10 +46,10 @@ class Store:
     """One state of a feature store.
 
     Args:
-        folder: where it is.
+        folder: its location.
         manifest: the state; the current one by default.
-        watch: is told, while frames of the first track are read, how many have been used.
-        memory: holds what searches made of its shards, for the next ones; by default nothing does.
+        watch: receives the number of frames used, while frames of the first track are read.
+        memory: keeps values that searches compute from shards for later searches; by default none.
 
     Raises:
         StoreError: there is no store.
@@ -74,15 +74,15 @@ class Store:
         )
 
     def with_memory(self, memory: Memory | None) -> Store:
-        """The same, with a memory, or none."""
+        """The same store with a memory, or without any."""
         return Store(self.folder, self.manifest, self._watch, memory)
 
     @classmethod
     def at(cls, root: str, state: str, *, storage: Mapping[str, object]) -> Store:
-        """A state of a store, by its folder and fingerprint, also after later ones have taken its place.
+        """A state of a store, by folder and fingerprint, even after later commits.
 
         Raises:
-            StoreError: there is no store, or not in this state any more.
+            StoreError: the store or this state of it does not exist.
         """
         folder = Folder(root, storage)
         return cls(folder, require(folder, state_name(state)))
@@ -96,19 +96,20 @@ class Store:
     ) -> pa.Table:
         """The live documents of a track (by default the first), of one shard or all; DOCUMENTS.
 
-        Columns named in `codes` are read as codes of their strings: names of a million documents' shards are much.
+        Columns named in `codes` are read as codes of their strings, to save memory: a million documents repeat long
+        names.
         """
         name = self.manifest.track(track).documents
         if shard is None:
             return parquet.read(self.folder, name, columns, codes)
         required = None if columns is None else sorted({*columns, "shard"})
-        # A row group a shard, or a few: only those that have this one are read.
+        # Shards fill separate row groups: only those of this shard are read.
         table = parquet.read_where(self.folder, name, "shard", shard, required, codes)
         return table.filter(pc.equal(table["shard"], shard))
 
     def recordings(self, names: Sequence[str] | None = None) -> dict[tuple[str, int], Recording]:
-        """Each recording's channel, by the name that detections have for it: a document's own, or the recording's that
-        documents are places in.
+        """Each recording's channel, by the name used in detections: the document's, or that of the recording that
+        contains it.
 
         Args:
             names: of recordings; by default all.
@@ -130,7 +131,9 @@ class Store:
     def statistics(
         self, track: str | None = None, speakers: Sequence[str] | None = None
     ) -> dict[tuple[str, str], Statistics]:
-        """Pinned statistics of a track by (scope, name): ("collection", "") and ("speaker", name), of some speakers or all."""
+        """Pinned statistics of a track by (scope, name): ("collection", "") and ("speaker", name), of some speakers or
+        all.
+        """
         name = self.manifest.models[f"statistics.{self.manifest.track(track).name}"]
         table = parquet.read(self.folder, name, ["scope", "name", "frames", "mean", "variance"])
         if speakers is not None:
@@ -142,7 +145,7 @@ class Store:
         }
 
     def rejected(self) -> pa.Table:
-        """Documents that could not be used; REJECTED_DOCUMENTS."""
+        """Rejected documents; REJECTED_DOCUMENTS."""
         return parquet.read(self.folder, self.manifest.rejected)
 
     def live(self, shard: str, track: str | None = None) -> set[tuple[str, int]]:
@@ -155,11 +158,11 @@ class Store:
 
         Args:
             shard: its name.
-            live: keys (doc_id, channel) to yield; rows of others are dead. By default all live documents.
-            track: whose frames; by default the first's.
+            live: keys (doc_id, channel) to yield; other rows are dead. By default all live documents.
+            track: by default the first.
 
         Raises:
-            StoreError: there is no such track, or no file of it for this shard.
+            StoreError: the track, or its file for this shard, does not exist.
         """
         chosen = self.manifest.track(track)
         live = self.live(shard, chosen.name) if live is None else live
@@ -175,7 +178,7 @@ class Store:
                         watch(len(features))
 
     def _rows(self, shard: str, track: str) -> Iterator[Any]:
-        """Record batches of a shard's file, from the node's cache where there is one."""
+        """Record batches of a shard's file, from the node's cache if it has one."""
         file = self._file(shard, track)
         place = nearest(self.folder, file.name, file.size, file.sha256)
         rows = parquet.rows(*place, batch=16)
@@ -184,7 +187,7 @@ class Store:
         except StoreError:
             if place == (self.folder, file.name):
                 raise
-            rows = parquet.rows(self.folder, file.name, batch=16)  # another process needed its room in the cache
+            rows = parquet.rows(self.folder, file.name, batch=16)  # another process evicted it from the cache
             first = next(rows, None)
         if first is not None:
             yield first
@@ -197,19 +200,19 @@ class Store:
         return file
 
     def joined(self, shard: str, tracks: Sequence[str], live: set[tuple[str, int]] | None = None) -> Iterator[Block]:
-        """Frames of several tracks side by side, as `blocks` yields those of one.
+        """Frames of several tracks side by side, like `blocks`.
 
-        A document is as long as its shortest track; one that a track lacks (it was rejected there) is left out.
+        A document has the length of its shortest track; documents that a track rejected are left out.
 
         Args:
             shard: its name.
-            tracks: whose columns, from left to right.
-            live: keys (doc_id, channel) to yield; by default all documents that live in each track.
+            tracks: their names, columns from left to right.
+            live: keys (doc_id, channel) to yield; by default all documents live in each track.
         """
         known = set.intersection(*(self.live(shard, track) for track in tracks))
         required = known if live is None else known & live
         if not required:
-            return  # a track may have no file of the shard, as long as its task has failed
+            return  # the track's task for this shard has failed
         pieces = [pieces_of(self.blocks(shard, required, track)) for track in tracks]
         for parts in zip(*pieces, strict=True):
             left: list[Block | None] = [next(part) for part in parts]
@@ -238,6 +241,6 @@ class Store:
 
 
 def pieces_of(blocks: Iterator[Block]) -> Iterator[Iterator[Block]]:
-    """The blocks of each document, which stand together; what of one is not used up is passed over."""
+    """Group consecutive blocks by document; the unread rest of a document is skipped."""
     for _, part in groupby(blocks, key=lambda block: (block.doc_id, block.channel)):
         yield part

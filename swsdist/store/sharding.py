@@ -1,4 +1,4 @@
-"""How documents are cut into shards: consecutive ones, whole, up to a target length."""
+"""Cut documents into shards: consecutive, complete, up to a target length."""
 
 from __future__ import annotations
 
@@ -9,21 +9,22 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-#: Documents of a shard at most, however short: what a search holds grows with them, a candidate of each for each query.
+#: Most documents in a shard: a search's memory grows with them, by a candidate per document and query.
 MOST_DOCUMENTS = 4096
-#: Row groups of a documents table at most: one a shard, so that a search reads that of its shard.
+#: Most row groups in a documents table: one per shard, so a search reads only that of its shard.
 _MOST_GROUPS = 4096
 
 
 def cut(seconds: Sequence[float], target: float, shards: int | None = None) -> list[range]:
     """Consecutive ranges of documents.
 
-    A shard is closed once it reaches the target, so it may pass it by one document, or holds `MOST_DOCUMENTS`.
+    A shard is closed when it reaches the target, which its last document may exceed, or holds `MOST_DOCUMENTS`.
 
     Args:
         seconds: length of each document.
-        target: s of audio that a shard aims at.
-        shards: cut into this many instead, as equal as whole documents allow; into fewer only where there are fewer documents.
+        target: seconds of audio per shard.
+        shards: cut into this many instead, as evenly as complete documents allow; fewer only if there are fewer
+            documents.
     """
     if shards is not None:
         return _cut_into(seconds, min(shards, len(seconds)))
@@ -38,7 +39,7 @@ def cut(seconds: Sequence[float], target: float, shards: int | None = None) -> l
 
 
 def _cut_into(seconds: Sequence[float], shards: int) -> list[range]:
-    """As many ranges as `shards`, at most one a document; each ends where its part of the whole is reached."""
+    """Cut into `shards` ranges, at most one per document; each ends at its share of the total."""
     total = sum(seconds)
     ranges: list[range] = []
     first, passed = 0, 0.0
@@ -54,7 +55,7 @@ def _cut_into(seconds: Sequence[float], shards: int) -> list[range]:
 
 
 def by_shard(documents: pa.Table) -> list[pa.Table]:
-    """The documents of each shard, which stand together, as a table of their own; of several where there are very many."""
+    """A table for each shard's consecutive documents; for several shards if there are very many."""
     names, count = documents["shard"], documents.num_rows
     changes = pc.not_equal(names.slice(1), names.slice(0, max(0, count - 1)))
     borders = [0, *(np.flatnonzero(changes) + 1).tolist(), count]

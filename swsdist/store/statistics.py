@@ -1,13 +1,13 @@
-"""The statistics that normalise, as a pinned model of a store: taken once, then applied to all that comes later.
+"""The normalising statistics, a pinned model of a store: computed once, then applied to all later documents.
 
-A scope is the collection, or a speaker. Its statistics are taken when a state of the store is committed that holds documents
-of it, and then **frozen**: documents that are added later do not change them, so no earlier result changes.
+A scope is the collection, or a speaker. Its statistics are computed when the first state with a document of it is
+committed, and then **frozen**: later documents do not change them, so no earlier result changes.
 
-- In a provisional state (tasks have failed, documents are to come) what was frozen is carried on untouched, and what was not is
-  taken from the documents that are there and taken anew at the next commit. So it does not matter whether a task had failed.
-- All are taken anew where **none** of the recordings that the collection's were taken from is there any more, by doc_id,
-  channel and SHA-256: another corpus is not normalised by the one before it. Where some are left all stay, and the manifest
-  counts those that are gone (`counts["statistics_gone"]`), which a run tells; `swsdist store refit` takes new ones.
+- A provisional state (tasks failed, documents are to come) keeps frozen statistics; it computes the others from the
+  documents present, and the next commit recomputes them. So a failed task does not affect the final statistics.
+- All are recomputed if **none** of the recordings behind the collection's statistics remains, by doc_id, channel and
+  SHA-256: the statistics of one corpus do not normalise another. If some remain, all statistics stay, and the manifest
+  counts the missing recordings (`counts["statistics_gone"]`), which a run reports; `swsdist store refit` recomputes.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder
 from swsdist.store import parquet
 
-#: Documents whose means and variances are in memory together.
+#: Documents whose means and variances are in memory at a time.
 _DOCUMENTS = 1 << 16
 
-#: Whose statistics: `("collection", "")` or `("speaker", name)`.
+#: `("collection", "")` or `("speaker", name)`.
 Scope = tuple[str, str]
 
 
 class Pinned(NamedTuple):
-    """The file of a state's statistics, and how many recordings of the collection's are gone."""
+    """The file of a state's statistics, and the number of missing recordings behind the collection's."""
 
     file: str
     gone: int
@@ -47,22 +47,22 @@ def pinned(
 
     Args:
         folder: the store.
-        track: whose frames.
+        track: name of the track.
         documents: DOCUMENTS of the track, the live ones.
         dimension: of its frames.
-        frozen: STATISTICS of the state before, None at first.
-        provisional: documents are missing that are to come.
+        frozen: STATISTICS of the previous state, None at first.
+        provisional: documents are still to come.
     """
     table, gone = fitted(documents, dimension, frozen, provisional)
-    # Named by what it holds: the same statistics keep their file.
+    # Named by content: equal statistics keep their file.
     name = f"models/statistics-{fingerprint(track, table.to_pylist())}.parquet"
     parquet.publish(folder, name, [table], STATISTICS)
     return Pinned(name, gone)
 
 
 def fitted(documents: pa.Table, dimension: int, frozen: pa.Table | None, provisional: bool) -> tuple[pa.Table, int]:
-    """STATISTICS of a state, sorted by scope, and how many recordings of the collection's are gone."""
-    # A million documents are several hundred MB, so of their columns only some rows are put in order at a time.
+    """STATISTICS of a state, sorted by scope, and the number of missing recordings behind the collection's."""
+    # A million documents take several hundred MB, so columns are sorted piecewise.
     order = pc.sort_indices(documents, [("doc_id", "ascending"), ("channel", "ascending")]).to_numpy()
     marks = np.empty(len(order), np.uint64)
     for place, some in _pieces(documents, order, ("doc_id", "channel", "sha256")):
@@ -99,14 +99,14 @@ def fitted(documents: pa.Table, dimension: int, frozen: pa.Table | None, provisi
 
 
 def _pieces(documents: pa.Table, order: NDArray[np.integer], columns: Sequence[str]) -> Iterator[tuple[int, pa.Table]]:
-    """Some columns in an order, some rows at a time, and the place of the first of these."""
+    """Yield columns in an order, in pieces, with the position of each piece's first row."""
     chosen = documents.select(list(columns))
     for place in range(0, len(order), _DOCUMENTS):
         yield place, chosen.take(pa.array(order[place : place + _DOCUMENTS])).combine_chunks()
 
 
 def _by_group(group: NDArray[np.int64]) -> dict[int, NDArray[np.int64]]:
-    """Places of each group's documents; of those below 0 none."""
+    """Positions of each group's documents; negative groups are skipped."""
     order = np.argsort(group, kind="stable")
     numbers, first = np.unique(group[order], return_index=True)
     result = zip(numbers.tolist(), np.split(order, first[1:]), strict=True) if len(numbers) else ()
@@ -121,11 +121,11 @@ def _merged(
     Args:
         documents: DOCUMENTS.
         order: rows, (documents,).
-        group: int64 (documents,), in this order; below 0 for what is in none.
+        group: int64 (documents,), in this order; negative for documents without a group.
         dimension: of frames.
 
     Returns:
-        By group, of those that have a document.
+        By group, for groups with a document.
     """
     counts: dict[int, int] = {}
     means: dict[int, NDArray[np.float64]] = {}
@@ -137,7 +137,7 @@ def _merged(
         frames = batch["frames"].to_numpy()
         scatter = variance * frames[:, None]
         some = group[place : place + len(frames)].tolist()
-        # In place: there may be a million documents, and objects would take three times as long.
+        # In place: for a million documents, objects would take three times as long.
         for g, own, its_mean, its_scatter in zip(some, frames.tolist(), mean, scatter, strict=True):
             if g < 0:
                 continue
@@ -165,5 +165,5 @@ def statistics_in(table: pa.Table) -> dict[Scope, Statistics]:
 
 
 def _mark(doc_id: str, channel: int, sha256: str) -> int:
-    """64 bits that stand for a recording's channel under a name."""
+    """64-bit digest of a recording's doc_id, channel and SHA-256."""
     return stable_hash(f"{doc_id} {channel} {sha256}")

@@ -1,12 +1,12 @@
-"""Frames that a store has already: of a recording that was renamed or copied since it was indexed, with the same bytes.
+"""Frames that a store already has: of a recording that was renamed or copied after indexing, with the same bytes.
 
-A row of such a document names where they are under `held`, plain JSON::
+The row of such a document names their place under `held`, plain JSON::
 
     state       fingerprint of the state of the store
-    shard       in which they lie
-    doc_id      of the document that has them; its channel is the row's
-    tracks      of the store, whose columns stand side by side as the extractor gives them
-    sha256      of the recording; None where its bytes are told by its identity (S3)
+    shard       that contains them
+    doc_id      of the stored document; its channel is the row's
+    tracks      of the store, whose columns side by side are those of the extractor
+    sha256      of the recording; None if its identity determines its bytes (S3)
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from swsdist.store.writing import Reading, ReadResult
 
 
 def reuse_frames(reading: Reading) -> Reading:
-    """The same; frames that the store has are copied."""
+    """The same reading, but copies frames that the store has."""
 
     def read(
         document: dict[str, Any], extractor: Extractor | Precomputed, folder: Folder
@@ -40,7 +40,7 @@ def reuse_frames(reading: Reading) -> Reading:
             return (yield from reading(document, extractor, folder))
         try:
             return (yield from _copied(stored, document["channel"], folder))
-        except StoreError as error:  # it says nothing against the recording
+        except StoreError as error:  # the recording itself may be readable
             raise codes.STORED_FRAMES_DAMAGED(where=error.where, error=error.message, advice=error.remedy) from error
 
     return read
@@ -59,7 +59,7 @@ def _copied(stored: dict[str, Any], channel: int, folder: Folder) -> Generator[N
 
 
 def _blocks(store: Store, stored: dict[str, Any], channel: int, track: str) -> Iterator[NDArray[np.float32]]:
-    """Blocks of frames of the document, of one track; a row group at a time."""
+    """Blocks of the document's frames in one track; a row group at a time."""
     dimension, name = store.manifest.track(track).dimension, store.manifest.shard(stored["shard"]).files[track].name
     with parquet.reader(store.folder, name, keep=True) as file:
         for group in parquet.row_groups_with(file, "doc_id", stored["doc_id"]):

@@ -1,4 +1,4 @@
-"""What tables of documents come to: their keys, in order, and how much speech is in them."""
+"""Totals over tables of documents: their sorted keys, and the amount of speech."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-#: Documents whose keys are Python's at a time.
+#: Documents whose keys are Python objects at a time.
 _PIECE = 1 << 16
 
 
 def keys(documents: pa.Table) -> Iterator[list[list[object]]]:
-    """What tells the documents of a track from others, sorted, some at a time."""
+    """Sorted keys of a track's documents, in pieces."""
     table = documents.select(["doc_id", "channel", "identity", "shard"]).combine_chunks()
     order = pc.sort_indices(table, [(name, "ascending") for name in table.column_names])
     for first in range(0, len(order), _PIECE):
@@ -22,7 +22,7 @@ def keys(documents: pa.Table) -> Iterator[list[list[object]]]:
 
 
 def speech(tracks: Sequence[pa.Table], tick: float) -> dict[str, float]:
-    """Seconds that were listened to, and seconds of speech in them: of the first track that has marks."""
+    """Seconds analysed for speech, and seconds of speech: from the first track with marks."""
     audible = speech = 0
     for documents in tracks:
         for batch in documents.select(["frames", "speech"]).to_batches(_PIECE):

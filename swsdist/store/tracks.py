@@ -1,4 +1,4 @@
-"""Several tracks of a store, read as if they were one: columns side by side, each document cut to its shortest track."""
+"""Read several tracks of a store as a single one: columns side by side, each document cut to its shortest track."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from swsdist.core.types import DOCUMENTS
 from swsdist.features.statistics import Statistics
 from swsdist.store.reading import Block, Store
 
-#: What marks belong to, and what tracks are joined by.
+#: Key of speech marks, and the join key of tracks.
 _MARKED = _JOINED = ("doc_id", "channel", "frames")
 
 
 class Tracks:
-    """What a search reads of a store.
+    """The part of a store that a search reads.
 
-    A document that one of the tracks lacks (it is still to be computed there) is in none.
+    Excludes documents that any of the tracks lacks (not computed yet).
 
     Args:
         store: the store.
         names: of tracks, from left to right; by default all, in the store's order.
 
     Attributes:
-        dimension: numbers a frame of all together.
-        places: by name of a track: its first column, and the one after its last.
+        dimension: numbers per frame, over all tracks.
+        places: by track name: its first column, and the column after its last.
     """
 
     def __init__(self, store: Store, names: Sequence[str] | None = None) -> None:
@@ -46,10 +46,10 @@ class Tracks:
     def documents(
         self, shard: str | None = None, columns: list[str] | None = None, codes: Sequence[str] = ()
     ) -> pa.Table:
-        """Live documents, of one shard or all, as the first track has them: DOCUMENTS.
+        """Live documents of one or all shards, as in the first track: DOCUMENTS.
 
-        `frames` is that of the shortest track; `mean` and `variance` are those of all columns; `speech` is that of whichever
-        track of the store has it. Columns named in `codes` may be codes of their strings.
+        `frames` is that of the shortest track; `mean` and `variance` cover all columns; `speech` comes from any track
+        that has it. Columns named in `codes` may be codes of their strings.
         """
         table = self._joint(shard, columns, codes)
         audible = self.store.manifest.counts.get("heard_seconds")
@@ -61,7 +61,7 @@ class Tracks:
         return table.set_column(index, table.schema.field(index), marked)
 
     def _others(self, shard: str | None) -> Iterator[pa.Table]:
-        """Frames and speech of the documents of each track that has marks of some."""
+        """Frames and speech of the documents of each track with speech marks."""
         for track in self.store.manifest.tracks:
             table = self.store.documents(shard, [*_MARKED, "speech"], track.name)
             yield table.filter(pc.is_valid(table["speech"]))
@@ -86,7 +86,7 @@ class Tracks:
         return table if columns is None else table.select(columns)
 
     def statistics(self, speakers: Sequence[str] | None = None) -> dict[tuple[str, str], Statistics]:
-        """Pinned statistics of all columns by scope, as `Store.statistics` gives those of a track."""
+        """Pinned statistics of all columns by scope, as in `Store.statistics`."""
         parts = [self.store.statistics(name, speakers) for name in self._names]
         scopes = [scope for scope in parts[0] if all(scope in part for part in parts[1:])]
         return {scope: Statistics.side_by_side([part[scope] for part in parts]) for scope in scopes}
@@ -99,8 +99,8 @@ class Tracks:
 
 
 def _with_marks(documents: pa.Table, others: Iterable[pa.Table]) -> list[bytes | None]:
-    """The marks of each document, of the first table that has some. Where tracks differ in length (the shift is one), frames
-    after the last that has a mark are as that one.
+    """The marks of each document, from the first table that has them. Where tracks differ in length (shifts are equal),
+    the last mark is repeated.
     """
     rows = documents.select([*_MARKED, "speech"]).to_pylist()
     result: dict[tuple[str, int], tuple[bytes, int]] = {}

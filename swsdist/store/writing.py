@@ -1,8 +1,8 @@
-"""From audio to one shard of a feature store: of documents, or of examples of queries.
+"""Write one shard of a feature store from audio: of documents, or of query examples.
 
-Documents lie whole, in consecutive rows of one shard; a row holds at most BLOCK_FRAMES frames, a row group a few rows. A
-document that cannot be used is rejected with its reason and the others go on; rows of it that were already written are
-dead, as are those of documents removed later: the documents table says which rows live.
+Each document fills consecutive rows of one shard; a row holds at most BLOCK_FRAMES frames, a row group a few rows. An
+unusable document is rejected with its reason, and the rest continue; its rows already written are dead, like those of
+documents removed later: the documents table lists the live rows.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from swsdist.audio.marks import Listener, pack_marks
 from swsdist.audio.reader import digested, probe, read_blocks, sha256
 from swsdist.audio.streams import Digest, digesting
 from swsdist.core.codes import audio as audio_codes
-from swsdist.core.codes import io as io_codes
+from swsdist.core.codes import storage as storage_codes
 from swsdist.core.codes import store as codes
 from swsdist.core.errors import DataError, StorageError, UnusableError
 from swsdist.core.types import DOCUMENTS, FRAMES
@@ -40,15 +40,15 @@ from swsdist.store.precomputed import precomputed_frames
 
 
 class ReadResult(NamedTuple):
-    """What is known of a recording when it was read.
+    """Properties of a recording, found by reading it.
 
     Attributes:
         seconds: its duration.
-        speech: bool (frames,), whether there is speech in a frame; None where nothing was heard.
-        recording: what an example of a query is a place in, where that normalises it.
-        statistics: of that recording, of each track.
-        cut_off: of a recording that is cut off, how long it should be, s; 0 where that is not known. None: it is whole.
-        bandwidth: Hz (`audio.bandwidth`); None where nothing was heard.
+        speech: bool (frames,), whether a frame contains speech; None if not detected.
+        recording: recording that a query example is cut from, if it normalises the example.
+        statistics: of that recording, for each track.
+        cut_off: intended duration of a truncated recording, s; 0 if unknown. None: the recording is complete.
+        bandwidth: Hz (`audio.bandwidth`); None if not measured.
     """
 
     seconds: float
@@ -59,19 +59,19 @@ class ReadResult(NamedTuple):
     bandwidth: float | None = None
 
 
-#: A row, an extractor and a folder (for its storage options) to blocks of frames, float32 (frames, dimension), of at most
-#: BLOCK_FRAMES; what it returns is known at the end.
+#: Maps a row, an extractor and a folder (for its storage options) to blocks of frames, float32 (frames, dimension),
+#: each of at most BLOCK_FRAMES; returns its result at the end.
 Reading = Callable[[dict[str, Any], Extractor | Precomputed, Folder], Generator[NDArray[np.float32], None, ReadResult]]
 
-#: How the identity of a file begins that was not there, or could not be read (`stages.inputs.recordings.identities`).
+#: Prefixes of the identity of a missing or unreadable file (`stages.inputs.recordings.identities`).
 NO_FILE = ("missing", "unreadable")
 
-#: Bytes of features in a row group: what a reader holds at least.
+#: Bytes of features in a row group: the least a reader holds.
 ROW_GROUP_BYTES = 8_000_000
 
 
 class Indexed(NamedTuple):
-    """What came of a shard's documents."""
+    """Result of a shard's documents."""
 
     outputs: tuple[parquet.Output, ...]
     documents: pa.Table
@@ -89,7 +89,7 @@ class ShardWriter:
         self._dimension = dimension
 
     def append(self, doc_id: str, channel: int, first_frame: int, frames: NDArray[np.float32]) -> None:
-        """Add a row: float32 (frames, dimension), which come after those appended before."""
+        """Add a row: float32 (frames, dimension), following the frames appended before."""
         self._rows.append(
             {
                 "doc_id": doc_id,
@@ -111,22 +111,22 @@ class ShardWriter:
 
 
 def shard_name(fingerprint: str) -> str:
-    """Where a shard lies in its store."""
+    """Path of a shard in its store."""
     return f"shards/part-{fingerprint}.parquet"
 
 
 def documents_name(fingerprint: str) -> str:
-    """Where the documents of a shard that waits for its commit are listed."""
+    """Path of the documents table of an uncommitted shard."""
     return f"shards/part-{fingerprint}.documents.parquet"
 
 
 def rejected_name(fingerprint: str) -> str:
-    """Where the documents that were rejected on the way are listed."""
+    """Path of the table of a shard's rejected documents."""
     return f"shards/part-{fingerprint}.rejected.parquet"
 
 
 def track_file(fingerprint: str, track: str) -> str:
-    """Where the frames of a further track lie, that the same task made as a shard's first."""
+    """Path of the frames of a further track, made by the same task as the shard's first."""
     return f"shards/part-{fingerprint}-{track}.parquet"
 
 
@@ -140,19 +140,20 @@ def write_tracks(
     kind: str = "document",
 ) -> list[Indexed]:
     """Compute the features of documents and publish them as a shard: all tracks that an extractor yields in one pass
-    (`features.interface.tracks_of`), one after the other.
+    (`features.interface.tracks_of`), in sequence.
 
-    The documents are the same in all, in the same rows; each has the means and variances of the track's own columns.
+    All tracks hold the same documents in the same rows; each has the means and variances of its own columns.
 
     Args:
         folder: the store.
         fingerprint: of this task; names the outputs.
         extractor: computes the features.
-        partition: name of the shard that holds these documents in the store's first track; by default this is the first.
-        documents: rows with doc_id, channel, path, speaker, `identity`, and what else `reading` looks at; `sha256` where it is
-            not to be that of the whole file (of given frames it is that of the frames).
-        reading: how a row is read; by default a whole recording, which is listened to, or all of its given frames.
-        kind: what a row is called, where it is rejected.
+        partition: name of the shard that holds these documents in the store's first track; by default this is the
+            first.
+        documents: rows with doc_id, channel, path, speaker, `identity`, and the columns that `reading` needs; `sha256`
+            where it differs from that of the whole file (for precomputed frames it is that of the frames).
+        reading: reads a row; by default a whole recording, with speech detection, or all of its precomputed frames.
+        kind: name of a row in the reasons of rejections.
     """
     reading = reading or read_with_speech
     tracks = tracks_of(extractor)
@@ -211,7 +212,7 @@ def _write_document(
 ) -> tuple[dict[str, Any], list[Statistics]]:
     statistics = [Statistics.zero(track.stop - track.first) for track in tracks]
     rows = first = 0
-    # A remote recording is fetched once, for its frames and its digest; a local one is decoded faster by its path.
+    # Fetch a remote recording once, for frames and digest; a local one decodes faster by its path.
     digest = None
     if "sha256" not in document and isinstance(extractor, Extractor):
         if not commands.is_command(document["path"]) and is_remote(document["path"]):
@@ -251,7 +252,7 @@ def _write_document(
 
 
 class _Files:
-    """The files of a shard's documents: of those that are places in one recording it is digested once."""
+    """The files of a shard's documents: digests the recording of several places once."""
 
     def __init__(self, folder: Folder) -> None:
         self._folder = folder
@@ -271,7 +272,7 @@ class _Files:
 def read_with_speech(
     document: dict[str, Any], extractor: Extractor | Precomputed, folder: Folder
 ) -> Generator[NDArray[np.float32], None, ReadResult]:
-    """`read_recording`, and where there is speech in it; nobody listens where frames are given."""
+    """`read_recording` with speech detection; precomputed frames skip it."""
     if isinstance(extractor, Precomputed):
         return (yield from read_recording(document, extractor, folder))
     listener, frames = Listener(extractor.sample_rate), 0
@@ -286,8 +287,7 @@ def read_with_speech(
 def read_recording(
     document: dict[str, Any], extractor: Extractor | Precomputed, folder: Folder, listener: Listener | None = None
 ) -> Generator[NDArray[np.float32], None, ReadResult]:
-    """The `Reading` of a document: a channel of a recording, from its beginning to its end, or to where it is cut off; or the
-    place that it is."""
+    """The `Reading` of a document: a channel of a recording, up to its end or truncation, or a place in it."""
     if isinstance(extractor, Precomputed):
         return ReadResult((yield from precomputed_frames(document, extractor, folder)))
     extractor = for_speaker(extractor, document["speaker"])
@@ -319,7 +319,7 @@ def read_recording(
 
 
 def with_progress(reading: Reading, text: Callable[[float], None]) -> Reading:
-    """The same; `told` is told how many seconds of frames it has yielded so far, of all rows."""
+    """The same reading; reports the seconds of frames yielded so far, over all rows, to `text`."""
     seconds = 0.0
 
     def read(
@@ -348,10 +348,10 @@ def _place(document: dict[str, Any], folder: Folder) -> tuple[float, float]:
 
 
 def _demand_file(document: dict[str, Any]) -> None:
-    """What was not there, or could not be read, when the work was planned is rejected, whatever became of it since.
+    """Reject a file that was missing or unreadable at planning, even if it is readable now.
 
     Raises:
-        AudioError: it was not there.
+        AudioError: it was missing or unreadable.
     """
     if document["identity"].startswith(NO_FILE):
         if document["identity"] == "missing":
@@ -362,15 +362,15 @@ def _demand_file(document: dict[str, Any]) -> None:
 
 
 def raise_transient(document: dict[str, Any], error: DataError) -> None:
-    """A file that was there when the work was planned, and is not there here and now, is not to be done without.
+    """Raise if a file that existed at planning is missing here and now, instead of rejecting it.
 
     Args:
         document: a row with its `path` and `identity`.
         error: why it cannot be used.
 
     Raises:
-        UserError: ffmpeg, or the program of a command, is missing here, and here only.
-        OSError: the file is: the task is tried again, or fails, and is done the next time.
+        UserError: ffmpeg, or the program of a command, is missing on this machine.
+        OSError: the file is missing: the task is retried, or fails and is repeated by the next run.
     """
     if isinstance(error, commands.Unrunnable) and commands.ABSENT not in document["identity"]:
         raise codes.COMMAND_MISSING_ON_WORKER(where=document["path"], host=socket.gethostname(), error=error.message)
@@ -384,13 +384,13 @@ def raise_transient(document: dict[str, Any], error: DataError) -> None:
     if (
         isinstance(cause, OSError)
         and there
-        and as_file_fault(cause, document["path"]).code == io_codes.MISSING_FILE.name
+        and as_file_fault(cause, document["path"]).code == storage_codes.MISSING_FILE.name
     ):
         raise cause
 
 
 class _WithResult:
-    """What a generator yields; `told` is what it has returned."""
+    """Iterates over a generator and keeps its return value."""
 
     def __init__(self, blocks: Generator[NDArray[np.float32], None, ReadResult]) -> None:
         self._blocks = blocks
@@ -401,7 +401,7 @@ class _WithResult:
 
 
 def rejection(document: dict[str, Any], error: DataError, kind: str = "document") -> dict[str, Any]:
-    """The row of REJECTED_DOCUMENTS for a document (or what else `kind` says) that could not be used."""
+    """The row of REJECTED_DOCUMENTS for an unusable document (or other `kind` of row)."""
     refused = isinstance(error.__cause__, OSError | StorageError)
     return {
         "kind": kind,
@@ -411,6 +411,7 @@ def rejection(document: dict[str, Any], error: DataError, kind: str = "document"
         "reason": error.reason if isinstance(error, UnusableError) else "unreadable",
         "message": error.message,
         "remedy": error.remedy,
-        # Rights are in no identity of a file: when they are mended it has another one than this, and is tried again.
+        # Identities ignore permissions: with permissions corrected the identity differs from this, and the file is
+        # tried again.
         "identity": f"unreadable: {error.message}" if refused else document["identity"],
     }

@@ -43,7 +43,7 @@ def test_index_says_what_was_new(swsdist, archive: Path) -> None:
     assert "report.html" not in again  # there is none yet
     status = swsdist("status", "run", cwd=archive).out
     assert status.startswith("incomplete\n")
-    assert "index is done, and the config names no queries to search (corpus.queries)" in status
+    assert "index is done, and the config has no corpus.queries" in status
     for command in ("info", "check", "compact", "refit"):
         told = swsdist("store", command, "run", cwd=archive, code=3).err
         assert f"[run-not-store]\n  remedy: name its store: {archive}/run/store" in told
@@ -55,7 +55,7 @@ def test_index_says_what_was_new(swsdist, archive: Path) -> None:
     after = swsdist("index", "config.yaml", cwd=archive).out
     assert "4 documents, " in after
     assert "; 1 new, 0 changed, 2 gone, 1 moved (1 renamed or copied: their frames were there), 1 rejected" in after
-    assert "1 recordings with the bytes of another one (first: 'd009' of 'd001')" in after
+    assert "1 recording with the bytes of another (first: 'd009' of 'd001')" in after
 
 
 def test_what_was_rejected_comes_with_what_helps(swsdist, archive: Path) -> None:
@@ -69,7 +69,8 @@ def test_what_was_rejected_comes_with_what_helps(swsdist, archive: Path) -> None
     told = swsdist("index", "config.yaml", "--all", cwd=archive).err
     assert "rejected: 1 document(s), not-audio; the first: " in told
     assert "\n  remedy: remove the file" in told
-    assert "\n  remedy: copy it again from where it came" in told
+    assert "rejected: 1 document(s), damaged-stream; the first: " in told
+    assert "\n  remedy: copy the file again from its source" in told
     assert f"all rejections: swsdist store rejected {archive}/run" in told
     strict = swsdist("index", "config.yaml", "--strict", cwd=archive, code=4).err
     assert "[strict-rejections]\n  remedy: see `swsdist store rejected " in strict
@@ -80,7 +81,7 @@ def test_what_was_rejected_comes_with_what_helps(swsdist, archive: Path) -> None
         assert shown.endswith("2 rejected\n")
         rows = list(csv.DictReader(io.StringIO(swsdist("store", "rejected", place, "--csv", cwd=archive).out)))
         assert [(row["kind"], row["id"], row["reason"]) for row in rows] == [
-            ("document", "cut", "truncated"),
+            ("document", "cut", "damaged-stream"),
             ("document", "no", "not-audio"),
         ]
 

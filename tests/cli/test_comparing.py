@@ -350,7 +350,7 @@ def test_per_term_tables_say_what_they_can(folder: Path) -> None:
         assert CliRunner().invoke(score, said_of).exit_code == 0
     names = (f"{folder}/one-terms.csv", f"{folder}/two-terms.csv")
     shown = said(compare, *names, "--resamples", "9", "--html", f"{folder}/ab.html")
-    assert "Data and protocol of one-terms, two-terms are not known" in " ".join(shown.split())
+    assert "Data and protocol of one-terms, two-terms are unknown: not in per-term tables" in " ".join(shown.split())
     assert "<h2>DET curves" not in (folder / "ab.html").read_text(encoding="utf-8")
     with pytest.raises(UserError, match="no system has a DET curve"):
         said(compare, *names, "--det", f"{folder}/ab.svg")

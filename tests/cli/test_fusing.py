@@ -227,7 +227,7 @@ def test_duplicates_of_one_list_are_left_out(swsdist: Command, lists: Path) -> N
             ),
             "--prior belongs to the step fusion, which is not among the steps [option-without-fusion]",
         ),
-        (("two.csv", *TASK, "--out", "f.csv"), "among the labelled detections there is no hit"),
+        (("two.csv", *TASK, "--out", "f.csv"), "the labelled detections contain no hit [one-kind-of-trial]"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )

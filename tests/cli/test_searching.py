@@ -221,7 +221,7 @@ def test_a_run_that_decided_nothing_is_no_calibration(swsdist, place: Path, tmp_
     shutil.copytree(place / "run", tmp_path / "run")
     swsdist("run", "config.yaml", "--run", tmp_path / "run", "--set", "calibrate.fit=none", cwd=place)
     told = swsdist("search", "run/store", "--query", WORD, "--calibration", tmp_path / "run", cwd=place, code=2).err
-    assert "this run has fitted nothing" in told
+    assert f"--calibration {tmp_path}/run: the run has no fitted calibration [run-without-calibration]" in told
 
 
 @pytest.mark.parametrize(

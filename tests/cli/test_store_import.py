@@ -74,7 +74,8 @@ def test_rejected_ones_are_told(swsdist: Command, frames: Path) -> None:
     told = swsdist("store", "import", "there", "f", *SHIFT, cwd=frames)
     assert told.out.startswith("7 documents")
     assert (
-        f"rejected: 1 document(s), not-finite; the first: {frames}/f/d003.npy: frames of 'd003': frame 0 " in told.err
+        f"rejected: 1 document(s), non-finite-frames; the first: {frames}/f/d003.npy: frame 0 of 'd003' contains inf; "
+        in told.err
     )
     strict = swsdist("store", "import", "there", "f", *SHIFT, "--strict", cwd=frames, code=4).err
     assert "1 rejected input under --strict [strict-rejections]" in strict
@@ -111,7 +112,7 @@ def test_documents_of_a_table(swsdist: Command, place: Path, frames: Path) -> No
     short = ("--shift", "0.005", "--dimension", "39")
     assert "wrong-duration" not in swsdist("store", "import", "x", "f", *SHIFT, "--documents", docs, cwd=frames).err
     told = swsdist("store", "import", "y", "f", *short, "--documents", docs, cwd=frames, code=3).err
-    assert "and the duration is" in told
+    assert "frames of 'd001' at 0.005 s last 4.69 s, the recording 9.40 s" in told
 
 
 def test_a_query_must_be_frames(swsdist: Command, place: Path, frames: Path) -> None:
@@ -146,6 +147,6 @@ def test_check_of_a_config(swsdist: Command, place: Path, frames: Path) -> None:
     assert "frames of 0 of 2 documents; the first without: x1; there are frames of the keys d001, d003, " in out
     (frames / "docs.csv").write_text("doc_id\nd001\n")
     out = swsdist("check", "config.yaml", "--set", "features.options.dimension=12", cwd=frames, code=2).out
-    assert "frames of 'd001': an array of" in out
+    assert "d001.npy: the frames of 'd001' have the shape 938 x 39, not frames x 12 [wrong-dimension]; remedy: " in out
     out = swsdist("check", "config.yaml", "--set", "features.options.path=gone", cwd=frames, code=2).out
     assert f"{frames}/gone: there is no such file or folder" in out

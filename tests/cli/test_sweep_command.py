@@ -98,7 +98,8 @@ def test_the_run_folder_of_a_config_in_the_sweep_is_relative_to_here(place: Path
         (
             GRID.replace("calibrate.alpha: [0.5, 1]", "calibrate.options.kst.alpha: [1, x]"),
             (),
-            "sweep.yaml:6, point 2 (calibrate.options.kst.alpha: x): calibrate.options.kst.alpha: Input should be a valid",
+            "sweep.yaml:6, point 2 (calibrate.options.kst.alpha: x): calibrate.options.kst.alpha: "
+            "step kst refuses its option",
         ),
         (
             GRID.replace("calibrate.alpha: [0.5, 1]", "calibrate.options: [{kst: {alpha: -1}}]"),

@@ -104,9 +104,10 @@ def test_folders_that_are_closed(place: Path, tmp_path: Path) -> None:
         closed.chmod(0o755)
         unsearchable.chmod(0o755)
     assert done.returncode == 0, done.stderr
-    assert "folders that cannot be read" in done.stderr
-    assert "lost+found (Permission denied)" in done.stderr
-    assert "recordings that cannot be looked at" in done.stderr
+    assert "warning: 1 folder left out: they cannot be read (first: " in done.stderr
+    assert "lost+found (Permission denied)); check their permissions [unreadable-folder]" in done.stderr
+    assert "warning: 8 recordings left out: unreadable, or a broken link (first: " in done.stderr
+    assert "[unreadable-recording-link]" in done.stderr
     assert "names only/" in done.stderr
 
 

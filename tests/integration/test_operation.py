@@ -19,8 +19,8 @@ from commands import expecting, in_this_process
 
 from swsdist import api
 from swsdist.accounts.journal import Journal
-from swsdist.core.codes import io as io_codes
 from swsdist.core.codes import pipeline as codes
+from swsdist.core.codes import storage as storage_codes
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline import lock
 from swsdist.pipeline.chain_run import Outcome
@@ -128,7 +128,7 @@ def test_a_journal_that_is_put_anew_while_it_is_read_is_read_again(
     """As on S3, where who reads is told so."""
     run = Folder(str(tmp_path))
     journal = Journal(run, "worker")
-    left = [io_codes.OBJECT_CHANGED(where="x")] * 4
+    left = [storage_codes.OBJECT_CHANGED(where="x")] * 4
     whole = Folder.open
 
     def change(self: Folder, name: str, **keywords: Any) -> Any:
@@ -141,8 +141,8 @@ def test_a_journal_that_is_put_anew_while_it_is_read_is_read_again(
         assert inspected._end(run, journal.name, None)[0]["event"] == "open"
     finally:
         journal.close()
-    left += [io_codes.PERMISSION_DENIED(where="x", detail="")]
-    with raises(io_codes.PERMISSION_DENIED):
+    left += [storage_codes.PERMISSION_DENIED(where="x", detail="")]
+    with raises(storage_codes.PERMISSION_DENIED):
         inspected._end(run, journal.name, None)
 
 

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 import pytest
 
 from swsdist.audio import reader
-from swsdist.core.codes import io as codes
 from swsdist.core.codes import pipeline as pipeline_codes
+from swsdist.core.codes import storage as codes
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.execution import executor
 from swsdist.stages.inputs import recordings

@@ -9,7 +9,8 @@ from swsdist.kernels.distances.create import create
 from swsdist.kernels.windows import least_sums
 from swsdist.methods.dtw.search import search
 from swsdist.methods.dtw.settings import Settings
-from swsdist.methods.first_pass import buffering, registry, rescoring
+from swsdist.methods.first_pass import buffering, rescoring
+from swsdist.methods.first_pass.create import create as create_first_pass
 from swsdist.methods.first_pass.interface import Budget, Landmarks, Material, Windows
 from swsdist.methods.first_pass.search import run
 from swsdist.methods.query.averaging import averaged
@@ -179,7 +180,7 @@ def test_order_and_shards_change_nothing(name: str, options: dict, over: str, se
     features = [rng.normal(size=(int(n), DIMENSION)).astype(np.float32) for n in rng.integers(1, 400, 6)]
     queries = [rng.normal(size=(n, DIMENSION)).astype(np.float32) for n in (1, 7, 30)]
     budget = Budget(2, 0.3, over)
-    first_pass = registry.create(name, **options)
+    first_pass = create_first_pass(name, **options)
     whole, _, work, _ = run(first_pass, material(features, queries, list(range(6))), budget)
     expected = by_name(whole, list(range(6)))
     order = rng.permutation(6).tolist()
@@ -211,7 +212,7 @@ def test_with_a_budget_for_everything_all_of_the_best_are_found(name: str, optio
     given_material = material(features, queries, list(range(5)))
     settings_ = Settings(given_material.distance, 4, 16, 500)
     full = search(given_material.examples(1), given_material.documents(1, None), given_material.most, settings_)
-    found, *_ = run(registry.create(name, **options), given_material, Budget(1, 0.5, "collection"))
+    found, *_ = run(create_first_pass(name, **options), given_material, Budget(1, 0.5, "collection"))
     own = (full.query == full.document) & (np.abs(full.end_frame - 69 - 20 * full.query) <= 4)  # where each was cut
     assert own.sum() == 5
     assert recall(found, full, own) == 1.0
@@ -219,7 +220,7 @@ def test_with_a_budget_for_everything_all_of_the_best_are_found(name: str, optio
     unpruned = np.full(5, 10_000)
     every = search(given_material.examples(1), given_material.documents(1, None), unpruned, settings_)
     assert present(every, found).all()
-    everywhere = recall(run(registry.create(name, **options), given_material, Budget(500, 0, "document"))[0], full)
+    everywhere = recall(run(create_first_pass(name, **options), given_material, Budget(500, 0, "document"))[0], full)
     assert everywhere >= recall(found, full)
 
 

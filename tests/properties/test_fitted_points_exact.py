@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swsdist.calibrate.fitting import fit_procedure
-from swsdist.calibrate.operating_points import fitted
+from swsdist.calibrate.operating_points import fitted_thresholds
 from swsdist.calibrate.operating_points.fitted_thresholds import rescore_fitted
 from swsdist.calibrate.operating_points.rescoring import Rescoring, compact_list
 from swsdist.calibrate.procedure import Procedure
@@ -52,7 +52,7 @@ def test_thresholds_and_maxima_are_those_of_a_run(rows: list[Any], folds: int, r
     whole = Rescoring.of([part], tolerance=None, conventions="stdeval")
     betas = np.array([0.01, 1.0, 10.0, 66.66, 5000.0])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fitted, "_BLOCK", block)
+        patch.setattr(fitted_thresholds, "_BLOCK", block)
         found = rescore_fitted(whole, folds, betas, trials=TRIALS_N, rejects_all=rejects)
     for p, beta in enumerate(betas.tolist()):
         point = TwvParameters(TRIALS_N, beta)

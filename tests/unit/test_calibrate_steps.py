@@ -25,7 +25,7 @@ from swsdist.calibrate.thresholding import Thresholding
 from swsdist.config import config_from_dict
 from swsdist.core.codes import calibrate as codes
 from swsdist.core.codes import config as config_codes
-from swsdist.core.errors import ConfigError
+from swsdist.core.codes import stages as stages_codes
 from swsdist.core.types import DETECTIONS, REFERENCES, TRIALS
 from swsdist.io.nist.systemlist import read_systemlist
 from swsdist.io.tables import read_table
@@ -235,7 +235,7 @@ def test_without_true_occurrences_there_is_nothing_to_learn(place: Path) -> None
     kept = (place / "refs.csv").read_text()
     (place / "refs.csv").write_text(kept.splitlines()[0] + "\n")
     try:
-        with pytest.raises(ConfigError, match="no true occurrence to fit a step on: logistic"):
+        with raises(stages_codes.NOTHING_TO_FIT_ON, where="calibrate.steps", step="logistic"):
             run(place, steps=STEPS["kst"])
     finally:
         (place / "refs.csv").write_text(kept)

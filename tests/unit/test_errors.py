@@ -38,11 +38,14 @@ def test_every_error_is_here() -> None:
 def test_exit_codes_and_pickling(kind: type[errors.SwsdistError], code: int) -> None:
     error = kind("it is broken", where="a.csv:3", remedy="mend it")
     assert error.exit_code == code
-    coded = " [unreadable]" if issubclass(kind, errors.UnusableError) else ""
-    assert str(error) == f"a.csv:3: it is broken{coded}\n  remedy: mend it"
+    assert str(error) == "a.csv:3: it is broken\n  remedy: mend it"
     back = pickle.loads(pickle.dumps(error))
     assert type(back) is kind
     assert (back.message, back.where, back.remedy) == ("it is broken", "a.csv:3", "mend it")
+    coded = kind("it is broken", where="a.csv:3", remedy="mend it", code="broken", values={"line": 3})
+    assert str(coded) == "a.csv:3: it is broken [broken]\n  remedy: mend it"
+    back = pickle.loads(pickle.dumps(coded))
+    assert (type(back), str(back), back.code, back.values) == (kind, str(coded), "broken", {"line": 3})
 
 
 def test_what_is_not_known_is_not_said() -> None:
@@ -53,4 +56,4 @@ def test_what_is_not_known_is_not_said() -> None:
 
 def test_the_reason_of_audio_errors_travels() -> None:
     assert errors.AudioError("no").reason == "unreadable"
-    assert pickle.loads(pickle.dumps(errors.AudioError("no", reason="truncated"))).reason == "truncated"
+    assert pickle.loads(pickle.dumps(errors.AudioError("no", code="truncated"))).reason == "truncated"

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from swsdist.core.codes import features as codes
-from swsdist.core.codes import io as io_codes
+from swsdist.core.codes import storage as storage_codes
 from swsdist.core.errors import FramesError, StorageError, UnusableError
 from swsdist.features.external import External
 from swsdist.features.extractors import create, from_recipe, identity, recipe, recipe_fingerprint
@@ -177,7 +177,7 @@ def test_two_tracks_say_what_they_are() -> None:
 def test_an_error_comes_back_from_a_worker() -> None:
     import pickle
 
-    error: UnusableError = pickle.loads(pickle.dumps(FramesError("m", where="w", remedy="r", reason="missing")))
+    error: UnusableError = pickle.loads(pickle.dumps(FramesError("m", where="w", remedy="r", code="missing")))
     assert (type(error), error.message, error.where, error.remedy, error.reason) == (
         FramesError,
         "m",
@@ -221,11 +221,11 @@ def test_what_may_not_be_read_is_rejected(tmp_path: Path) -> None:
     row = planned(save(tmp_path, ONES))
 
     def refuse(path: str, *_: Any) -> Any:
-        raise io_codes.S3_ACCESS_DENIED(where=path, detail="")
+        raise storage_codes.S3_ACCESS_DENIED(where=path, detail="")
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(archive, "identify", refuse)
         made = write_tracks(Folder(str(tmp_path / "store")), "fp", [row], given(tmp_path))[0]
     assert [(bad["reason"], bad["remedy"]) for bad in made.rejected.to_pylist()] == [
-        (codes.UNREADABLE_FRAMES.name, io_codes.S3_ACCESS_DENIED.remedy)
+        (codes.UNREADABLE_FRAMES.name, storage_codes.S3_ACCESS_DENIED.remedy)
     ]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from swsdist.core.codes import Code
-from swsdist.core.codes import io as codes
+from swsdist.core.codes import storage as codes
 from swsdist.core.errors import PassingError, StorageError, StoreError, TransitError
 from swsdist.io.failures import explain, storage_errors
 from swsdist.io.filesystem import Folder

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from swsdist.core.codes import io as io_codes
+from swsdist.core.codes import storage as storage_codes
 from swsdist.io.filesystem import Folder, identify, is_remote, locate, open_path
 from tests.support.coded import raises
 
@@ -171,7 +172,7 @@ def test_missing_bucket(s3):
         lambda: folder.write_bytes("x", b""),
         lambda: folder.remove("x"),
     ):
-        with raises(io_codes.NO_SUCH_BUCKET) as caught:
+        with raises(storage_codes.NO_SUCH_BUCKET) as caught:
             call()
         assert "create it" in caught.value.remedy
 
@@ -182,7 +183,7 @@ def test_no_credentials(s3, monkeypatch, tmp_path):
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
-    with raises(io_codes.NO_S3_CREDENTIALS) as caught:
+    with raises(storage_codes.NO_S3_CREDENTIALS) as caught:
         Folder(f"s3://{s3.bucket}/none", {"endpoint_url": s3.endpoint}).listing()
     assert "AWS_ACCESS_KEY_ID" in caught.value.remedy
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
@@ -195,5 +196,5 @@ def test_no_credentials(s3, monkeypatch, tmp_path):
 def test_no_server():
     patience = {"config_kwargs": {"retries": {"max_attempts": 0}}}
     storage = {"endpoint_url": "http://127.0.0.1:9", "key": "a", "secret": "b", **patience}
-    with raises(io_codes.S3_UNREACHABLE):
+    with raises(storage_codes.S3_UNREACHABLE):
         Folder("s3://bucket/x", storage).listing()

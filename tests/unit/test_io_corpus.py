@@ -116,7 +116,7 @@ def test_masters_and_access_copies(tmp_path: Path) -> None:
     best = read_documents(str(tmp_path), notices=notices, prefer=["mp3", ".FLAC"])
     assert [Path(path).name for path in best["path"].to_pylist()] == ["a.mp3", "c.mp3"]
     assert best["doc_id"].to_pylist() == ["a", "b/c"]
-    assert not notices.found
+    assert not notices.entries
     (notice,) = notices.requested.values()
     assert notice.count == 3
     assert "a.flac beside a.mp3" in notice.first

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swsdist.core.codes import io as io_codes
+from swsdist.core.codes import storage as storage_codes
 from swsdist.core.errors import DataError, UserError
 from swsdist.io import compressed as packed
 from swsdist.io.nist import systemlist
@@ -391,7 +392,7 @@ def test_files_that_cannot_be_opened(tmp_path: Path, monkeypatch: pytest.MonkeyP
         raise PermissionError(13, "Permission denied")  # who is root may open everything, so it is played
 
     monkeypatch.setattr(packed, "open_path", refuse)
-    with raises(io_codes.PERMISSION_DENIED):
+    with raises(storage_codes.PERMISSION_DENIED):
         read_ecf(str(tmp_path / "file"))
 
 
@@ -477,7 +478,7 @@ def test_terms_that_the_programs_read_otherwise(write: Write) -> None:
     assert says(str(notices), io_codes.TERM_WITH_ENTITIES)
     plain = Notices()
     read_termlist(write(TLIST.replace("a&amp;b", "café").replace(">yes<", ">&lt;<")), notices=plain)
-    assert not plain.found
+    assert not plain.entries
     keywords = text.replace("termlist", "kwlist").replace("term", "kw")
     one = Notices()
     read_termlist(write(keywords), notices=one)

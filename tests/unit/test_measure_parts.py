@@ -12,8 +12,8 @@ import pytest
 from swsdist.config.loader import section_values
 from swsdist.config.model import Score
 from swsdist.core.codes import config as config_codes
+from swsdist.core.codes import io as io_codes
 from swsdist.core.codes import score as codes
-from swsdist.core.errors import DataError
 from swsdist.core.types import DETECTIONS, REFERENCES
 from swsdist.evaluation.lists import named_paths
 from swsdist.io.nist.speech import read_speech
@@ -245,7 +245,7 @@ def test_stretches_of_speech_are_read(tmp_path) -> None:
     for name in ("a.rttm", "a.csv"):
         assert read_speech(str(tmp_path / name)).to_pylist() == SPEECH.to_pylist()
     (tmp_path / "b.rttm").write_text("LEXEME x 1 0.5 0.2 word lex s <NA>\n")
-    with pytest.raises(DataError, match="it has no SPEAKER records"):
+    with raises(io_codes.NO_SPEAKER_RECORDS, where="b.rttm"):
         read_speech(str(tmp_path / "b.rttm"))
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from swsdist.accounts.hardware import versions
 from swsdist.audio.clips import write_silence
-from swsdist.core.codes import io as codes
+from swsdist.core.codes import storage as codes
 from swsdist.core.errors import StorageError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.execution import ray_instance

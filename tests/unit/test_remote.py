@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from swsdist.core.codes import io as codes
+from swsdist.core.codes import storage as codes
 from swsdist.core.errors import PassingError, StorageError
 from swsdist.io import filesystem
 from swsdist.io.filesystem import Folder

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from swsdist.core.codes import io as io_codes
+from swsdist.core.codes import storage as storage_codes
 from swsdist.io.filesystem import Folder
 from swsdist.io.remote.scratch import scratch, sweep
 from tests.support.coded import raises
@@ -84,7 +84,7 @@ def test_nobody_else_may_look(place: Path) -> None:
 def test_what_lies_in_its_place(place: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     """A link to elsewhere is not followed."""
     (place / f"swsdist-{os.getuid()}").symlink_to(tmp_path_factory.mktemp("elsewhere"))
-    with raises(io_codes.UNSAFE_TEMPORARY_FOLDER) as caught:
+    with raises(storage_codes.UNSAFE_TEMPORARY_FOLDER) as caught:
         scratch()
     assert "TMPDIR" in (caught.value.remedy or "")
 

@@ -8,8 +8,9 @@ import pytest
 
 from swsdist.calibrate.procedure import make_steps
 from swsdist.calibrate.statistics import CostSums, SpeakerCostSums
-from swsdist.core.errors import DataError
+from swsdist.core.codes import chains as codes
 from swsdist.reduce.speakers import Speakers
+from tests.support.coded import raises
 
 SCALE = 1 << 20
 
@@ -70,6 +71,6 @@ def test_in_recordings() -> None:
     )
     table = pa.table({"doc_id": ["r"], "channel": [1]})
     assert who.added(table, recordings=True)["speaker"].to_pylist() == [1]
-    with pytest.raises(DataError, match="2 speakers speak in one recording") as caught:
+    with raises(codes.SEVERAL_SPEAKERS, count=2) as caught:
         who.added(pa.table({"doc_id": ["s"], "channel": [1]}), recordings=True)
     assert caught.value.where == "s, channel 1"

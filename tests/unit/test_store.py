@@ -255,7 +255,7 @@ def test_a_document_that_is_rejected_midway(tmp_path: Path) -> None:
 
 
 def test_rejection_tells_reason_and_remedy() -> None:
-    row = rejection(corpus_row("d", "d.wav"), AudioError("no", reason="too-short", remedy="record more"))
+    row = rejection(corpus_row("d", "d.wav"), AudioError("no", code="too-short", remedy="record more"))
     assert (row["reason"], row["message"], row["remedy"]) == ("too-short", "no", "record more")
     row = rejection(corpus_row("d", "d.wav"), StoreError("no"))
     assert (row["reason"], row["remedy"]) == ("unreadable", None)

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from swsdist.core.errors import OddError, SwsdistError, UnusableError
 
@@ -80,6 +80,22 @@ def codes_by_area() -> dict[str, list[Code[SwsdistError]]]:
     return {
         area: sorted(codes_of(vars(module).values()), key=lambda code: code.name) for area, module in modules.items()
     }
+
+
+def error_of(problem: Mapping[str, Any], where: str, place: str = "") -> SwsdistError | None:
+    """The error of a problem that a validator raised as `Code.invalid`; None: it is one of pydantic's own.
+
+    Args:
+        problem: of pydantic's `errors()`.
+        where: file or key.
+        place: begins the message.
+    """
+    code = every_code().get(problem["type"])
+    if code is None:
+        return None
+    message, remedy = problem["ctx"]["parts"]
+    values = problem["ctx"]["values"]
+    return code.error(f"{place}{message}", where=where, remedy=remedy or None, code=code.name, values=values)
 
 
 def line_of(code: Code[E], **values: object) -> str:

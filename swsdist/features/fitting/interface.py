@@ -1,8 +1,10 @@
-"""What is fitted, and how: in rounds, each of totals that documents add to, and of a step that goes on with their sum.
+"""Interfaces of fitted transforms and extractors.
 
-Totals are whole numbers, so they are the same in whatever order, shards or tasks documents are added, and so is the model to
-the last byte. Between two rounds a model says what is known: `Rounds.totals` of a document may depend on it and on nothing
-else. A chain runs the rounds (`stages.fit_transforms`); `fit` does so in this process.
+A model is fitted in rounds. In each round every document adds totals, and a step turns their sum into the next model.
+Totals are
+integers, so the model has the same bytes whatever the order, shards or tasks. `Rounds.totals` depends only on the
+document and
+on the model of the round before. A chain runs the rounds (`stages.fit_transforms`); `fit` runs them in this process.
 """
 
 from __future__ import annotations
@@ -16,17 +18,18 @@ from numpy.typing import NDArray
 from swsdist.core.codes import features as codes
 from swsdist.features.model import Model
 
-#: Arrays by name, int64 or Python's integers (dtype object), which add.
+#: Arrays by name, int64 or Python integers (dtype object); they are summed.
 Totals = Mapping[str, NDArray[Any]]
 
 
 class Document(NamedTuple):
-    """What a model is fitted on, of one document.
+    """The data of one document that a model is fitted on.
 
     Attributes:
-        blocks: float32 (frames, columns) each, in their order.
-        speaker: who speaks; None: it is not known.
-        labels: int64 (frames of all blocks,), what is said; below 0: it is not known. None: nobody asked.
+        blocks: float32 (frames, columns) each, in order.
+        speaker: the speaker; None if unknown.
+        labels: int64 (frames of all blocks,), the label of each frame, below 0 if unknown; None if the model uses no
+            labels.
     """
 
     blocks: list[NDArray[np.float32]]
@@ -35,42 +38,42 @@ class Document(NamedTuple):
 
 
 class Step(NamedTuple):
-    """What is known after a round, and whether it is the model that was to be fitted."""
+    """The model after a round, and whether it is final."""
 
     model: Model
     done: bool
 
 
 class Rounds(Protocol):
-    """How a model is fitted.
+    """The fitting procedure of a model.
 
     Attributes:
-        speech: it is fitted on frames of speech only (`swsdist.audio.marks`).
+        speech: whether it is fitted on speech frames only (`swsdist.audio.marks`).
     """
 
     speech: bool
 
     def totals(self, model: Model | None, document: Document) -> Totals:
-        """What a document adds; `known` is what the step before came to, None at first."""
+        """Totals of a document; `model` is the result of the previous round, None at first."""
         ...
 
     def go_on(self, model: Model | None, totals: Totals) -> Step:
-        """The step at the end of a round, from the sum over all documents.
+        """Finish a round with the sum of all documents' totals.
 
         Raises:
-            ConfigError: what was asked for cannot be fitted on these documents.
+            ConfigError: the options cannot be fitted on these documents.
         """
         ...
 
 
 @runtime_checkable
 class Fitted(Protocol):
-    """What a transform that is fitted says besides (`features.transforms.interface.Transform`).
+    """Additional members of a fitted transform (`features.transforms.interface.Transform`).
 
     Attributes:
-        name, version: in the name of the model.
-        hours: of documents that it is fitted on, at most.
-        model: the file that was fitted; None: it is not fitted yet.
+        name, version: part of the model's name.
+        hours: the most hours of documents used for fitting.
+        model: the fitted file; None before fitting.
     """
 
     name: str
@@ -79,62 +82,62 @@ class Fitted(Protocol):
     model: str | None
 
     def rounds(self) -> Rounds:
-        """How its model is fitted."""
+        """The fitting procedure."""
         ...
 
     def matters(self) -> dict[str, object]:
-        """Options that the model depends on, `hours` among them, as plain JSON."""
+        """Options that the model depends on, including `hours`, as plain JSON."""
         ...
 
     def with_model(self, path: str) -> dict[str, object]:
-        """Its options, with the model that was fitted."""
+        """The options with the path of the fitted model."""
         ...
 
 
 @runtime_checkable
 class Supervision(Protocol):
-    """What is fitted by labels says besides: who uses it is not zero resource. It is never an extractor.
+    """Additional members of a transform fitted on labels, which is not zero-resource. An extractor never has them.
 
     Attributes:
-        labels: a file of them (`features.fitting.labels`); None: those of the corpus, `corpus.alignments.phones`.
-        automatic: a program made them, which heard the documents and was told nothing.
+        labels: a label file (`features.fitting.labels`); None: the labels of the corpus, `corpus.alignments.phones`.
+        automatic: whether a program labelled the documents from their audio alone.
     """
 
     labels: str | None
     automatic: bool
 
     def rounds(self, names: Sequence[str] = ()) -> Rounds:
-        """How its model is fitted, where labels have these names."""
+        """The fitting procedure for labels with these names."""
         ...
 
 
 @runtime_checkable
 class Learning(Fitted, Protocol):
-    """What an extractor that is fitted says besides.
+    """Additional members of a fitted extractor.
 
     Attributes:
-        learns: whether it is to be fitted.
+        learns: whether it still has to be fitted.
     """
 
     learns: bool
 
     def learns_from(self) -> dict[str, object]:
-        """Options of the extractor, of the same name, whose frames it is fitted on."""
+        """Options under which the same extractor yields the frames it is fitted on."""
         ...
 
 
 def added(totals: Totals, other: Totals) -> Totals:
-    """Both together; what only one has is 0 in the other."""
+    """The sum of two sets of totals; missing entries count as 0."""
     both = {name: totals[name] + other[name] for name in totals if name in other}
     return {**totals, **other, **both}
 
 
 def fit(rounds: Rounds, documents: Sequence[Document]) -> Model:
-    """Fit a model to documents that are in memory.
+    """Fit a model to documents in memory.
 
     Raises:
         DataError: there are no frames.
-        ConfigError: as of `Rounds.go_on`.
+        ConfigError: see `Rounds.go_on`.
     """
     if not any(map(len, (block for document in documents for block in document.blocks))):
         raise codes.NO_FRAMES_TO_FIT()

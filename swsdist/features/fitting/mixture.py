@@ -1,15 +1,21 @@
-"""A mixture of Gaussians with diagonal covariances, fitted by expectation and maximisation in rounds of whole numbers.
+"""Gaussian mixtures with diagonal covariances, fitted by expectation maximisation with integer sums.
 
-It begins with one Gaussian of the frames' mean and variances. All Gaussians are split, each into two whose means lie 0.2
-deviations to either side, up or down in each column as a hash of its number says, until there are enough; `_BETWEEN` rounds
-follow each split, and so many as are asked for the last. Nothing is drawn at random.
+Fitting begins with one Gaussian of the frames' mean and variances. All Gaussians are split, each into two whose means
+are 0.2
+deviations to either side, up or down per column by a hash of its number, until there are enough. `_BETWEEN` rounds
+follow each
+split, and `iterations` rounds the last. There is no randomness.
 
-Frames are taken in deviations from the mean over all that it is fitted on, in steps of 2^-12, cut off at 32; their squares in
-steps of 2^-12 too. Logarithms of densities are products of these and of whole numbers that stand for means and variances, exact
-in float64 on any BLAS; posteriors are rounded to 2^-16 and multiplied with the frames, again exactly. So a frame's posteriors
-do not depend on the block that it stands in, and the sums do not depend on how documents are cut.
+Frames are normalised to deviations from the overall mean, in steps of 2^-12, clipped at 32; their squares are rounded
+to steps of
+2^-12 too. Log densities are products of these and of integers that represent means and variances, exact in float64 on
+any BLAS;
+posteriors are rounded to 2^-16 and multiplied with the frames, again exactly. A frame's posteriors therefore do not
+depend on
+its block, nor the sums on how documents are cut.
 
-Sources: Dempster, Laird and Rubin (1977), "Maximum likelihood from incomplete data via the EM algorithm"; splitting as in
+Sources: Dempster, Laird and Rubin (1977), "Maximum likelihood from incomplete data via the EM algorithm"; splitting as
+in
 Linde, Buzo and Gray (1980), "An algorithm for vector quantizer design".
 """
 
@@ -32,25 +38,26 @@ Floats = NDArray[np.float64]
 
 _STEPS, _CUT = 1 << 12, 1 << 17
 _POSTERIOR_STEPS, _LIKELIHOOD_STEPS = 1 << 16, 1 << 20
-#: Finest step of what stands for means and variances: 2^-24.
+#: Finest step of the integers for means and variances: 2^-24.
 _FINEST = 24
-#: Frames of a product: 2^16 (a posterior) by 2^22 (a square) by 2^12 would be below 2^53; fewer stay in cache.
+#: Frames per product: 2^16 (a posterior) times 2^22 (a square) times 2^12 frames would stay below 2^53; fewer fit the
+#: cache.
 _ROWS = 512
 #: Rounds between two splits.
 _BETWEEN = 2
-#: How far apart the halves of a Gaussian begin, in its deviations.
+#: Initial distance of the halves of a Gaussian from its mean, in deviations.
 _APART = 0.2
-#: What a mixture is called after its last round, where another round follows.
+#: Name of a model whose mixture is final, if another round follows.
 _DONE = "mixture-done"
-#: A Gaussian of fewer frames stays as it is.
+#: A Gaussian with fewer frames is not updated.
 _FEWEST = 8.0
 
 
 class Mixture:
-    """A mixture of Gaussians, ready to be evaluated.
+    """A mixture of Gaussians, ready for evaluation.
 
     Args:
-        mean, deviation: float64 (columns,), taken out of frames first; a step is 2^-12 of a deviation.
+        mean, deviation: float64 (columns,), normalise the frames; a step is 2^-12 of a deviation.
         weights: float64 (components,), which sum to 1.
         means, variances: float64 (components, columns), in deviations.
     """
@@ -59,7 +66,7 @@ class Mixture:
         self.mean, self.deviation = mean, deviation
         self.weights, self.means, self.variances = weights, means, variances
         linear, square = means / variances, -0.5 / variances
-        # The finest step for which all sums of products are below 2^53.
+        # The finest step that keeps all sums of products below 2^53.
         most = float((np.abs(linear) * _CUT + np.abs(square) * (_CUT**2 / _STEPS)).sum(axis=1).max())
         self._bits = min(_FINEST, 52 - math.ceil(math.log2(most)))
         whole = np.rint(np.concatenate([linear, square], axis=1) * 2.0**self._bits)
@@ -69,35 +76,35 @@ class Mixture:
 
     @property
     def components(self) -> int:
-        """How many."""
+        """Number of components."""
         return len(self.weights)
 
     @classmethod
     def of(cls, model: Model) -> Mixture:
-        """That of a model."""
+        """The mixture of a model."""
         return cls(*(np.asarray(model.arrays[name], np.float64) for name in NAMES))
 
     def model(self, settings: dict[str, object]) -> Model:
-        """It, as a model."""
+        """The mixture as a model."""
         arrays = (self.mean, self.deviation, self.weights, self.means, self.variances)
         return Model("gmm", 1, dict(zip(NAMES, arrays, strict=True)), settings)
 
     def whole(self, frames: NDArray[np.floating[Any]]) -> Floats:
-        """Frames and their squares as whole numbers: float64 (frames, 2 x columns)."""
+        """Frames and their squares as integers: float64 (frames, 2 x columns)."""
         steps = np.rint((frames - self.mean) / self.deviation * _STEPS)
         np.clip(steps, -_CUT, _CUT, out=steps)
         return np.concatenate([steps, np.rint(steps**2 / _STEPS)], axis=1)
 
     def logarithms(self, whole: Floats) -> Floats:
-        """ln of weight and density of each component: float64 (frames, components); of what `whole` made.
+        """ln of weight times density of each component: float64 (frames, components), for the result of `whole`.
 
-        The density is that in deviations from the mean.
+        Densities are in units of the normalised frames.
         """
         made: Floats = (whole @ self._factors) * (2.0**-self._bits / _STEPS) + self._constant
         return made
 
     def posteriors(self, frames: NDArray[np.floating[Any]], scale: float = 1.0) -> Floats:
-        """Probabilities of the components: float64 (frames, components), of logarithms times `scale`."""
+        """Posteriors of the components: float64 (frames, components); logarithms are multiplied by `scale` first."""
         logarithms = self.logarithms(self.whole(frames)) * scale
         made = np.exp(logarithms - logarithms.max(axis=1, keepdims=True, initial=-np.inf))
         return np.asarray(made / made.sum(axis=1, keepdims=True), np.float64)
@@ -108,7 +115,9 @@ NAMES = ("mean", "deviation", "weights", "means", "variances")
 
 
 class Expected(NamedTuple):
-    """Sums of posteriors in steps of 2^-16, of these times frames and times squares, and of ln densities in steps of 2^-20."""
+    """Sums of posteriors in steps of 2^-16, of posteriors times frames and times squares, and of ln densities in steps
+    of 2^-20.
+    """
 
     counts: NDArray[np.int64]
     sums: NDArray[np.int64]
@@ -116,7 +125,7 @@ class Expected(NamedTuple):
 
     @classmethod
     def of(cls, mixture: Mixture, blocks: list[NDArray[np.float32]]) -> Expected:
-        """Of frames."""
+        """Sums over frames."""
         counts = np.zeros(mixture.components, np.int64)
         sums = np.zeros((mixture.components, 2 * len(mixture.mean)), np.int64)
         likelihood = 0
@@ -135,13 +144,13 @@ class Expected(NamedTuple):
 
 
 class MixtureRounds:
-    """How a mixture is fitted.
+    """The fitting procedure of a mixture.
 
     Args:
-        components: how many.
+        components: number of components.
         iterations: rounds after the last split.
-        least_variance: of a component's variance, in parts of the variance of all frames.
-        speech: fit it on frames of speech only.
+        least_variance: lower bound of a component's variance, relative to the variance of all frames.
+        speech: whether to use speech frames only.
     """
 
     def __init__(self, components: int, iterations: int, least_variance: float, *, speech: bool = True) -> None:
@@ -149,7 +158,7 @@ class MixtureRounds:
         self.speech = speech
 
     def totals(self, model: Model | None, document: Document) -> Totals:
-        """Sums of frames and squares, at first; then of those times posteriors."""
+        """In the first round sums of frames and squares, later the same weighted by posteriors."""
         if model is None:
             return Sums.of_document(document).totals()
         made = Expected.of(Mixture.of(model), document.blocks)
@@ -173,22 +182,22 @@ class MixtureRounds:
         return self._going_on(self._maximised(before, totals, frames), likelihoods, left - 1)
 
     def towards(self, known: Model | None, totals: Totals) -> Step:
-        """The next mixture, where another round follows the last: what then is known `is_done`."""
+        """The next mixture, if another round follows the mixture's last; a final mixture `is_done`."""
         model, done = self.go_on(known, totals)
         return Step(replace(model, name=_DONE) if done else model, False)
 
     @staticmethod
     def is_done(model: Model | None) -> TypeGuard[Model]:
-        """Whether `towards` came to its end."""
+        """Whether the mixture of `towards` is final."""
         return model is not None and model.name == _DONE
 
     def _going_on(self, mixture: Mixture, likelihoods: list[float], left: int) -> Step:
-        """What follows: another round, a split, or the end."""
+        """Continue with another round, a split, or the end."""
         done = left <= 0 and mixture.components == self.components
         if left <= 0 and not done:
             mixture = split(mixture, self.components)
             left = _BETWEEN if mixture.components < self.components else self.iterations
-        elif done and not likelihoods and self.iterations:  # a mixture of one is never split
+        elif done and not likelihoods and self.iterations:  # a mixture with one component is never split
             return Step(mixture.model({"likelihoods": likelihoods}), True)
         settings: dict[str, object] = {"likelihoods": likelihoods}
         return Step(mixture.model(settings if done else {**settings, "left": left}), done)
@@ -207,7 +216,7 @@ class MixtureRounds:
 
 
 def split(mixture: Mixture, most: int) -> Mixture:
-    """Each component in two, but no more than `most` in all: those of the largest weight first."""
+    """Split each component in two, up to `most` in all; those of the largest weight first."""
     chosen = np.argsort(-mixture.weights, kind="stable")[: most - mixture.components]
     away = _APART * _signs(chosen.tolist(), mixture) * np.sqrt(mixture.variances[chosen])
     weights, means = mixture.weights.copy(), mixture.means.copy()
@@ -223,7 +232,9 @@ def split(mixture: Mixture, most: int) -> Mixture:
 
 
 def _signs(chosen: list[int], mixture: Mixture) -> Floats:
-    """1 or -1 for each column of some components. All of one sign, what lies to both sides of a diagonal is never split."""
+    """1 or -1 for each column of some components. Equal signs throughout would never separate the two sides of a
+    diagonal.
+    """
     made = np.empty((len(chosen), len(mixture.mean)))
     for row, component in enumerate(chosen):
         for column in range(made.shape[1]):
@@ -240,7 +251,7 @@ def mixture_model(weights: Floats, means: Floats, variances: Floats) -> Model:
         means, variances: (components, columns), in the units of the features; variances above 0.
 
     Raises:
-        ValueError: shapes do not fit, or a number is not what it must be.
+        ValueError: shapes do not fit, or a number is out of range.
     """
     given = np.asarray(weights, np.float64), np.asarray(means, np.float64), np.asarray(variances, np.float64)
     part, centres, widths = given

@@ -1,9 +1,11 @@
-"""Means and covariances of frames, by sums of integers.
+"""Means and covariances of frames, by integer sums.
 
-Sums are of integers, so they are the same in whatever order, shards or tasks documents are added. First `Sums`: of each
-document the sums of its columns and of their squares, in float64, each rounded to 2^-60. Then, with mean and deviation known,
-`products`: numbers in deviations from the mean are rounded to 2^-12, cut off at 64 of them, and multiplied in float64 block by
-block, where every partial sum is an integer below 2^53.
+Integer sums do not depend on the order of documents, on shards or tasks. First `Sums`: for each document the sums of
+its columns
+and of their squares, in float64, each rounded to 2^-60. Then, with the mean and deviation, `products`: normalised
+numbers are
+rounded to 2^-12, clipped at 64, and multiplied in float64 block by block, where every partial sum is an integer below
+2^53.
 """
 
 from __future__ import annotations
@@ -20,15 +22,15 @@ from swsdist.features.model import Model
 _FINE = 1 << 60
 _STEPS, _CUT = 1 << 12, 1 << 18
 
-#: Frames of a product: 2^18 squared times as many is below 2^53.
+#: Frames per product: 2^18 squared times this is below 2^53.
 _ROWS = 4096
 
 
 class Moments(NamedTuple):
-    """What is known of the frames.
+    """Moments of the frames.
 
     Attributes:
-        frames: how many.
+        frames: number of frames.
         mean: float64 (columns,).
         covariance: float64 (columns, columns).
     """
@@ -39,7 +41,7 @@ class Moments(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """Sums of frames and of their squares, in units of 2^-60; a value that adds."""
+    """Sums of frames and of their squares, in units of 2^-60; addable."""
 
     frames: int
     sums: list[int]
@@ -47,7 +49,7 @@ class Sums(NamedTuple):
 
     @classmethod
     def of(cls, blocks: Iterable[NDArray[np.float32]], columns: int) -> Sums:
-        """Of the blocks of one document."""
+        """Sums over the blocks of one document."""
         frames, sums, squares = 0, np.zeros(columns), np.zeros(columns)
         for block in blocks:
             values = block.astype(np.float64)
@@ -66,16 +68,16 @@ class Sums(NamedTuple):
 
     @classmethod
     def of_document(cls, document: Document) -> Sums:
-        """Of one document."""
+        """Sums over one document."""
         return cls.of(document.blocks, document.blocks[0].shape[1])
 
     @classmethod
     def of_totals(cls, totals: Totals) -> Sums:
-        """What was added up."""
+        """Convert from totals."""
         return cls(int(totals["frames"][0]), totals["sums"].tolist(), totals["squares"].tolist())
 
     def totals(self) -> Totals:
-        """To be added up."""
+        """Convert to totals."""
         return {
             "frames": np.array([self.frames]),
             "sums": np.array(self.sums, object),
@@ -83,14 +85,14 @@ class Sums(NamedTuple):
         }
 
     def model(self) -> Model:
-        """Mean and deviation, as what is known after a round."""
+        """Mean and deviation, as the model after a round."""
         mean, deviation = self.mean_and_deviation()
         return Model("moments", 1, {"mean": mean, "deviation": deviation}, {"frames": self.frames})
 
     def mean_and_deviation(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Float64 (columns,) each; a column that does not vary has the deviation 1."""
+        """Float64 (columns,) each; a constant column has the deviation 1."""
         count = self.frames * _FINE
-        mean = np.array([total / count for total in self.sums])  # of integers of any size, rounded once
+        mean = np.array([total / count for total in self.sums])  # integers of any size, rounded once
         squares = np.array([total / count for total in self.squares])
         variance = squares - mean**2
         return mean, np.sqrt(np.where(variance > 1e-12 * squares, variance, 1.0))
@@ -99,7 +101,7 @@ class Sums(NamedTuple):
 def products(
     blocks: Iterable[NDArray[np.float32]], mean: NDArray[np.float64], deviation: NDArray[np.float64]
 ) -> NDArray[np.int64]:
-    """Sums of products of columns, in deviations from the mean and units of 2^-24: int64 (columns, columns), which add."""
+    """Sums of products of columns, in deviations from the mean and units of 2^-24: int64 (columns, columns); addable."""
     total = np.zeros((len(mean), len(mean)), np.int64)
     for block in blocks:
         for first in range(0, len(block), _ROWS):
@@ -112,13 +114,13 @@ def products(
 def moments(
     frames: int, total: NDArray[np.int64], mean: NDArray[np.float64], deviation: NDArray[np.float64]
 ) -> Moments:
-    """Of the sums of all documents."""
+    """Moments from the sums over all documents."""
     unit = deviation / _STEPS
     return Moments(frames, mean, total / frames * unit * unit[:, None])
 
 
 class OfMean:
-    """One round, for a model that follows from the mean and deviation of columns."""
+    """One round, for a model that depends on the mean and deviation of columns."""
 
     speech = False
 
@@ -135,7 +137,7 @@ class OfMean:
 
 
 class OfCovariance:
-    """Two rounds, for a model that follows from the covariance of columns: first `Sums`, then `products`."""
+    """Two rounds, for a model that depends on the covariance of columns: first `Sums`, then `products`."""
 
     speech = False
 
@@ -143,7 +145,7 @@ class OfCovariance:
         self._solve = solve
 
     def totals(self, model: Model | None, document: Document) -> Totals:
-        """Sums of frames, or of products of their columns."""
+        """In the first round sums of frames, in the second sums of column products."""
         if model is None:
             return Sums.of_document(document).totals()
         whole = products(document.blocks, *mean_and_deviation(model))
@@ -159,5 +161,5 @@ class OfCovariance:
 
 
 def mean_and_deviation(model: Model) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Those that a model holds: float64 (columns,) each."""
+    """The mean and deviation of a model: float64 (columns,) each."""
     return np.asarray(model.arrays["mean"], np.float64), np.asarray(model.arrays["deviation"], np.float64)

@@ -1,13 +1,17 @@
-"""Linear discriminant analysis, and its heteroscedastic kin, of frames that have labels; by sums of whole numbers.
+"""Linear discriminant analysis and its heteroscedastic variant, of labelled frames, by integer sums.
 
-Frames are taken in deviations from the mean over all that have a label, in steps of 2^-12, cut off at 64 of them
-(`fitting.moments`). Classes of fewer frames than there are columns count as one with the others of that kind: their covariance
-could not be told.
+Frames are normalised to deviations from the mean of all labelled frames, in steps of 2^-12, clipped at 64
+(`fitting.moments`).
+Classes with fewer frames than columns are pooled, because their covariance cannot be estimated.
 
-Sources: LDA: Fisher (1936), Rao (1948); directions v of the generalised eigenproblem B v = lambda W v, B between classes and W
-within them, with v' W v = 1. HLDA: Kumar and Andreou (1998), "Heteroscedastic discriminant analysis and reduced rank HMMs for
-improved speech recognition", with diagonal covariances, maximised row by row as in Gales (1999), "Semi-tied covariance matrices
-for hidden Markov models", and Burget (2004), "Combination of speech features using smoothed heteroscedastic linear discriminant
+Sources: LDA: Fisher (1936), Rao (1948); directions v of the generalised eigenproblem B v = lambda W v, B between
+classes and W
+within them, with v' W v = 1. HLDA: Kumar and Andreou (1998), "Heteroscedastic discriminant analysis and reduced rank
+HMMs for
+improved speech recognition", with diagonal covariances, maximised row by row as in Gales (1999), "Semi-tied covariance
+matrices
+for hidden Markov models", and Burget (2004), "Combination of speech features using smoothed heteroscedastic linear
+discriminant
 analysis".
 """
 
@@ -30,7 +34,7 @@ Floats = NDArray[np.float64]
 
 _STEPS = 1 << 12
 
-#: Numbers of covariances of all classes, 8 bytes each: what a task holds.
+#: Most covariance elements of all classes, 8 bytes each, that a task holds.
 _MOST = 1 << 26
 
 #: Sweeps over the rows of an HLDA.
@@ -38,12 +42,12 @@ _SWEEPS = 12
 
 
 class Classes(NamedTuple):
-    """What is known of labelled frames, in deviations from their mean.
+    """Statistics of labelled frames, in deviations from their mean.
 
     Attributes:
         counts: float64 (classes,), frames.
         means: float64 (classes, columns).
-        covariances: float64 (classes, columns, columns) of each class; of LDA one, within all of them.
+        covariances: float64 (classes, columns, columns), per class; for LDA a single one, within all classes.
     """
 
     counts: Floats
@@ -61,8 +65,8 @@ class OfClasses:
 
     Args:
         names: labels.
-        columns: how many the projection makes.
-        heteroscedastic: each class has a covariance of its own (HLDA).
+        columns: number of output columns.
+        heteroscedastic: whether each class has its own covariance (HLDA).
         transform: its name, for errors.
     """
 
@@ -77,7 +81,7 @@ class OfClasses:
         )
 
     def totals(self, model: Model | None, document: Document) -> Totals:
-        """Sums of frames; then of frames and of products of their columns, by class."""
+        """In the first round sums of frames, in the second sums of frames and of column products by class."""
         frames, labels = labelled(document)
         if model is None:
             return Sums.of([frames], frames.shape[1]).totals()
@@ -105,7 +109,7 @@ class OfClasses:
 
         Raises:
             DataError: no frame has a label.
-            ConfigError: there are fewer discriminants than columns asked for.
+            ConfigError: there are fewer discriminants than requested columns.
         """
         if model is None:
             sums = Sums.of_totals(totals)
@@ -120,7 +124,7 @@ class OfClasses:
 
 
 def labelled(document: Document) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """The frames of a document that have a label, and their labels."""
+    """The labelled frames of a document, and their labels."""
     assert document.labels is not None
     model = document.labels >= 0
     return np.concatenate(document.blocks)[model], document.labels[model]
@@ -134,7 +138,7 @@ def no_labels(transform: str) -> DataError:
 def _classes(totals: Totals, heteroscedastic: bool) -> Classes:
     counts, sums, whole = totals["counts"], totals["sums"], totals["products"]
     rare = counts < sums.shape[1]
-    if heteroscedastic and rare.any():  # those without a covariance of their own are one class
+    if heteroscedastic and rare.any():  # classes without enough frames are pooled
         counts, sums, whole = (_joined(item, rare) for item in (counts, sums, whole))
     used = counts > 0
     counts, sums = counts[used].astype(np.float64), sums[used] / _STEPS
@@ -152,7 +156,7 @@ def _joined(array: NDArray[Any], rare: NDArray[np.bool_]) -> NDArray[Any]:
 
 
 def lda(classes: Classes, columns: int, transform: str = "lda") -> Floats:
-    """Discriminants: float64 (columns given, columns), the best first, with v' W v = 1.
+    """Discriminants: float64 (input columns, columns), the best first, with v' W v = 1.
 
     Raises:
         ConfigError: there are fewer, or the covariance within classes is singular.
@@ -177,10 +181,11 @@ def lda(classes: Classes, columns: int, transform: str = "lda") -> Floats:
 
 
 def hlda(classes: Classes, columns: int) -> Floats:
-    """Rows that maximise the likelihood of diagonal Gaussians: one a class in `columns` dimensions, one for all in the others.
+    """Rows that maximise the likelihood of diagonal Gaussians: one per class in `columns` dimensions, one for all in
+    the rest.
 
     Returns:
-        float64 (columns given, columns), each of variance 1 over all frames.
+        float64 (input columns, columns), each of variance 1 over all frames.
     """
     counts, covariances = classes.counts, classes.covariances
     frames, dimension = counts.sum(), covariances.shape[1]
@@ -208,7 +213,7 @@ def hlda(classes: Classes, columns: int) -> Floats:
 
 
 def _beginning(between: Floats, within: Floats) -> Floats:
-    """LDA's directions, as rows: a good place to begin."""
+    """The directions of LDA, as rows: the starting point."""
     from scipy.linalg import eigh
 
     floor = 1e-6 * np.trace(within) / len(within)

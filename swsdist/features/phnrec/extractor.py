@@ -1,11 +1,14 @@
 """The feature extractor `phnrec`: posteriors or logits of phones, or of their states.
 
-Recognisers that subtract the mean of a recording (CZ, HU, RU) are extractors of whole utterances: recordings of up to five
-minutes are computed at once, and longer ones in chunks of five minutes that share ten seconds, each with a mean of its own. The
-others (EN) look 15 frames to either side. Frame t covers samples [t * hop, t * hop + frame_length).
+Recognisers that subtract the mean of a recording (CZ, HU, RU) are whole-utterance extractors: recordings of up to five
+minutes are
+computed at once, and longer ones in chunks of five minutes that share ten seconds, with one mean per chunk. The others
+(EN) need
+15 frames of context on either side. Frame t covers samples [t * hop, t * hop + frame_length).
 
-A word that was cut out of speech has no mean worth the name, and a higher one than a sentence with its pauses. With
-`corpus_frames` n, the mean of a recording of m frames is (m own + n corpus) / (n + m); a chain fits the corpus's first.
+The mean of a word cut out of speech is unreliable, and higher than that of a sentence with pauses. With `corpus_frames`
+n, the
+mean of a recording of m frames is (m own + n corpus) / (n + m); a chain fits the corpus's mean first.
 """
 
 from __future__ import annotations
@@ -33,7 +36,7 @@ from swsdist.io.remote.copies import local_file
 #: The column that non-speech phones are merged into.
 NON_SPEECH = "non-speech"
 
-#: Posteriors below are 0: numbers of fewer digits than float32 has are slow.
+#: Smaller posteriors are set to 0: subnormal float32 numbers are slow.
 _TINY = float(np.finfo(np.float32).tiny)
 
 
@@ -70,7 +73,7 @@ class Phnrec(BaseModel):
 
     @model_validator(mode="after")
     def _there(self) -> Phnrec:
-        # Read at once, so that a wrong folder is told while a config is checked.
+        # Read now, so that a wrong folder is reported when a config is checked.
         phones = self.recogniser.phones
         quiet = set(self.non_speech_phones)
         if self.non_speech != "keep" and not 0 < len(quiet & set(phones)) < len(phones):
@@ -84,7 +87,7 @@ class Phnrec(BaseModel):
 
     @cached_property
     def recogniser(self) -> Recogniser:
-        """What the folder says."""
+        """The recogniser that the folder describes."""
         return read_recogniser(self.weights)
 
     @property
@@ -94,7 +97,7 @@ class Phnrec(BaseModel):
 
     @property
     def frame_length(self) -> int:
-        """Samples under a frame."""
+        """Samples of a frame."""
         return self.recogniser.banks.frame_length
 
     @property
@@ -104,14 +107,14 @@ class Phnrec(BaseModel):
 
     @property
     def context(self) -> int | None:
-        """None where the mean of the recording is subtracted."""
+        """None if the mean of the recording is subtracted."""
         if self.values == "energies":
             return 0
         return None if self.recogniser.subtract_mean else REACH
 
     @property
     def kind(self) -> Kind:
-        """What the numbers are."""
+        """Kind of the frames."""
         return "features" if self.values == "energies" else self.values
 
     @cached_property
@@ -137,11 +140,12 @@ class Phnrec(BaseModel):
         """Configuration, phones, windows and weights, and the corpus's mean."""
         return [*self.recogniser.files, *([] if self.model is None else [local_file(self.model)])]
 
-    # -- what is fitted to the corpus (features.fitting) -----------------------------------------------------------------
+    # -- fitting to the corpus (features.fitting)
+    # ------------------------------------------------------------------------
 
     @property
     def learns(self) -> bool:
-        """Whether the corpus's mean is wanted, and not there yet."""
+        """Whether the corpus's mean is requested but not yet fitted."""
         return (
             self.corpus_frames > 0
             and self.recogniser.subtract_mean
@@ -150,19 +154,19 @@ class Phnrec(BaseModel):
         )
 
     def learns_from(self) -> dict[str, object]:
-        """Options of the extractor of what it is fitted on: energies, which are the same whatever is made of them."""
+        """Options of the extractor for fitting, which yields energies; these do not depend on the output options."""
         return {"weights": self.weights, "values": "energies"}
 
     def rounds(self) -> Rounds:
-        """By the mean."""
+        """The rounds that fit the mean."""
         return OfMean(lambda mean, deviation: Model("mel-mean", 1, {"mean": mean}))
 
     def matters(self) -> dict[str, object]:
-        """What it makes of its mean does not matter: recognisers that share their energies share it."""
+        """Options that the mean depends on; recognisers with the same energies share it."""
         return {"hours": self.hours}
 
     def with_model(self, path: str) -> dict[str, object]:
-        """Its options, with the model that was fitted."""
+        """The options with the path of the fitted model."""
         return {**self.describe(), "model": path}
 
     @cached_property
@@ -188,19 +192,19 @@ class Phnrec(BaseModel):
 
     @cached_property
     def _kept(self) -> list[int]:
-        """Phones that have columns of their own."""
+        """Phones with separate columns."""
         phones = enumerate(self.recogniser.phones)
         return [k for k, phone in phones if self.non_speech == "keep" or phone not in self.non_speech_phones]
 
     @cached_property
     def _merged(self) -> list[int]:
-        """Outputs, three a phone, that the last column is made of."""
+        """Outputs, three per phone, that form the last column."""
         phones = range(len(self.recogniser.phones)) if self.non_speech == "merge" else ()
         return [STATES * k + state for k in phones if k not in self._kept for state in range(STATES)]
 
     @cached_property
     def _columns_of_outputs(self) -> NDArray[np.float64]:
-        """1 where an output counts for a column: float64 (outputs, dimension)."""
+        """1 where an output contributes to a column: float64 (outputs, dimension)."""
         made = np.zeros((STATES * (len(self.recogniser.phones) + 1), self.dimension))
         column = 0
         for k in self._kept:
@@ -217,8 +221,8 @@ class Phnrec(BaseModel):
             samples: float32 (n,), full scale 1.
 
         Returns:
-            float32 (frames, dimension). Posteriors are normalised over the columns: the class `oth`, and what is dropped, do
-            not count. Logits are natural logarithms of the same, less their mean over the columns of a frame.
+            float32 (frames, dimension). Posteriors are normalised over the columns, without the class `oth` and dropped
+            phones. Logits are their natural logarithms, minus the mean over the columns of a frame.
         """
         if self.values == "energies":
             return self._energies(samples).astype(np.float32)
@@ -226,7 +230,7 @@ class Phnrec(BaseModel):
             with one_thread():
                 made = softmax(self._logits(samples)).astype(np.float64) @ self._columns_of_outputs
             total = made.sum(axis=1, keepdims=True)
-            # Where all that is left is 0 in float32, nothing is known.
+            # If all remaining posteriors are 0 in float32, all columns are 0.
             made /= np.maximum(total, _TINY)
             made[total[:, 0] <= _TINY] = 1.0 / self.dimension
             made[made < _TINY] = 0.0
@@ -236,8 +240,8 @@ class Phnrec(BaseModel):
         return made.astype(np.float32)
 
     def state_logits(self, samples: NDArray[np.float32]) -> NDArray[np.float32]:
-        """What the networks put out, before the normalised exponential: float32 (frames, 3 x phones + 3)."""
-        with one_thread():  # cut for several, products are rounded differently
+        """Outputs of the networks before the softmax: float32 (frames, 3 x phones + 3)."""
+        with one_thread():  # several threads split products, and round them differently
             return self._logits(samples)
 
     def _logits(self, samples: NDArray[np.float32]) -> NDArray[np.float32]:

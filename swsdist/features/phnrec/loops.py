@@ -1,7 +1,8 @@
-"""What is done to each number between two products, compiled: in numpy it is six passes over memory, and here one.
+"""Compiled element-wise operations between two products: one pass over memory, where numpy needs six.
 
-All is what numpy makes of the same operations, to the last bit. The exponential is the approximation of `network`, where an
-exponent is counted in steps, OCTAVE to one.
+Results equal those of the same numpy operations to the last bit. The exponential is the approximation of `network`;
+exponents are
+in steps, OCTAVE per unit.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ def sigmoids(
 
     Args:
         steps: float32 (frames, units), exponents in steps.
-        farthest: in steps; frames with an exponent beyond, to either side, are left as they are.
-        row: float32 (units,), a place to work in.
+        farthest: in steps; frames with an exponent of larger absolute value are left unchanged.
+        row: float32 (units,), a work array.
         bits: int32 (units,), the same memory.
-        beyond: (frames,), filled: whether a frame was left.
+        beyond: (frames,), written: whether a frame was left unchanged.
     """
     for frame in range(len(steps)):
         given, far = steps[frame], np.int32(0)
@@ -41,25 +42,25 @@ def sigmoids(
         beyond[frame] = far != 0
         if far == 0:
             for k in range(len(given)):
-                given[k] = np.true_divide(_UNIT, _UNIT + row[k])  # the operator would look for zeros
+                given[k] = np.true_divide(_UNIT, _UNIT + row[k])  # the operator would check for zero
 
 
 @compiled("boolean(float32[:, ::1], int32, int32[:, ::1])")
 def exponentials(logits: NDArray[np.float32], farthest: int, bits: NDArray[np.int32]) -> bool:
-    """Exponentials of logits less the highest of their row.
+    """Exponentials of logits minus the highest of their row.
 
     Args:
         logits: float32 (frames, outputs), finite; at least one output.
-        farthest: in steps; if a logit is farther below the highest, what is made does not hold.
+        farthest: in steps; if a logit is farther below the highest, the result is invalid.
         bits: int32 (frames, outputs), filled with the bits of float32.
 
     Returns:
-        Whether one is farther.
+        Whether a logit is farther.
     """
     beyond, outputs = np.int32(0), logits.shape[1]
     for frame in range(len(logits)):
         given, row_bits = logits[frame], bits[frame]
-        # Of four at a time: one comparison need not wait for the one before.
+        # Four maxima at a time, so that comparisons do not wait for each other.
         first = second = third = most = given[0]
         for k in range(0, outputs - 3, 4):
             first, second = max(first, given[k]), max(second, given[k + 1])
@@ -76,10 +77,10 @@ def exponentials(logits: NDArray[np.float32], farthest: int, bits: NDArray[np.in
 
 @compiled("void(float32[::1], int64, float32[::1], float32[:, ::1])")
 def windowed(samples: NDArray[np.float32], hop: int, window: NDArray[np.float32], made: NDArray[np.float32]) -> None:
-    """Frames under a window.
+    """Window the frames of a signal.
 
     Args:
-        samples: float32, from the first one of the first frame on, at least to the last one of the last.
+        samples: float32, from the first sample of the first frame to at least the last sample of the last frame.
         hop: from one frame to the next.
         window: float32 (frame length,).
         made: float32 (frames, points), filled up to the frame's length.
@@ -92,10 +93,10 @@ def windowed(samples: NDArray[np.float32], hop: int, window: NDArray[np.float32]
 
 @compiled("void(float32[:, ::1], float32[:, ::1])")
 def powers(spectra: NDArray[np.float32], made: NDArray[np.float32]) -> None:
-    """Squares of absolute values.
+    """Squared absolute values.
 
     Args:
-        spectra: float32 (frames, 2 x points or more), real and imaginary parts in turn.
+        spectra: float32 (frames, 2 x points or more), alternating real and imaginary parts.
         made: float32 (frames, points), filled.
     """
     for frame in range(len(spectra)):

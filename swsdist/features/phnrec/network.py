@@ -1,15 +1,19 @@
-"""Log mel energies to posteriors of phones' states.
+"""Neural networks from log mel energies to posteriors of phone states.
 
-Of each band the 16 frames up to t, and the 16 frames from t on, are weighted by a half of a Hamming window and become 11
-coefficients of a cosine transform. A network for each side, then one that merges the logarithms of their outputs. Hidden units
-are sigmoids; outputs are normalised exponentials, three states a phone and one class more, `oth`, at the end.
+In each band, the 16 frames up to t and the 16 frames from t on are weighted by half a Hamming window and reduced to 11
+coefficients of a cosine transform. A network processes each side; a third merges the logarithms of their outputs.
+Hidden units
+are sigmoids; outputs are softmax: three states per phone and a final class, `oth`.
 
-**The exponential is an approximation** (N. Schraudolph, "A fast, compact approximation of the exponential function", Neural
-Computation 11, 1999), -3.9 % to +2.0 % off: networks were trained with it, and with the exact one posteriors differ by up to
-0.08. Here it is exact to 2^-20 in outputs (`fexp`) and in hidden units.
+**The exponential is an approximation** (N. Schraudolph, "A fast, compact approximation of the exponential function",
+Neural
+Computation 11, 1999), -3.9 % to +2.0 % off. Networks were trained with it; with the exact one posteriors differ by up
+to 0.08.
+Here the approximation is reproduced to 2^-20 in outputs (`fexp`) and in hidden units.
 
-Products are in float32, some 256 frames at a time, so posteriors are the same to the last bit wherever a recording is cut into
-the same stretches, on one type of CPU and version of the BLAS, in one thread; on another they differ by some 1e-6.
+Products are float32, some 256 frames at a time. On one type of CPU and version of the BLAS, in one thread, posteriors
+are the
+same to the last bit if a recording is cut into the same stretches; elsewhere they differ by some 1e-6.
 """
 
 from __future__ import annotations
@@ -23,30 +27,31 @@ from numpy.typing import NDArray
 
 from swsdist.features.phnrec.weights import CONTEXT, NETS, OCTAVE, Recogniser, Weights
 
-#: Frames to either side that a frame's posteriors depend on, beside the recording's mean.
+#: Frames on either side that a frame's posteriors depend on, besides the recording's mean.
 REACH = CONTEXT - 1
 
 #: Coefficients of a band's cosine transform.
 _COEFFICIENTS = CONTEXT // 2 + 3
 
-#: Frames a product: what is made of them stays in a cache. A rest of some frames is joined to the product before; of fewer it
-#: is not, because a BLAS has another way for small ones, and other last digits.
+#: Frames per product, so that intermediate results fit a cache. A remainder in `_REST` joins the previous product; a
+#: smaller
+#: one does not, because a BLAS uses another kernel for small products, with other last digits.
 _AT_ONCE, _REST = 256, range(32, 129)
 
-#: Frames of which windows are copied at once.
+#: Frames whose windows are copied at once.
 _FEW = 96
 
-#: Where exponents are cut off, in steps, so that float32 has them: at 80. Beyond _OVER the approximation runs over.
+#: Exponents, in steps, are clipped at 80 to fit float32. Beyond _OVER the approximation overflows.
 _FARTHEST, _OVER = int(np.float32(80 * OCTAVE)), 700.0
 
 _Frames = NDArray[np.float32]
 
 
 def fexp(values: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Schraudolph's approximation of the exponential: the high half of a double, of which the low half is 0.
+    """Schraudolph's approximation of the exponential: sets the high half of a double; the low half is 0.
 
     Args:
-        values: any shape. Beyond -708 and 709 its 32 bits run over, and it is no exponential.
+        values: any shape. Below -708 or above 709 the 32 bits overflow, and the result is not an exponential.
     """
     whole = np.trunc(np.asarray(values, np.float64) * (1048576 / math.log(2))).astype(np.int64)
     whole += 1072693248 - 60801
@@ -55,12 +60,14 @@ def fexp(values: NDArray[np.floating]) -> NDArray[np.float64]:
 
 
 def softmax(logits: _Frames) -> _Frames:
-    """Normalised exponentials of each row, float32."""
+    """Softmax of each row, float32."""
     return _softmax(logits)[0]
 
 
 def log_softmax(logits: _Frames, out: _Frames | None = None) -> _Frames:
-    """Their natural logarithms, in `out` if given; what is 0 in float32 has the logarithm 0: so the mergers were trained."""
+    """Natural logarithm of the softmax, in `out` if given; 0 in float32 has the logarithm 0, as in training of the
+    mergers.
+    """
     made, zeros = _softmax(logits)
     if zeros:
         made[made == 0] = 1.0
@@ -68,12 +75,12 @@ def log_softmax(logits: _Frames, out: _Frames | None = None) -> _Frames:
 
 
 def _softmax(logits: _Frames) -> tuple[_Frames, bool]:
-    """And whether there may be zeros."""
+    """Softmax, and whether it may contain zeros."""
     from swsdist.features.phnrec.loops import exponentials  # compiles
 
     logits = np.ascontiguousarray(logits)
     bits = np.empty(logits.shape, np.int32)
-    if exponentials(logits, _FARTHEST, bits):  # float32 has some of them, as numbers with fewer digits
+    if exponentials(logits, _FARTHEST, bits):  # some are subnormal in float32
         steps = logits - logits.max(axis=1, keepdims=True)
         exact = fexp(np.maximum(steps, -_OVER))
         return np.asarray(exact / exact.sum(axis=1, keepdims=True), np.float32), True
@@ -83,9 +90,9 @@ def _softmax(logits: _Frames) -> tuple[_Frames, bool]:
 
 
 class Net:
-    """A perceptron of one hidden layer, ready to be applied.
+    """A perceptron with one hidden layer, ready for use.
 
-    Its input's mean and scale are in its first matrix, and so is the bias, as the weight of a further input that is 1.
+    The first matrix includes the input's mean and scale, and the bias as the weight of an additional input of 1.
     """
 
     def __init__(self, weights: Weights) -> None:
@@ -97,7 +104,7 @@ class Net:
         self._bias = weights.bias_out
 
     def logits(self, inputs: _Frames) -> _Frames:
-        """Outputs before the normalised exponential.
+        """Outputs before the softmax.
 
         Args:
             inputs: float32 (frames, inputs + 1), 1 in the last column.
@@ -111,10 +118,12 @@ class Net:
 
 
 def _sigmoids(steps: _Frames) -> _Frames:
-    """Of exponents in steps; in place.
+    """Sigmoids of exponents in steps; in place.
 
-    The 32 bits of the approximation run over: from about 709 up to twice that its sign and size are wrong, and a sigmoid of 1
-    comes out as 0. Networks have such units (RU's right one does), so this is a part of them. Beyond, nothing is defined.
+    The 32 bits of the approximation overflow: from about 709 to twice that its sign and size are wrong, and a sigmoid
+        of 1
+    becomes 0. Trained networks have such units (RU's right one does), so this must be reproduced. Beyond, the result is
+    undefined.
     """
     from swsdist.features.phnrec.loops import sigmoids  # compiles
 
@@ -143,7 +152,7 @@ class Networks:
 
     @cached_property
     def _sides(self) -> tuple[_Frames, _Frames]:
-        """Window and cosine transform of either side: float32 (16, 11) each."""
+        """Window times cosine transform of either side: float32 (16, 11) each."""
         places, k = np.arange(CONTEXT) + 0.5, np.arange(_COEFFICIENTS)
         cosines = math.sqrt(2 / CONTEXT) * np.cos(np.pi / CONTEXT * places[:, None] * k)
         left, right = ((window[:, None] * cosines).astype(np.float32) for window in self._recogniser.windows)
@@ -152,11 +161,11 @@ class Networks:
     def logits(
         self, energies: NDArray[np.float64], prior: NDArray[np.float64] | None = None, weight: int = 0
     ) -> _Frames:
-        """Outputs of the merger before its normalised exponential.
+        """Outputs of the merger before its softmax.
 
         Args:
-            energies: float64 (frames, bands), log mel energies, all of what counts as one recording.
-            prior: float64 (bands,), a mean that counts as `weight` frames beside those of the recording.
+            energies: float64 (frames, bands), log mel energies of one recording.
+            prior: float64 (bands,), a mean that counts as `weight` additional frames.
             weight: frames.
 
         Returns:
@@ -185,7 +194,9 @@ class Networks:
         return made
 
     def inputs(self, around: _Frames) -> tuple[_Frames, _Frames]:
-        """What the two networks are given: of (frames, bands, 31) two of (frames, bands x 11 + 1), 1 in the last column."""
+        """Inputs of the two networks: from (frames, bands, 31) two of (frames, bands x 11 + 1), with 1 in the last
+        column.
+        """
         left, right = _inputs(len(around), self.left), _inputs(len(around), self.right)
         for first in range(0, len(around), _FEW):
             some = np.ascontiguousarray(around[first : first + _FEW])
@@ -196,14 +207,14 @@ class Networks:
 
 
 def _inputs(frames: int, net: Net) -> _Frames:
-    """To be filled, but for the last column, which is 1."""
+    """Allocate inputs; only the last column is set, to 1."""
     made = np.empty((frames, len(net.first)), np.float32)
     made[:, -1] = 1.0
     return made
 
 
 def _products(frames: int) -> list[tuple[int, int]]:
-    """The first frame of each product, and the one behind its last."""
+    """First frame of each product, and the frame after its last."""
     edges = [*range(0, frames, _AT_ONCE), frames]
     if len(edges) > 2 and edges[-1] - edges[-2] in _REST:
         del edges[-2]

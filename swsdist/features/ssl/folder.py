@@ -1,17 +1,17 @@
-"""A model's folder, as the hub of Hugging Face has it: what of it is read, and what it says of its frames.
+"""Read the description of a model from its folder, in the layout of the Hugging Face hub.
 
 ::
 
     config.json                     the architecture: its kind, convolutions, layers
-    preprocessor_config.json        the sample rate, and how samples are normalised; or processor_config.json, in
+    preprocessor_config.json        the sample rate, and the normalisation of samples; or processor_config.json, in
                                     its `feature_extractor`
     model.safetensors               the weights; or model.safetensors.index.json and the files that it names
 
-Weights are read from safetensors alone: what is pickled (pytorch_model.bin) is run when it is read.
+Weights are read from safetensors only, because reading a pickle (pytorch_model.bin) executes code.
 
-A stack of convolutions without padding, kernels k and strides s, has a frame for each place where its field lies whole
-inside: a hop of prod(s) samples, and a field of 1 + sum((k_i - 1) s_1 ... s_(i-1)). With the usual ones these are 320
-and 400: 25 ms every 20 ms.
+A stack of convolutions without padding, with kernels k and strides s, has a frame for each complete field: a hop of
+prod(s)
+samples, and a field of 1 + sum((k_i - 1) s_1 ... s_(i-1)). The usual values are 320 and 400: 25 ms every 20 ms.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ CONFIG, FRONT, PROCESSOR = "config.json", "preprocessor_config.json", "processor
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 _WHERE = "features.options.model"
 
-#: How a folder of a model that is published is made.
+#: Command that downloads the folder of a published model.
 _GET = "hf download facebook/wav2vec2-xls-r-300m --local-dir FOLDER"
 
 
 class Encoder(NamedTuple):
-    """What a folder says.
+    """Description of a model.
 
     Attributes:
         kind: its `model_type`.
         sample_rate: Hz.
-        frame_length, hop: samples under a frame, and from one to the next.
-        layers: of the encoder; 0 is what goes into the first, and so there is one more.
-        width: numbers a frame of a layer.
-        most: frames that it can take at once; None: as many as memory holds.
-        samples: it takes samples as they are, and not a spectrum.
+        frame_length, hop: samples of a frame, and from one frame to the next.
+        layers: of the encoder; there is one more output, 0, the input of the first layer.
+        width: numbers per frame of a layer.
+        most: the most frames at once; None: limited by memory only.
+        samples: whether its input is samples, not a spectrum.
         files: that the frames depend on.
         bytes: of the weights' files.
     """
@@ -63,16 +63,16 @@ class Encoder(NamedTuple):
 
 
 class _Values(NamedTuple):
-    """A JSON file of a folder."""
+    """Values of a JSON file of a folder."""
 
     path: Path
     values: Mapping[str, object]
 
     def integer(self, *names: str) -> int:
-        """The first of some keys that is there.
+        """The value of the first of these keys that exists.
 
         Raises:
-            ConfigError: none is, or it is no positive integer.
+            ConfigError: none exists, or the value is no positive integer.
         """
         for name in names:
             value = self.values.get(name)
@@ -84,7 +84,7 @@ class _Values(NamedTuple):
         """A list of positive integers.
 
         Raises:
-            ConfigError: it is not there, or something else.
+            ConfigError: it is missing or something else.
         """
         value = self.values.get(name)
         if isinstance(value, list) and value and all(isinstance(item, int) and item > 0 for item in value):
@@ -110,28 +110,27 @@ def _convolutions(config: _Values, front: _Values) -> _Shape:
 
 
 def _whisper(config: _Values, front: _Values) -> _Shape:
-    # Two log mel frames each; windows are centred, so a frame is about its first sample.
+    # A frame is two log mel frames; windows are centred, so it is about its first sample.
     hop = 2 * front.integer("hop_length")
     return _Shape(hop, hop, config.integer("max_source_positions"))
 
 
 def _stacked(config: _Values, front: _Values) -> _Shape:
-    # `stride` filter banks of 25 ms every 10 ms beside each other (SeamlessM4TFeatureExtractor).
+    # A frame is `stride` filter banks of 25 ms every 10 ms (SeamlessM4TFeatureExtractor).
     rate, stride = front.integer("sampling_rate"), front.integer("stride")
     return _Shape(math.floor(0.025 * rate) + (stride - 1) * (rate // 100), stride * (rate // 100), None)
 
 
-#: Shapes of kinds that do not take samples as they are.
+#: Frame shapes of the kinds whose input is a spectrum.
 _SHAPES: dict[str, Callable[[_Values, _Values], _Shape]] = {"whisper": _whisper, "wav2vec2-bert": _stacked}
 
 
 def read_encoder(folder: str) -> Encoder:
-    """Look at a model's folder; its weights are not read.
+    """Read the description of a model's folder, without its weights.
 
     Raises:
-        ConfigError: it is not there, a file is missing or damaged, its weights are pickled, or it is no speech encoder
-        whose layers
-            are frames of one rate.
+        ConfigError: the folder or a file is missing, a file is damaged, weights are pickled, or it is no speech encoder
+            whose layers have frames of one rate.
     """
     place = Path(folder)
     if not place.is_dir():
@@ -176,7 +175,7 @@ def _read(path: Path) -> _Values:
 
 
 def _read_front(place: Path) -> _Values:
-    """What makes the model's input of samples; newer folders have it beside that of a tokenizer."""
+    """Read the settings of the preprocessor; newer folders store them next to those of a tokenizer."""
     if not (place / FRONT).is_file() and (place / PROCESSOR).is_file():
         both = _read(place / PROCESSOR)
         front = both.values.get("feature_extractor")

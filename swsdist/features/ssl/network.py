@@ -1,10 +1,12 @@
-"""A model, loaded by transformers, and its layers on a stretch of samples.
+"""A speech model loaded by transformers, and its layers for a stretch of samples.
 
-One stretch is computed at a time, in one thread of torch: in several, sums are cut differently, and so rounded
-differently. On a GPU cuDNN is told to be deterministic, and neither convolutions nor products round to TF32.
+One stretch is computed at a time, in one torch thread: several threads split sums, and thus round, differently. On a
+GPU cuDNN is
+set to be deterministic, and convolutions and products do not round to TF32.
 
-Layers above the highest that is wanted are left out, but for one: of models that normalise before each layer, the last
-layer comes out normalised, and the one below must not become the last.
+Layers above the highest requested one are removed, except the next: in models that normalise before each layer, the
+output of
+the last layer is normalised, and a requested layer must not become the last.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from numpy.typing import NDArray
 from swsdist.core.codes import features as codes
 from swsdist.features.ssl.folder import Encoder
 
-#: Parameters that are made up while a model is trained alone: a checkpoint may lack them.
+#: Parameters used in training only, which a checkpoint may lack.
 _TRAINED_ONLY = "masked_spec_embed"
 
 
@@ -28,11 +30,11 @@ class Network:
     """The encoder of a folder.
 
     Args:
-        folder: the model's.
-        encoder: what it says.
-        layers: that are wanted.
+        folder: the model's folder.
+        encoder: its description.
+        layers: the requested layers.
         device: `cpu` or `cuda`.
-        dtype: name of a type of torch.
+        dtype: name of a torch dtype.
 
     Raises:
         ConfigError: there is no GPU.
@@ -49,17 +51,17 @@ class Network:
         self._front, self._model = self._loaded()
 
     def _loaded(self) -> tuple[Any, Any]:
-        """What makes the model's input of samples, and the model. Neither has types."""
+        """The preprocessor of samples, and the model; both untyped."""
         import torch
         from transformers import AutoFeatureExtractor, AutoModel
 
         try:
-            with _quiet(), torch.random.fork_rng(devices=()):  # what is only trained with is drawn
+            with _quiet(), torch.random.fork_rng(devices=()):  # parameters for training are initialised at random
                 front = AutoFeatureExtractor.from_pretrained(self._folder, local_files_only=True)
                 model, report = AutoModel.from_pretrained(
                     self._folder, local_files_only=True, use_safetensors=True, output_loading_info=True
                 )
-        except Exception as error:  # of many kinds, and none of ours
+        except Exception as error:  # transformers raises many types
             raise codes.TRANSFORMERS_CANNOT_LOAD(
                 where=self._folder, error=f"{type(error).__name__}: {error}"
             ) from error
@@ -78,19 +80,19 @@ class Network:
         return front, model.to(device=self._device, dtype=self._dtype).eval()
 
     def hidden(self, samples: NDArray[np.float32], frames: int) -> list[NDArray[np.float32]]:
-        """The wanted layers of a stretch, float32 (frames, width) each.
+        """The requested layers for a stretch, float32 (frames, width) each.
 
         Args:
             samples: float32 (n,).
-            frames: that lie whole inside.
+            frames: number of complete frames.
 
         Raises:
-            DataError: the model gives fewer.
+            DataError: the model returns fewer frames.
         """
         import torch
 
         encoder = self._encoder
-        if not encoder.samples:  # what is beyond the last frame would be padded to another
+        if not encoder.samples:  # samples beyond the last frame would be padded to another one
             samples = samples[: (frames - 1) * encoder.hop + encoder.frame_length]
         with _exact():
             given = self._front(samples, sampling_rate=encoder.sample_rate, return_tensors="pt")
@@ -107,7 +109,7 @@ class Network:
 
 
 def _shorten(model: Any, top: int, layers: int) -> None:
-    """Leave out layers above the one after the highest that is wanted, where the list of layers is known."""
+    """Remove layers above the one after the highest requested, if the list of layers is known."""
     for part in (model, getattr(model, "encoder", None)):
         layer_list = getattr(part, "layers", None)
         if part is not None and layer_list is not None and len(layer_list) == layers:
@@ -117,7 +119,7 @@ def _shorten(model: Any, top: int, layers: int) -> None:
 
 @contextmanager
 def _exact() -> Iterator[None]:
-    """In one thread, without TF32; all as it was afterwards, the random numbers of others too."""
+    """Run with one thread and without TF32; restore all settings and random states afterwards."""
     import torch
 
     threads, products = torch.get_num_threads(), torch.backends.cuda.matmul.allow_tf32
@@ -125,7 +127,7 @@ def _exact() -> Iterator[None]:
     torch.backends.cuda.matmul.allow_tf32 = False
     try:
         with (
-            torch.random.fork_rng(devices=()),  # models draw, even where they drop nothing
+            torch.random.fork_rng(devices=()),  # models draw random numbers even without dropout
             torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True, allow_tf32=False),
         ):
             yield
@@ -136,7 +138,7 @@ def _exact() -> Iterator[None]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """No progress bars and warnings of transformers: what is wrong with a model is told here."""
+    """Suppress progress bars and warnings of transformers; problems with a model are reported here."""
     from transformers.utils import logging
 
     level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()

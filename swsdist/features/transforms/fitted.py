@@ -1,8 +1,8 @@
-"""Base of the transforms that are fitted to the corpus before its first document is indexed.
+"""Base class of the transforms that are fitted to the corpus before the first document is indexed.
 
-A subclass declares its options, what its model file holds (`read`), how many columns that takes (`takes`), what frames become
-(`shape`, `apply`), and how the model is fitted (`matters`, and `rounds` as of `features.fitting.interface`). All else that is
-said of what is fitted is here.
+A subclass declares its options, how to load its model file (`read`), the number of columns it takes (`takes`), its
+output
+(`shape`, `apply`), and how the model is fitted (`matters`, and `rounds` of `features.fitting.interface`).
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from swsdist.io.remote.copies import local_file
 
 Held = TypeVar("Held")
 
-#: Of documents, at most, that a model is fitted on.
+#: The most hours of documents used for fitting.
 Hours = Annotated[float, Field(gt=0, le=100)]
 
 
 class FittedTransform(TransformOptions, Generic[Held]):
-    """A transform with a model; `Held` is what it makes of the model to compute with."""
+    """A transform with a model; `Held` is the loaded form of the model."""
 
     name: ClassVar[str]
     version: ClassVar[int]
@@ -39,7 +39,7 @@ class FittedTransform(TransformOptions, Generic[Held]):
 
     @abstractmethod
     def read(self, model: Model) -> Held:
-        """What the model holds.
+        """Load the content of the model.
 
         Raises:
             DataError: it is another model, or a damaged one.
@@ -47,23 +47,23 @@ class FittedTransform(TransformOptions, Generic[Held]):
 
     @abstractmethod
     def takes(self, held: Held) -> int:
-        """How many columns frames must have."""
+        """Number of columns that frames must have."""
 
     @abstractmethod
     def shape(self, given: Shape, held: Held | None) -> Shape:
-        """What frames of a shape become, by the model where there is one; their columns are as many as it takes.
+        """Output shape for an input shape with the right number of columns; depends on the model, if there is one.
 
         Raises:
-            ConfigError: the options do not go with such frames.
+            ConfigError: the options do not fit the frames.
         """
 
     @abstractmethod
     def apply(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
-        """As of `Transform`; by `held`."""
+        """See `Transform`; uses `held`."""
 
     @abstractmethod
     def matters(self) -> dict[str, object]:
-        """Options that the model depends on, `hours` among them, as plain JSON."""
+        """Options that the model depends on, including `hours`, as plain JSON."""
 
     @property
     def where(self) -> str:
@@ -72,7 +72,7 @@ class FittedTransform(TransformOptions, Generic[Held]):
 
     @cached_property
     def held(self) -> Held:
-        """What the model holds; it is read once.
+        """The loaded model; it is read once.
 
         Raises:
             ConfigError: it is not fitted, or the file is not such a model.
@@ -83,10 +83,10 @@ class FittedTransform(TransformOptions, Generic[Held]):
 
     @final
     def becomes(self, given: Shape) -> Shape:
-        """What frames of a shape become; before it is fitted, as far as that is known.
+        """Output shape for an input shape; before fitting, as far as it is known.
 
         Raises:
-            ConfigError: it does not take such frames, or the file is not such a model.
+            ConfigError: it does not accept the frames, or the file is not such a model.
         """
         held = None if self.model is None else self.held
         if held is not None:
@@ -94,22 +94,22 @@ class FittedTransform(TransformOptions, Generic[Held]):
         return self.shape(given, held)
 
     def with_model(self, path: str) -> dict[str, object]:
-        """Its options, with the model that was fitted, and without the labels that it was fitted by."""
+        """The options with the path of the fitted model, without the labels it was fitted on."""
         labels: dict[str, object] = {"labels": None} if "labels" in type(self).model_fields else {}
         return {**self.describe(), **labels, "model": path}
 
     def files(self) -> list[Path]:
-        """The model."""
+        """The model file."""
         return [] if self.model is None else [local_file(self.model)]
 
 
 def model_place(name: str, model: str | None) -> str:
-    """The place of the model of a transform in a config, and the file if there is one."""
+    """The place of a transform's model in a config, with the file if there is one."""
     return f"features.transforms: {name}, model{'' if model is None else f': {model}'}"
 
 
 def check_columns(shape: Shape, columns: int, where: str) -> None:
-    """Check that frames have as many columns as a model takes.
+    """Check that frames have the number of columns that a model takes.
 
     Raises:
         ConfigError: the numbers differ.

@@ -1,9 +1,10 @@
-"""Interface of transforms, and extractors with transforms behind them.
+"""Interface of transforms, and extractors followed by transforms.
 
-Most transforms map each frame by itself, so blocks, chunks, batches and places in a recording need no thought: a frame of a
-query and the same frame of a document become the same. One that needs the frames around one says how many (`context`), and is
-given them wherever a recording is cut (`Transformed.streamed`). One that needs the whole recording says None; a long one comes
-in chunks, then.
+Most transforms map each frame alone, so a frame does not depend on blocks, chunks, batches or its place in a recording.
+A
+transform that needs surrounding frames states their number (`context`), and receives them wherever a recording is cut
+(`Transformed.streamed`). A transform that needs the complete recording states None; long recordings are then cut into
+chunks.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from swsdist.features.interface import (
 from swsdist.io.frames.item import Item
 from swsdist.registry.options import Options
 
-#: Frames of a chunk of a long recording, where a transform needs the whole.
+#: Frames of a chunk of a long recording, if a transform needs complete recordings.
 _CHUNK = 30_000
 
 
@@ -43,11 +44,12 @@ class Shape(NamedTuple):
 
 @runtime_checkable
 class Transform(Protocol):
-    """Frames in, as many frames out.
+    """Maps frames to as many frames.
 
-    Optional are a method `files`, paths that its numbers depend on; and an attribute `context`, frames to either side that a
-    frame depends on, by default 0, or None: on all of the recording. At the ends of what it is given, frames are made of what
-    is there.
+    Optional members are a method `files`, paths that the result depends on, and an attribute `context`: frames on
+        either side that a
+    frame depends on, by default 0; None: all of the recording. At the ends of the input, only the available frames are
+    used.
 
     Attributes:
         name: its name in configs.
@@ -58,19 +60,20 @@ class Transform(Protocol):
     version: int
 
     def becomes(self, given: Shape) -> Shape:
-        """What frames of a shape become.
+        """Output shape for an input shape.
 
         Raises:
-            ConfigError: it does not take such frames.
+            ConfigError: it does not accept such frames.
         """
         ...
 
     def apply(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Float32 (frames, columns given) to float32 (frames, columns made); the bytes of a frame depend on no others than
-        those of its context; beyond the first and the last frame nothing is.
+        """Transform float32 (frames, input columns) to float32 (frames, output columns).
+
+        The bytes of a frame depend only on the frames of its context, within the input.
 
         Raises:
-            DataError: the numbers are not what it takes.
+            DataError: the numbers are invalid for the transform.
         """
         ...
 
@@ -80,7 +83,7 @@ class Transform(Protocol):
 
 
 class TransformOptions(Options):
-    """Base of a transform whose fields are its options."""
+    """Base class of transforms whose fields are their options."""
 
     def describe(self) -> dict[str, object]:
         """All options with their values."""
@@ -88,16 +91,16 @@ class TransformOptions(Options):
 
 
 def context_of(transform: Transform) -> int | None:
-    """Frames to either side that a frame depends on; None: all of the recording."""
+    """Frames on either side that a frame depends on; None: all of the recording."""
     context: int | None = getattr(transform, "context", 0)
     return context
 
 
 def transformed(inner: Extractor | Precomputed, transforms: Sequence[Transform]) -> Extractor | Precomputed:
-    """An extractor, or precomputed frames, with transforms behind it.
+    """Apply transforms to the frames of an extractor, or to precomputed frames.
 
     Raises:
-        ConfigError: a transform does not take what comes before it, or the extractor yields several tracks.
+        ConfigError: a transform does not accept its input, or the extractor yields several tracks.
     """
     return (
         TransformedPrecomputed(inner, transforms)
@@ -107,17 +110,17 @@ def transformed(inner: Extractor | Precomputed, transforms: Sequence[Transform])
 
 
 class Transformed:
-    """What gives frames, and the transforms behind it: their shape, and what they say of themselves.
+    """A source of frames followed by transforms: the common part of extractors and precomputed frames.
 
     Attributes:
-        reach: frames to either side that the transforms look at, beside what the extractor does; None: all.
+        reach: frames on either side that the transforms need, in addition to the extractor's; None: all.
 
     Args:
-        inner: of one track.
-        transforms: in their order.
+        inner: source of one track.
+        transforms: in order of application.
 
     Raises:
-        ConfigError: a transform does not take what comes before it, or the extractor yields several tracks.
+        ConfigError: a transform does not accept its input, or the extractor yields several tracks.
     """
 
     def __init__(self, inner: Framed, transforms: Sequence[Transform]) -> None:
@@ -137,9 +140,9 @@ class Transformed:
         self.sample_rate, self.frame_length, self.hop = inner.sample_rate, inner.frame_length, inner.hop
 
     def streamed(self, blocks: Iterable[NDArray[np.float32]]) -> Iterator[NDArray[np.float32]]:
-        """A recording's frames as the extractor gives them, transformed; in blocks of other sizes.
+        """Transform a recording's frames, block by block; output blocks may have other sizes.
 
-        A frame has the same bytes however the recording is cut: what lies beyond a block counts.
+        Frames have the same bytes however the recording is cut, because context crosses block boundaries.
 
         Args:
             blocks: float32 (frames, columns), consecutive, from the first frame of the recording to the last.
@@ -163,16 +166,16 @@ class Transformed:
         return self if made is None else type(self)(made(speaker), self.transforms)
 
     def files(self) -> list[Path]:
-        """Files of all of them."""
+        """Files of the extractor and the transforms."""
         return [path for transform in (self.inner, *self.transforms) for path in files_of(transform)]
 
 
 def _surrounded(
     transform: Transform, context: int, blocks: Iterator[NDArray[np.float32]]
 ) -> Iterator[NDArray[np.float32]]:
-    """Blocks through a transform that looks at so many frames to either side."""
+    """Apply a transform with this context on either side to blocks."""
     held: NDArray[np.float32] | None = None
-    before = 0  # frames at the head of what is held that were given already
+    before = 0  # frames at the head of the buffer that were already yielded
     for block in blocks:
         held = block if held is None else np.concatenate([held, block])
         ready = len(held) - context
@@ -185,7 +188,9 @@ def _surrounded(
 
 
 def _in_chunks(transform: Transform, blocks: Iterator[NDArray[np.float32]]) -> Iterator[NDArray[np.float32]]:
-    """Blocks through a transform that looks at all there is: chunks that share some frames, the last of up to two."""
+    """Apply a transform that needs all of a recording, in overlapping chunks; the last chunk has up to two chunks'
+    frames.
+    """
     held: NDArray[np.float32] | None = None
     before = 0
     for block in blocks:
@@ -198,20 +203,20 @@ def _in_chunks(transform: Transform, blocks: Iterator[NDArray[np.float32]]) -> I
 
 
 class TransformedExtractor(Transformed):
-    """An extractor again (`features.interface.Extractor`); arguments and errors as of `Transformed`."""
+    """An extractor with transforms (`features.interface.Extractor`); for arguments and errors see `Transformed`."""
 
     inner: Extractor
 
     def __init__(self, inner: Extractor, transforms: Sequence[Transform]) -> None:
         super().__init__(inner, transforms)
         self.context = None if inner.context is None or self.reach is None else inner.context + self.reach
-        # What is optional is there or not, as it is of the extractor.
+        # Optional attributes exist only if the extractor has them.
         for optional in ("whole_frames", "chunk_frames", "overlap_frames", "needs", "use", "libraries"):
             if hasattr(inner, optional):
                 setattr(self, optional, getattr(inner, optional))
 
     def extract(self, samples: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Transformed frames of a stretch of samples; a recording's are `streamed`."""
+        """Transformed frames of a stretch of samples; recordings use `streamed`."""
         frames = self.inner.extract(samples)
         for transform in self.transforms:
             frames = transform.apply(frames)
@@ -219,12 +224,14 @@ class TransformedExtractor(Transformed):
 
 
 class TransformedPrecomputed(Transformed):
-    """Given frames again (`features.interface.Precomputed`); arguments and errors as of `Transformed`."""
+    """Precomputed frames with transforms (`features.interface.Precomputed`); for arguments and errors see
+    `Transformed`.
+    """
 
     inner: Precomputed
 
     def items(self, queries: bool, storage: Mapping[str, object]) -> Mapping[str, Item]:
-        """Where the frames are, before they are transformed."""
+        """Locations of the frames, before transformation."""
         return self.inner.items(queries, storage)
 
     def read(

@@ -1,8 +1,10 @@
-"""Posteriors of phones by the components of a mixture, fitted to a corpus and its labels (`features.fitting.phones`).
+"""Posteriors of phones from the components of a mixture, fitted to a corpus and its labels (`features.fitting.phones`).
 
-Labels are those of the corpus (`corpus.alignments.phones`), or of a file that is named: a CTM, or a master label file. What is
-made with them is not zero resource, and where the documents that are searched are those of the labels, every report says so.
-`automatic` says that a program made the labels, which heard the documents and was told nothing: they are no oracle then.
+Labels come from the corpus (`corpus.alignments.phones`), or from a file: a CTM, or a master label file. The result is
+not
+zero-resource, and if the searched documents are the labelled ones, every report says so. `automatic` declares that a
+program
+labelled the documents from their audio alone; the labels are then no oracle.
 """
 
 from __future__ import annotations
@@ -49,17 +51,17 @@ class Phones(FittedTransform[Estimator]):
         return Estimator.of(model)
 
     def takes(self, held: Estimator) -> int:
-        """Columns of the mixture."""
+        """Number of columns of the mixture."""
         return len(held.mixture.mean)
 
     def shape(self, given: Shape, held: Estimator | None) -> Shape:
-        """Posteriors or logits by the names of the labels; how many there are is not known before it is fitted."""
+        """Posteriors or logits named by the labels; their number is unknown before fitting."""
         return Shape(("phones",) if held is None else held.names, self.values)
 
     def apply(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Float32 (frames, columns given) to float32 (frames, phones).
+        """Transform float32 (frames, input columns) to float32 (frames, phones).
 
-        Logits are natural logarithms of posteriors, less their mean over a frame.
+        Logits are natural logarithms of posteriors, minus their mean over a frame.
         """
         with one_thread():
             made = np.maximum(self.held.posteriors(frames, self.scale), self.floor)
@@ -70,12 +72,12 @@ class Phones(FittedTransform[Estimator]):
         return made.astype(np.float32)
 
     def rounds(self, names: Sequence[str] = ()) -> Rounds:
-        """By expectation and maximisation, and counts."""
+        """The rounds: expectation maximisation, then counts."""
         mixture = MixtureRounds(self.components, self.iterations, self.least_variance, speech=self.speech)
         return PhoneRounds(mixture, names, self.prior)
 
     def matters(self) -> dict[str, object]:
-        """How it is fitted; what the labels are is known by their content."""
+        """Options of the fit; labels are identified by their content."""
         return self.model_dump(
             mode="json",
             include={"components", "hours", "iterations", "least_variance", "speech", "prior", "automatic"},

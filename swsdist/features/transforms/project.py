@@ -1,10 +1,12 @@
-"""A linear projection that a model file holds: PCA, whitening, LDA, or whatever else is one.
+"""A linear projection stored in a model file: PCA, whitening, LDA, or any other.
 
     y = (x - mean) / deviation @ (deviation * projection)
 
-Both factors of the product are rounded to whole numbers, so that its sums are exact, and a frame has the same bytes on any BLAS
-and in a block of any size. With x in deviations, a step is 2^-12 of one, and beyond 2^10 of them is an error; a step of the
-matrix is 2^-20 of its largest number. A product has at most 2^42, and the sum of 2048 of them 2^53, which float64 holds.
+Both factors of the product are rounded to integers, so that its sums are exact, and a frame has the same bytes on any
+BLAS and
+in a block of any size. Normalised x has steps of 2^-12, and values beyond 2^10 are an error; a step of the matrix is
+2^-20 of
+its largest number. A product has at most 42 bits, and the sum of 2048 products 53, which float64 holds.
 """
 
 from __future__ import annotations
@@ -24,18 +26,18 @@ from swsdist.features.transforms.fitted import FittedTransform, check_columns, m
 from swsdist.features.transforms.interface import Shape, TransformOptions
 from swsdist.io.remote.copies import local_file
 
-#: Columns that a sum of products is exact for.
+#: Most columns for which a sum of products is exact.
 _MOST = 2048
 _STEPS, _CUT, _MATRIX_STEPS = 1 << 12, 1 << 22, 1 << 20
 
 
 class Projection(NamedTuple):
-    """What a model of a projection holds, rounded.
+    """A rounded projection.
 
     Attributes:
         mean, deviation: float64 (columns,).
-        matrix: float64 (columns, columns made), whole numbers.
-        step: what 1 of a product is.
+        matrix: float64 (columns, output columns), integers.
+        step: the value of 1 in a product.
     """
 
     mean: NDArray[np.float64]
@@ -45,10 +47,10 @@ class Projection(NamedTuple):
 
     @classmethod
     def of(cls, model: Model) -> Projection:
-        """That of a model.
+        """The projection of a model.
 
         Raises:
-            DataError: it is another model, or its arrays make no projection.
+            DataError: it is another model, or its arrays are no projection.
         """
         lacking = [name for name in ("mean", "deviation", "projection") if name not in model.arrays]
         if (model.name, model.version) != ("projection", 1) or lacking:
@@ -70,10 +72,10 @@ class Projection(NamedTuple):
         return cls(mean, deviation, whole, largest / _MATRIX_STEPS / _STEPS)
 
     def made(self, columns: int | None, name: str) -> int:
-        """How many columns a transform makes that takes the first so many; None: all.
+        """Number of output columns if `columns` are requested; None: all.
 
         Raises:
-            ConfigError: the matrix makes fewer.
+            ConfigError: the matrix has fewer.
         """
         if self.matrix.shape[1] < (columns or 1):
             raise codes.TOO_MANY_COMPONENTS(
@@ -85,7 +87,7 @@ class Projection(NamedTuple):
         return columns or self.matrix.shape[1]
 
     def apply(self, frames: NDArray[np.float32], columns: int | None, where: str) -> NDArray[np.float32]:
-        """Float32 (frames, columns given) to float32 (frames, the first `columns` made).
+        """Transform float32 (frames, input columns) to float32 (frames, the first `columns` outputs).
 
         Raises:
             DataError: a number is too far from the mean.
@@ -103,26 +105,27 @@ def projection(
     matrix: NDArray[np.floating[Any]],
     deviation: NDArray[np.floating[Any]],
 ) -> Model:
-    """The model that this transform reads; write it with `Model.save`.
+    """Create the model that this transform reads; write it with `Model.save`.
 
     Args:
-        mean: (columns,), taken from each frame.
-        matrix: (columns, columns made).
-        deviation: (columns,), about how far the columns vary: numbers are rounded to 2^-12 of it, and one that is 2^10 of them
-            from the mean is an error.
+        mean: (columns,), subtracted from each frame.
+        matrix: (columns, output columns).
+        deviation: (columns,), the approximate spread of the columns: numbers are rounded to 2^-12 of it, and a number
+            2^10 of
+            it from the mean is an error.
     """
     given = {"mean": mean, "deviation": deviation, "projection": matrix}
     return Model("projection", 1, {name: np.asarray(array, np.float64) for name, array in given.items()})
 
 
 def directed(axes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Axes (columns of the array), each in that of its two directions in which its largest number is positive."""
+    """Axes (columns of the array), each with the sign that makes its largest number positive."""
     largest = np.take_along_axis(axes, np.abs(axes).argmax(axis=0, keepdims=True), axis=0)
     return np.asarray(axes * np.sign(largest), np.float64)
 
 
 class Project(TransformOptions):
-    """By the model in a file (`projection` makes one)."""
+    """Projection with the model in a file (see `projection`)."""
 
     model: IsPath
     columns: Annotated[int, Field(ge=1)] | None = None
@@ -144,20 +147,20 @@ class Project(TransformOptions):
         return Shape(tuple(f"p{k}" for k in range(self._held.made(self.columns, self.name))), "features")
 
     def apply(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Float32 (frames, columns given) to float32 (frames, columns made)."""
+        """Transform float32 (frames, input columns) to float32 (frames, output columns)."""
         return self._held.apply(frames, self.columns, self._where)
 
     def files(self) -> list[Path]:
-        """The model."""
+        """The model file."""
         return [local_file(self.model)]
 
 
 class FittedProjection(FittedTransform[Projection]):
-    """Base of the transforms that are a projection which is fitted.
+    """Base class of fitted projections.
 
     Attributes:
-        makes: what its columns are, in the plural, for messages.
-        letter: that their names begin with.
+        makes: a plural noun for the columns, for messages.
+        letter: first letter of the column names.
     """
 
     columns: Annotated[int, Field(ge=1)]
@@ -170,11 +173,11 @@ class FittedProjection(FittedTransform[Projection]):
         return Projection.of(model)
 
     def takes(self, held: Projection) -> int:
-        """Columns of the mean."""
+        """Number of columns of the mean."""
         return len(held.mean)
 
     def shape(self, given: Shape, held: Projection | None) -> Shape:
-        """Features of a letter and a number."""
+        """Features named by a letter and a number."""
         if self.columns > len(given.columns):
             raise codes.TOO_MANY_COMPONENTS(
                 where=f"features.transforms: {self.name}, columns",
@@ -187,5 +190,5 @@ class FittedProjection(FittedTransform[Projection]):
         return Shape(tuple(f"{self.letter}{k}" for k in range(self.columns)), "features")
 
     def apply(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Float32 (frames, columns given) to float32 (frames, columns made)."""
+        """Transform float32 (frames, input columns) to float32 (frames, output columns)."""
         return self.held.apply(frames, self.columns, self.where)

@@ -1,21 +1,24 @@
-"""Feature warping: each number becomes the normal deviate of its rank among those of its column around it.
+"""Feature warping: each number becomes the normal deviate of its rank within its column in a sliding window.
 
-Pelecanos and Sridharan 2001, "Feature warping for robust speaker verification", Odyssey: among the W frames around it (3 s),
-the one with rank R from below becomes the m for which (R - 1/2) / W is the normal distribution's share below m. What is added
-to or multiplies a column for a while, a channel or another loudness, changes no rank. Numbers that are equal share the mean of
-their ranks.
+Pelecanos and Sridharan 2001, "Feature warping for robust speaker verification", Odyssey: in a window of W frames (3 s),
+the number
+with rank R from below becomes the m for which (R - 1/2) / W is the normal distribution's share below m. Slow additive
+or
+multiplicative changes of a column, from a channel or loudness, do not change ranks. Equal numbers share their mean
+rank.
 
-A word that was cut out of a recording has no 3 s, and its ranks among itself say nothing: a vowel is the highest of its own
-word as well as of another. So where frames lack, at the ends of a recording and around a short query, the window is filled up
-with numbers as the corpus has them: a normal distribution with the corpus's mean and deviation, of which the share below x is
-known. With n frames there::
+A word cut out of a recording lacks the 3 s, and ranks within it are meaningless: a vowel is the highest of any word.
+Where
+frames are missing, at the ends of a recording and around a short query, the window is therefore filled with a normal
+distribution of the corpus's mean and deviation. With n frames present::
 
     p = (frames below x + half of those equal to x + (W - n) Phi((x - mean) / deviation)) / W,  y = Phi^-1(p)
 
-A full window is warped by its ranks alone, and a frame that stands alone by the corpus alone, which is no more than taking out
-its mean and deviation: what is best for short queries. Mean and deviation are fitted to documents (`features.fitting`).
+A full window is warped by its ranks alone, and a single frame by the corpus alone, which amounts to normalising mean
+and
+deviation, the best choice for short queries. Mean and deviation are fitted to documents (`features.fitting`).
 
-Ranks are integers, so a frame becomes the same in whatever block it is computed.
+Ranks are integers, so a frame does not depend on its block.
 """
 
 from __future__ import annotations
@@ -57,7 +60,7 @@ class Warp(FittedTransform[_Corpus]):
 
     @property
     def context(self) -> int:
-        """Frames to either side that a frame is ranked among."""
+        """Frames on either side of the ranked frame."""
         return self.frames // 2
 
     def read(self, model: Model) -> _Corpus:
@@ -69,19 +72,19 @@ class Warp(FittedTransform[_Corpus]):
         return _Corpus(*found)
 
     def takes(self, held: _Corpus) -> int:
-        """Columns of the mean."""
+        """Number of columns of the mean."""
         return len(held.mean)
 
     def shape(self, given: Shape, held: _Corpus | None) -> Shape:
-        """Features, under the same names."""
+        """Features with the same names."""
         return Shape(given.columns, "features")
 
     def apply(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Float32 (frames, columns) to as many; what is beyond the first and the last frame is not there."""
+        """Transform float32 (frames, columns); frames outside the input are treated as missing."""
         from scipy.special import ndtr, ndtri
 
         corpus, count = self.held, len(frames)
-        # Frames below less frames above; each pair is compared once.
+        # Frames below minus frames above; each pair is compared once.
         more = np.zeros(frames.shape, np.int16)
         for k in range(1, min(self.context, count - 1) + 1):
             earlier, later = frames[:-k], frames[k:]
@@ -96,9 +99,9 @@ class Warp(FittedTransform[_Corpus]):
         return made
 
     def rounds(self) -> Rounds:
-        """By the mean and deviation."""
+        """The rounds that fit mean and deviation."""
         return OfMean(lambda mean, deviation: Model("warp", 1, {"mean": mean, "deviation": deviation}))
 
     def matters(self) -> dict[str, object]:
-        """What the mean is taken of."""
+        """Options that the mean depends on."""
         return {"hours": self.hours}

@@ -91,8 +91,8 @@ def _read_columns(path: str, storage: Mapping[str, object] | None, notices: Noti
     tables = []
     written: list[str] = []
     for kind in ("LEXEME", "SPEAKER"):
-        codes = pa.array([k for k, name in enumerate(kinds) if name.upper() == kind], pa.int32())
-        selected = table.filter(pc.is_in(table["type"].chunk(0).indices, value_set=codes))
+        indices_of_kind = pa.array([k for k, name in enumerate(kinds) if name.upper() == kind], pa.int32())
+        selected = table.filter(pc.is_in(table["type"].chunk(0).indices, value_set=indices_of_kind))
         for name in ("start", "duration"):
             # Of other types these may be anything, so they are read as text.
             try:
@@ -105,10 +105,10 @@ def _read_columns(path: str, storage: Mapping[str, object] | None, notices: Noti
             selected = selected.set_column(selected.schema.get_field_index(name), name, values)
         numbers = np.array([int(name) for name in channels.dictionary.to_pylist()], dtype=np.int32)
         written += selected["channel"].unique().to_pylist()
-        codes = selected["channel"].combine_chunks()
+        channel_codes = selected["channel"].combine_chunks()
         place = selected.schema.get_field_index("channel")
         selected = selected.set_column(
-            place, "channel", pa.array(numbers[codes.indices.to_numpy()] if len(codes) else numbers[:0])
+            place, "channel", pa.array(numbers[channel_codes.indices.to_numpy()] if len(channel_codes) else numbers[:0])
         )
         if kind == "SPEAKER":
             selected = selected.set_column(

@@ -1,1 +1,1 @@
-"""Object storage: a client a process, requests that are made again, and bodies that are checked. Imported where S3 is used."""
+"""Object storage: a client per process, retried requests, and checked bodies. Imported only where S3 is used."""

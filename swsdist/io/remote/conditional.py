@@ -1,4 +1,4 @@
-"""Writing an object only if it is still what it was, which S3 and some of its like can do (If-None-Match, If-Match).
+"""Write an object only if it is unchanged, on S3 and compatible servers that support it (If-None-Match, If-Match).
 
 Source: https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-requests.html.
 """
@@ -10,7 +10,7 @@ from io import UnsupportedOperation
 
 from swsdist.io.failures import s3_error_code
 
-#: What S3 answers to a conditional write: the file is another than was thought; it does not know such writes.
+#: S3's answers to a conditional write: the file differs from the expected one; the server lacks conditional writes.
 _CHANGED = ("PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey", "412", "409", "404")
 _NOT_KNOWN = ("NotImplemented", "InvalidArgument", "InvalidRequest", "501")
 
@@ -18,19 +18,19 @@ _NOT_KNOWN = ("NotImplemented", "InvalidArgument", "InvalidRequest", "501")
 def put_if(
     call: Callable[..., Mapping[str, object]], bucket: str, key: str, data: bytes, etag: str | None
 ) -> str | None:
-    """Put an object in the place of one of this ETag; of None: where there is none.
+    """Replace an object that has this ETag; with None, create a new object.
 
     Args:
-        call: asks S3, of a method of its API and its parameters.
-        bucket, key: where.
-        data: the whole object.
+        call: S3 request, given a method of its API and the parameters.
+        bucket, key: the object.
+        data: the complete object.
         etag: without quotation marks.
 
     Returns:
-        Its ETag; None if another object is there.
+        The new ETag; None if a different object exists.
 
     Raises:
-        io.UnsupportedOperation: the server does not know conditional writes.
+        io.UnsupportedOperation: the server lacks conditional writes.
     """
     still = {"IfNoneMatch": "*"} if etag is None else {"IfMatch": etag}
     try:

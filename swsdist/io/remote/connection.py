@@ -1,11 +1,11 @@
-"""The client of S3 of a process: its time-outs, its retries, its pool, and the credentials that it was made with.
+"""A process's client of S3: time-outs, retries, pool, and credentials.
 
-Requests are made again by botocore, in its mode `standard`: pauses that double, of random length ("full jitter", up to 20 s),
-and a budget that a client has for all its requests together, so that an outage does not multiply them. What botocore does not
-see, a body that breaks off, is made again by `swsdist.io.remote.retry`. s3fs's own retries are off: they would multiply both.
+botocore retries requests in its mode `standard`: doubling pauses of random length ("full jitter", up to 20 s), and a
+budget per client for all its requests, so that an outage does not multiply them. `swsdist.io.remote.retry` retries
+failures that botocore does not see, such as a body that breaks off. s3fs's retries are off: they would multiply both.
 
-A client keeps the credentials that it found. So it is made anew when a variable AWS_* of the environment changes, or one of the
-files that hold credentials. Credentials that boto fetches itself (roles, SSO, instance metadata) it renews itself.
+A client keeps its first credentials. So it is replaced when an environment variable AWS_* or a file of credentials
+changes. boto renews the credentials that it fetches (roles, SSO, instance metadata).
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ import s3fs
 
 from swsdist.core.redaction import remember
 
-#: What `storage.config_kwargs` may say otherwise: seconds to connect, seconds without a byte, attempts, connections a process.
+#: Defaults, which `storage.config_kwargs` overrides: seconds to connect, seconds without a byte, attempts, connections
+#: per process.
 DEFAULTS: Mapping[str, object] = {
     "connect_timeout": 5,
     "read_timeout": 30,
@@ -28,7 +29,7 @@ DEFAULTS: Mapping[str, object] = {
     "retries": {"mode": "standard", "total_max_attempts": 5},
 }
 
-# Where credentials are, by the variable that names the file, and where it lies if none does.
+# Files of credentials, by the variable that names the file, and their default places.
 _FILES = {
     "AWS_SHARED_CREDENTIALS_FILE": "~/.aws/credentials",
     "AWS_CONFIG_FILE": "~/.aws/config",
@@ -38,23 +39,23 @@ _FILES = {
 
 
 def connect(storage: Mapping[str, object]) -> s3fs.S3FileSystem:
-    """The s3fs filesystem of this process for these options and the credentials that there are now.
+    """This process's s3fs filesystem for these options and the current credentials.
 
     Args:
         storage: options for `s3fs.S3FileSystem`.
     """
-    # A client keeps what it found in the environment, so another environment needs another client.
+    # A client keeps the environment it started with, so a changed environment needs a new client.
     environment = tuple(sorted((name, value) for name, value in os.environ.items() if name.startswith("AWS_")))
     return _made(json.dumps(dict(storage), sort_keys=True), os.getpid(), environment, _files())
 
 
 def has_credential_files() -> bool:
-    """Whether there are files that credentials may come from, which another process may write anew."""
+    """Whether credentials may come from files, which another process may rewrite."""
     return any(seen is not None for _, seen in _files())
 
 
 def _files() -> tuple[tuple[str, tuple[int, int, int] | None], ...]:
-    """The files that hold credentials, and what changes with them."""
+    """The files of credentials, with values that change when they do."""
     places = [os.environ.get(name, usual) for name, usual in _FILES.items()]
     return tuple((place, _seen(Path(place).expanduser())) for place in places if place)
 
@@ -74,7 +75,9 @@ def _made(
     environment: tuple[tuple[str, str], ...],
     files: tuple[tuple[str, tuple[int, int, int] | None], ...],
 ) -> s3fs.S3FileSystem:
-    """`process` is only there to tell forks apart: a client's event loop does not survive one; `files`, to tell credentials."""
+    """Make a client. `process` only distinguishes forks, whose event loops do not survive; `files` distinguishes
+    credentials.
+    """
     settings: dict[str, object] = json.loads(options)
     remember(settings)
     found = dict(environment)

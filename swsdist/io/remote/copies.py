@@ -1,6 +1,6 @@
-"""Local copies of single files that a library or an extractor wants on a disk: models, tables of labels.
+"""Local copies of single files that a library or an extractor needs on a disk: models, tables of labels.
 
-A path of an extractor has no options for S3 beside it. So those count with which this process last opened a folder of the same
+An extractor's path has no options for S3. So those apply with which this process last opened a folder of the same
 bucket: of its run, or of its store.
 """
 
@@ -12,18 +12,18 @@ from pathlib import Path, PurePosixPath
 from swsdist.io.filesystem import is_remote, locate, storage_of_bucket
 from swsdist.io.remote.scratch import scratch
 
-# Of url and identity: the copy of this process, and the SHA-256 of what was fetched.
+# By url and identity: this process's copy, and the SHA-256 of the fetched bytes.
 _copies: dict[tuple[str, str], tuple[Path, str]] = {}
 
 
 def local_file(path: str) -> Path:
     """The file itself if it is local, else a copy in the temporary folder of this process.
 
-    A copy is fetched once, and anew when the object is another one; its SHA-256 is compared each time it is asked for.
+    A copy is fetched once, and again when the object changes; its SHA-256 is verified at each call.
 
     Raises:
         FileNotFoundError: there is no such object.
-        StorageError: anything else that S3 does.
+        StorageError: any other failure of S3.
     """
     if not is_remote(path):
         return Path(path)

@@ -1,4 +1,4 @@
-"""Size and ETag of an object, and why there are none."""
+"""Size and ETag of an object, and the reason if they are unavailable."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ class _Client(Protocol[D]):
 
 
 def details_of(client: _Client[D], path: str) -> D:
-    """What S3 says of an object. What it refuses is asked for once more, by a byte.
+    """S3's details of an object. After a refusal, requests one byte to learn the reason.
 
-    The answer to HEAD has no body, so keys that have expired look there as if they never had any rights.
+    The answer to HEAD has no body, so expired keys look like missing permissions.
 
     Args:
         client: of s3fs.
@@ -26,5 +26,5 @@ def details_of(client: _Client[D], path: str) -> D:
         return client.info(path)
     except PermissionError:
         bucket, _, key = path.partition("/")
-        client.call_s3("get_object", Bucket=bucket, Key=key, Range="bytes=0-0")  # raises, and says why
+        client.call_s3("get_object", Bucket=bucket, Key=key, Range="bytes=0-0")  # raises the specific error
         raise

@@ -1,8 +1,8 @@
-"""All objects below a prefix, a page of a thousand at a time, in as few requests as that allows, many side by side.
+"""List all objects below a prefix, a page of a thousand at a time, in few requests, many in parallel.
 
-What fits a page takes one request. Of more, the folders of two levels are listed side by side; and of a folder that is long by
-itself, whose names go on with digits of a fingerprint, as those of tables and receipts do, each first digit, and what lies
-between these. So a listing is whole whatever the names are.
+A single page takes one request. Longer listings are split into the folders of two levels, in parallel; a long folder
+whose names continue with digits of a fingerprint, as those of tables and receipts do, is split at each first digit. The
+gaps between are listed too, so the result is complete for any names.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NamedTuple, TypedDict, cast
 
 
 class Object(NamedTuple):
-    """An object that is there."""
+    """An existing object."""
 
     key: str
     size: int
@@ -33,7 +33,7 @@ class _Prefix(TypedDict):
 
 
 class _Answer(TypedDict, total=False):
-    """What is used of the answer to list_objects_v2."""
+    """The fields in use of the answer to list_objects_v2."""
 
     Contents: list[_Content]
     CommonPrefixes: list[_Prefix]
@@ -50,16 +50,16 @@ class _Page(NamedTuple):
 
     @property
     def names(self) -> list[str]:
-        """Of all."""
+        """Names of both."""
         return [*(item.key for item in self.objects), *self.folders]
 
 
 class _Range(NamedTuple):
-    """Names that begin with `prefix`, but with none of `but`: those after `after` and before `end`, where these are given.
+    """Names that begin with `prefix`, but with none of `but`: after `after` and before `end`, if given.
 
     Attributes:
-        more: continues it where a page ended.
-        fresh: it is cut if it is long.
+        more: token to continue after a page.
+        fresh: whether to split it if it is long.
     """
 
     prefix: str
@@ -70,23 +70,23 @@ class _Range(NamedTuple):
     fresh: bool = False
 
     def has(self, name: str) -> bool:
-        """Whether a name, which begins so, is in it."""
+        """Whether the range contains a name with its prefix."""
         return name > self.after and (not self.end or name < self.end) and not name.startswith(self.but)
 
 
-#: list_objects_v2 of a bucket, of its further parameters.
+#: list_objects_v2 of a bucket; takes further parameters.
 Ask = Callable[..., Mapping[str, object]]
 
 _DIGITS = "0123456789abcdef"
-#: Requests at a time.
+#: Parallel requests.
 _AT_ONCE = 8
 
 
 def objects_below(ask: Ask, prefix: str) -> Iterator[Object]:
-    """The objects, in no order.
+    """The objects, unordered.
 
     Args:
-        ask: list_objects_v2 of a bucket, of its further parameters.
+        ask: list_objects_v2 of a bucket; takes further parameters.
         prefix: ends with `/`, or is empty.
     """
     first = _page(ask, Prefix=prefix)
@@ -106,7 +106,7 @@ def objects_below(ask: Ask, prefix: str) -> Iterator[Object]:
 
 
 def _side_by_side(pool: Executor, ask: Ask, prefixes: Iterable[str], **requested: str) -> Iterator[_Page]:
-    """All pages of some prefixes, as they come; no more of them in memory than are asked for at a time."""
+    """All pages of some prefixes, unordered; memory holds only the pages being requested."""
     waiting = deque(_Range(prefix, fresh=True) for prefix in prefixes)
     going: set[Future[tuple[_Page, list[_Range]]]] = set()
     while waiting or going:
@@ -120,7 +120,7 @@ def _side_by_side(pool: Executor, ask: Ask, prefixes: Iterable[str], **requested
 
 
 def _next(ask: Ask, item: _Range, requested: Mapping[str, str]) -> tuple[_Page, list[_Range]]:
-    """A page of a range, without what is not in it, and what is to be listed yet."""
+    """A page of a range, restricted to the range, and the ranges that remain."""
     place = {"ContinuationToken": item.more} if item.more else {"StartAfter": item.after} if item.after else {}
     page = _page(ask, Prefix=item.prefix, **place, **requested)
     if page.more and item.fresh:
@@ -130,14 +130,14 @@ def _next(ask: Ask, item: _Range, requested: Mapping[str, str]) -> tuple[_Page, 
 
 
 def _cut(prefix: str, page: _Page) -> tuple[_Page, list[_Range]]:
-    """Of the first page of a long prefix what is not listed again, and all that is to be listed yet."""
+    """Split a long prefix after its first page: the entries not listed again, and the ranges that remain."""
     names = page.names
     keys = [item.key for item in page.objects]
-    # A server that lists in another order, as directory buckets do; or one whose pages have a name, which may be a folder.
+    # Some servers, as for directory buckets, do not sort; and a page with one name may be a folder.
     if keys != sorted(keys) or len(names) < 2:
         return page, [_Range(prefix, more=page.more)]
     last = max(names)
-    # Names that begin alike, and go on with a digit: `candidates/0a..`, `shards/part-0a..`.
+    # Names with a common stem and then a digit: `candidates/0a..`, `shards/part-0a..`.
     stem = os.path.commonprefix([min(names), last]).rstrip(_DIGITS)  # noqa: RUF071 (letter by letter is meant)
     parts = tuple(stem + digit for digit in _DIGITS)
     ends = [("", f"{stem}0"), (f"{stem}9~", f"{stem}a"), (f"{stem}f~", "")]
@@ -153,7 +153,7 @@ def _page(ask: Ask, **requested: str) -> _Page:
 
 
 def _only(page: _Page, some: _Range) -> _Page:
-    """Those of a range."""
+    """The entries of a page in a range."""
     objects = [item for item in page.objects if some.has(item.key)]
     return page._replace(objects=objects, folders=[name for name in page.folders if some.has(name)])
 

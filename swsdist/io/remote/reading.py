@@ -1,8 +1,8 @@
-"""Objects of S3 read with a check: what came is as long as it was said to be, of the same object, and has its digest.
+"""Read objects of S3 with checks of length, identity and digest.
 
-A body is checked against the length that was asked for, the whole object's against its ETag where that is an MD5 too: of what
-was put at once, and not encrypted by a key of KMS or of the client. botocore checks the CRCs that newer servers send along.
-What fails is fetched again by `swsdist.io.remote.retry`, and never handed on.
+The length of a body is checked against the request, and a complete object against its ETag if that is an MD5: true for
+objects from a single put, not encrypted by a key of KMS or of the client. botocore checks the CRCs that newer servers
+send. `swsdist.io.remote.retry` fetches again after a failed check; failed bodies are never returned.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ import s3fs
 from fsspec.asyn import sync
 from s3fs.core import S3File
 
-from swsdist.core.codes import io as codes
+from swsdist.core.codes import storage as codes
 from swsdist.core.errors import StorageError
 from swsdist.io.byte_count import count
 from swsdist.io.failures import explain
 from swsdist.io.remote.retry import retry_remote
 
-#: Bytes a second below which a body is given up: a connection that drips is as good as none.
+#: Bytes per second below which a transfer is given up as stalled.
 SLOWEST = 20_000
 
 _MD5 = re.compile(r'"?([0-9a-f]{32})"?')
 
 
 class _Stream(Protocol):
-    """What is used of a body."""
+    """The part of a body's interface in use."""
 
     async def read(self) -> bytes: ...
 
@@ -39,7 +39,7 @@ class _Stream(Protocol):
 
 
 class _Answer(TypedDict, total=False):
-    """What is used of the answer to GetObject."""
+    """The fields in use of the answer to GetObject."""
 
     Body: _Stream
     ContentLength: int
@@ -53,8 +53,8 @@ def read_object(storage: Mapping[str, object], url: str) -> bytes:
     """All bytes of an object, by one request.
 
     Raises:
-        FileNotFoundError: there is none.
-        StorageError: it could not be had whole.
+        FileNotFoundError: there is no such object.
+        StorageError: it could not be read completely.
     """
     return retry_remote(storage, url, lambda client: _whole(client, url))
 
@@ -63,7 +63,7 @@ def _whole(client: s3fs.S3FileSystem, url: str) -> bytes:
     answer, data = _get(client, url)
     if _agrees(answer, data):
         return data
-    # A server whose ETags are no MD5 after all gives the same bytes again, as many as it tells elsewhere.
+    # If the ETag is no MD5, a second read gives the same bytes.
     _, second = _get(client, url)
     if data != second or len(data) != int(client.info(_key(url))["size"]):
         raise damaged(url, f"{len(data)} bytes came that do not agree with the ETag")
@@ -77,17 +77,17 @@ def _agrees(answer: _Answer, data: bytes) -> bool:
 
 
 class CheckedFile(S3File):  # type: ignore[misc]  # s3fs has no types
-    """An object that is open for reading; each range that it fetches is checked, and fetched again if need be."""
+    """An object open for reading; each fetched range is checked, and fetched again if necessary."""
 
     def __init__(self, client: s3fs.S3FileSystem, url: str, ahead: int, storage: Mapping[str, object]) -> None:
         self._url, self._storage = url, storage
         super().__init__(client, _key(url), "rb", block_size=ahead)
-        if self.details["type"] != "file":  # s3fs opens a folder as a file without bytes
+        if self.details["type"] != "file":  # s3fs opens a folder as an empty file
             raise FileNotFoundError(errno.ENOENT, "is a folder", url)
 
     @property
     def etag(self) -> str:
-        """Of the object that is open."""
+        """ETag of the open object."""
         return str(self.details["ETag"])
 
     def _fetch_range(self, start: int, end: int) -> bytes:
@@ -97,7 +97,7 @@ class CheckedFile(S3File):  # type: ignore[misc]  # s3fs has no types
         return retry_remote(self._storage, self._url, lambda client: self._range(client, start, end))
 
     def _range(self, client: s3fs.S3FileSystem, start: int, end: int) -> bytes:
-        # Some servers do not know If-Match; then the answer's ETag tells.
+        # Some servers lack If-Match; then compare the answer's ETag.
         match = {} if client.local_expiry_check else {"IfMatch": self.details["ETag"]}
         answer, data = _get(client, self._url, Range=f"bytes={start}-{end - 1}", **match)
         if answer.get("ETag", self.details["ETag"]) != self.details["ETag"]:
@@ -109,11 +109,11 @@ class CheckedFile(S3File):  # type: ignore[misc]  # s3fs has no types
 
 
 def open_checked(storage: Mapping[str, object], url: str, ahead: int) -> CheckedFile:
-    """An object open for reading; it fetches `ahead` bytes beyond what is asked for.
+    """An object open for reading; it fetches `ahead` bytes beyond each request.
 
     Raises:
-        FileNotFoundError: there is none.
-        StorageError: anything else that S3 does.
+        FileNotFoundError: there is no such object.
+        StorageError: any other failure of S3.
     """
     return retry_remote(storage, url, lambda client: CheckedFile(client, url, ahead, storage))
 
@@ -157,7 +157,7 @@ async def _fetch(client: s3fs.S3FileSystem, url: str, more: Mapping[str, str]) -
 
 
 def damaged(url: str, what: str) -> StorageError:
-    """The error of a body that is not what it should be."""
+    """The error of a damaged body."""
     return codes.S3_TRANSFER_DAMAGED(where=url, detail=f" ({what})")
 
 

@@ -1,8 +1,9 @@
-"""Doing again what S3 answered badly, where botocore does not: a body that broke off, credentials that were renewed meanwhile.
+"""Retry S3 requests where botocore does not: after a truncated body, or renewed credentials.
 
-Pauses double and are of random length ("full jitter"): P = U(0, 1) min(8, 2^k / 4) s after attempt k (M. Brooker, Exponential
-Backoff And Jitter, AWS Architecture Blog, 2015). A process has a budget for them, a bucket of `BUDGET` tokens: each repetition
-takes one, each success gives a tenth back. When it is empty the first error counts: an outage does not multiply requests.
+Pauses double and are of random length ("full jitter"): P = U(0, 1) min(8, 2^k / 4) s after attempt k (M. Brooker,
+Exponential Backoff And Jitter, AWS Architecture Blog, 2015). A process has a budget of `BUDGET` tokens: each retry
+takes one, each success returns a tenth. With an empty budget the first error is final: an outage does not multiply
+requests.
 """
 
 from __future__ import annotations
@@ -15,21 +16,21 @@ from typing import TypeVar
 
 import s3fs
 
-from swsdist.core.codes import io as codes
+from swsdist.core.codes import storage as codes
 from swsdist.core.errors import StorageError
 from swsdist.io.failures import explain
 from swsdist.io.remote.connection import connect, has_credential_files
 
 T = TypeVar("T")
 
-#: How often a thing is done at most.
+#: Most attempts.
 ATTEMPTS = 5
 
-#: Tokens of a process.
+#: Tokens per process.
 BUDGET = 100.0
 _BACK = 0.1
 
-#: Causes of errors that are ours to repeat; for the others botocore has done what can be done.
+#: Causes of errors that we retry; botocore has already retried the others.
 _CREDENTIALS = frozenset(
     code.name
     for code in (
@@ -41,7 +42,7 @@ _CREDENTIALS = frozenset(
     )
 )
 
-_random = random.Random()  # not the global one: who seeds that wants numbers, and here processes must differ
+_random = random.Random()  # not the global generator: users seed that, and here processes must differ
 
 
 class Budget:
@@ -52,14 +53,14 @@ class Budget:
         self._lock = threading.Lock()
 
     def take(self) -> bool:
-        """Whether there was a token."""
+        """Take a token; return whether there was one."""
         with self._lock:
             had = self._left >= 1
             self._left -= had
         return had
 
     def give(self) -> None:
-        """Something succeeded."""
+        """Return a share of a token after a success."""
         with self._lock:
             self._left = min(self._most, self._left + _BACK)
 
@@ -73,16 +74,16 @@ def pause(attempt: int) -> float:
 
 
 def retry_remote(storage: Mapping[str, object], where: str, do: Callable[[s3fs.S3FileSystem], T]) -> T:
-    """Do something with the client of this process, and again where that may help.
+    """Call `do` with the client of this process, with retries where useful.
 
     Args:
         storage: options for s3fs.
         where: the url, for messages.
-        do: is given the client of each attempt, which is another one when credentials have changed.
+        do: receives the client of each attempt, a new client if credentials have changed.
 
     Raises:
         FileNotFoundError: there is no such object.
-        StorageError: anything else that S3 does.
+        StorageError: any other failure of S3.
     """
     for attempt in range(1, ATTEMPTS + 1):
         client = connect(storage)
@@ -101,7 +102,7 @@ def retry_remote(storage: Mapping[str, object], where: str, do: Callable[[s3fs.S
 
 
 def _helps(text: StorageError, client: s3fs.S3FileSystem, storage: Mapping[str, object], attempt: int) -> bool:
-    """Whether to do it again, after a pause."""
+    """Whether to retry; waits before returning true."""
     renewed = text.code in _CREDENTIALS and connect(storage) is not client
     if renewed:
         return True

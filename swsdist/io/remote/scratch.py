@@ -1,8 +1,8 @@
-"""A folder for the temporary files of this process: copies of what is remote, and what goes there when it is finished.
+"""A folder for temporary files of this process: copies of remote files, and files to be uploaded.
 
-It is `swsdist-UID/HOST-PID-...` in the system's temporary folder (TMPDIR), for its owner alone. A process that ends removes its
-own; what a killed one left is removed by the next process of the same user, as that begins and ends. The kernel knows who
-lives: each process holds a lock (flock) on a file in its folder until it is gone, also in another container.
+It is `swsdist-UID/HOST-PID-...` in the system's temporary folder (TMPDIR), private to its owner. A process removes its
+folder when it ends; the next process of the same user removes those of killed processes, when it begins and ends. Each
+process holds a lock (flock) on a file in its folder while it lives, which is visible across containers too.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from swsdist.core.codes import io as codes
+from swsdist.core.codes import storage as codes
 from swsdist.core.errors import StorageError
 from swsdist.io.failures import storage_errors
 
 _ALIVE = "alive"
 
-# Of this process and its temporary folder: its folder, and the descriptor that holds the lock.
+# By process and temporary folder: its folder, and the descriptor that holds the lock.
 _mine: dict[tuple[int, str], tuple[Path, int]] = {}
 _making = threading.Lock()
 
 
 def scratch() -> Path:
-    """The folder of this process, which is there when this returns.
+    """The folder of this process, created on demand.
 
     Raises:
-        StorageError: it cannot be made; or what lies in its place is another user's.
+        StorageError: it cannot be made; or its place belongs to another user.
     """
     key = (os.getpid(), tempfile.gettempdir())
     with _making, storage_errors(key[1]):
         result = _mine.get(key)
-        if result is None or not result[0].is_dir():  # one that a cleaner of old files has removed
+        if result is None or not result[0].is_dir():  # a cleaner of old files may have removed it
             _mine[key] = result = _made(_above())
             if len(_mine) == 1:
                 atexit.register(_leave)
@@ -48,7 +48,7 @@ def scratch() -> Path:
 
 
 def sweep() -> int:
-    """Remove what processes left that are gone; how many there were."""
+    """Remove the folders of dead processes; return their number."""
     with storage_errors(tempfile.gettempdir()):
         above = _above()
         with _alone(above):
@@ -71,18 +71,18 @@ def _above() -> Path:
 def _made(above: Path) -> tuple[Path, int]:
     place = above / f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
     with _alone(above):
-        with suppress(OSError):  # what cannot be removed now may be later
+        with suppress(OSError):  # a later call may succeed
             _sweep(above)
         place.mkdir(mode=0o700)
         alive = os.open(place / _ALIVE, os.O_CREAT | os.O_RDWR, 0o600)
-        with suppress(OSError):  # a file system without locks; nobody removes anything there
+        with suppress(OSError):  # a file system without locks; folders there are never removed
             fcntl.flock(alive, fcntl.LOCK_SH)
     return place, alive
 
 
 @contextmanager
 def _alone(above: Path) -> Iterator[None]:
-    """One process at a time makes and removes folders."""
+    """Let only one process at a time make and remove folders."""
     descriptor = os.open(above, os.O_RDONLY)
     try:
         with suppress(OSError):
@@ -103,7 +103,7 @@ def _lives(place: Path) -> bool:
     try:
         descriptor = os.open(place / _ALIVE, os.O_RDWR)
     except FileNotFoundError:
-        return False  # its process was killed before it could say so: folders are made by one process at a time
+        return False  # its process was killed before locking: folders are made by one process at a time
     except OSError:
         return True
     try:
@@ -116,7 +116,7 @@ def _lives(place: Path) -> bool:
 
 
 def _leave() -> None:
-    """Remove this process's own, and what dead ones left."""
+    """Remove this process's folder, and those of dead processes."""
     for (process, _), (place, alive) in list(_mine.items()):
         if process == os.getpid():
             shutil.rmtree(place, ignore_errors=True)

@@ -1,27 +1,35 @@
-"""What one thread of a GPU does, as plain functions that numba compiles: for the GPU or, in numba's simulator, for the CPU.
+"""The work of one GPU thread, as plain functions that numba compiles for the GPU or, in its simulator, for the CPU.
 
-At most thirty-two pieces of documents stand side by side, a thread each: a *warp*, which works in step. It is as wide as it has
-pieces, and as long as its longest one. There are two ways through it:
+A *warp* holds up to thirty-two pieces of documents, one per thread, which run in step. It is as wide as its number of
+pieces,
+and as long as its longest piece. There are two algorithms:
 
-- `in_registers`, of a recurrence that has a cell of its `neighbours`. A thread takes a query sixteen frames at a time, a
-  *tile*, and with each tile goes through its piece four frames at a time: products, distances and the recurrence all stay in
-  its registers. What the next tile needs of this one, the states of its last rows, goes to memory: a word is read and a word
-  written for eight cells. The last tile leaves the curve of costs there.
-- `in_memory`, of any other. A thread goes through its piece once, four frames at a time: their distances to all of the query go
-  to memory, then the recurrence's own `advance` takes them in, on the one lane of its arrays that is the thread's.
+- `in_registers`, for a recurrence with a cell of its `neighbours`. A thread processes a query in *tiles* of sixteen
+  frames, and
+  for each tile its piece, four frames at a time; products, distances and the recurrence stay in registers. The states
+  of a
+  tile's last rows, which the next tile needs, go to memory: one word read and one written per eight cells. The last
+  tile
+  writes the curve of costs there.
+- `in_memory`, for any other recurrence. A thread processes its piece once, four frames at a time: it writes their
+  distances to
+  the entire query to memory, and the recurrence's `advance` reads them, on the thread's lane of its arrays.
 
-Layouts, flat; the cells of all warps, frames x width each, follow one another, and `offset` is where a warp's begin:
+Layouts, flat; the cells of all warps, frames x width each, are consecutive, and those of a warp begin at `offset`:
 
-- raw: float32 (frames of all pieces, columns), prepared; one piece after the other;
-- documents: float32, of each warp (frames / 4, columns, width, 4 frames);
-- queries: float32 (tiles of all queries, columns, 16 rows); a query's first tile begins with rows for no frame, so that the
-  last one is full;
-- edges: state (queries, cells of all warps x 2), of each warp (frames, 2, width): of a tile's last row i, S(i, t), and
-  S(i-1, t-1) + d(i, t), which is what a path needs that takes i and i + 1 at once (see `kernels.recurrences.bounded_slope`).
-  In memory, the curve alone: (queries, cells of all warps), of each warp (frames, width);
-- tops: state (queries, 16): what the first tile's rows hold where they stand for no frame, -1 where they stand for one;
-- distances: int16 (queries, half-warps, 4 frames, rows of the tiles, 16), and columns: state (queries, half-warps, elements):
-  what `advance` takes, sixteen pieces as the lanes of a vector.
+- raw: float32 (frames of all pieces, columns), prepared, piece by piece;
+- documents: float32, for each warp (frames / 4, columns, width, 4 frames);
+- queries: float32 (tiles of all queries, columns, 16 rows); the first tile of a query begins with padding rows, so that
+  the last
+  one is full;
+- edges: state (queries, cells of all warps x 2), for each warp (frames, 2, width): for a tile's last row i, S(i, t),
+  and
+  S(i-1, t-1) + d(i, t), which a path that takes i and i + 1 at once needs (see `kernels.recurrences.bounded_slope`).
+  For `in_memory`, the curve only: (queries, cells of all warps), for each warp (frames, width);
+- tops: state (queries, 16): the states of the first tile's padding rows, and -1 for its other rows;
+- distances: int16 (queries, half-warps, 4 frames, rows of the tiles, 16), and columns: state (queries, half-warps,
+  elements):
+  the arguments of `advance`, with sixteen pieces as vector lanes.
 """
 
 from __future__ import annotations
@@ -58,15 +66,16 @@ WARP = 32
 #: Queries that a block searches, each in a warp of threads.
 QUERIES = 4
 
-#: What a row of `lanes` holds, by name; see `pick` for the last four.
+#: Columns of `lanes`; see `pick` for the last four.
 LANE = ("begins", "frames", "first", "stop", "most")
 
-#: What a row of `warps` holds, by name: where its cells begin, its frames (a multiple of four), the first that any of its
-#: pieces reports, and its width.
+#: Columns of `warps`: the offset of its cells, its frames (a multiple of four), the first frame that any of its pieces
+#: reports, and its width.
 SPAN = ("offset", "frames", "first", "width")
 
-#: What a row of `tasks`, one a query, holds, by name: its first tile, tiles, frame bits and infinity of the packing, how
-#: many frames before a piece's first it must begin, and its frames.
+#: Columns of `tasks`, a row per query: its first tile, number of tiles, frame bits and infinity of the packing, the
+#: frames
+#: needed before a piece's first, and its number of frames.
 TASK = ("tile", "tiles", "bits", "infinity", "margin", "frames")
 
 
@@ -84,9 +93,9 @@ def lay(
 
     Args:
         columns: of a frame.
-        begins, frames: of the piece in `raw`; frames beyond are zeros.
-        group: the frames are 4 x group and the three after it.
-        place: of the warp's four frames and the piece's, in `documents`.
+        begins, frames: of the piece in `raw`; frames beyond it are zero.
+        group: index of the four frames, which begin at 4 x group.
+        place: position of the warp's four frames and of the piece in `documents`.
         width: of the warp.
     """
     for k in range(columns):
@@ -102,7 +111,7 @@ class Mapped(Protocol):
 
 
 def _mapped(maps: tuple[Map, ...]) -> Mapped:
-    """A function (stream, dot) that is the map of that stream; compiled code cannot choose out of a tuple of functions."""
+    """Combine maps into a function (stream, dot); compiled code cannot index a tuple of functions."""
     own: Map = numba.extending.register_jitable(maps[0])
     if len(maps) == 1:
 
@@ -124,7 +133,7 @@ def _mapped(maps: tuple[Map, ...]) -> Mapped:
 
 @cache
 def _distances(maps: tuple[Map, ...]) -> Callable[..., Any]:
-    """The function that computes distances; `maps` are `from_dot` of each stream."""
+    """Make the function that computes distances; `maps` are `from_dot` of each stream."""
     mapped, several = _mapped(maps), len(maps) > 1
 
     def distances(
@@ -138,7 +147,7 @@ def _distances(maps: tuple[Map, ...]) -> Callable[..., Any]:
         bits: int,
         like: Value,
     ) -> tuple[Value, Value, Value, Value]:
-        """Sixteen rows of four frames: shifted distances, as a tuple."""
+        """Shifted distances of sixteen rows to four frames, as a tuple."""
         half = (1 << shift) >> 1
         total0 = total1 = total2 = total3 = spread(0, whole(spread(0.0, lanes_of(queries))))
         for s in range(len(streams)):
@@ -181,17 +190,21 @@ def _distances(maps: tuple[Map, ...]) -> Callable[..., Any]:
 
 @cache
 def in_registers(maps: tuple[Map, ...], neighbours: Callable[..., Value]) -> Callable[..., None]:
-    """The thread that goes through a piece with a query, with all that it can in registers.
+    """Make the thread function that searches a piece for a query and keeps its work in registers as far as possible.
 
     Args:
         maps: `from_dot` of each stream.
         neighbours: of the recurrence.
 
     Returns:
-        A plain function of (documents; place of the warp's first frames and the piece in them; columns; width of the warp;
-        queries; tops; tasks int64 (queries, 6), see `TASK`; query; streams int64 (streams, 3): first column, the one after the
-        last, weight; shift of the weighted sum; first frame and the frame to stop at, multiples of four; edges; place in them
-        of frame 0; and what `in_memory` needs: option of the recurrence; distances and the place of the thread's first in
+        A plain function of (documents; place of the warp's first frames and the piece in them; columns; width of the
+        warp;
+        queries; tops; tasks int64 (queries, 6), see `TASK`; query; streams int64 (streams, 3): first column, the one
+        after the
+        last, weight; shift of the weighted sum; first frame and the frame to stop at, multiples of four; edges; place
+        in them
+        of frame 0; and arguments for `in_memory`: option of the recurrence; distances and the place of the thread's
+        first in
         them; columns of states and the place of the thread's first in them).
     """
     four = _distances(maps)
@@ -210,18 +223,18 @@ def in_registers(maps: tuple[Map, ...], neighbours: Callable[..., Value]) -> Cal
         older: Value,
         d: Value,
     ) -> tuple[Value, int]:
-        """Sixteen rows of one frame t.
+        """Compute sixteen rows of one frame t.
 
         Args:
             place, width: of frame t in `edges`, and of the warp.
-            first: whether this is the first tile, above which there is nothing to read.
+            first: whether this is the first tile, which has no edge above it.
             top: of `tops`.
             above, above_before: state of the row above row 0, at t - 1 and t - 2.
             previous, older: states of the rows at t - 1 and t - 2.
             d: distances at t, shifted.
 
         Returns:
-            States of the rows at t, and what `above` is for t + 1.
+            States of the rows at t, and `above` for t + 1.
         """
         diagonal, slow = lowered(previous, above), lowered(older, above_before)
         own, fast = above, infinity
@@ -266,7 +279,7 @@ def in_registers(maps: tuple[Map, ...], neighbours: Callable[..., Value]) -> Cal
             previous = spread(infinity, like)
             if first:
                 previous = choose(top, spread(0, top), previous, top)
-            # Above the first tile is S(-1, t) = 0; where row 0 stands for no frame, no state gets better by it.
+            # Above the first tile S(-1, t) = 0; if row 0 is padding, this improves no state.
             above = 0 if first else infinity
             older, above_before = previous, above
             for t in range(begin, stop, FRAMES):
@@ -284,14 +297,14 @@ def in_registers(maps: tuple[Map, ...], neighbours: Callable[..., Value]) -> Cal
 
 @cache
 def in_memory(maps: tuple[Map, ...], advance: Callable[..., None], restart: Callable[..., None]) -> Callable[..., None]:
-    """The thread that goes through a piece with a query, and keeps the recurrence's state in memory.
+    """Make the thread function that searches a piece for a query and keeps the recurrence's state in memory.
 
     Args:
         maps: `from_dot` of each stream.
         advance, restart: of the recurrence.
 
     Returns:
-        A plain function of what that of `in_registers` is given; it reads no tops.
+        A plain function with the arguments of the one from `in_registers`; it does not read tops.
     """
     four = _distances(maps)
     take_in, forget = numba.extending.register_jitable(advance), numba.extending.register_jitable(restart)
@@ -320,7 +333,7 @@ def in_memory(maps: tuple[Map, ...], advance: Callable[..., None], restart: Call
         like = whole(spread(0.0, lanes_of(queries)))
         tiles, bits, infinity, n = tasks[query, 1], tasks[query, 2], tasks[query, 3], tasks[query, 5]
         rows = tiles * WIDTH
-        # The first tile begins with rows for no frame.
+        # The first tile begins with padding rows.
         own, kept = distances[distance + (rows - n) * WIDTH :: WIDTH], states[state::WIDTH]
         forget(kept, 0, n, infinity, option)
         for t in range(begin, stop, FRAMES):
@@ -355,23 +368,25 @@ def pick(
     states: State,
     place: int,
 ) -> int:
-    """The best candidates of a piece, as `kernels.peaks` defines them.
+    """Select the best candidates of a piece, as `kernels.peaks` defines them.
 
-    Of w + 1 frames one at most is a candidate, the earliest of the least costs, so only that is compared with the frames around
-    it (Neubeck and Van Gool 2006, "Efficient non-maximum suppression").
+    At most one of w + 1 frames is a candidate, the earliest of least cost, so only that frame is compared with its
+    surroundings
+    (Neubeck and Van Gool 2006, "Efficient non-maximum suppression").
 
     Args:
-        edges, edge, step: the curve of costs, the place of the piece's frame 0 in it, and how far apart frames are.
+        edges, edge, step: the curve of costs, the place of the piece's frame 0 in it, and the distance between frames.
         frames: of the piece.
         first, stop: candidates first <= t < stop are reported; the curve begins `window` frames before, or at 0.
-        most: how many to keep: those of least cost, earlier ends first.
+        most: number of candidates to keep: those of least cost, earlier ends first.
         bits, infinity: of the packing.
         window: w, at least 1.
-        ends, states: receive end frame and packed state from `place` on, every 32nd element; have room for `most`, or for
+        ends, states: receive end frame and packed state from `place` on, every 32nd element; have room for `most`, or
+            for
             one in w + 1 frames if that is less.
 
     Returns:
-        How many were kept. They are in no particular order.
+        The number of candidates kept, in no particular order.
     """
     held = worst = 0
     block = first

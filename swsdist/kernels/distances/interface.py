@@ -1,17 +1,21 @@
-"""What a local distance is to the search: frames of integers, products of their columns, and maps to 12 bits.
+"""Interface of local distances: integer frames, products of their columns, and maps to 12 bits.
 
-`prepare` turns normalised features into frames of integers, held in float32, so that the product of a query's frame and
-a document's frame is exact however it is summed: every coordinate fits 16 bits, and the absolute value of every partial
-sum, in any order, is at most 2^24 (each distance says why, and gives the number as `Stream.bound`). A map turns a
-product into an integer of 0..4095. What of a distance depends on one side only (a squared norm, an entropy) stands in
-columns of its own, which meet constants of the other side.
+`prepare` turns normalised features into frames of integers, stored as float32, such that the product of a query's frame
+and a
+document's frame is exact in any order of summation: every coordinate fits 16 bits, and the absolute value of every
+partial sum is
+at most 2^24 (each distance gives the reason, and the number as `Stream.bound`). A map turns a product into an integer
+of 0..4095.
+Terms that depend on one side only (a squared norm, an entropy) have separate columns, which meet constants of the other
+side.
 
 A distance is a weighted sum of one or more streams of columns::
 
-    d = (sum of weight * d of stream + (1 << shift >> 1)) >> shift, held within 0..4095
+    d = (sum of weight * d of stream + (1 << shift >> 1)) >> shift, clipped to 0..4095
 
-A map is a plain Python function of a product, `from_dot`, that uses ``+ - * << >> &`` and `least`, `most` only, and no
-intermediate value of which leaves 32 bits. It means the same for Python integers, lanes of a vector and threads of a GPU.
+A map is a plain Python function of a product, `from_dot`, that uses only ``+ - * << >> &`` and `least`, `most`, and
+whose
+intermediate values fit 32 bits. It means the same for Python integers, vector lanes and GPU threads.
 """
 
 from __future__ import annotations
@@ -28,18 +32,18 @@ from swsdist.core.codes import kernels as codes
 from swsdist.kernels.arithmetic import Value
 from swsdist.kernels.compiled import compiled
 
-#: Which side of the product a frame is for; asymmetric distances make different frames of the two.
+#: The side of the product a frame is for; asymmetric distances prepare the two sides differently.
 Side = Literal["query", "document"]
 
-#: float32 holds all integers up to here.
+#: float32 represents all integers up to this one.
 LARGEST_SUM = 1 << 24
 
-#: A coordinate of a prepared frame fits 16 bits.
+#: Coordinates of prepared frames fit 16 bits.
 LARGEST_COORDINATE = (1 << 15) - 1
 
 
 class Map(Protocol):
-    """A map of products to 0..4095: of integers, lanes of a vector, or numbers of a GPU's thread."""
+    """A map of products to 0..4095, for integers, vector lanes, or numbers of a GPU thread."""
 
     def __call__(self, dot: Value, /) -> Value: ...
     def __hash__(self) -> int: ...
@@ -50,7 +54,7 @@ class Prepared(NamedTuple):
 
     Attributes:
         frames: float32 (frames, columns) of integers.
-        saturated: how many frames did not fit the distance's range, and were brought to its edge.
+        saturated: number of frames clipped to the distance's range.
     """
 
     frames: NDArray[np.float32]
@@ -58,13 +62,13 @@ class Prepared(NamedTuple):
 
 
 class Stream(NamedTuple):
-    """Columns of prepared frames that meet in one product.
+    """Columns of prepared frames that form one product.
 
     Attributes:
         first, stop: the columns, first <= column < stop.
         from_dot: map of a product to 0..4095.
         weight: of this stream's distance in the sum.
-        bound: no partial sum of the product is larger.
+        bound: upper bound of all partial sums of the product.
     """
 
     first: int
@@ -74,11 +78,11 @@ class Stream(NamedTuple):
     bound: int
 
     def distance(self, dot: int) -> int:
-        """The map, of a Python integer."""
+        """Apply the map to a Python integer."""
         return int(self.from_dot(dot))
 
 
-#: Arrays out of Arrow's buffers are read-only.
+#: Arrays from Arrow buffers are read-only.
 _FEATURES = numba.types.Array(numba.float32, 2, "C", readonly=True)
 
 
@@ -92,7 +96,7 @@ def _normalise(
             out[t, k] = (features[t, k] - offset[k]) / scale[k]
 
 
-#: Normalised features float64 (frames, dimension), C-contiguous, the side, and whose they are (for errors) -> frames.
+#: Normalised features float64 (frames, dimension), C-contiguous, the side, and the source (for errors) -> frames.
 Fill = Callable[[NDArray[np.float64], Side, str | None], Prepared]
 
 
@@ -101,13 +105,13 @@ class Distance:
     """A local distance, built for features of one dimension.
 
     Attributes:
-        name: as in configs; of a sum, its streams' names.
+        name: as in configs; for a sum, its streams' names.
         dimension: of the features.
-        unit: the integer that stands for a distance of 1.
+        unit: the integer that represents a distance of 1.
         columns: of a prepared frame.
         streams: one, or those of a weighted sum.
         shift: of the weighted sum; 0 for a single stream of weight 1.
-        fill: makes the frames.
+        fill: prepares the frames.
     """
 
     name: str
@@ -126,20 +130,21 @@ class Distance:
         side: Side,
         where: str | None = None,
     ) -> Prepared:
-        """Normalise frames and put them into fixed point.
+        """Normalise frames and convert them to fixed point.
 
-        float64 throughout, with + - * / and square root in the order of the index, which IEEE 754 rounds correctly: the
-        same bytes on any CPU.
+        All operations are float64 + - * / and square root in index order, which IEEE 754 rounds correctly, so the bytes
+        are the same on
+        any CPU.
 
         Args:
             features: float32 (frames, dimension), finite.
-            offset: float64 (dimension,), taken from each frame; zeros for none.
+            offset: float64 (dimension,), subtracted from each frame; zeros for none.
             scale: float64 (dimension,), positive; each frame is divided by it; ones for none.
-            side: what the frames are for.
-            where: whose features they are, for errors.
+            side: the side of the product.
+            where: the source of the features, for errors.
 
         Raises:
-            DataError: the distance is one between probabilities, and these are not.
+            DataError: the distance compares probabilities, and these are none.
         """
         values = np.empty(features.shape)
         _normalise(np.ascontiguousarray(features), np.array(offset), np.array(scale), values)

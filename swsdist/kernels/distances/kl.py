@@ -1,16 +1,19 @@
-"""Kullback-Leibler divergence between posteriors, in nats: KL(q || x) of a query's frame from a document's; and the
-symmetric form, the mean of KL(q || x) and KL(x || q), half of what Kullback and Leibler (1951) call J.
+"""Kullback-Leibler divergence between posteriors, in nats.
 
-Frames are brought to a sum of 1 and smoothed first, ``p' = (p + floor) / (1 + D floor)``, so that no logarithm is
-infinite; one that is all zero becomes the uniform distribution.
+KL(q || x) of a query's frame from a document's; and the symmetric form, the mean of KL(q || x) and KL(x || q), half of
+what
+Kullback and Leibler (1951) call J.
 
-Fixed point: Q = rint(4096 q'), L = rint(-128 ln x'), and what depends on q alone as one more coordinate, h = rint(-sum
+Frames are first scaled to a sum of 1 and smoothed, ``p' = (p + floor) / (1 + D floor)``, so that all logarithms are
+finite; a frame of zeros becomes the uniform distribution.
+
+Fixed point: Q = rint(4096 q'), L = rint(-128 ln x'), and the term of q alone as an additional coordinate, h = rint(-sum
 of Q L / 256) with L of q', which meets 256 in the document's frame::
 
     dot = sum of Q L + 256 h ~ 2^19 KL(q' || x')      d = (dot + 2048) >> 12 within 0..4095, 128 for one nat
 
-h is of the rounded Q and L, so that a frame is at distance 0 from itself. The symmetric form has both halves side by
-side, with L = rint(-64 ln p'), and 128 for 256, and the same map.
+h is computed from the rounded Q and L, so that a frame has distance 0 from itself. The symmetric form concatenates both
+halves, with L = rint(-64 ln p'), and 128 for 256, and the same map.
 
 Bound (Hoelder): the terms Q L are positive and sum to (4096 + D/2) max L at most; the other terms are negative and sum
 to -256 max |h| at most. A partial sum lies between the two.
@@ -33,7 +36,7 @@ from swsdist.kernels.distances.interface import LARGEST_COORDINATE, LARGEST_SUM,
 from swsdist.kernels.distances.logarithm import compiled_ln, ln
 from swsdist.kernels.distances.probabilities import totals
 
-#: What stands for a probability of 1, and for one nat of a logarithm.
+#: The integers for a probability of 1, and for one nat of a logarithm.
 OF_ONE, OF_NAT, OF_NAT_SYMMETRIC = 4096.0, 128.0, 64.0
 
 
@@ -62,7 +65,7 @@ def _fixed(
 
 
 def from_dot(dot: Value) -> Value:
-    """2^19 a nat to 128 a nat, within 0..4095; rounding alone makes a divergence negative."""
+    """Map from 2^19 per nat to 128 per nat, clipped to 0..4095; only rounding makes a divergence negative."""
     return least(most((dot + 2048) >> 12, 0), 4095)
 
 
@@ -91,7 +94,7 @@ def _fill_symmetric(name: str, floor: float, values: NDArray[np.float64], side: 
 
 
 def _bound(dimension: int, floor: float, of_nat: float) -> int:
-    """No partial sum of one direction is larger; beyond 2^24 if h would not fit 16 bits."""
+    """Upper bound of partial sums of one direction; beyond 2^24 if h would not fit 16 bits."""
     largest = ceil(-of_nat * ln(floor / (1.0 + dimension * floor))) + 1
     # Q is 0 unless p' >= 1/8192, whose logarithm is -9.02: rounding adds less than 9.02 / 2 a dimension to 2 h by way
     # of Q, and half a step of L times each Q.

@@ -1,8 +1,10 @@
-"""What a recurrence is to the search: the functions of its inner loop, its plain twin, and what must be known of its state.
+"""Interface of recurrences: functions of the inner loop, a plain version, and properties of the state.
 
-The inner loop's functions run on sixteen lanes (`kernels.vectors`) and are compiled for each type of state; `trace` is the
-same recurrence over one whole table of distances, in the simplest layout there is, with the step into every cell: it draws
-curves and paths on demand, and the vectors are held against it. Both call the recurrence's one `cell`.
+The inner loop's functions run on sixteen lanes (`kernels.vectors`) and are compiled for each type of state. `trace` is
+the same
+recurrence over a complete table of distances, in the simplest layout, with the step into every cell: it draws curves
+and paths on
+demand, and serves as a reference for the vectors. Both call the recurrence's one `cell`.
 """
 
 from __future__ import annotations
@@ -23,21 +25,23 @@ class Recurrence(NamedTuple):
     """A recurrence, with its options.
 
     Attributes:
-        packing: of a query's length, how the curve's cost and frames share an integer.
+        packing: how the curve's cost and frames share an integer, for a query length.
         advance, restart: plain functions, see `kernels.recurrences.bounded_slope`.
-        columns: rows of the state that is kept, of sixteen lanes each, for a query of n frames.
-        reach: for a query of n frames, how many document frames a result depends on; None: on all that came before.
+        columns: rows of the stored state, of sixteen lanes each, for a query of n frames.
+        reach: document frames that a result depends on, for a query of n frames; None: all earlier frames.
         trace: plain function, see `kernels.recurrences.tracing`.
-        trace_path: of a table that holds the document frames of one path, from its first to its last, the steps of that
-            path; None: as `trace` has them.
-        option: a number that `advance`, `restart` and `trace` are given.
-        grid: a document is cut at multiples of this only.
-        int32_frames: the state is int32 for documents of at most so many frames, and int64 for longer ones; None: it is
-            of the curve's type.
-        most_frames: of a document that can be searched; None: any number.
-        neighbours: plain function of S(i-1, t-1), S(i-1, t-2), S(i-2, t-1), d(i, t) and d(i-1, t), distances shifted, that is
-            S(i, t), where it depends on nothing else: with S(-1, t) = 0, S(-2, t) infinite, and the packed state of the
-            query's last frame as the curve. A GPU's thread then keeps sixteen query frames in registers. None: it runs
+        trace_path: the steps of a path, from a table with exactly its document frames; None: those of `trace`.
+        option: a number passed to `advance`, `restart` and `trace`.
+        grid: documents are cut at multiples of this only.
+        int32_frames: the state is int32 for documents of at most this many frames, and int64 for longer ones; None: it
+            has
+            the curve's type.
+        most_frames: the longest document that can be searched; None: unlimited.
+        neighbours: plain function of S(i-1, t-1), S(i-1, t-2), S(i-2, t-1), d(i, t) and d(i-1, t), distances shifted,
+            that
+            returns S(i, t), if it depends on nothing else, with S(-1, t) = 0, S(-2, t) infinite, and the packed state
+            of the
+            query's last frame as the curve. A GPU thread then keeps sixteen query frames in registers. None: it runs
             `advance`, with the state in memory.
     """
 
@@ -55,7 +59,7 @@ class Recurrence(NamedTuple):
     neighbours: Callable[..., Value] | None = None
 
     def elements(self, query_frames: int) -> int:
-        """Elements of the columns."""
+        """Number of elements of the columns."""
         return self.columns(query_frames) * WIDTH
 
     def state(self, curve: StateType, wide: bool) -> StateType:
@@ -66,7 +70,7 @@ class Recurrence(NamedTuple):
 
     def scanner(self, state: StateType, curve: StateType, streams: int) -> Scan:
         """The compiled inner loop."""
-        # mypy takes a class for one that cannot be hashed
+        # mypy considers a class unhashable
         return scanner(self.advance, self.restart, state, curve, streams)  # type: ignore[arg-type]
 
     def whole_grid(self, frames: int) -> int:

@@ -1,17 +1,24 @@
-"""An index over quantised frames: posting lists of codewords, looked up and put to the vote.
+"""An index over quantised frames: posting lists of codewords, with votes on diagonals.
 
-Frames are averaged (of `factor` one), and each is known by its nearest of some codewords. The index of a shard is a table
-with a row a frame: codeword, document, frame, in this order. A query's frame looks up the codewords that are nearest to
-it, the share `reach` of the codebook; each place in their lists votes for the query beginning so many frames earlier, the
-nearer the codeword the more. Where votes are many, the search on averaged frames verifies, as in `averaged`, and the best
-are proposed.
+Frames are averaged in groups of `factor`, and each average is quantised to its nearest codeword. The index of a shard
+is a table
+with a row per average: codeword, document, frame, in this order. A query frame looks up its nearest codewords, the
+share
+`reach` of the codebook; each posting votes for a beginning of the query that many frames earlier, with more weight for
+a nearer
+codeword. The search on averaged frames verifies the places with most votes, as in `averaged`, and the best are
+proposed.
 
-Codewords are frames of the collection itself (`Material.landmarks`), chosen by what their documents are called, so they are the
-same however the collection is cut. Distances are those of the search, in integers, so the index has the same bytes everywhere.
+Codewords are frames of the collection itself (`Material.landmarks`), chosen by the names of their documents, so they do
+not depend
+on how the collection is cut. Distances are those of the search, in integers, so the index has the same bytes
+everywhere.
 
-What grows with the collection: a query frame's postings, by `reach` of it. With `slower`, reach falls with the square root of
-the hours (it is meant at one hour): postings then grow with the root, and what is missed is what is not very near, which a list
-of fixed length has less and less room for. Making the index takes a distance of each averaged frame to each codeword, once.
+The postings of a query frame grow with the collection, in proportion to `reach`. With `slower`, reach falls with the
+square root
+of the hours (its value applies to one hour): postings then grow with the root, and matches that are not very near get
+lost.
+Building the index takes one distance of each averaged frame to each codeword.
 
 The votes on diagonals are those of Shazam's fingerprints (Wang 2003) and of RAILS (Jansen and Van Durme 2012, "Indexing
 raw acoustic features for scalable zero resource search"), which looks frames up by the signs of random projections.
@@ -35,7 +42,7 @@ from swsdist.methods.first_pass.interface import Budget, Landmarks, Material, Pr
 from swsdist.methods.first_pass.rescoring import visit
 from swsdist.methods.query.example import Example
 
-#: A row a frame that is indexed; in the order of the columns.
+#: A row per indexed frame, sorted by the columns in order.
 POSTINGS = pa.schema(
     [
         pa.field("codeword", pa.int32(), False),
@@ -44,12 +51,12 @@ POSTINGS = pa.schema(
     ]
 )
 
-#: Places of beginnings are int32.
+#: Positions of beginnings are int32.
 MOST_PLACES = (1 << 31) - 1
 
-#: The weight of a vote for the nearest codeword; that for the farthest that is looked up is 1.
+#: Weight of a vote for the nearest codeword; the farthest one looked up has weight 1.
 _WEIGHT = 64
-#: Beginnings that a peak stands for on either side of it.
+#: Beginnings on either side that a peak represents.
 _APART = 4
 
 
@@ -58,13 +65,13 @@ class Quantised:
     """Looks queries up in posting lists.
 
     Attributes:
-        factor: frames that are averaged.
+        factor: frames per average.
         codewords: of the codebook.
         reach: share of the codewords that a query frame looks up, at one hour.
         slower: whether reach falls with the square root of the hours.
-        widen: times the windows of the budget that are verified.
+        widen: number of windows verified, as a multiple of the budget.
         margin: frames on either side of an averaged end frame.
-        index: of `build`, if it was made before.
+        index: of `build`, if it exists.
     """
 
     factor: int
@@ -76,7 +83,7 @@ class Quantised:
     index: pa.Table | None = None
 
     def propose(self, material: Material, budget: Budget) -> Proposals:
-        """Windows where a query's frames were found in order."""
+        """Propose windows with a query's frames in order."""
         landmarks = material.landmarks(self.factor, self.codewords)
         lengths = -(-material.lengths // self.factor)
         indexing = Work()
@@ -102,10 +109,11 @@ class Quantised:
         lengths: NDArray[np.int64],
         budget: Budget,
     ) -> tuple[Windows, int]:
-        """Windows on averaged frames around the most voted beginnings, and postings that were looked at."""
+        """Windows on averaged frames around the beginnings with most votes, and the number of postings read."""
         longest = max((len(example.frames) for example in examples), default=0)
-        # Documents one after the other, with room before each for beginnings that would lie before it: so much that no vote and
-        # no peak of one document meets another's, whatever their order.
+        # Documents follow one another, with room before each for beginnings before its start, so that votes and peaks
+        # of
+        # two documents never overlap, whatever their order.
         before = longest + 2 * postings.SLACK + _APART
         if (total := int(lengths.sum() + before * len(lengths))) > MOST_PLACES:
             raise codes.INDEX_TOO_LARGE(where="search.first_pass", longest=MOST_PLACES, frames=total)
@@ -156,10 +164,12 @@ class Quantised:
 
 
 def _places(table: pa.Table, lengths: NDArray[np.int64], start: NDArray[np.int64]) -> NDArray[np.int32]:
-    """Where the postings lie, int32, documents one after the other; compiled code writes there without a look.
+    """Positions of the postings, int32, with documents one after the other; compiled code writes there without bounds
+    checks.
 
     Raises:
-        StoreError: a posting is in no document, or beyond its end: the index, which a store may keep, is of others.
+        StoreError: a posting is outside all documents, so the index, which a store may keep, belongs to other
+            documents.
     """
     document, frame = table["document"].to_numpy(), table["frame"].to_numpy()
     in_range = bool(((document >= 0) & (document < len(lengths))).all())
@@ -170,11 +180,11 @@ def _places(table: pa.Table, lengths: NDArray[np.int64], start: NDArray[np.int64
 
 
 def build(material: Material, factor: int, landmarks: Landmarks) -> pa.Table:
-    """The index of documents: POSTINGS.
+    """Build the index of documents: POSTINGS.
 
     Args:
-        material: its documents are indexed.
-        factor: frames that are averaged.
+        material: the documents to index.
+        factor: frames per average.
         landmarks: the codewords.
     """
     query_distances = QueryDistances(landmarks.query, material.distance, Room(np.int16))

@@ -1,14 +1,18 @@
-"""The exact search of windows: every candidate that ends in one, as the full search finds it.
+"""Exact search of windows: finds every candidate that ends in a window, exactly as the full search does.
 
-A path of bounded slope takes at most 2 N document frames, and whether a frame is a candidate depends on w costs on either side.
-So a window is computed from w + 2 (N - 1) frames before it to w after it, and nothing further off can change what it yields.
-Windows of an example that overlap are one; long ones are taken apart, which changes nothing either.
+A path of bounded slope spans at most 2 N document frames, and whether a frame is a candidate depends on w costs on
+either side.
+A window is therefore computed from w + 2 (N - 1) frames before it to w after it; frames further off cannot change the
+result.
+Overlapping windows of an example are joined, and long ones split; neither changes the result.
 
-Documents come as blocks and are held a stretch at a time, some of them together, so that each example meets many windows in
-one call.
+Documents arrive in blocks and are held one stretch at a time, several together, so that a call covers many windows of
+an
+example.
 
-search_all is the same for whole documents, where only the best candidates of all are wanted: each example's limit falls as
-better ones are found, and what is above it is never written down.
+`search_all` does the same for complete documents when only the best candidates overall are needed: the cost limit of an
+example
+falls as better candidates are found, and candidates above it are never stored.
 """
 
 from __future__ import annotations
@@ -29,15 +33,15 @@ from swsdist.methods.first_pass.buffering import LaneGroups, buffered, stretches
 from swsdist.methods.first_pass.interface import Documents, Windows, Work
 from swsdist.methods.query.example import Example
 
-#: End frames that a part of a window reports on at most.
+#: Most end frames that a part of a window reports.
 _PART = 1024
 
-#: Columns whose distances to an example are held at once: with 50 query frames 800 kB, which stay in the cache.
+#: Columns whose distances to an example are held at once: with 50 query frames 800 kB, which fits the cache.
 _COLUMNS = 1 << 13
 
 
 class Visited(NamedTuple):
-    """What was found in windows, and at what cost."""
+    """Candidates found in windows, and the work done."""
 
     found: Matches
     work: Work
@@ -52,20 +56,21 @@ def visit(
     distance: Distance,
     window: int,
 ) -> Visited:
-    """Candidates that end in windows.
+    """Find the candidates that end in windows.
 
     Args:
         examples: prepared as queries.
-        documents: at least those that have windows.
+        documents: at least those with windows.
         lengths: int64 (documents,), frames of each.
-        chosen: where to look; what of a window is beyond its document does not count.
+        chosen: the windows; parts beyond the document are ignored.
         most: int64 (documents,), candidates kept per example and document: those of least cost, earlier ends first.
-        distance: that the frames are prepared for.
-        window: frames on either side that a candidate must be the least of.
+        distance: the distance the frames are prepared for.
+        window: frames on either side within which a candidate must have the least cost.
 
     Returns:
-        Candidates: those of `engine.search` whose end frame is in a window of their example, pruned as there. Work
-        counts the cells whose distances were computed.
+        Candidates of `engine.search` whose end frame is in a window of their example, pruned the same way. Work counts
+        the
+        cells whose distances were computed.
     """
     sizes = np.array([len(example.frames) for example in examples], np.int64)
     parts = _parts(chosen, lengths, sizes, window)
@@ -109,13 +114,13 @@ def visit(
 
 
 def warm(distance: Distance, window: int) -> None:
-    """Load the kernels of visits, by a visit of one frame by one frame."""
+    """Load the kernels, by a visit of one frame by one frame."""
     frame = np.zeros((1, distance.columns), np.float32)
     search_all([Example("", 1, frame)], [(0, [frame])], 1, distance, window)
 
 
 def search_all(examples: list[Example], documents: Documents, count: int, distance: Distance, window: int) -> Visited:
-    """The `count` candidates of least cost of each example in all documents; more where the last are of equal cost."""
+    """Find the `count` candidates of least cost of each example in all documents, and more if the last ones tie."""
     sizes = [len(example.frames) for example in examples]
     room = Rooms()
     scan = [Scanner(example, distance, window, room) for example in examples]
@@ -128,7 +133,7 @@ def search_all(examples: list[Example], documents: Documents, count: int, distan
         columns = np.array([len(stretch.frames) for stretch in held.stretches], np.int64)
         offset = np.array([stretch.offset for stretch in held.stretches], np.int64)
         document = np.array([stretch.document for stretch in held.stretches], np.int64)
-        # A stretch leaves its last frames, whose candidates it cannot tell, to the next one, which holds them again.
+        # The candidates of a stretch's last frames are undecided, so the next stretch holds these frames again.
         first = np.where(offset > 0, before, 0)
         stop = columns - np.where([stretch.last for stretch in held.stretches], 0, window)
         bases = np.array(held.bases, np.int64)
@@ -150,10 +155,10 @@ def search_all(examples: list[Example], documents: Documents, count: int, distan
 
 
 class Limits:
-    """The largest cost that may still be among an example's `count` best, which falls as better ones come.
+    """The largest cost that can still be among an example's `count` best; it falls as better candidates arrive.
 
     Attributes:
-        now: of each example.
+        now: the current limit of each example.
     """
 
     def __init__(self, examples: int, count: int | None) -> None:
@@ -162,7 +167,7 @@ class Limits:
         self._count = count
 
     def add(self, example: int, costs: NDArray[np.int64]) -> None:
-        """Take note of costs; without a count the limit stays where it is."""
+        """Update the limit with costs; without a count the limit is constant."""
         if self._count is None or len(costs) == 0:
             return
         best = np.append(self._best[example], costs)
@@ -173,12 +178,12 @@ class Limits:
 
 
 class _Parts(NamedTuple):
-    """Parts of windows that do not overlap; frames of the document.
+    """Disjoint parts of windows, in frames of the document.
 
     Attributes:
-        left, begin: first frame that is needed, and first whose cost is.
-        first, stop: end frames reported.
-        right: the frame after the last that is needed.
+        left, begin: the first frame needed, and the first whose cost is needed.
+        first, stop: range of the end frames reported.
+        right: the frame after the last one needed.
     """
 
     example: NDArray[np.int64]
@@ -190,12 +195,12 @@ class _Parts(NamedTuple):
     right: NDArray[np.int64]
 
     def take(self, rows: NDArray[np.int64] | slice) -> _Parts:
-        """Some of them."""
+        """Select parts."""
         return _Parts(*(column[rows] for column in self))
 
 
 def _parts(chosen: Windows, lengths: NDArray[np.int64], sizes: NDArray[np.int64], window: int) -> _Parts:
-    """Windows with those that overlap or touch made one, and cut into parts of `_PART` end frames."""
+    """Join windows that overlap or touch, and cut them into parts of `_PART` end frames."""
     example, document = chosen.example.astype(np.int64), chosen.document.astype(np.int64)
     first, stop = np.maximum(chosen.first, 0), np.minimum(chosen.stop, lengths[document])
     some = first < stop
@@ -204,7 +209,7 @@ def _parts(chosen: Windows, lengths: NDArray[np.int64], sizes: NDArray[np.int64]
         return _Parts(*(np.empty(0, np.int64) for _ in _Parts._fields))
     order = np.lexsort((first, document, example))
     example, document, first, stop = example[order], document[order], first[order], stop[order]
-    # One line for all: the frames of each example and document after those of the one before.
+    # All frames on one axis: those of each example and document follow the previous pair's.
     group = example * len(lengths) + document
     line = group * (int(lengths.max()) + 1)
     reach = np.maximum.accumulate(line + stop)
@@ -224,7 +229,7 @@ def _parts(chosen: Windows, lengths: NDArray[np.int64], sizes: NDArray[np.int64]
 
 
 def _calls(columns: NDArray[np.int64]) -> Iterator[slice]:
-    """Windows of so many columns each, taken in calls of about `_COLUMNS`."""
+    """Group windows with these numbers of columns into calls of about `_COLUMNS`."""
     total = np.cumsum(columns) // _COLUMNS
     bounds = [0, *(np.flatnonzero(total[1:] != total[:-1]) + 1).tolist(), len(columns)]
     for start, stop in pairwise(bounds):
@@ -232,7 +237,7 @@ def _calls(columns: NDArray[np.int64]) -> Iterator[slice]:
 
 
 class Rooms:
-    """What scanners that take turns share."""
+    """Buffers shared by scanners that take turns."""
 
     def __init__(self) -> None:
         self.distances = Room(np.int16)
@@ -243,7 +248,7 @@ class Rooms:
 
 
 class Scanner:
-    """One example, ready to meet stretches of documents: distances, recurrence and candidates."""
+    """Scans stretches of documents for one example: distances, recurrence and candidates."""
 
     def __init__(self, example: Example, distance: Distance, window: int, rooms: Rooms) -> None:
         self._rooms = rooms
@@ -255,12 +260,12 @@ class Scanner:
     def __call__(
         self, laid: LaneGroups, table: NDArray[np.int64], limit: int = np.iinfo(np.int64).max
     ) -> NDArray[np.int64]:
-        """Candidates, int64 (many, 4): row of the table, column, document frames, cost.
+        """Find candidates: int64 (many, 4), row of the table, column, document frames, cost.
 
         Args:
             laid: frames.
             table: int64 (windows, 5), see `kernels.windows.WINDOW`.
-            limit: the largest cost that is wanted.
+            limit: the largest cost of interest.
         """
         distances = self._query_distances(laid.source)
         packed = self._packing

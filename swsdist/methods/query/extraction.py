@@ -1,9 +1,10 @@
-"""Spoken examples: from a file, or a place in one, to frames, which are kept as a store of queries.
+"""Extract the features of spoken examples, and write them as a store of queries.
 
-What is made of a document is made of an example by the same code (`store.writing.write_tracks`), under the same recipe.
+Documents and examples share the same code (`store.writing.write_tracks`) and recipe.
 
-A place is computed with the audio around it, as far as the extractor looks, and then cut: frames at its edges are those of
-running speech. A file that is a cut by itself has nothing around it, and the extractor repeats its edges.
+An example that is a place in a recording is computed with the context the extractor needs, and then cut, so its edge
+frames
+equal those of running speech. A file that was cut before has no context; the extractor repeats its edges.
 """
 
 from __future__ import annotations
@@ -48,12 +49,12 @@ from swsdist.store.reading import Store
 from swsdist.store.tracks import Tracks
 from swsdist.store.writing import Reading, ReadResult, shard_name, write_tracks
 
-#: Queries a group holds at least (but for the last) and at most.
+#: Least (except in the last group) and most queries of a group.
 GROUP_LEAST, GROUP_MOST = 64, 512
 
 
 class Cut(NamedTuple):
-    """What was cut off an example: s before and after its speech."""
+    """Seconds trimmed before and after the speech of an example."""
 
     query_id: str
     example: int
@@ -62,7 +63,7 @@ class Cut(NamedTuple):
 
 
 class Extracted(NamedTuple):
-    """Features of examples (EXAMPLES), those that could not be used (REJECTED), seconds of the former, and what was cut off."""
+    """Features of examples (EXAMPLES), unusable examples (REJECTED), seconds of the usable ones, and trimmed seconds."""
 
     examples: pa.Table
     rejected: pa.Table
@@ -74,11 +75,11 @@ class Group(NamedTuple):
     """A group of queries, written as a shard of a store of queries.
 
     Attributes:
-        manifest: a state of the store that holds this group only.
-        outputs: its files: frames and documents of each track, and one of what was rejected.
+        manifest: a state of the store with this group only.
+        outputs: its files: frames and documents of each track, and the rejected examples.
         examples: EXAMPLES.
         rejected: REJECTED_DOCUMENTS of kind `query`.
-        cuts: what was cut off.
+        cuts: the trimmed seconds.
     """
 
     manifest: Manifest
@@ -89,9 +90,9 @@ class Group(NamedTuple):
 
 
 def groups(query_ids: list[str]) -> list[list[str]]:
-    """Cut a sorted list of query ids into groups that are searched together.
+    """Split a sorted list of query ids into groups that are searched together.
 
-    Where a group ends is told by the ids themselves (a stable hash), so that adding a query changes its own group only.
+    A stable hash of the ids sets the boundaries, so adding a query changes only its own group.
     """
     found: list[list[str]] = []
     current: list[str] = []
@@ -111,17 +112,18 @@ def extract(
     search: Search | None = None,
     trim: bool = True,
 ) -> Extracted:
-    """Features of examples, not normalised; those that cannot be used or are too long to be searched are rejected.
+    """Extract unnormalised features of examples; reject those that are unusable or too long to search.
 
     Args:
-        rows: of QUERIES; those without a path are rejected. Where an extractor's frames are given, also with what
+        rows: of QUERIES; rows without a path are rejected. For precomputed frames they also hold the columns that
             `stages.inputs.given.add_items_of_examples` adds, under the recipe "".
-        extractor: the store's, or all of them: their columns stand side by side, cut to the shortest.
+        extractor: the store's extractor, or several, whose columns are concatenated and cut to the shortest.
         folder: gives the storage options.
-        search: names the recurrence, which holds so many frames, and whether examples of a query are averaged, which,
-            if there are several, must not be too long for that either; by default what a config has by default.
-        trim: cut off what is not speech at both ends of a whole recording; one without speech is rejected. Where frames of
-            an example are given, nothing is cut for any extractor, for they are of the example as it is.
+        search: names the recurrence, which limits the frames of an example, and whether examples of a query are
+            averaged,
+            which has its own limit; by default the defaults of a config.
+        trim: trim non-speech at both ends of complete recordings, and reject those without speech. If the frames of an
+            example are precomputed, it is not trimmed for any extractor, because they cover the untrimmed example.
     """
     extractors = [extractor] if isinstance(extractor, Extractor | Precomputed) else list(extractor)
     sources = [
@@ -144,21 +146,22 @@ def write_group(
 ) -> Group:
     """Compute the features of a group's examples, and publish them as a shard of a store of queries.
 
-    A query is a document of it, and the number of an example stands where a document has its channel.
+    Each query is a document of the shard; the number of the example takes the place of the channel.
 
     Args:
         folder: the store.
         fingerprint: of this task; names the outputs.
-        rows: of QUERIES, with the `identity` of each file where it is known, and `statistics` where those of the recording
-            normalise (`recording_statistics.with_statistics`).
-        sources: extractors, and the tracks that each yields.
-        search, trim: as for `extract`.
+        rows: of QUERIES, with the `identity` of each file if known, and `statistics` if those of the recording
+            normalise
+            (`recording_statistics.with_statistics`).
+        sources: extractors, with the tracks of each.
+        search, trim: see `extract`.
     """
     cuts: dict[tuple[str, int], Cut] = {}
     trim = trim and not any(isinstance(source.extractor, Precomputed) for source in sources)
     reading = _reading(search or Search(), Counter(row["query_id"] for row in rows), cuts if trim else None)
     if any(isinstance(source.extractor, Precomputed) for source in sources):
-        # Nothing but the place is given: all tracks are normalised by the place, or all by what the store holds.
+        # Rows without statistics normalise all tracks alike: by the place, or by the store's statistics.
         rows = [row if row.get("statistics") else {**row, "statistics": None} for row in rows]
     wanted = [_as_document(row) for row in rows]
     outputs: list[Output] = []
@@ -168,7 +171,7 @@ def write_group(
     counts: list[tuple[int, int]] = []
     shard = shard_name(fingerprint)
     for k, source in enumerate(sources):
-        # An example that one extractor cannot use is of no use to the others.
+        # An example must be usable for every extractor.
         left = [row for row in wanted if (row["doc_id"], row["channel"]) not in rejected]
         if isinstance(source.extractor, Precomputed):
             left = [_with_frames(row, source.fingerprint) for row in left]
@@ -214,7 +217,7 @@ def write_group(
 
 
 def examples_of(store: Store) -> pa.Table:
-    """All examples of a store of queries, as methods take them: EXAMPLES, of all tracks side by side."""
+    """All examples of a store of queries (EXAMPLES), with the columns of all tracks concatenated."""
     tracks = Tracks(store)
     made: list[dict[str, Any]] = []
     for shard in store.manifest.shards:
@@ -240,7 +243,7 @@ def examples_of(store: Store) -> pa.Table:
 
 
 def _as_document(row: dict[str, Any]) -> dict[str, Any]:
-    """The row of an example as `store.writing` takes it; of a place in a file there is no SHA-256."""
+    """Convert the row of an example to a document of `store.writing`; a place in a file has no SHA-256."""
     whole = row["path"] is not None and row["start"] is None and row["end"] is None
     document = {
         "doc_id": row["query_id"],
@@ -254,7 +257,7 @@ def _as_document(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_frames(document: dict[str, Any], recipe: str) -> dict[str, Any]:
-    """The same with the item of its given frames, and whether a place is cut out of it."""
+    """Add the item of the precomputed frames, and whether a place is cut out of it."""
     example = document["example"]
     item, identity = example["items"][recipe], example["given"][recipe]
     return {
@@ -273,14 +276,16 @@ def _with_statistics(document: dict[str, Any], first: int, stop: int) -> dict[st
 
 
 def _reading(search: Search, several: Mapping[str, int], cuts: dict[tuple[str, int], Cut] | None) -> Reading:
-    """How examples are read; some queries have several. What is cut off is put into `cuts`; None: nothing is."""
+    """Return the reader of examples; `several` counts the examples of queries. Trimmed seconds go to `cuts`; None: no
+    trimming.
+    """
     places: dict[tuple[str, int], tuple[float | None, float | None]] = {}
 
     def trimmed(row: dict[str, Any], rate: int, folder: Folder) -> dict[str, Any]:
         key = row["query_id"], row["example"]
         if cuts is None or (row["start"] is not None and row["end"] is not None):
             return row
-        if key not in places:  # what the first extractor hears is what the others are given
+        if key not in places:  # later extractors use the places of the first
             heard = trim_to_speech(row, rate, folder.storage)
             places[key] = heard.start, heard.end
             cuts[key] = Cut(*key, round(heard.before, 3), round(heard.after, 3))
@@ -317,23 +322,24 @@ def _duration(row: dict[str, Any], frames: NDArray[np.float32], extractor: Extra
 def prepared(
     table: pa.Table, statistics: dict[tuple[str, str], Statistics], search: Search, dimension: int, factor: int = 1
 ) -> list[Example]:
-    """Examples ready for the engine, in the table's order; or a template of each query, by the order of their first ones.
+    """Prepare examples for the search, in the table's order, or one template per query, in the order of first examples.
 
     A template has the least number of its examples.
 
     Args:
         table: EXAMPLES.
-        statistics: the store's frozen statistics; a query is normalised by its own recording's, where it has them and
-            `search.documents_by` says so; else by its speaker's, where `search.queries_by` says so and the store knows the
-            speaker; else by the collection's.
-        search: names the distance, what is taken out of features before it, and whether examples are averaged.
+        statistics: the store's frozen statistics. A query is normalised by its recording, if its statistics exist and
+            `search.documents_by` says so; otherwise by its speaker, if `search.queries_by` says so and the store knows
+            the
+            speaker; otherwise by the collection.
+        search: names the distance, the offset removed from features, and whether examples are averaged.
         dimension: of the features.
-        factor: frames of which the mean is taken first.
+        factor: number of frames averaged first.
 
     Raises:
-        DataError: the distance is one between posteriors, and a query's features are not.
+        DataError: the distance compares posteriors, and the features of a query are none.
     """
-    from swsdist.methods.dtw.distance import distance_of, offset_and_scale  # loads numba: planning does without
+    from swsdist.methods.dtw.distance import distance_of, offset_and_scale  # loads numba, which planning does not need
 
     distance = distance_of(search, dimension)
     collection = statistics["collection", ""]
@@ -349,7 +355,7 @@ def prepared(
         offset, scale = offset_and_scale(search, normalisation)
         spoken = distance.prepare(features, offset, scale, "query", where)
         if search.examples == "template":
-            # What `prepare` does first: two operations that round correctly, so numpy has the same bytes.
+            # The first step of `prepare`: two correctly rounded operations, so numpy yields the same bytes.
             averaging.setdefault(row["query_id"], []).append(
                 (row["example"], (features - offset) / scale, spoken.saturated)
             )

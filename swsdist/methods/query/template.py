@@ -1,15 +1,19 @@
-"""One template of several spoken examples: DTW barycentre averaging.
+"""A template from several spoken examples: DTW barycentre averaging.
 
 Petitjean, Ketterlin and Gancarski 2011, "A global averaging method for dynamic time warping, with applications to
-clustering", section 3: a first average is aligned with each example, each of its frames becomes the mean of all frames that
-met it, and so again. The first average is the medoid, the example of least summed cost to the others; the template has its
-length.
+clustering", section 3: an initial average is aligned with each example, each of its frames becomes the mean of all
+frames
+aligned with it, and this is repeated. The initial average is the medoid, the example of least summed cost to the
+others; the
+template has its length.
 
-What is averaged are normalised features, each example by its own speaker's statistics: before that, the mean would be that
-of speakers and channels as well. What is aligned are the same frames in fixed point, by the distance of the search, so a
-path is that of integers; means are float64 with + - / in a fixed order. The bytes are the same on any machine.
+Averages are taken over features normalised by each example's speaker; otherwise they would mix speakers and channels.
+Alignment
+uses the same frames in fixed point and the distance of the search, so paths follow from integers; means are float64
+with + - / in
+a fixed order. The bytes are the same on any machine.
 
-Nothing depends on how examples are numbered or ordered: they are put in the order of their frames' number and values.
+The result does not depend on the numbers or order of examples, which are sorted by length and values.
 """
 
 from __future__ import annotations
@@ -24,14 +28,14 @@ from swsdist.kernels.alignment import align, average
 from swsdist.kernels.distances.interface import Distance, Side
 from swsdist.methods.dtw.query_distances import local_distances
 
-#: Times that examples are aligned with the average.
+#: Number of alignments of the examples with the average.
 ROUNDS = 3
 
 Frames = NDArray[np.float64]
 
 
 class _Path(NamedTuple):
-    """How two sequences are aligned."""
+    """The alignment of two sequences."""
 
     cost: int
     path: NDArray[np.int32]
@@ -39,24 +43,24 @@ class _Path(NamedTuple):
 
 
 def template(examples: Sequence[Frames], distance: Distance, where: str | None = None) -> NDArray[np.float32]:
-    """The average of examples, ready to be searched like one.
+    """The average of examples, ready for the search.
 
     Args:
-        examples: float64 (frames, dimension) each, normalised; at least one, in any order, of at most
-            `example_frames.LONGEST_AVERAGED` frames where they are several.
+        examples: float64 (frames, dimension) each, normalised; at least one, in any order, each of at most
+            `example_frames.LONGEST_AVERAGED` frames if there are several.
         distance: of the search.
-        where: whose they are, for errors.
+        where: the source of the examples, for errors.
 
     Returns:
-        float32 (frames, columns), prepared as a query. Examples that are all the same are their own average.
+        float32 (frames, columns), prepared as a query. Identical examples are their own average.
 
     Raises:
-        DataError: the distance is one between posteriors, and these are not.
+        DataError: the distance compares posteriors, and these are none.
     """
     ordered = sorted(map(np.ascontiguousarray, examples), key=lambda frames: (len(frames), frames.tobytes()))
     if all(np.array_equal(ordered[0], other) for other in ordered[1:]):
         return _fixed(ordered[0], distance, "query", where)
-    # Whatever the distance, an example is to a template what a document is to a query.
+    # An example is to a template as a document is to a query.
     fixed = [_fixed(frames, distance, "document", where) for frames in ordered]
     mean = ordered[_medoid(ordered, fixed, distance, where)]
     for _ in range(ROUNDS):
@@ -65,13 +69,13 @@ def template(examples: Sequence[Frames], distance: Distance, where: str | None =
 
 
 def _fixed(frames: Frames, distance: Distance, side: Side, where: str | None) -> NDArray[np.float32]:
-    return distance.fill(frames.copy(), side, where).frames  # a distance may use up what it is given
+    return distance.fill(frames.copy(), side, where).frames  # a distance may overwrite its input
 
 
 def _medoid(
     examples: Sequence[Frames], fixed: Sequence[NDArray[np.float32]], distance: Distance, where: str | None
 ) -> int:
-    """The example whose paths to all others cost least; the first of equals."""
+    """Index of the example whose paths to all others cost least; the first one wins ties."""
     costs = []
     for k, frames in enumerate(examples):
         query = _fixed(frames, distance, "query", where)
@@ -86,7 +90,7 @@ def _averaged(
     distance: Distance,
     where: str | None,
 ) -> Frames:
-    """Each frame of an average becomes the mean of the examples' frames that meet it."""
+    """Replace each frame of an average by the mean of the examples' frames aligned with it."""
     query = _fixed(mean, distance, "query", where)
     better, counts = np.zeros(mean.shape), np.zeros(len(mean), np.int64)
     for frames, document in zip(examples, fixed, strict=True):

@@ -1,19 +1,24 @@
 """The method windows: the search of the ALBAYZIN systems "MFCC fingerprint" and "phoneme posteriorgram".
 
-Tejedor et al. 2016, "Comparison of ALBAYZIN query-by-example spoken term detection 2012 and 2014 evaluations", section "MFCC
+Tejedor et al. 2016, "Comparison of ALBAYZIN query-by-example spoken term detection 2012 and 2014 evaluations", section
+"MFCC
 fingerprint-based QbE STD system". A window of the query's size, N frames, slides over a document with 50 % overlap; its
-estimated cost is the sum of the least distances of its columns (eq. 3). Of a document the max(100, its seconds) windows of
+estimated cost is the sum of the least distances of its columns (eq. 3). In each document the max(100, its seconds)
+windows of
 least estimate are searched by DTW. Detections that end at least 0.5 s from every better one are kept.
 
-What the paper leaves open, and what is done here:
+The paper leaves details open, which are decided as follows:
 
 - The sum of eq. 3 runs to n + N inclusive, one frame more than the window has. Here a window has N frames.
-- Where the last window leaves frames of a document over, one more ends with the document; a document of fewer than N frames is
-  one window.
-- "A window of the size of the query is employed for this search": the path goes by the steps (1,1), (1,0) and (0,1), each place
-  charged once, and may begin and end with any frame of the window (`ends: free`), for windows that lie half a query apart
-  hardly ever begin with the word; or it goes from the window's first frame to its last (`ends: pinned`).
-- The cost is divided by the query's frames, so that scores of queries of other lengths can be compared.
+- If frames of a document remain after the last window, an additional window ends with the document; a document of fewer
+  than N
+  frames is one window.
+- "A window of the size of the query is employed for this search": the path has steps (1,1), (1,0) and (0,1), each cell
+  counted
+  once, and may begin and end at any frame of the window (`ends: free`), because windows half a query apart rarely begin
+  with
+  the word; or it goes from the window's first frame to its last (`ends: pinned`).
+- The cost is divided by the query's frames, so that scores of queries of different lengths are comparable.
 - "Separated" is from end to end; with `ends: pinned` it is the same from begin to begin.
 """
 
@@ -37,15 +42,16 @@ from swsdist.registry.entries import checked
 from swsdist.registry.registries import METHODS
 from swsdist.store.reading import Store
 
-#: Keys of the section `search` that say how another method searches.
+#: Keys of the section `search` that belong to other methods.
 _OF_OTHERS = ("recurrence", "band", "recurrence_options", "candidate_window", "skip_silence", "first_pass", "backend")
 
 
 class Windows:
-    """As the config's section `search` says: its distances, normalisation, examples and candidates, and `method_options`.
+    """The method of a config's section `search`: its distances, normalisation, examples, candidates, and
+    `method_options`.
 
     Raises:
-        ConfigError: an option is not right, or a key is set that this method does not look at.
+        ConfigError: an option is invalid, or a key is set that this method does not use.
     """
 
     def __init__(self, settings: Search) -> None:
@@ -56,20 +62,20 @@ class Windows:
             if getattr(settings, key) != getattr(usual, key):
                 raise codes.UNUSED_SEARCH_KEY(where=f"search.{key}", key=key)
         self._settings = settings
-        # Queries and documents are prepared as they are for dtw.
+        # Queries and documents are prepared as for dtw.
         self._dtw = Dtw(settings.model_copy(update={"method": "dtw", "method_options": {}}))
 
     def matters(self) -> Any:
-        """Distances with versions, options, and what else candidates depend on."""
+        """Distances with versions, options, and everything else that candidates depend on."""
         matters = self._settings.matters()
         return [self._options.model_dump(mode="json"), {key: matters[key] for key in matters if key not in _OF_OTHERS}]
 
     def plan(self, store: Store) -> Iterator[Unit]:
-        """A unit a shard."""
+        """One unit per shard."""
         return self._dtw.plan(store)
 
     def weight(self, queries: int, examples: int, frames: int) -> int:
-        """Frames that are looked for."""
+        """Number of query frames."""
         return self._dtw.weight(queries, examples, frames)
 
     def warm(self) -> None:
@@ -108,9 +114,10 @@ class Windows:
         )
 
     def rescore(self, queries: list[Example], store: Store, spans: pa.Table) -> pa.Table:
-        """The best path in the windows of a span: from its begin every half of the query, and one that ends with it.
+        """The best path in the windows of a span: one every half of the query from its begin, and one that ends with
+        it.
 
-        A span that is shorter than the query is one window.
+        A span shorter than the query is one window.
         """
         from swsdist.methods.windows.search import best_in
 

@@ -1,8 +1,10 @@
 """Coarse and fine search of a group of queries in documents: arrays in, candidates out.
 
-Documents come as stretches (`methods.first_pass.buffering`), so memory does not grow with a document. Of each stretch the
-distances to a query are computed once, for both searches. Of a document that is longer than a stretch, which windows are
-kept is known at its end only; until then the fine search is made in all windows that may still be.
+Documents arrive in stretches (`methods.first_pass.buffering`), so memory does not grow with a document. The distances
+of a stretch
+to a query are computed once, for both searches. If a document is longer than a stretch, its best windows are known only
+at its
+end; until then the fine search covers all windows that may still be kept.
 """
 
 from __future__ import annotations
@@ -25,10 +27,10 @@ from swsdist.methods.first_pass.buffering import FrameBuffer, Stretch, buffered,
 from swsdist.methods.first_pass.interface import Documents
 from swsdist.methods.query.example import Example
 
-#: No sum of distances is larger.
+#: Upper bound of all sums of distances.
 _ANY = int(np.iinfo(np.int64).max)
 
-#: Columns of rows: of a window (example, document, first frame, estimate), and of the path in it (first and last frame, cost).
+#: Columns of rows: the window (example, document, first frame, estimate), and its path (first and last frame, cost).
 _COLUMNS = 7
 _EXAMPLE, _DOCUMENT, _WINDOW, _ESTIMATE, _FIRST, _LAST, _COST = range(_COLUMNS)
 
@@ -36,13 +38,14 @@ _Rows = NDArray[np.int64]
 
 
 class Limits(NamedTuple):
-    """What is kept of each document.
+    """Limits per document.
 
     Attributes:
         lengths: int64 (documents,), frames.
-        windows: int64 (documents,), windows of an example that are searched: those of least estimate, earlier ones first.
-        apart: frames, at least, from the end of one candidate to that of another.
-        candidates: int64 (documents,), of an example: those of least cost, earlier ends first.
+        windows: int64 (documents,), number of windows searched per example: those of least estimate, earlier ones
+            first.
+        apart: the least distance between the ends of two candidates, in frames.
+        candidates: int64 (documents,), number kept per example: those of least cost, earlier ends first.
         free: whether a path may begin and end anywhere in its window.
     """
 
@@ -54,18 +57,18 @@ class Limits(NamedTuple):
 
 
 def search(examples: list[Example], documents: Documents, limits: Limits, distance: Distance) -> Matches:
-    """Candidates of every example in every document.
+    """Find the candidates of every example in every document.
 
     Args:
         examples: at least one frame each, prepared as queries.
         documents: (index, consecutive blocks of prepared frames).
-        limits: what is kept.
-        distance: that the frames are prepared for.
+        limits: what to keep.
+        distance: the distance the frames are prepared for.
     """
     room = Room(np.int16)
     queries = [QueryDistances(example.frames, distance, room) for example in examples]
     longest = max((query.frames for query in queries), default=1)
-    seen = np.zeros(len(limits.lengths), np.int64)  # frames of a document whose windows were taken
+    seen = np.zeros(len(limits.lengths), np.int64)  # frames of a document whose windows are done
     found: list[_Rows] = []
     pending = np.empty((0, _COLUMNS), np.int64)
     parts = (part for index, blocks in documents for part in stretches(index, blocks, longest))
@@ -81,7 +84,7 @@ def search(examples: list[Example], documents: Documents, limits: Limits, distan
 
 
 def _fine(held: FrameBuffer, queries: list[QueryDistances], seen: NDArray[np.int64], limits: Limits) -> list[_Rows]:
-    """The best windows of each query in stretches, and the best path in each."""
+    """Find the best windows of each query in stretches, and the best path in each."""
     laid = held.lay(np.array([0], np.int64), np.array([len(held.pairs)], np.int64))
     document = np.array([part.document for part in held.stretches], np.int64)
     zero = np.array([base - part.offset for part, base in zip(held.stretches, held.bases, strict=True)], np.int64)
@@ -109,7 +112,7 @@ def _fine(held: FrameBuffer, queries: list[QueryDistances], seen: NDArray[np.int
 def _paths(
     distances: NDArray[np.int16], query: QueryDistances, places: _Rows, free: bool, found: NDArray[np.int64]
 ) -> None:
-    """The best path of a query in each of some windows; see `kernels.alignment.in_windows`."""
+    """Find the best path of a query in each window; see `kernels.alignment.in_windows`."""
     n = query.frames
     state = packed(n, int(places[:, 1].max(initial=1)))
     column = cast("State", aligned(n * WIDTH, np.dtype(state.dtype)))
@@ -118,12 +121,13 @@ def _paths(
 
 
 def settled(rows: _Rows, limits: Limits) -> _Rows:
-    """Candidates of documents all of whose windows are known.
+    """Select the candidates of documents whose windows are complete.
 
     Args:
-        rows: int64 (windows, 7): example, document, first frame of the window, estimate; first and last frame of the path
+        rows: int64 (windows, 7): example, document, first frame of the window, estimate; first and last frame of the
+            path
             in it, cost.
-        limits: what is kept.
+        limits: what to keep.
 
     Returns:
         int64 (candidates, 5), columns as in `kernels.peaks`, by example, document, last frame.
@@ -141,13 +145,13 @@ def settled(rows: _Rows, limits: Limits) -> _Rows:
 
 
 def _groups(rows: _Rows, limits: Limits) -> NDArray[np.int64]:
-    """A number for each example and document."""
+    """A number for each pair of example and document."""
     made: NDArray[np.int64] = rows[:, _EXAMPLE] * len(limits.lengths) + rows[:, _DOCUMENT]
     return made
 
 
 def _of_least_estimate(rows: _Rows, limits: Limits) -> NDArray[np.int64]:
-    """Which rows are of windows that are kept of their example and document."""
+    """Mask of the rows whose windows are kept for their example and document."""
     group = _groups(rows, limits)
     order = np.lexsort((rows[:, _WINDOW], rows[:, _ESTIMATE], group))
     rank = np.arange(len(order)) - np.searchsorted(group[order], group[order])
@@ -156,12 +160,12 @@ def _of_least_estimate(rows: _Rows, limits: Limits) -> NDArray[np.int64]:
 
 
 def best_in(example: Example, part: NDArray[np.float32], distance: Distance, *, free: bool) -> tuple[int, int, int]:
-    """The best path in a stretch's windows: one begins with it, the others every half of the query, and one ends with it.
+    """Find the best path in a stretch, with a window every half of the query from its start, and one that ends with it.
 
-    A stretch that is shorter than the query is one window.
+    A stretch shorter than the query is one window.
 
     Returns:
-        First and last frame of the path, and its cost; of equal ones the first window's.
+        First and last frame of the path, and its cost; the first window wins ties.
     """
     (held,) = buffered([Stretch(0, 0, part, True)], distance)
     laid = held.lay(np.array([0], np.int64), np.array([len(part)], np.int64))
@@ -177,6 +181,6 @@ def best_in(example: Example, part: NDArray[np.float32], distance: Distance, *, 
 
 
 def warm(distance: Distance) -> None:
-    """Load the kernels that a search uses, by a search of one frame in one frame."""
+    """Load the kernels, by a search of one frame in one frame."""
     frame, item = np.zeros((1, distance.columns), np.float32), np.ones(1, np.int64)
     search([Example("", 1, frame)], [(0, [frame])], Limits(item, item, 1, item, False), distance)

@@ -23,7 +23,7 @@ from typing import Protocol
 from swsdist.accounts.hardware import gpu_count
 from swsdist.accounts.journal import Journal
 from swsdist.config.model import Executor as Settings
-from swsdist.core.codes.io import MISSING_FILE
+from swsdist.core.codes.storage import MISSING_FILE
 from swsdist.core.errors import DataError, PassingError, StorageError, TransitError, UserError
 from swsdist.core.needs import Needs
 from swsdist.core.redaction import redacted

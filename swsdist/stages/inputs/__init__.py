@@ -1,1 +1,1 @@
-"""Inputs of a run: documents, queries, references, stores, models and their oddities; the settings that scores depend on."""
+"""Inputs of a run: documents, queries, references, stores, models and their oddities; settings that scores depend on."""

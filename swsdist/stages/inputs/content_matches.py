@@ -1,8 +1,8 @@
-"""What a store knows by its content: recordings that were moved, renamed or copied since they were indexed.
+"""Find recordings in a store by content: those moved, renamed or copied since indexing.
 
-The same bytes under the same ending, of the same channel and speaker, give the same frames. A document that has its name still
-keeps its place in its shard, and only its path becomes another; of one with a new name the frames are copied. SHA-256 tells of
-local files, which are read if they are as long as one that the store knows; on S3 the ETag tells.
+Equal bytes with equal file ending, channel and speaker give equal frames. A document that keeps its name keeps its
+place in its shard, and only its path changes; for one with a new name the frames are copied. Local files are compared
+by SHA-256, and read only if their length occurs in the store; on S3 the ETag identifies content.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from swsdist.stages.inputs.corpus_documents import CorpusDocuments, Key, StoreCo
 from swsdist.stages.inputs.recordings import Row
 from swsdist.store.reading import Store
 
-#: Files that are read at the same time.
+#: Files read in parallel.
 _READERS = 4
 
-#: How long a file is, of its identity.
+#: Matches an identity after the length of the file.
 _AFTER_SIZE = r":.*"
 
 
@@ -38,8 +38,9 @@ class ContentMatches(NamedTuple):
     """Documents of a corpus whose frames a store has under another path or name.
 
     Attributes:
-        moved: places of those that have their names still.
-        held: of others, by key and by extractor (fingerprint): where their frames are (`swsdist.store.stored_frames`).
+        moved: positions of documents with unchanged names.
+        held: for other documents, by key and by extractor (fingerprint): place of their frames
+            (`swsdist.store.stored_frames`).
     """
 
     moved: NDArray[np.int64]
@@ -53,14 +54,14 @@ def match_content(
     store: Store | None,
     sources: tuple[Source, ...],
 ) -> ContentMatches:
-    """Look for what a store knows of some documents.
+    """Match documents to the content of a store.
 
     Args:
-        wanted: the corpus.
-        places: of documents that it does not know by path and time of change.
+        corpus: its documents.
+        places: positions of documents not matched by path and time of change.
         state: of the store, with its tables.
-        store: None: there is none.
-        sources: all extractors; frames that are given are known by their own content.
+        store: None if there is no store.
+        sources: all extractors; precomputed frames are matched by their own content.
     """
     nothing = ContentMatches(np.empty(0, np.int64), {})
     known = store is not None and all(source.tracks[0].name in state.tables for source in sources)
@@ -68,7 +69,7 @@ def match_content(
         return nothing
     if not all(isinstance(source.extractor, Extractor) for source in sources):
         return nothing
-    identities = corpus.identities[sources[0].fingerprint]  # of the recording, so the same for all
+    identities = corpus.identities[sources[0].fingerprint]  # identities of recordings are the same for all extractors
     sizes = _sizes(state.tables[sources[0].tracks[0].name]["identity"])
     likely = pc.is_in(_sizes(identities.take(pa.array(places))), sizes)
     places = places[np.asarray(likely.to_numpy(zero_copy_only=False), bool)]
@@ -105,14 +106,14 @@ def match_content(
 
 
 class _Contents:
-    """What tells the bytes of recordings."""
+    """Digests of the content of recordings."""
 
     def __init__(self, store: Store) -> None:
         self._storage = store.folder.storage
         self._digests: dict[str, str | None] = {}
 
     def read(self, paths: Iterator[str]) -> None:
-        """Digest local files; one that cannot be read is known by nothing, and the index says why."""
+        """Digest local files; unreadable ones get no digest, and the index reports why."""
 
         def one(path: str) -> str | None:
             try:
@@ -125,7 +126,7 @@ class _Contents:
             self._digests = dict(zip(several, pool.map(one, several), strict=True))
 
     def of(self, row: Row, identity: str) -> tuple[str, str] | None:
-        """Of a document, and the ending by which its format may be told."""
+        """Digest of a document, and the file ending that may determine its format."""
         path = row["path"]
         known = identity if is_remote(path) else self._digests.get(path)
         return None if known is None else (known, _ending(path))
@@ -134,7 +135,9 @@ class _Contents:
 def _known(
     store: Store, source: Source, state: StoreContents, identities: pa.Array
 ) -> Mapping[tuple[str, str, int, str | None], dict[str, str]]:
-    """By content, ending, channel and speaker: documents of an extractor whose files are as long, with their shards."""
+    """By content, ending, channel and speaker: an extractor's documents whose files have equal length, with their
+    shards.
+    """
     columns = ["doc_id", "channel", "path", "identity", "sha256", "speaker", "shard"]
     table = store.documents(columns=columns, track=source.tracks[0].name)
     table = table.filter(pc.is_in(_sizes(table["identity"]), _sizes(identities)))
@@ -149,7 +152,7 @@ def _known(
 
 
 def _sizes(identities: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """How long the files are, as text; of a command, or what is no file, something else."""
+    """Lengths of files, as text; for a command or other non-file, arbitrary text."""
     sizes = pc.replace_substring_regex(identities.cast(pa.large_string()), pattern=_AFTER_SIZE, replacement="")
     return sizes.combine_chunks() if isinstance(sizes, pa.ChunkedArray) else sizes
 

@@ -1,4 +1,4 @@
-"""The corpus of a plan: immutable tables, each read once, when it is first asked for. Any chain takes what it needs of them."""
+"""The corpus of a plan: immutable tables for any chain, each read once, on demand."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class Corpus:
     """The tables that a config's section `corpus` names.
 
     Args:
-        config: whose section; its protocol says how terms are looked up, and what trials are.
+        config: its protocol defines how terms are looked up, and the trials.
         notices: collects oddities of the tables.
-        audio: whether recordings are wanted, and not only frames that are given.
+        audio: whether recordings are needed, not only precomputed frames.
     """
 
     def __init__(self, config: Config, notices: Notices, audio: bool) -> None:
@@ -45,7 +45,7 @@ class Corpus:
 
     @cached_property
     def query_inputs(self) -> Corpus | None:
-        """The corpus that the queries are from, where it is another one."""
+        """The corpus of the queries, if it is another one."""
         corpus = corpus_of_queries(self.config)
         if corpus is None:
             return None
@@ -53,7 +53,7 @@ class Corpus:
 
     @cached_property
     def queries(self) -> pa.Table:
-        """The query examples that are used: QUERIES.
+        """The query examples in use: QUERIES.
 
         Raises:
             UserError: the config names none.
@@ -67,7 +67,7 @@ class Corpus:
 
     @cached_property
     def cohort(self) -> pa.Table:
-        """The examples of queries that only serve to judge others: QUERIES."""
+        """Examples of cohort queries, used only to judge others: QUERIES."""
         return self._queries(str(self.config.corpus.cohort), None, self.documents)
 
     def _queries(self, source: str, spoken: str | None, documents: pa.Table) -> pa.Table:
@@ -76,12 +76,12 @@ class Corpus:
 
     @cached_property
     def references(self) -> pa.Table | None:
-        """True occurrences: REFERENCES; None where none are given."""
+        """True occurrences: REFERENCES; None if the corpus has no references."""
         return self._truth[0]
 
     @property
     def tabled(self) -> bool:
-        """Whether references were read, and are rows of a table."""
+        """Whether references were read from a table."""
         return self.has_read("references") and self._truth[1]
 
     @cached_property
@@ -94,12 +94,12 @@ class Corpus:
 
     @cached_property
     def own_places(self) -> SourcePlaces:
-        """Where queries were cut from, if nothing is to be found there: of trials that are seconds."""
+        """Places that queries were cut from, if detections there are excluded: for trials in seconds."""
         given, trials = self.config.corpus, protocol_of(self.config.score).trials
         if given.own_places == "keep" or self.query_inputs is not None or given.queries is None or trials != "time":
             return {}
         return source_places(self.queries.to_pylist(), self.documents, by_path=given.own_places == "leave-out")
 
     def has_read(self, name: str) -> bool:
-        """Whether a table was asked for."""
+        """Whether a table has been read."""
         return name in vars(self)

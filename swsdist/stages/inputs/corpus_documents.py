@@ -1,5 +1,5 @@
-"""The corpus as it is now, and what a store holds of it, in columns: documents are compared as tables, and become rows of
-Python only where a task needs them.
+"""The current corpus and the content of its store, in columns: documents are compared as tables, and become Python rows
+only where a task needs them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from swsdist.store.writing import NO_FILE
 
 Key = tuple[str, int]
 
-#: Rows that are made at a time.
+#: Rows converted at a time.
 _PIECE = 1 << 13
 
 
@@ -30,9 +30,9 @@ class CorpusDocuments(Mapping[Key, Row]):
     """The documents of a corpus by key (doc_id, channel), in its order; each a row of plain values.
 
     Args:
-        table: doc_id, channel, path, speaker, duration, and, where documents are places, where.
-        identities: by extractor (fingerprint), what a document's frames come from.
-        more: by column, what else a row has: of given frames.
+        table: doc_id, channel, path, speaker, duration, and the place of documents that are places.
+        identities: by extractor (fingerprint), the identity of the source of each document's frames.
+        more: further columns, for precomputed frames.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class CorpusDocuments(Mapping[Key, Row]):
         self._at: dict[Key, int] | None = None
 
     def rows(self, places: NDArray[np.int64] | range) -> list[Row]:
-        """The rows at some places; `identities` of each are by extractor."""
+        """The rows at some positions; `identities` of each are by extractor."""
         which = pa.array(places, pa.int64())
         result: list[Row] = self.table.take(which).to_pylist()
         identities = {recipe: column.take(which).to_pylist() for recipe, column in self.identities.items()}
@@ -56,16 +56,16 @@ class CorpusDocuments(Mapping[Key, Row]):
         return result
 
     def places(self, keys: pa.Array) -> NDArray[np.int64]:
-        """Where documents of some `keys_of` are; -1 if they are not."""
+        """Positions of documents with some `keys_of`; -1 if absent."""
         return places_in(keys, self.keys_)
 
     def pieces(self, places: NDArray[np.int64]) -> Iterator[list[Row]]:
-        """The same, some at a time."""
+        """The rows at some positions, in pieces."""
         for first in range(0, len(places), _PIECE):
             yield self.rows(places[first : first + _PIECE])
 
     def seconds(self, places: NDArray[np.int64], storage: Mapping[str, object]) -> list[float]:
-        """How long documents last, as `document_seconds` has it."""
+        """Durations of documents, s; see `document_seconds`."""
         known = self.table["duration"].take(pa.array(places))
         result = np.array(pc.fill_null(known, np.nan).to_numpy(), np.float64)
         unknown = np.flatnonzero(np.isnan(result))
@@ -90,12 +90,12 @@ class CorpusDocuments(Mapping[Key, Row]):
         return int(self.table.num_rows)
 
     def values(self) -> ValuesView[Row]:
-        """All rows, some at a time."""
+        """All rows, made in pieces."""
         return _Rows(self)
 
 
 def corpus_documents_of(table: pa.Table, sources: Sequence[Source], storage: Mapping[str, object]) -> CorpusDocuments:
-    """The documents of a table, with what their frames come from now."""
+    """The documents of a table, with current identities of the sources of their frames."""
     recipes = [source.fingerprint for source in sources if isinstance(source.extractor, Extractor)]
     recording_identities = _heard(table, storage) if recipes else pa.nulls(table.num_rows, pa.large_string())
     if len(recipes) == len(sources):
@@ -142,11 +142,11 @@ class StoreContents:
     """The contents of a store for a config's tracks.
 
     Attributes:
-        kept: names of tracks that it has as they are wanted.
-        files: by shard of which anything is left, and by track: what is there.
-        lacking: by shard: extractors whose frames are not there.
-        tables: by track of `kept`: key, path, identity, speaker and shard of each document that is there.
-        rejected: documents that were rejected: `id`, `part`, `path`, and the `identity` that it was for.
+        kept: names of tracks that match the config.
+        files: existing files, by shard with any left, and by track.
+        lacking: by shard: extractors whose frames are missing.
+        tables: by track of `kept`: key, path, identity, speaker and shard of each stored document.
+        rejected: rejected documents: `id`, `part`, `path`, and `identity` at rejection.
         left: it has tracks that the config no longer names, or names for another extractor.
     """
 
@@ -158,7 +158,7 @@ class StoreContents:
     left: bool = False
 
     def documents_of(self, shards: Iterable[str]) -> dict[str, pa.Array]:
-        """`keys_of` the documents of some shards, by shard: of the first track, then what only later ones have."""
+        """`keys_of` the documents of some shards, by shard: those of the first track, then those only in later ones."""
         names = list(shards)
         columns = ["doc_id", "channel", "shard"]
         tables = [table.select(columns) for table in self.tables.values()] if names else []
@@ -171,22 +171,22 @@ class StoreContents:
 
     @property
     def keys(self) -> pa.Array:
-        """Of all that it holds or has rejected, each once."""
+        """Unique keys of all stored and rejected documents."""
         result = [keys_of(table["doc_id"], table["channel"]) for table in self.tables.values()]
         if self.rejected is not None and self.rejected.num_rows:
             result.append(keys_of(self.rejected["id"], self.rejected["part"]))
         if len(result) == 1:
-            return result[0]  # a track has a document once
+            return result[0]  # a track has each document once
         return pc.unique(pa.concat_arrays(result)) if result else pa.array([], pa.large_string())
 
 
 def compare(
     corpus: CorpusDocuments, state: StoreContents, recipes: Mapping[str, str]
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Of each document of the corpus: whether a store knows it, and whether what it knows is of what its frames come from now.
+    """For each document of the corpus: whether a store has it, and whether it has the current source of its frames.
 
     Args:
-        wanted: the corpus.
+        corpus: its documents.
         state: of the store.
         recipes: fingerprint of the recipe of each track.
     """
@@ -202,7 +202,7 @@ def compare(
 def compare_tables(
     corpus: CorpusDocuments, tables: Mapping[str, pa.Table], recipes: Mapping[str, str]
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """The same of the documents of all tracks; path and speaker are those of the first that has the document."""
+    """`compare` for the documents of all tracks; path and speaker are those of the first track with the document."""
     known, same = np.zeros(len(corpus), bool), np.ones(len(corpus), bool)
     identified = {recipe: np.zeros(len(corpus), bool) for recipe in recipes.values()}
     for name, table in tables.items():
@@ -226,8 +226,8 @@ def compare_tables(
 
 
 def still_rejected(corpus: CorpusDocuments, rejected: pa.Table) -> NDArray[np.bool_]:
-    """Of each document that was rejected (`id`, `part`, `path`, `identity`), whether it is in the corpus, with the file that it
-    was rejected for: its recording, or the file of its given frames.
+    """For each rejected document (`id`, `part`, `path`, `identity`), whether the corpus has it with the same rejected
+    file: its recording, or the file of its precomputed frames.
     """
     where = corpus.places(keys_of(rejected["id"], rejected["part"]))
     result = np.zeros(len(where), bool)
@@ -240,7 +240,7 @@ def still_rejected(corpus: CorpusDocuments, rejected: pa.Table) -> NDArray[np.bo
 
 
 def keys_of(names: pa.ChunkedArray, channels: pa.ChunkedArray) -> pa.Array:
-    """One string a document: its name, and its channel or part."""
+    """One string per document: its name, and its channel or part."""
     text = pa.large_string()
     joined = pc.binary_join_element_wise(
         names.cast(text), channels.cast(pa.string()).cast(text), pa.scalar("\0", text), null_handling="replace"
@@ -249,17 +249,17 @@ def keys_of(names: pa.ChunkedArray, channels: pa.ChunkedArray) -> pa.Array:
 
 
 def places_in(keys: pa.Array, among: pa.Array) -> NDArray[np.int64]:
-    """Where each key is among others, at one of its places there; -1 if it is not."""
+    """A position of each key among others; -1 if absent."""
     if not len(among):
         return np.full(len(keys), -1, np.int64)
     if keys.equals(among):
-        return np.arange(len(keys))  # as a store and its corpus are, most often: without a table of a million strings
+        return np.arange(len(keys))  # the usual case, store and corpus agree: avoids a table of a million strings
     result = pc.fill_null(pc.index_in(keys, value_set=among), -1)
     return np.asarray(result.to_numpy(zero_copy_only=False), np.int64)
 
 
 def _at(column: pa.ChunkedArray, places: NDArray[np.int64]) -> pa.ChunkedArray:
-    """A column at some places, anything where these are negative; no copy where it is all of it in its order."""
+    """A column at some positions, arbitrary where these are negative; no copy for the complete column in order."""
     if len(places) == len(column) and np.array_equal(places, np.arange(len(column))):
         return column
     return column.take(pa.array(np.maximum(places, 0)))

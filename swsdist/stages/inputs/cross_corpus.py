@@ -1,9 +1,9 @@
-"""Queries of another corpus: its documents are looked up for them, its speakers are no speakers of ours, and its means and
-variances normalise them.
+"""Queries of another corpus: documents are looked up there, its speakers differ from those of the searched corpus, and
+its means and variances normalise its queries.
 
-A method takes out of a query what it takes out of the documents that are searched: mean and deviation of the
-collection. So a query of another corpus, with mean m and deviation s of its own collection or speaker, is moved there
-first: (x - m) / s S + M. What the method then takes out is M and S, and what is left is (x - m) / s.
+A method normalises a query like the searched documents, by mean and deviation of the collection. So a query of another
+corpus, with mean m and deviation s of its own collection or speaker, is first moved there: (x - m) / s S + M. The
+method then removes M and S, which leaves (x - m) / s.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def corpus_of_queries(config: Config) -> Corpus | None:
 
 
 def takes_query_statistics(config: Config) -> bool:
-    """Whether statistics of the queries' corpus are wanted: the method takes frames, and of these something is normalised."""
+    """Whether statistics of the queries' corpus are needed: the method takes frames, and normalises them."""
     method = METHODS[config.search.method]
     if (method.queries, method.reads) != ("spoken", "frames"):
         return False
@@ -40,19 +40,21 @@ def takes_query_statistics(config: Config) -> bool:
 
 
 def speakers_meet(config: Config) -> bool:
-    """Whether a query is normalised by the documents of its speaker among those that are searched."""
+    """Whether the searched documents of a query's speaker normalise the query."""
     theirs = config.corpus.queries_from
     return config.search.queries_by == "speaker" and (theirs.documents is None or theirs.same_speakers)
 
 
 def speaker_of(name: str | None, config: Config) -> str | None:
-    """What a speaker of the queries' corpus is called here: unlike any of ours, unless they are said to be the same."""
+    """The name here of a speaker of the queries' corpus: distinct from all others, unless speakers are declared the
+    same.
+    """
     same = name is None or config.corpus.queries_from.same_speakers
     return name if same else f"{name} (of the queries)"
 
 
 def without_documents(queries: pa.Table, config: Config) -> pa.Table:
-    """QUERIES of another corpus: a `doc_id` was looked up there, and means nothing here; and so with speakers."""
+    """QUERIES of another corpus without `doc_id` and speakers, which have no meaning in the searched one."""
     rows = [{**row, "doc_id": None, "speaker": speaker_of(row["speaker"], config)} for row in queries.to_pylist()]
     return pa.Table.from_pylist(rows, QUERIES)
 
@@ -63,16 +65,16 @@ def renormalise(
     ours: Statistics,
     search: Search,
 ) -> pa.Table:
-    """EXAMPLES of another corpus, moved from its mean and deviation to those of the collection that is searched.
+    """EXAMPLES of another corpus, moved from its mean and deviation to those of the searched collection.
 
     Args:
-        examples: their speakers are called as in `theirs`.
-        theirs: by scope; a query's speaker's are taken where `search.queries_by` says so, and they are there.
+        examples: speakers are named as in `theirs`.
+        theirs: by scope; the query's speaker's are used if `search.queries_by` says so, and they exist.
         ours: of the collection.
-        search: what is taken out of which columns, with tracks in their places.
+        search: normalisation of columns, with tracks in their places.
 
     Returns:
-        EXAMPLES without speakers, so that a method takes the collection's statistics.
+        EXAMPLES without speakers, so that a method uses the collection's statistics.
     """
     from swsdist.methods.dtw.distance import offset_and_scale  # loads numba
 

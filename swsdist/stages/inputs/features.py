@@ -1,4 +1,4 @@
-"""The features that a config names, made with the models that a store has of what is fitted."""
+"""The features that a config names, with the fitted models that a store has."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from swsdist.store.libraries import Libraries, with_these
 
 
 class RunFeatures:
-    """Extractors and their tracks; of a config, and of the folder of its store."""
+    """Extractors and tracks of a config, with the models in the folder of its store."""
 
     def __init__(self, config: Config, store: Folder) -> None:
         self._config, self._store = config, store
 
     @cached_property
     def sources(self) -> tuple[Source, ...]:
-        """The extractors that the config names, and the tracks that each yields; with the models that the store has."""
+        """The config's extractors with the store's models, and the tracks of each."""
         return sources_of(with_models(self._config.features, self._config.corpus, self._store)[0])
 
     @cached_property
@@ -32,21 +32,21 @@ class RunFeatures:
         try:
             return any(isinstance(source.extractor, Extractor) for source in self.sources)
         except UserError:
-            return True  # what is wrong with it is told where it is needed
+            return True  # code that needs the extractor reports the fault
 
     @property
     def fitted(self) -> list[UnfittedModel]:
-        """Extractors and transforms that the chain fits, as far as it is known what to."""
+        """Extractors and transforms that the chain fits, as far as their inputs are known."""
         return with_models(self._config.features, self._config.corpus, self._store)[1]
 
     def libraries(self, known: Libraries, text: Sequence[Indexed | Extracted]) -> Libraries:
-        """Versions of the libraries that a store's parts were made with: those before, and what tasks told now."""
+        """Versions of the libraries that a store's parts were made with: recorded ones, and those of finished tasks."""
         used_by = [name for source in self.sources for name in libraries_of(source.extractor)]
         parts = [item.libraries for item in text if item.libraries]
         return with_these(known, parts, [name for item in text for name in item.ffmpeg], used_by)
 
     def has_model(self, unfitted_model: UnfittedModel) -> bool:
-        """Whether the store does."""
+        """Whether the store has the model."""
         return self._store.exists(unfitted_model.file)
 
     @property
@@ -56,7 +56,7 @@ class RunFeatures:
 
     @property
     def tracks(self) -> dict[str, tuple[int, int]]:
-        """First column, and the one after the last, of each track, all side by side."""
+        """First column, and the column after the last, of each track, all side by side."""
         result, first = {}, 0
         for track in (track for source in self.sources for track in source.tracks):
             result[track.name] = first, (first := first + track.stop - track.first)
@@ -64,5 +64,5 @@ class RunFeatures:
 
     @property
     def extractor_fingerprint(self) -> str:
-        """Of the first extractor's name, version and options, and of the content of its files."""
+        """Fingerprint of the first extractor: name, version, options, and content of its files."""
         return self.sources[0].fingerprint

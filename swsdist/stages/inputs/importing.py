@@ -1,4 +1,4 @@
-"""A feature store of precomputed frames, made without a config, as `index` makes it of `features: external`."""
+"""Make a feature store of precomputed frames without a config, as `index` does for `features: external`."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from swsdist.pipeline.chain_run import Outcome, StepSelection
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.operation.progress import Progress
 
-#: Keys of a config, and what stands for them on the command line of `store import`.
+#: Arguments of `store import` by key of a config.
 _OPTIONS = {"features.options.path": "SOURCE", "index.store": "STORE", "corpus.documents": "--documents"}
 _OPTION = re.compile(r"features\.options\.(\w+)|index\.store|corpus\.documents")
 
 
 def as_options(text: str) -> str:
-    """A message about a config as one about the arguments of `store import`: who gave these has no config."""
+    """Reword a message about a config for the arguments of `store import`, whose users have no config."""
     return _OPTION.sub(lambda result: _OPTIONS.get(result[0], f"--{result[1]}"), text)
 
 
@@ -41,23 +41,23 @@ def import_store(
     storage: Mapping[str, object] | None = None,
     progress: Progress | None = None,
 ) -> Outcome:
-    """Make a store, or bring one up to date, serially. What has not changed since stays; what is gone goes.
+    """Make or update a store in this process. Unchanged documents stay; missing ones are removed.
 
     Args:
         store: its folder, local or `s3://`.
         options: of the extractor `external`.
         track: name of the track; by default `external`.
         documents: table of the documents (doc_id, maybe channel, path, duration, speaker); by default each key is one.
-        shard_hours: hours of audio a shard.
+        shard_hours: hours of audio per shard.
         storage: options for s3fs.
-        progress: is told what happens.
+        progress: receives events.
 
     Returns:
-        What became of it; documents that cannot be used are in its chain run's `rejected`.
+        The result; its chain run's `rejected` lists unusable documents.
 
     Raises:
-        UserError, DataError: an option is wrong, or the frames cannot be read at all.
-        IncompleteError: some shards could not be made; the same call goes on.
+        UserError, DataError: an option is wrong, or no frames can be read.
+        IncompleteError: some shards could not be made; repeat the call to continue.
     """
     given = create("external", dict(options))
     assert isinstance(given, Precomputed)
@@ -81,7 +81,7 @@ def import_store(
         except StoreError as error:
             if error.where is None or not error.where.startswith(place):
                 raise
-            # The table of the keys is ours, and gone by now.
+            # The temporary table of keys no longer exists.
             raise type(error)(
                 error.message,
                 where=str(options["path"]),

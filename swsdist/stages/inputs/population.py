@@ -1,7 +1,7 @@
-"""The population that is scored: all documents of a corpus, whether they could be read or not.
+"""The scored population: all documents of a corpus, readable or not.
 
-Trials (seconds, segments, documents), true occurrences, pairs, and queries that no document lacks are all counted in it. So
-measures are the same whether a document cannot be read, or is searched and yields nothing.
+Trials (seconds, segments, documents), true occurrences, pairs, and queries that every document contains are all counted
+in it. So an unreadable document affects measures like one that is searched without hits.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from swsdist.corpora.places import is_placed, stretches
 from swsdist.stages.inputs.corpus_documents import keys_of, places_in
 from swsdist.store.reading import Store
 
-#: Columns of a store's documents that are looked at.
+#: Columns of a store's documents in use.
 COLUMNS = ["doc_id", "channel", "recording", "start", "duration"]
 
-#: `recording` and `start` (s) are null where a document is a recording of its own; `duration` (s) is as measured, or, of what
-#: could not be read, as the corpus tells, or null; `read`: whether it is in the store. A table that the audio does not
-#: contradict is believed: an ECF of the same corpus has the same numbers.
+#: `recording` and `start` (s) are null if a document is a recording of its own; `duration` (s) is measured, or, for an
+#: unreadable document, from the corpus, or null; `read`: whether the store has it. The table is used unless the audio
+#: contradicts it, so an ECF of the same corpus has the same numbers.
 POPULATION = pa.schema(
     [
         *(DOCUMENTS.field(name).with_nullable(name not in COLUMNS[:2]) for name in COLUMNS),
@@ -32,12 +32,12 @@ POPULATION = pa.schema(
 )
 
 
-#: A duration may differ so much (s), and by this part of it: tables are rounded, and decoders pad.
+#: Tolerance of durations, s and relative: tables are rounded, and decoders pad.
 _ROUNDED, _PART = 0.1, 0.01
 
 
 def agree(text: NDArray[np.float64], result: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Whether durations (s) that are told are those that were measured; NaN, where nothing is told, is not."""
+    """Whether stated durations (s) agree with measured ones; false for NaN (not stated)."""
     return np.less_equal(np.abs(text - result), np.maximum(_ROUNDED, _PART * result))
 
 
@@ -46,7 +46,7 @@ def population_of(documents: pa.Table, store: Store | None) -> pa.Table:
 
     Args:
         documents: CORPUS or PLACED.
-        store: what was read of it; None: nothing yet.
+        store: documents read so far; None before indexing.
     """
     placed, nulls = is_placed(documents), pa.nulls(documents.num_rows, pa.string())
     text = pc.subtract(documents["end"], documents["start"]) if placed else documents["duration"]
@@ -71,16 +71,16 @@ def population_of(documents: pa.Table, store: Store | None) -> pa.Table:
 
 
 def seconds_of_channel_1(population: pa.Table) -> float:
-    """Seconds of audio, of channel 1 only, as STDEval counts; what several places in a recording hold counts once.
+    """Seconds of audio, of channel 1 only, as in STDEval; overlaps between places in a recording count once.
 
-    What could not be read and is told by nothing counts as nothing.
+    Unreadable documents without a stated duration count as zero.
     """
     lengths = spans_of(population.filter(pc.equal(population["channel"], 1)))["duration"]
     return round(math.fsum(lengths.to_pylist()), 6)
 
 
 def spans_of(population: pa.Table) -> pa.Table:
-    """What there is to be searched: doc_id, channel, start, duration (s); of places in recordings, by recording."""
+    """Searchable spans: doc_id, channel, start, duration (s); for places in recordings, by recording."""
     known = population.filter(pc.is_valid(population["duration"]))
     if known["recording"].null_count == known.num_rows:
         return known.select(["doc_id", "channel", "duration"])

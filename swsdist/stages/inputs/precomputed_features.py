@@ -16,26 +16,26 @@ from swsdist.features.interface import Precomputed, document_key, example_key, f
 from swsdist.features.sources import Source
 from swsdist.io.frames.item import MISSING, Item
 
-#: Columns of a document that a task of an extractor is given.
+#: Columns of a document in the tasks of an extractor.
 _COLUMNS = ("doc_id", "channel", "path", "speaker", "duration")
-#: Of a document that is a place in a recording.
+#: Columns of a document that is a place in a recording.
 _PLACE = ("recording", "start", "end", "listed")
 
 _FLOAT32 = 4
 
 
 def add_items(rows: list[dict[str, Any]], sources: Sequence[Source], storage: Mapping[str, object]) -> None:
-    """Add to rows of documents what their given frames are identified by (`identities`), and where they are (`items`), by
-    extractor; and `expected`, about how many seconds they are.
+    """Add to rows of documents, by extractor, the identities of their precomputed frames (`identities`) and the places
+    of these (`items`); and `expected`, their approximate seconds.
 
     Args:
         rows: doc_id, channel, duration and `identities` of all documents.
-        sources: extractors; others than given frames are passed over.
+        sources: extractors; those of audio are skipped.
         storage: options for s3fs.
 
     Raises:
-        UserError: frames are not there at all, or two documents have one key.
-        DataError: a file of them is damaged.
+        UserError: frames are missing, or two documents have one key.
+        DataError: a file of frames is damaged.
     """
     result = _found(sources, False, storage)
     if not result:
@@ -62,17 +62,17 @@ def add_items_of_examples(
     documents: Mapping[tuple[str, int], Mapping[str, Any]],
     storage: Mapping[str, object],
 ) -> None:
-    """Add to rows of examples what their given frames are identified by (`given`), and where they are (`items`), by extractor;
-    and `expected`, about how many seconds they are.
+    """Add to rows of examples, by extractor, the identities of their precomputed frames (`given`) and the places of
+    these (`items`); and `expected`, their approximate seconds.
 
-    An example without frames of its own that is a place in a document, or in a recording of which a document holds that place,
-    has that document's, of which the place is cut out: then `cut` is true, and `begins` (s) is where a document that is a place
-    in a recording begins in it.
+    An example without its own frames that is a place in a document, or in a recording of which a document contains that
+    place, uses that document's frames: then `cut` is true, and `begins` (s) is the start of the document in its
+    recording.
 
     Args:
         rows: of QUERIES.
         sources: as for `add_items`.
-        documents: by key, as `add_items` left them.
+        documents: by key, completed by `add_items`.
         storage: options for s3fs.
     """
     result = _found(sources, True, storage)
@@ -94,7 +94,7 @@ def add_items_of_examples(
 
 
 class _Holding:
-    """From an example to the document that its place is in; recordings are looked into when one is first named."""
+    """Finds the document that contains an example's place; looks into recordings on demand."""
 
     def __init__(self, documents: Mapping[tuple[str, int], Mapping[str, Any]]) -> None:
         self._documents = documents
@@ -106,7 +106,7 @@ class _Holding:
         return Places(pa.Table.from_pylist(rows, pa.schema([PLACED.field(name) for name in names])))
 
     def document(self, example: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """The document that an example names, or, of those in the recording that it names, the first that holds its place."""
+        """The document that an example names, or the first document of the named recording that contains its place."""
         name, channel, start, end = (example[column] for column in ("doc_id", "channel", "start", "end"))
         if name is None or (name, channel) in self._documents or start is None or end is None:
             return self._documents.get((name, channel))
@@ -115,7 +115,7 @@ class _Holding:
 
 
 def row_for(source: Source, row: Mapping[str, Any]) -> dict[str, Any]:
-    """The row of a document as a task of one extractor is given it."""
+    """The row of a document in a task of one extractor."""
     result = {name: row[name] for name in (*_COLUMNS, *_PLACE) if name in row}
     result["identity"] = row["identities"][source.fingerprint]
     if source.fingerprint in row.get("items", ()):
@@ -127,7 +127,7 @@ def row_for(source: Source, row: Mapping[str, Any]) -> dict[str, Any]:
 def _found(
     sources: Sequence[Source], queries: bool, storage: Mapping[str, object]
 ) -> dict[str, tuple[Precomputed, Mapping[str, Item]]]:
-    """Items of each extractor whose frames are given."""
+    """Items of each extractor of precomputed frames."""
     return {
         source.fingerprint: (source.extractor, source.extractor.items(queries, storage))
         for source in sources
@@ -136,22 +136,22 @@ def _found(
 
 
 def place_of(row: Mapping[str, Any]) -> str:
-    """What of a document's identity is its place in a recording; nothing where it is none."""
+    """The part of a document's identity that is its place in a recording; empty if it is no place."""
     return "" if row.get("start") is None else f":{row['recording']}:{row['start']!r}-{row['end']!r}"
 
 
 def _identity(item: Item | None, duration: float | None) -> str:
-    """What changes when frames change, or the duration that they are held against."""
+    """Identity of an item and of the duration that its frames are compared with."""
     if item is None:
         return MISSING
     return item.identity if duration is None else f"{item.identity} of {duration!r} s"
 
 
 def _rates(result: Mapping[str, tuple[Precomputed, Mapping[str, Item]]]) -> dict[str, float]:
-    """Seconds a byte of each extractor's frames, as far as their size tells."""
+    """Seconds per byte of each extractor's frames, if their size is informative."""
     return {recipe: frame_shift(given) / (_FLOAT32 * given.dimension) for recipe, (given, _) in result.items()}
 
 
 def _seconds(items: Mapping[str, Item | None], rates: Mapping[str, float]) -> float:
-    """About how long the longest of some items is."""
+    """Approximate seconds of the longest item."""
     return max(0.0 if item is None else item.size * rates[recipe] for recipe, item in items.items())

@@ -1,4 +1,4 @@
-"""The training data of a calibration, and whether it is also the test data."""
+"""The training data of a calibration, and whether it overlaps the test data."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ def provenance(config: Config, own: CorpusInputs) -> Values:
     """The entries of a calibration's `trained_on` that name the system and the corpus.
 
     Returns:
-        `system`: its name; `scores`: what of the config scores depend on; `documents`: a fingerprint of the documents' ids;
-        `labels`, where features were fitted by labels: which, and of how many documents; `references`: see
+        `system`: its name; `scores`: the settings that scores depend on; `documents`: a fingerprint of the documents'
+            ids;
+        `labels`, if labels were used to fit features: their file and number of documents; `references`: see
         `swsdist.calibrate.training_overlap`.
     """
     keys = zip(own.corpus.documents["doc_id"].to_pylist(), own.corpus.documents["channel"].to_pylist(), strict=True)
@@ -36,12 +37,12 @@ def provenance(config: Config, own: CorpusInputs) -> Values:
 
 
 def calibration_place(path: str, storage: Mapping[str, object], where: str) -> str:
-    """The file that a name stands for: itself, or in a finished run's folder what that run has fitted.
+    """The calibration file for a name: the file itself, or that of a finished run.
 
     Args:
         path: of a file or a run, local or `s3://`.
         storage: options for s3fs.
-        where: the name, as messages show it.
+        where: the name in messages.
 
     Raises:
         ConfigError: the run has fitted nothing.
@@ -57,15 +58,15 @@ def calibration_place(path: str, storage: Mapping[str, object], where: str) -> s
 
 
 def calibration_file(path: str, storage: Mapping[str, object], where: str = "") -> bytes:
-    """What an earlier run has fitted: the content of a file, or of that of a finished run's folder.
+    """Read the calibration of an earlier run, from its file or the finished run's folder.
 
     Args:
         path: of a file or a run, local or `s3://`.
         storage: options for s3fs.
-        where: the name, as messages show it; by default as `calibrate.fit`.
+        where: the name in messages; by default that of `calibrate.fit`.
 
     Raises:
-        ConfigError: there is none.
+        ConfigError: the file does not exist.
         StoreError: the run is not finished.
     """
     where = where or f"calibrate.fit: {path}"
@@ -73,17 +74,18 @@ def calibration_file(path: str, storage: Mapping[str, object], where: str = "") 
 
 
 def files_of(config: Config) -> dict[str, Callable[[], bytes]]:
-    """What reads the calibration that a config names, by its name; empty where it names none."""
+    """Readers of the calibration that a config names, by its name; empty if it names none."""
     fit = config.calibrate.fit
     return {} if fit in ("none", "crossfit", "oracle") else {fit: partial(calibration_file, fit, config.storage)}
 
 
 def named_calibration(config: Config, own: CorpusInputs) -> tuple[bytes, bool]:
-    """The content of the file that a config names, once it was told whether it fits; whether it was fitted on what is scored.
+    """The content of the calibration file that a config names, and whether it was fitted on the scored data; notes
+    mismatches.
 
     Raises:
-        ConfigError: there is none.
-        StoreError: it is a run that is not finished.
+        ConfigError: the file does not exist.
+        StoreError: the run is not finished.
     """
     path = config.calibrate.fit
     data = calibration_file(path, config.storage)
@@ -94,15 +96,15 @@ def named_calibration(config: Config, own: CorpusInputs) -> tuple[bytes, bool]:
 
 
 def note_provenance(data: bytes, path: str, config: Config, own: CorpusInputs, notices: Notices) -> None:
-    """Tell of a calibration that another system's scores were fitted to, or that is of the very documents it decides on.
+    """Note a calibration fitted to another system's scores, or on the very documents it decides on.
 
-    One of other documents, or of other queries in them, is what a file is for. Files of lists do not say what their scores
-    depend on.
+    A calibration of other documents, or other queries, is the intended use. Files of lists do not record what their
+    scores depend on.
     """
     try:
         theirs = json.loads(data)["trained_on"]
     except (ValueError, KeyError, TypeError):
-        return  # who reads the file says what is wrong with it
+        return  # its reader reports the defect
     if "scores" in theirs and (others := score_differences(own.scores(), theirs["scores"])):
         notices.add(
             codes.CALIBRATION_OF_OTHER_SCORES,
@@ -114,7 +116,7 @@ def note_provenance(data: bytes, path: str, config: Config, own: CorpusInputs, n
 
 
 def is_of_scored(data: bytes, config: Config, own: CorpusInputs) -> bool:
-    """Whether a calibration was fitted on what is scored: by its occurrences; where the file tells none, by its documents."""
+    """Whether a calibration was fitted on the scored data: by its occurrences, or by its documents if it records none."""
     try:
         theirs = json.loads(data)["trained_on"]
     except (ValueError, KeyError, TypeError):

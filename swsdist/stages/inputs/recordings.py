@@ -1,4 +1,4 @@
-"""What the files of a corpus, and documents of a store, are known by; and how long they last, before anything is decoded."""
+"""Identities of recordings in a corpus and a store; and durations before anything is decoded."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ Row = dict[str, Any]
 
 
 def identities(paths: list[str], storage: Any, listed: dict[str, dict[str, Info]] | None = None) -> list[str]:
-    """Size and modification of each file, `missing` where there is none; on S3 from one listing a folder.
+    """Size and modification of each file, `missing` if it does not exist; on S3 from one listing per folder.
 
     Args:
         paths: local or `s3://`, or commands.
         storage: options for s3fs.
-        listed: folders that were listed already; others are added.
+        listed: folders already listed; new listings are added.
     """
-    several, paths = paths, list(dict.fromkeys(paths))  # of one recording there may be many places
+    several, paths = paths, list(dict.fromkeys(paths))  # a recording may contain many places
     listed = {} if listed is None else listed
 
     def one(path: str) -> str:
@@ -53,13 +53,13 @@ def identities(paths: list[str], storage: Any, listed: dict[str, dict[str, Info]
             known = identify(path, storage)
         except FileNotFoundError:
             return _no_file(path) if not is_remote(path) and Path(path).exists() else "missing"
-        except (StorageError, OSError) as error:  # of one file, that is; what is wrong with all ends the run
+        except (StorageError, OSError) as error:  # a fault of one file; faults that affect all files end the run
             return f"unreadable: {as_file_fault(error, path).message}"
         if is_remote(path):
             return known
         if not Path(path).is_file():
             return _no_file(path)
-        # A file's permissions are in no identity: when they are mended, this is another one, and the file is tried again.
+        # Identities ignore permissions: with permissions corrected the identity differs, and the file is tried again.
         return known if is_readable(path) else "unreadable: permission denied"
 
     far = [path for path in paths if not commands.is_command(path) and is_remote(path)]
@@ -80,9 +80,9 @@ def identities(paths: list[str], storage: Any, listed: dict[str, dict[str, Info]
 
 
 def _readable(path: str) -> str | None:
-    """The identity of a local file, as `identify` gives it; None if anything is odd about it."""
+    """The identity of an ordinary local file, as `identify` gives it; None if it is unusual in any way."""
     try:
-        status = os.stat(path)  # noqa: PTH116 (a corpus has a million of them)
+        status = os.stat(path)  # noqa: PTH116 (faster than pathlib for a million files)
     except (OSError, ValueError):
         return None
     if not stat.S_ISREG(status.st_mode) or not is_readable(path):
@@ -95,10 +95,10 @@ def _no_file(path: str) -> str:
 
 
 def document_seconds(rows: list[dict[str, Any]], storage: Any) -> list[float]:
-    """Seconds of each document: the table's, else its header's, else about those of its given frames; 0 where nothing tells
-    (indexing will say why).
+    """Seconds of each document: from the table, else the header, else roughly from its precomputed frames; 0 if unknown
+    (indexing will report why).
 
-    A command is not run for that: it counts as a minute.
+    A command is not run: it counts as a minute.
     """
 
     def is_probed(row: dict[str, Any]) -> bool:
@@ -120,7 +120,7 @@ def document_seconds(rows: list[dict[str, Any]], storage: Any) -> list[float]:
 
 
 def parts_of(seconds: Iterable[float], least: float) -> Iterator[list[int]]:
-    """Places of consecutive documents that are so many seconds together; the last ones may be fewer."""
+    """Indices of consecutive documents, in parts of at least `least` seconds; the last part may be shorter."""
     part: list[int] = []
     total = 0.0
     for k, length in enumerate(seconds):

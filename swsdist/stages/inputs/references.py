@@ -1,10 +1,10 @@
 """True occurrences of the queries: from a table, or looked up in a transcript.
 
 - A table of references: see `swsdist.corpora.references`.
-- An RTTM or CTM: the terms are looked up as the scorers do it, by the rules of the config's protocol, which also say what
-  becomes of what lies outside of an ECF. A run then scores what `swsdist score` scores with the same lists.
-- Kaldi's `text`: a query occurs in the documents in whose text its term stands, as whole words, whatever their case. That tells
-  no times, so trials must be documents.
+- An RTTM or CTM: terms are looked up as in the scorers, by the rules of the config's protocol, which also decides about
+  words outside of an ECF. A run then scores like `swsdist score` with the same lists.
+- Kaldi's `text`: a query occurs in the documents whose text contains its term as whole words, ignoring case. The text
+  has no times, so trials must be documents.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from swsdist.score.measures.protocol import Protocol, protocol_of
 
 
 class CorpusReferences(NamedTuple):
-    """References, and whether they came from a table, whose rows messages name."""
+    """References, and whether they are from a table (messages name its rows)."""
 
     references: pa.Table
     tabled: bool
 
 
 def depends_on_score(config: Config) -> bool:
-    """Whether references or the seconds that are searched depend on the section `score`: where they are no plain tables.
+    """Whether references or the searched seconds depend on the section `score`: true unless they are plain tables.
 
-    What cannot be read counts as a table; it is told of where it is read.
+    An unreadable file counts as a table; the code that reads it reports the fault.
     """
     corpus, storage = config.corpus, config.storage
 
@@ -57,7 +57,7 @@ def depends_on_score(config: Config) -> bool:
 
 
 def excerpts_of(config: Config) -> pa.Table | None:
-    """The ECF that names the documents: EXCERPTS; None where something else does."""
+    """The ECF that names the documents: EXCERPTS; None if documents are from elsewhere."""
     path, storage = config.corpus.documents, config.storage
     return read_ecf(path, storage) if kind_of(path, "documents", ENDINGS, storage) == "ECF" else None
 
@@ -65,16 +65,16 @@ def excerpts_of(config: Config) -> pa.Table | None:
 def find_references(
     config: Config, documents: pa.Table, queries: pa.Table, notices: Notices
 ) -> CorpusReferences | None:
-    """The references of a corpus; None where it tells none.
+    """The references of a corpus; None if it has none.
 
     Args:
-        config: whose corpus, and whose protocol.
+        config: defines corpus and protocol.
         documents: CORPUS or PLACED.
         queries: QUERIES.
         notices: collects oddities.
 
     Raises:
-        UserError: a file is not there, or is of another kind; or trials are not what the references tell of.
+        UserError: a file is missing, or of the wrong kind; or the references do not suit the kind of trials.
         DataError: a file is broken.
     """
     corpus, storage, rules = config.corpus, config.storage, protocol_of(config.score)
@@ -110,10 +110,10 @@ def find_references(
 
 
 def _terms(config: Config, queries: pa.Table, notices: Notices) -> tuple[pa.Table, bool]:
-    """TERMS of the queries, and whether they are compared without regard to case."""
+    """TERMS of the queries, and whether comparison ignores case."""
     source, storage = str(config.corpus.queries), config.storage
     if kind_of(source, "queries", ENDINGS, storage) == "term list":
-        listed = read_termlist(source, storage, notices=Notices())  # told when the queries were read
+        listed = read_termlist(source, storage, notices=Notices())  # oddities were noted when the queries were read
         return listed.terms.select(TERMS.names), listed.lowercase
     known = {query_id: " ".join(words) for query_id, words in _words(queries, source, notices).items()}
     return pa.table({"query_id": list(known), "term": list(known.values())}, schema=TERMS), True
@@ -167,7 +167,7 @@ def _from_text(
 
 
 def _words(queries: pa.Table, where: str, notices: Notices) -> dict[str, list[str]]:
-    """The words of the first term of each query, of those that have one; of the others it is told."""
+    """The words of the first term of each query with a term; notes queries without."""
     texts: dict[str, str | None] = {}
     for row in queries.select(["query_id", "term"]).to_pylist():
         texts[row["query_id"]] = texts.get(row["query_id"]) or row["term"]
@@ -179,7 +179,7 @@ def _words(queries: pa.Table, where: str, notices: Notices) -> dict[str, list[st
 
 
 def _searched(references: pa.Table, documents: pa.Table, rules: Protocol, path: str, notices: Notices) -> pa.Table:
-    """References without those of document trials that lie between the documents of their recording; these are noted."""
+    """References, except those of document trials between the documents of their recording; these are noted."""
     if not is_placed(documents):
         return references
     inside = in_documents(references, Places(documents))

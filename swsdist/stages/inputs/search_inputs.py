@@ -50,15 +50,15 @@ if TYPE_CHECKING:
 
 
 class CorpusInputs(ChainInputs):
-    """What stages that score need of a chain: its corpus, and the state of the store that was searched.
+    """Inputs of stages that score: the corpus, and the searched state of the store.
 
     Attributes:
         features: that the store is to hold.
-        store: where it is, and what it holds of them.
-        notices: what is odd in the tables.
-        demands: what steps of its plans ask of the documents.
-        folds: of queries, by which steps of its plans are crossfit.
-        files: by name: what reads the calibration that a plan of it names.
+        store: its folder, and its content of these features.
+        notices: oddities in the tables.
+        demands: requirements of its plans' steps on the documents.
+        folds: folds of queries by which its plans' steps are crossfit.
+        files: by name: reader of the calibration that a plan names.
     """
 
     def __init__(self, config: Config, ledger: Ledger) -> None:
@@ -70,11 +70,11 @@ class CorpusInputs(ChainInputs):
         self.folds: set[int] = set()
         self.files: dict[str, Callable[[], object]] = {}
         self._looked: set[str] = set()
-        self._population: tuple[str, pa.Table] | None = None  # with the state of the store that it is of
+        self._population: tuple[str, pa.Table] | None = None  # with its state of the store
 
     @cached_property
     def corpus(self) -> Corpus:
-        """Its tables."""
+        """The tables of the corpus."""
         return Corpus(self.config, self.notices, self.from_audio)
 
     @property
@@ -84,7 +84,7 @@ class CorpusInputs(ChainInputs):
 
     @property
     def population(self) -> pa.Table:
-        """All documents of the corpus, those that were rejected too: POPULATION."""
+        """All documents of the corpus, including rejected ones: POPULATION."""
         state = self.store.manifest.fingerprint if self.store.manifest is not None else ""
         if self._population is None or self._population[0] != state:
             store = self.store.open() if self.store.manifest is not None else None
@@ -101,23 +101,23 @@ class CorpusInputs(ChainInputs):
 
     @property
     def hours(self) -> float:
-        """Hours of audio, as far as the corpus table or the store tells."""
+        """Hours of audio, if the corpus table or the store knows them."""
         if self.store.manifest is not None:
             return float(self.store.manifest.counts["seconds"]) / 3600
         return float(sum(value or 0.0 for value in self.corpus.documents["duration"].to_pylist())) / 3600
 
     @property
     def state(self) -> dict[str, str]:
-        """Where the store is, and its state."""
+        """Folder and state of the store."""
         manifest = self.store.manifest
         return {"store": self.store.folder.root, "manifest": "" if manifest is None else manifest.fingerprint}
 
     def recall(self, state: Mapping[str, str]) -> None:
-        """Take the store in the state that a plan had."""
+        """Return the store to the state that a plan had."""
         self.store.recall(state.get("manifest", ""))
 
     def check_scorable(self) -> None:
-        """Refuse references of which too few are of what is searched."""
+        """Refuse references of which too few are in searched documents."""
         if (known := self.corpus.references) is not None and known.num_rows:
             check_scorable(self.corpus.documents, self.config.corpus.documents, known, self.folds)
 
@@ -128,18 +128,18 @@ class CorpusInputs(ChainInputs):
         return first
 
     def searches(self, chain_run: ChainRun) -> list[ChainRun]:
-        """The plans that searched what a plan of this chain shows: itself."""
+        """The searching plans behind a plan of this chain: the plan itself."""
         return [chain_run]
 
     def scores(self) -> dict[str, str]:
-        """What scores depend on besides the corpus: plain text by key."""
+        """Settings other than the corpus that scores depend on: plain text by key."""
         return scores_of(self.config)
 
     def check_tables(self) -> None:
-        """Tell of what does not fit together in the tables that were read, as far as they say how long documents are; once.
+        """Note inconsistencies between the tables read, using the durations known so far; once.
 
         Raises:
-            DataError: there is something to be told, and warnings are errors.
+            DataError: there is an inconsistency, and warnings are errors.
         """
         corpus, storage = self.config.corpus, self.config.storage
         read = {name for name in ("queries", "references") if self.corpus.has_read(name) and self.is_first(name)}
@@ -155,14 +155,14 @@ class CorpusInputs(ChainInputs):
             note_late_references(self.corpus.references, known, corpus.references, storage, self.notices)
 
     def check_measured(self, spoken: Mapping[tuple[str, int], float], *, force: bool = True) -> Notices:
-        """The same with the durations that were measured.
+        """`check_tables` with measured durations.
 
         Args:
-            spoken: seconds of each query example that was searched.
-            force: note what is implausible, too.
+            spoken: seconds of each searched query example.
+            force: also note implausible values instead of raising.
 
         Raises:
-            ImplausibleError: something is, and it is not to be noted.
+            ImplausibleError: a value is implausible, and `force` is false.
         """
         corpus, storage, result = self.config.corpus, self.config.storage, Notices(force=force)
         if self.store.manifest is None:
@@ -181,18 +181,18 @@ class CorpusInputs(ChainInputs):
             and self.corpus.references is not None
         ):
             meant = self.corpus.references["doc_id"]
-            known = seconds_of(self.corpus.documents, meant)  # told already
+            known = seconds_of(self.corpus.documents, meant)  # noted before
             rest = {key: seconds for key, seconds in seconds_of(measured, meant).items() if key not in known}
             note_late_references(self.corpus.references, rest, corpus.references, storage, result)
         return result
 
 
 class SearchInputs(CorpusInputs):
-    """And what those need that index and search. Plans of one ledger that agree on what is said here share it."""
+    """Also inputs of stages that index and search. Plans of one ledger with equal settings share them."""
 
     @classmethod
     def of(cls, config: Config, ledger: Ledger) -> SearchInputs:
-        """Those of a config, shared where they are the same."""
+        """The inputs of a config, shared with equal ones."""
         values = config.model_dump(
             mode="json", include={"run", "corpus", "features", "index", "storage", "strict", "force"}
         )
@@ -203,8 +203,8 @@ class SearchInputs(CorpusInputs):
 
     @cached_property
     def corpus_documents(self) -> CorpusDocuments:
-        """The corpus by key. `identities` of a row are what its frames come from, by extractor (fingerprint): the identity of
-        its recording (and place in it), or of its given frames, whose places then are in `items`.
+        """The corpus by key. `identities` of a row are those of the source of its frames, by extractor (fingerprint):
+        of its recording (and place in it), or of its precomputed frames, whose places are in `items`.
         """
         where = ["recording", "start", "end", "listed"] if self.corpus.placed else []
         table = self.corpus.documents.select(["doc_id", "channel", "path", "speaker", "duration", *where])
@@ -212,7 +212,7 @@ class SearchInputs(CorpusInputs):
 
     @cached_property
     def query_inputs(self) -> SearchInputs | None:
-        """Of the corpus that the queries are from, where it is another one."""
+        """Inputs of the queries' corpus, if it is another one."""
         corpus = self.corpus.query_inputs
         if corpus is None:
             return None
@@ -222,11 +222,11 @@ class SearchInputs(CorpusInputs):
 
     @cached_property
     def examples(self) -> list[dict[str, Any]]:
-        """Rows of the queries, each with the identity of its file; and with `given` and `items`, where frames are given."""
+        """Rows of the queries, with file identities; for precomputed frames also `given` and `items`."""
         return self.with_identities(self.corpus.queries)
 
     def with_identities(self, queries: pa.Table) -> list[dict[str, Any]]:
-        """The same of any QUERIES."""
+        """The same rows for any QUERIES."""
         rows = queries.to_pylist()
         paths = [row["path"] for row in rows if row["path"] is not None] if self.from_audio else []
         result = dict(zip(paths, identities(paths, self.config.storage), strict=True))
@@ -235,7 +235,7 @@ class SearchInputs(CorpusInputs):
         return rows
 
     def models_were_fitted(self) -> None:
-        """Extractors are made with them when they are next asked for."""
+        """Make extractors use the new models from now on."""
         self.features = RunFeatures(self.config, self.store.folder)
         self.store.features = self.features
         for name in ("corpus_documents", "examples", "query_inputs"):
@@ -270,10 +270,10 @@ class SearchInputs(CorpusInputs):
         self.check_tables()
 
     def demand_gpu(self) -> None:
-        """Refuse to search on a GPU where this machine searches, and has none.
+        """Refuse to search on a GPU if this machine is to search and has no GPU.
 
         Raises:
-            UserError: it has none.
+            UserError: it has no GPU.
         """
         executor = self.config.executor
         here = executor.kind == "serial" or not (executor.address or os.environ.get("RAY_ADDRESS"))
@@ -281,10 +281,10 @@ class SearchInputs(CorpusInputs):
             raise error
 
     def demand_marks(self) -> None:
-        """Refuse to leave out silence where nobody hears it.
+        """Refuse to leave out silence if no track detects speech.
 
         Raises:
-            UserError: no track is made of audio.
+            UserError: no track is made from audio.
         """
         if self.config.search.skip_silence and not self.from_audio:
             raise codes.SILENCE_UNKNOWN(where="search.skip_silence")

@@ -1,4 +1,4 @@
-"""What of a config results depend on, and scores: plain text by key, for people who compare two of them."""
+"""Settings that results and scores depend on: plain text by key, for comparison by people."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from swsdist.config.section import Section
 from swsdist.registry.entries import is_chain
 from swsdist.registry.registries import CHAINS
 
-#: Keys whose change makes a score mean something else, so that a threshold of before is none of now.
+#: Keys whose change gives scores another meaning, so earlier thresholds become invalid.
 _OF_SCORES = ("features", "search.", "reduce.merge", "calibrate.steps", "calibrate.options", "calibrate.alpha")
 
 
 def settings_of(config: Config) -> dict[str, str]:
-    """Every key that results depend on, as the user writes it, with its value as text."""
+    """Every key that results depend on, spelled as in the config, with its value as text."""
     result: dict[str, str] = {}
     sections: tuple[str, ...] = ("features", "queries", "search", "reduce", "calibrate", "score")
-    if is_chain(CHAINS, config.chain, "joined"):  # it searches nothing itself
+    if is_chain(CHAINS, config.chain, "joined"):  # it does not search
         sections = ("options", "calibrate", "score")
     for name in sections:
         section = getattr(config, name)
-        # `matters` of a section may be its own, which adds versions and resolves names.
+        # A section may define `matters`, which adds versions and resolves names.
         values = (
             Section.matters(section) if isinstance(section, Section) else {"": config.model_dump(mode="json")[name]}
         )
@@ -32,7 +32,7 @@ def settings_of(config: Config) -> dict[str, str]:
 
 
 def as_text(name: str, values: Mapping[str, object]) -> dict[str, str]:
-    """Keys of a section, in full, with their values as text."""
+    """Full keys of a section, with their values as text."""
     return {
         f"{name}.{key}" if key else name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         for key, value in values.items()
@@ -40,16 +40,16 @@ def as_text(name: str, values: Mapping[str, object]) -> dict[str, str]:
 
 
 def scores_of(config: Config) -> dict[str, str]:
-    """Of these, those that scores depend on."""
+    """The subset of settings that scores depend on."""
     return {key: value for key, value in settings_of(config).items() if key.startswith(_OF_SCORES)}
 
 
 def score_differences(current: Mapping[str, str], known: object) -> list[str]:
-    """Where scores that something was fitted on were made otherwise than these are; empty where it is not known.
+    """Differences between current settings and those of the fitted scores; empty if the latter are unknown.
 
     Args:
-        mine: as `scores_of` gives them, or some of them.
-        known: the same of what it was fitted on.
+        current: from `scores_of`, or a subset.
+        known: the settings at fitting.
     """
     if not isinstance(known, dict):
         return []
@@ -61,7 +61,7 @@ def score_differences(current: Mapping[str, str], known: object) -> list[str]:
 
 
 def describe(extractor: Mapping[str, Any]) -> str:
-    """An extractor in one line, with its transforms."""
+    """Describe an extractor and its transforms in one line."""
 
     def told(mapping: Mapping[str, Any]) -> str:
         options = ", ".join(f"{key}={value}" for key, value in mapping["options"].items())

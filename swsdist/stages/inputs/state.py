@@ -1,4 +1,4 @@
-"""The store of a run: its folder, its state, and what that holds of the features that are wanted."""
+"""The store of a run: its folder, its state, and its content of the required features."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from swsdist.store.reading import Store
 
 
 class DocumentCounts(NamedTuple):
-    """The corpus beside what a store held of it: documents that are new, changed, gone, moved; rejected ones count too.
+    """Numbers of new, changed, missing and moved documents of the corpus relative to a store; rejected ones count too.
 
-    Of the new and changed ones `held` have frames in the store, under another name.
+    Of the new and changed documents, `held` have frames in the store under another name.
     """
 
     new: int
@@ -38,13 +38,13 @@ class DocumentCounts(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """The same document by document.
+    """Comparison of corpus and store by document.
 
     Attributes:
-        counts: of all.
-        same: of each document of the corpus, whether its frames stay.
-        moved: places of those that the store knows under another path.
-        held: of new ones, by key and extractor: where the store has their frames.
+        counts: over all documents.
+        same: for each document of the corpus, whether its frames stay.
+        moved: positions of documents that the store has under another path.
+        held: for new ones, by key and extractor: place of their frames in the store.
     """
 
     counts: DocumentCounts
@@ -54,18 +54,18 @@ class Comparison(NamedTuple):
 
 
 class StoreState:
-    """A store, in the state that a plan means; `load` takes what the folder has now."""
+    """A store in the state used by a plan; `load` takes the folder's current state."""
 
     def __init__(self, config: Config, features: RunFeatures, ledger: Ledger) -> None:
         self._config, self.features, self._ledger = config, features, ledger
         self.folder = Folder(config.store, config.storage)
         self.manifest: Manifest | None = None
         self.contents = StoreContents()
-        self.interrupted = False  # an index was: `manifest` is the state that it goes on from
-        #: `keys_of` what the store held, or had rejected, when its state was read.
+        self.interrupted = False  # whether an index was interrupted: `manifest` is the state that it resumes from
+        #: `keys_of` the stored and rejected documents when the state was read.
         self.earlier_keys: pa.Array = pa.array([], pa.large_string())
-        self.comparison: Comparison | None = None  # with the corpus, when the index was planned
-        #: By fingerprint of a task of the index that was planned: its extractor, the shard that it is of, and its work, s.
+        self.comparison: Comparison | None = None  # with the corpus, set when the index is planned
+        #: By fingerprint of a planned index task: its extractor, its shard, and its work, s.
         self.planned: dict[str, tuple[Source, str, float]] = {}
 
     @property
@@ -74,34 +74,33 @@ class StoreState:
         return self._ledger.listing(self.folder.root)
 
     def recall(self, fingerprint: str) -> None:
-        """Take the state that a plan had."""
+        """Return to the state that a plan had."""
         if fingerprint:
             self.manifest = require(self.folder, state_name(fingerprint))
 
     def open(self) -> Store:
-        """The store in the state that `index` has left."""
-        assert self.manifest is not None  # index has come to its end
+        """The store in the state that `index` committed."""
+        assert self.manifest is not None  # index has finished
         return Store(self.folder, self.manifest)
 
     @property
     def state(self) -> tuple[str, str]:
-        """Its folder, and the fingerprint of the state that `index` has left, as `Store.at` takes them."""
+        """Folder and fingerprint of the state that `index` committed, as for `Store.at`."""
         return self.folder.root, self.open().manifest.fingerprint
 
     @property
     def moved(self) -> NDArray[np.int64]:
-        """Places of documents of the corpus that it knows under another path."""
+        """Positions of documents of the corpus that the store has under another path."""
         return np.empty(0, np.int64) if self.comparison is None else self.comparison.moved
 
     def load(self, anew: bool = False) -> StoreContents:
-        """What the store holds of the tracks that are wanted; `manifest` becomes its state, if there is any and its tables are
-        there.
+        """The store's content of the required tracks; sets `manifest` to its state if that exists and its tables do.
 
         Args:
-            anew: the store is made anew, whatever it holds.
+            anew: ignore the current content.
 
         Raises:
-            UserError: it is no store of documents, or one of other features that several runs share.
+            UserError: it is no store of documents, or a shared store of other features.
         """
         manifest, listing = load(self.folder), self.listing
         self.manifest, self.contents = None, StoreContents()
@@ -121,7 +120,7 @@ class StoreState:
             raise codes.OTHER_FEATURES_IN_STORE(
                 where=self.folder.path(), features=describe(stored.recipe), track=stored.name
             )
-        # In the run's own store new features take the place of the old.
+        # In the run's own store new features replace the old.
         if anew or not kept or any(name not in listing for name in manifest.tables):
             return self.contents
         self.manifest = manifest
@@ -141,7 +140,7 @@ class StoreState:
             lacking = [source for source in sources if any(track.name not in there for track in source.tracks)]
             if len(lacking) == len(sources):
                 continue  # nothing is left of it: its documents are new
-            # What an extractor yields in one pass is there as a whole, or not at all.
+            # The tracks of one pass are stored together or not at all.
             gone = {track.name for source in lacking for track in source.tracks}
             state.files[shard.name] = {name: file for name, file in there.items() if name not in gone}
             if lacking:
@@ -152,12 +151,12 @@ class StoreState:
         tables = {name: store.documents(columns=columns, track=name, codes=["shard"]) for name in kept}
         tables = {name: _of_shards(table, there) for name, table in tables.items()}
         state.tables = tables
-        if not state.left:  # else who rejected them may have been a track that is no longer wanted
+        if not state.left:  # else the rejection may be by a track that is no longer required
             state.rejected = store.rejected()
         return state
 
     def compare(self, corpus: CorpusDocuments) -> Comparison:
-        """The corpus beside what the store holds."""
+        """Compare the corpus with the content of the store."""
         state = self.contents
         known, same = compare(corpus, state, dict(self.features.recipes))
         store = None if self.manifest is None else self.open()
@@ -171,6 +170,6 @@ class StoreState:
 
 
 def _of_shards(table: pa.Table, shards: pa.Array) -> pa.Table:
-    """The documents of some shards; no copy where these are all."""
+    """The documents of some shards; no copy for all shards."""
     mask = pc.is_in(table["shard"], shards)
     return table if pc.all(mask).as_py() else table.filter(mask)

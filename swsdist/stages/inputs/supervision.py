@@ -22,11 +22,11 @@ class Supervision(NamedTuple):
     """A transform that was fitted by labels.
 
     Attributes:
-        track, name: whose it is, and which.
-        file: the labels, by the name of their file.
+        track, name: the track, and the transform's name.
+        file: name of the file of labels.
         documents: that it was fitted on.
-        searched: how many of these are searched now.
-        automatic: the labels are a program's, which was told nothing.
+        searched: number of these in the searched corpus.
+        automatic: the labels are from a program without supervision.
     """
 
     track: str
@@ -38,13 +38,13 @@ class Supervision(NamedTuple):
 
     @property
     def said(self) -> str:
-        """What its features are."""
+        """Wording of the supervision of its features."""
         whose = "automatic labels" if self.automatic else "labels"
         return f"trained on {whose} of {self.documents} documents ({self.file})"
 
 
 def supervisions(own: CorpusInputs) -> list[Supervision]:
-    """All of a run's tracks; of a fusion those of its systems."""
+    """Supervisions of all of a run's tracks; for a fusion those of its systems."""
     chain_runs: Mapping[str, ChainRun] = getattr(own, "chain_runs", {})
     if chain_runs:
         return list(
@@ -75,10 +75,10 @@ def supervisions(own: CorpusInputs) -> list[Supervision]:
 
 
 def note_supervision(own: CorpusInputs, notices: Notices) -> None:
-    """Note each that was fitted by labels of documents that are searched: its results are no test of it.
+    """Note each supervision by labels of searched documents: its results are no fair test.
 
     Raises:
-        OddError: that is not to be tolerated.
+        OddError: with `strict`.
     """
     for supervision in supervisions(own):
         if supervision.searched and not supervision.automatic:

@@ -1,4 +1,4 @@
-"""Extractors and transforms of a config that are fitted, and the models that the store has of them."""
+"""Extractors and transforms of a config that need fitting, and their models in the store."""
 
 from __future__ import annotations
 
@@ -20,15 +20,16 @@ from swsdist.registry.registries import FEATURES, TRANSFORMS
 
 
 class UnfittedModel(NamedTuple):
-    """A transform, or an extractor, that is fitted by the chain.
+    """A transform or extractor that the chain fits.
 
     Attributes:
-        track: that it is of, for people.
-        place: number of its extractor in the config, and its own behind it; of an extractor -1.
-        planned: the extractor of what it is fitted on.
-        fitted, options: it, and its options, without a model.
-        file: the model's name in the store: of the extractor, the transforms before, the options that matter, and labels.
-        labels: path and SHA-256 of the labels that it is fitted by; None: it needs none.
+        track: its track, for people.
+        place: index of its extractor in the config, and of the transform in it; -1 for the extractor itself.
+        planned: the extractor of the frames that it is fitted on.
+        fitted, options: the transform or extractor, and its options, without a model.
+        file: the model's name in the store: of the extractor, the transforms before, the options that matter, and
+            labels.
+        labels: path and SHA-256 of the labels for fitting; None if it needs no labels.
     """
 
     track: str
@@ -50,11 +51,11 @@ def is_fitted(features: Sequence[Features]) -> bool:
     try:
         return any(_extractor(feature) or any(_transform(each) for each in feature.transforms) for feature in features)
     except ConfigError:
-        return False  # what is wrong with one is told where it is made
+        return False  # code that makes the extractor reports the fault
 
 
 def _transform(transforming: Transforming) -> Fitted | None:
-    """It, if it is to be fitted.
+    """The transform, if it needs fitting.
 
     Raises:
         ConfigError: an option is not valid.
@@ -67,7 +68,7 @@ def _transform(transforming: Transforming) -> Fitted | None:
 
 
 def _extractor(features: Features) -> Learning | None:
-    """The same of an extractor."""
+    """The extractor, if it needs fitting."""
     if not hasattr(FEATURES[features.name].load(), "learns_from"):
         return None
     result = create(features.name, features.options)
@@ -77,12 +78,12 @@ def _extractor(features: Features) -> Learning | None:
 def with_models(
     features: Sequence[Features], corpus: Corpus, store: Folder
 ) -> tuple[list[Features], list[UnfittedModel]]:
-    """The same features, with the models that the store has in their places; and all that is fitted, as far as it is known.
+    """The features with the store's models filled in; and the models to fit, as far as known.
 
-    What is fitted behind something that is to be fitted first is not known before the model of that is there.
+    Models behind an unfitted one are unknown until that is fitted.
 
     Raises:
-        ConfigError: labels are wanted and there are none.
+        ConfigError: labels are required and missing.
     """
     result, found = list(features), []
     for k, item in enumerate(features):
@@ -99,7 +100,7 @@ def with_models(
 
 
 def _unfitted_model(features: Features, place: tuple[int, int], fitted: Fitted, corpus: Corpus) -> UnfittedModel:
-    """Something of an extractor that is fitted; what stands before it has its models."""
+    """The unfitted model at a place; everything before it has its models."""
     of, before = (
         dict(features.options),
         tuple((each.name, dict(each.options)) for each in features.transforms[: max(place[1], 0)]),
@@ -112,7 +113,7 @@ def _unfitted_model(features: Features, place: tuple[int, int], fitted: Fitted, 
     recipe = recipe_fingerprint(identity(extractor))
     options = features.options if place[1] < 0 else features.transforms[place[1]].options
     labels = _labels(fitted, fitted.name, corpus) if isinstance(fitted, Supervision) else None
-    # What a corpus without parts and labels has is as it was before there were any.
+    # Keeps fingerprints of corpora without parts and labels unchanged.
     rest: list[object] = [labels[1]] if labels else []
     if (part := corpus.parts.train) is not None:
         rest.append(_table(part) if isinstance(part, str) else sorted(part))
@@ -144,7 +145,7 @@ def _labels(fitted: Supervision, name: str, corpus: Corpus) -> tuple[str, str]:
 
 
 def _with_model(features: Features, pending: UnfittedModel, store: Folder) -> Features:
-    """An extractor with the model that the store has of it, or of a transform behind it."""
+    """An extractor with the store's model for it, or for one of its transforms."""
     options, place = pending.fitted.with_model(store.path(pending.file)), pending.place[1]
     if place < 0:
         return features.model_copy(update={"options": options})
@@ -154,7 +155,7 @@ def _with_model(features: Features, pending: UnfittedModel, store: Folder) -> Fe
 
 
 def pinned_names(fitted: Sequence[UnfittedModel]) -> dict[str, str]:
-    """What the models of a store are pinned as, and their files: `pca.TRACK`, and a second one of a track `pca.2.TRACK`."""
+    """Pinned names and files of a store's models: `pca.TRACK`, and the second of a track `pca.2.TRACK`."""
     result: dict[str, str] = {}
     for item in fitted:
         names = (f"{item.fitted.name}{number}.{item.track}" for number in ("", *(f".{k}" for k in range(2, 100))))

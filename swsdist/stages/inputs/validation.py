@@ -1,6 +1,6 @@
-"""Oddities in the tables of a corpus that can still be searched: noted with a count and the first case.
+"""Oddities in the tables of a searchable corpus: noted with a count and the first case.
 
-Before the work the durations that a table or a header gives are what there is; afterwards those that were measured.
+Checks before the work use durations from a table or header; checks afterwards use measured ones.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ from swsdist.stages.inputs.population import agree
 #: Seconds, by document and channel.
 Seconds = Mapping[tuple[str, int], float]
 
-#: How long documents are (s), as was measured.
+#: Measured durations of documents (s).
 MEASURED = pa.schema([*(CORPUS.field(name) for name in ("doc_id", "channel", "duration")), DOCUMENTS.field("cut_off")])
 
-#: A reference may end so much beyond its recording (s).
+#: Tolerated excess of a reference's end beyond its recording (s).
 _BEYOND = 0.5
 
 
 def note_durations(documents: pa.Table, measured: pa.Table, where: str, storage: Any, notices: Notices) -> None:
-    """Durations of the documents' table (CORPUS) that the audio (MEASURED) contradicts, and recordings that are cut off."""
+    """Note durations in the documents' table (CORPUS) that the audio (MEASURED) contradicts, and truncated recordings."""
     cut = measured.filter(pc.is_valid(measured["cut_off"]))
     measured = measured.filter(pc.is_null(measured["cut_off"]))
     if cut.num_rows:
@@ -56,7 +56,7 @@ def note_durations(documents: pa.Table, measured: pa.Table, where: str, storage:
             where=f"{first['doc_id']}, {first['duration']:.1f} of {full}",
             count=pc.count_distinct(cut["doc_id"]).as_py(),
         )
-    text = documents["duration"].to_numpy()  # NaN where it does not say
+    text = documents["duration"].to_numpy()  # NaN if not stated
     at = places_in(keys_of(documents["doc_id"], documents["channel"]), keys_of(measured["doc_id"], measured["channel"]))
     result = np.append(measured["duration"].to_numpy(), np.nan)[at]
     wrong = np.flatnonzero(~(agree(text, result) | np.isnan(text) | np.isnan(result)))
@@ -75,14 +75,14 @@ def note_durations(documents: pa.Table, measured: pa.Table, where: str, storage:
 
 
 def note_unread(population: pa.Table, where: str, notices: Notices) -> None:
-    """Documents that could not be read, and whose durations nothing tells: the seconds that are scored are too few."""
+    """Note unreadable documents of unknown duration: the scored seconds are too few."""
     unknown = population.filter(pc.and_(pc.invert(population["read"]), pc.is_null(population["duration"])))
     if unknown.num_rows:
         notices.add(codes.UNREAD_WITHOUT_DURATION, where=f"{where}: {unknown['doc_id'][0]}", count=unknown.num_rows)
 
 
 def note_late_references(references: pa.Table, seconds: Seconds, where: str, storage: Any, notices: Notices) -> None:
-    """References (REFERENCES) that end after their recording, and the unit that their times could have."""
+    """Note references (REFERENCES) that end after their recording, and the likely unit of their times."""
     keys = list(zip(references["doc_id"].to_pylist(), references["channel"].to_pylist(), strict=True))
     ends = references["end"].to_pylist()
     known = [k for k, key in enumerate(keys) if key in seconds]
@@ -106,7 +106,7 @@ def note_late_references(references: pa.Table, seconds: Seconds, where: str, sto
 
 
 def note_unknown_speakers(documents: pa.Table, queries: pa.Table, where: str, notices: Notices) -> None:
-    """Speakers of queries that no document has, although documents have speakers."""
+    """Note speakers of queries that no document has, if documents have speakers."""
     known = set(pc.unique(documents["speaker"]).to_pylist()) - {None}
     requested = [name for name in dict.fromkeys(queries["speaker"].to_pylist()) if name is not None]
     strange = [name for name in requested if name not in known]
@@ -121,7 +121,7 @@ def note_unknown_speakers(documents: pa.Table, queries: pa.Table, where: str, no
 def note_query_places(
     documents: pa.Table, queries: pa.Table, left_out: SourcePlaces, where: str, notices: Notices
 ) -> None:
-    """Queries that are places in recordings which are searched: each finds itself, unless its own place is left out."""
+    """Note queries that are places in searched recordings: each finds itself, unless its own place is left out."""
     if left_out:
         query_id, recording = next(iter(left_out))
         notices.inform(
@@ -151,7 +151,7 @@ def note_query_places(
 
 
 def note_query_lengths(spoken: Seconds, longest: float, where: str, notices: Notices) -> None:
-    """Query examples that are longer than the longest document (s): they can hardly be in one; and those that are too short."""
+    """Note query examples longer than the longest document (s), which can hardly occur in any; and too short ones."""
     short = [key for key, length in spoken.items() if length < SHORTEST]
     if short:
         query_id, example = short[0]
@@ -179,7 +179,7 @@ def _at(where: str, row: int, documents: pa.Table, storage: Any) -> str:
 
 
 def seconds_of(documents: pa.Table, some: pa.ChunkedArray | None = None) -> dict[tuple[str, int], float]:
-    """Durations that a table of documents gives: CORPUS, or that of a store; of all documents, or of `some` names of them."""
+    """Durations in a table of documents (CORPUS, or that of a store); of all, or of those with `some` names."""
     mask = pc.is_valid(documents["duration"])
     if some is not None:
         mask = pc.and_(mask, pc.is_in(documents["doc_id"], pc.unique(some)))
@@ -189,17 +189,17 @@ def seconds_of(documents: pa.Table, some: pa.ChunkedArray | None = None) -> dict
 
 
 def folds_of_steps(settings: Calibrate) -> set[int]:
-    """The number of folds that steps are crossfit by, if any are."""
+    """Numbers of folds by which steps are crossfit."""
     return {settings.folds} if settings.fitted and settings.fit == "crossfit" else set()
 
 
 def check_scorable(documents: pa.Table, where: str, references: pa.Table, folds: Iterable[int]) -> None:
-    """What scoring and fitting ask of the documents and of what truly occurs in them.
+    """Check that documents and references suffice for scoring and fitting.
 
     Args:
         documents, where: see `demand_channel_1`.
         references: REFERENCES, at least one.
-        folds: numbers of folds that steps of calibration are fitted by.
+        folds: numbers of folds by which calibration steps are fitted.
 
     Raises:
         UserError: nothing can be scored, or steps cannot be fitted.
@@ -210,7 +210,8 @@ def check_scorable(documents: pa.Table, where: str, references: pa.Table, folds:
 
 
 def demand_channel_1(documents: pa.Table, where: str) -> None:
-    """Seconds of channel 1 make the trials, as STDEval counts: a recording counts once, however many channels it has.
+    """Demand a document of channel 1: its seconds make the trials, as in STDEval, which counts a recording once for all
+    channels.
 
     Raises:
         UserError: no document is of channel 1, so nothing can be scored.
@@ -221,10 +222,10 @@ def demand_channel_1(documents: pa.Table, where: str) -> None:
 
 
 def document_checks(config: Config) -> list[Callable[[pa.Table], None]]:
-    """What the steps of a config ask of the documents, each a function that raises if they are not so.
+    """Checks of documents by a config's steps; each raises if documents are unsuitable.
 
     Raises:
-        ConfigError: steps look at lists, and the trials of the protocol are segments of these.
+        ConfigError: steps use lists, and the trials of the protocol are segments.
     """
     settings = config.calibrate
     result: list[Callable[[pa.Table], None]] = []
@@ -242,7 +243,7 @@ def document_checks(config: Config) -> list[Callable[[pa.Table], None]]:
 
 
 def demand_whole_recordings(step: str, documents: pa.Table) -> None:
-    """Steps that look at a query's document trials want detections in the documents themselves.
+    """Demand documents that are recordings, for steps that use a query's document trials.
 
     Args:
         step: its name.
@@ -256,13 +257,13 @@ def demand_whole_recordings(step: str, documents: pa.Table) -> None:
 
 
 def demand_one_speaker(documents: pa.Table) -> None:
-    """Scores are normalised by speaker: where detections lie in recordings, one speaker speaks in each of them.
+    """Demand one speaker per recording, for normalisation by speaker of detections in recordings.
 
     Args:
         documents: CORPUS or PLACED.
 
     Raises:
-        DataError: documents are places in recordings, and several speak in one of these.
+        DataError: documents are places in a recording of several speakers.
     """
     if is_placed(documents):
         Speakers(documents.select(WHO)).demand_single_speakers()

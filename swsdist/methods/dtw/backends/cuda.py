@@ -1,14 +1,18 @@
-"""The search on a GPU: the same candidates as those of a CPU, byte for byte, for every recurrence.
+"""The exact search on a GPU: the same candidates as on a CPU, byte for byte, for every recurrence.
 
-Pieces of documents stand side by side in warps (`methods.dtw.backends.warps`). A batch of warps is copied to the GPU and
-searched with a part of the queries at a time. All that is on the GPU lies in one array whose size is the budget, so that it is
-bounded by construction; `Account` says how much of it was used.
+Pieces of documents are grouped into warps (`methods.dtw.backends.warps`). A batch of warps is copied to the GPU and
+searched
+with a part of the queries at a time. All GPU memory is allocated as one array of the size of the budget, so use is
+bounded by
+construction; `Account` reports how much was used.
 
-Copies and the host's work overlap the computing: batches go up from pinned memory on a stream of their own, to two places in
-turns, and parts are searched on two streams in turns: while one is searched, the candidates of the one before are fetched.
+Copies and host work overlap computation: batches are copied from pinned memory on a separate stream, to two places in
+turns;
+parts are searched on two streams in turns, and candidates of one part are fetched while the next is searched.
 
-Products are float32 multiply-adds in registers, of integers whose sums float32 holds exactly (`kernels.cuda.threads`): no
-library multiplies, so there is no reduced precision to switch off.
+Products are float32 multiply-adds in registers, of integers whose sums float32 holds exactly (`kernels.cuda.threads`).
+No
+library multiplies matrices, so there is no reduced precision to disable.
 """
 
 from __future__ import annotations
@@ -32,25 +36,25 @@ from swsdist.methods.dtw.backends.interface import Scanned, Work
 from swsdist.methods.dtw.backends.pieces import Piece
 from swsdist.methods.dtw.backends.warps import QueryTiles, WarpBatch, batches, queries
 
-#: Bytes of the GPU's memory, where nobody says; never more than half of what is free.
+#: Default bytes of GPU memory; never more than half of what is free.
 BUDGET = 4_000_000_000
 
-#: What the queries leave of it, divided by this, is for each of two batches of documents,
+#: Each of two batches of documents gets this fraction, 1 / _BATCH, of the memory that the queries leave,
 _BATCH = 12
 
-#: and for each of two parts' states and candidates.
+#: and the states and candidates of each of two parts get 1 / _PART.
 _PART = 12 / 5
 
-#: Every array begins at a multiple of so many bytes.
+#: Alignment of arrays in bytes.
 _ALIGNED = 256
 
 
 class Account(NamedTuple):
-    """What a search took of the GPU.
+    """GPU resources used by a search.
 
     Attributes:
-        budget: bytes that it reserved.
-        used: bytes of that which were ever in use.
+        budget: bytes reserved.
+        used: the most bytes in use at a time.
         batches: of documents.
         parts: of the queries, over all batches.
     """
@@ -62,7 +66,7 @@ class Account(NamedTuple):
 
 
 class _Array(Protocol):
-    """An array on the GPU, of numba's; stream 0 is none in particular."""
+    """A numba array on the GPU; stream 0 is the default stream."""
 
     dtype: np.dtype[np.generic]
 
@@ -80,14 +84,14 @@ class _Stream(Protocol):
 
 
 class _Event(Protocol):
-    """What a stream has come to."""
+    """An event in a stream."""
 
     def record(self, stream: _Stream, /) -> None: ...
     def wait(self, stream: _Stream, /) -> None: ...
 
 
 class _Cuda(Protocol):
-    """The module `numba.cuda`, as far as it is used here."""
+    """The part of the module `numba.cuda` used here."""
 
     def stream(self) -> _Stream: ...
     def event(self) -> _Event: ...
@@ -96,21 +100,21 @@ class _Cuda(Protocol):
 
 
 class _Arena:
-    """A part of the one array on the GPU, given out from its start."""
+    """A part of the GPU array, allocated from its start."""
 
     def __init__(self, memory: _Array, first: int, stop: int) -> None:
         self._memory, self._first, self._stop, self._at = memory, first, stop, first
         self.size, self.used = stop - first, 0
 
     def clear(self) -> None:
-        """Give all of it out anew."""
+        """Free all of it."""
         self._at = self._first
 
     def take(self, elements: int, dtype: DTypeLike) -> _Array:
-        """A flat array; its content is whatever was there.
+        """Allocate a flat, uninitialised array.
 
         Raises:
-            UserError: there is not so much left.
+            UserError: not enough memory is left.
         """
         size = elements * np.dtype(dtype).itemsize
         at, self._at = self._at, self._at + _whole(size)
@@ -121,7 +125,7 @@ class _Arena:
 
 
 def _whole(size: int) -> int:
-    """Bytes that an array of so many takes."""
+    """Bytes that an array of this size occupies."""
     return -(-size // _ALIGNED) * _ALIGNED
 
 
@@ -131,7 +135,7 @@ def _too_little(needed: int, room: int, batch: WarpBatch | None = None) -> UserE
 
 
 class _Pinned:
-    """Memory of the host that the GPU copies from and to by itself; grows to what was asked of it."""
+    """Page-locked host memory for direct copies to and from the GPU; grows on demand."""
 
     def __init__(self, cuda: _Cuda) -> None:
         self._cuda, self._held = cuda, cuda.pinned_array(_ALIGNED, np.uint8)
@@ -144,7 +148,7 @@ class _Pinned:
 
 
 class _Sent(NamedTuple):
-    """A batch on the GPU, and where: 0 or 1."""
+    """A batch on the GPU, and its place: 0 or 1."""
 
     batch: WarpBatch
     place: int
@@ -155,7 +159,7 @@ class _Sent(NamedTuple):
 
 
 class _Going(NamedTuple):
-    """A part that is being searched: whose queries they are, and their candidates on the GPU."""
+    """A part being searched: its queries, and their candidates on the GPU."""
 
     sent: _Sent
     which: NDArray[np.int64]
@@ -165,7 +169,7 @@ class _Going(NamedTuple):
 
 
 class _Turn:
-    """A stream, with the memory of the part that is searched on it."""
+    """A stream, with the memory of the part searched on it."""
 
     def __init__(self, cuda: _Cuda, arena: _Arena) -> None:
         self.arena, self.stream = arena, cuda.stream()
@@ -175,7 +179,7 @@ class _Turn:
 
 
 class Cuda:
-    """The search on a GPU: what is there, and what goes there and back.
+    """The search on a GPU, with its resident data and transfers.
 
     Raises:
         UserError: as `swsdist.methods.dtw.backends.create.missing`.
@@ -213,12 +217,12 @@ class Cuda:
         self._batches = self._parts = 0
 
     def account(self) -> Account:
-        """What it took until now."""
+        """Resources used so far."""
         arenas = [self._fixed, *self._places, *(turn.arena for turn in self._turns)]
         return Account(self._budget, sum(arena.used for arena in arenas), self._batches, self._parts)
 
     def scan(self, pieces: Iterable[Piece]) -> Iterator[Scanned]:
-        """Batches of warps; what is found of one is fetched while the next is searched.
+        """Search in batches of warps; candidates of one are fetched while the next is searched.
 
         Raises:
             UserError: the budget does not hold one query and the smallest batch.
@@ -228,7 +232,7 @@ class Cuda:
         yield Scanned([self._fetch(turn) for turn in self._turns if turn.going], 0, 0)
 
     def _search(self, batch: WarpBatch) -> Iterator[NDArray[np.int64]]:
-        """Start the search of a batch; yields what has been found meanwhile, maybe of the batches before.
+        """Start the search of a batch; yield finished candidates, possibly of earlier batches.
 
         Yields:
             int64 (candidates, 5), columns as in `kernels.peaks`.
@@ -255,12 +259,12 @@ class Cuda:
                 self._start(turn, sent, room, group, some, *task_arrays)
 
     def _state(self, group: QueryTiles, sent: _Sent) -> np.dtype[np.generic]:
-        """Of the recurrence's columns."""
+        """dtype of the recurrence's columns."""
         longest = int(sent.batch.warps[:, 1].max())
         return np.dtype(self._work.recurrence.state(group.tops.dtype.type, self._work.is_long(longest)))
 
     def _beside(self, group: QueryTiles, sent: _Sent) -> int:
-        """Bytes of a lane that a query needs for distances and states; none where these are in registers."""
+        """Bytes per lane that a query needs for distances and states; 0 if these are in registers."""
         if not self._kernels.in_memory:
             return 0
         return FRAMES * group.rows * 2 + group.elements // WIDTH * self._state(group, sent).itemsize
@@ -271,7 +275,7 @@ class Cuda:
         return sent
 
     def _upload(self, batch: WarpBatch, place: int) -> _Sent:
-        """Copy a batch to a place that nobody uses, and lay it out there."""
+        """Copy a batch to a free place, and lay it out there."""
         arena, stream = self._places[place], self._upward
         arena.clear()
         staged = self._raw[place](batch.used * self._columns, np.float32)
@@ -320,7 +324,7 @@ class Cuda:
         turn.going = _Going(sent, which, group.tasks[some], places, best)
 
     def _fetch(self, turn: _Turn) -> NDArray[np.int64]:
-        """Wait for a part, and take its candidates."""
+        """Wait for a part, and return its candidates."""
         going, turn.going = turn.going, None
         assert going is not None
         turn.stream.synchronize()
