@@ -219,17 +219,17 @@ def test_a_projection_that_is_none(tmp_path: Path, model: str) -> None:
     with pytest.raises(ConfigError, match="the file is not a model"):
         Project(model=str(tmp_path / "bad.npz")).becomes(shape)
     projection(np.zeros(6), np.zeros((6, 2)), np.zeros(6)).save(Folder(str(tmp_path)), "flat.npz")
-    with raises(codes.BAD_PROJECTION_ARRAYS):
+    with pytest.raises(ConfigError, match=codes.BAD_PROJECTION_ARRAYS.name):
         Project(model=str(tmp_path / "flat.npz")).becomes(shape)
     for name, matrix in (("none.npz", np.zeros((6, 0))), ("huge.npz", np.full((6, 2), 1e300))):
         projection(np.zeros(6), matrix, np.full(6, 1e300)).save(Folder(str(tmp_path)), name)
-        with raises(codes.BAD_PROJECTION_ARRAYS):
+        with pytest.raises(ConfigError, match=codes.BAD_PROJECTION_ARRAYS.name):
             Project(model=str(tmp_path / name)).becomes(shape)
     Model("projection", 1, {"mean": np.zeros(6)}).save(Folder(str(tmp_path)), "part.npz")
-    with pytest.raises(ConfigError, match="it has no deviation: it is not a projection"):
+    with pytest.raises(ConfigError, match=r"it has no deviation \[not-a-projection\]"):
         Project(model=str(tmp_path / "part.npz")).becomes(shape)
     (tmp_path / "folder.npz").mkdir()
-    with pytest.raises(ConfigError, match=r"the model cannot be read: it is a folder"):
+    with pytest.raises(ConfigError, match=r"the model file cannot be read: this is a folder.*\[unreadable-model\]"):
         Project(model=str(tmp_path / "folder.npz")).becomes(shape)
     projection(np.zeros(2), np.eye(2), np.ones(2)).save(Folder(str(tmp_path)), "narrow.npz")
     narrow = Project(model=str(tmp_path / "narrow.npz"))
