@@ -104,7 +104,7 @@ class Scene:
         rules = protocol("sws2013")
         self._rules = rules
         self._trials = number_of_trials(rules, self.state.seconds)
-        references = self.state.references
+        references = self.state.corpus.references
         if references is None:
             raise RuntimeError("the config names no references")
         self._references = references

@@ -75,17 +75,19 @@ def pooled_pair_auc(chain_run: ChainRun) -> float:
     """AUC over all pairs of a query that was searched and a document of the collection, from normalised detections."""
     state: SearchInputs = chain_run.chain.inputs
     found = pa.concat_tables(chain_run.read("normalise", "normalised"))
-    queries = {name: k for k, name in enumerate(sorted(set(state.queries["query_id"].to_pylist())))}
+    queries = {name: k for k, name in enumerate(sorted(set(state.corpus.queries["query_id"].to_pylist())))}
     documents = {
         key: k
         for k, key in enumerate(
-            zip(state.documents["doc_id"].to_pylist(), state.documents["channel"].to_pylist(), strict=True)
+            zip(
+                state.corpus.documents["doc_id"].to_pylist(), state.corpus.documents["channel"].to_pylist(), strict=True
+            )
         )
     }
     scores = np.full((len(queries), len(documents)), -np.inf)
     np.maximum.at(scores, _places(found, queries, documents), found["score"].to_numpy())
     target = np.zeros(scores.shape, bool)
-    references = state.references
+    references = state.corpus.references
     if references is None:
         raise RuntimeError("the config names no references")
     target[_places(references, queries, documents)] = True

@@ -102,8 +102,8 @@ def detections_of(query: int, count: int, decimals: int) -> pa.Table:
     beside = np.round(np.maximum(start[found] + rng.normal(0, 0.05, hits), 0), 2)
     chance = count - hits
     where = np.concatenate([document[found], rng.integers(0, DOCUMENTS, chance)])
-    prepare_chain_run = np.concatenate([beside, np.round(rng.uniform(0, SECONDS - 2, chance), 2)])
-    last = np.concatenate([beside + (end - start)[found], prepare_chain_run[hits:] + rng.uniform(0.3, 0.9, chance)])
+    begin = np.concatenate([beside, np.round(rng.uniform(0, SECONDS - 2, chance), 2)])
+    last = np.concatenate([beside + (end - start)[found], begin[hits:] + rng.uniform(0.3, 0.9, chance)])
     score = np.round(np.concatenate([rng.beta(5, 2, hits), rng.beta(1, 6, chance)]), decimals)
     size = len(where)
     return pa.table(
@@ -111,8 +111,8 @@ def detections_of(query: int, count: int, decimals: int) -> pa.Table:
             "query_id": pa.repeat(query_name(query), size),
             "doc_id": pa.array([f"d{k:04d}" for k in where]),
             "channel": np.ones(size, dtype=np.int32),
-            "start": prepare_chain_run,
-            "end": np.maximum(np.round(last, 2), prepare_chain_run),
+            "start": begin,
+            "end": np.maximum(np.round(last, 2), begin),
             "score": score,
             "decision": score >= 0.6,
             **{name: pa.nulls(size, DETECTIONS.field(name).type) for name in ("cost", "frames", "example", "system")},
@@ -254,7 +254,7 @@ def align_all(chain_run: ChainRun, memory: Memory) -> list[Receipt]:
     receipts: list[Receipt] = []
     try:
         with memory.watched(journal.others):
-            for _, result in executor.run(tasks, [Needs()]):
+            for _, result in executor.run(tasks, [Needs()], lambda *_: None):
                 if not isinstance(result, Receipt):
                     raise RuntimeError(result.message)
                 receipts.append(result)
@@ -268,7 +268,7 @@ def count_all(chain_run: ChainRun, receipts: list[Receipt]) -> dict[str, float]:
     """Counts of the parts, added as they are read; rates once."""
     rules = protocol("nist-std06")
     state: SearchInputs = chain_run.chain.inputs
-    true = state.references
+    true = state.corpus.references
     assert true is not None
     trials, weight = number_of_trials(rules, state.seconds), beta(rules, state.seconds, true.num_rows)
     terms = [PER_TERM.empty_table()]

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from swsdist.config import load_config
+from swsdist.core.codes import features as codes
 from swsdist.core.errors import ConfigError, DataError
 from swsdist.features.extractors import create, from_recipe, identity, recipe, recipe_fingerprint
 from swsdist.features.fitting.interface import Step
@@ -24,6 +25,7 @@ from swsdist.io.filesystem import Folder
 from swsdist.registry.registries import TRANSFORMS
 from swsdist.registry.registry import Entry
 from swsdist.testing.conformance import check_extractor, check_fitted, check_transform
+from tests.support.coded import raises
 
 RNG = np.random.default_rng(5)
 
@@ -209,7 +211,7 @@ def test_a_projection_that_is_none(tmp_path: Path, model: str) -> None:
     shape = Shape(tuple("abcdef"), "features")
     with pytest.raises(ConfigError, match="the model takes 6 columns, the features have 2"):
         Project(model=model).becomes(Shape(("a", "b"), "features"))
-    with pytest.raises(ConfigError, match="makes 4 columns, 5 are wanted"):
+    with raises(codes.TOO_MANY_COMPONENTS, kind="columns of the projection", wanted=5, available=4):
         Project(model=model, columns=5).becomes(shape)
     with pytest.raises(ConfigError, match="the model file does not exist"):
         Project(model=str(tmp_path / "no.npz")).becomes(shape)
@@ -217,17 +219,17 @@ def test_a_projection_that_is_none(tmp_path: Path, model: str) -> None:
     with pytest.raises(ConfigError, match="the file is not a model"):
         Project(model=str(tmp_path / "bad.npz")).becomes(shape)
     projection(np.zeros(6), np.zeros((6, 2)), np.zeros(6)).save(Folder(str(tmp_path)), "flat.npz")
-    with pytest.raises(ConfigError, match="make no projection"):
+    with pytest.raises(ConfigError, match=codes.BAD_PROJECTION_ARRAYS.name):
         Project(model=str(tmp_path / "flat.npz")).becomes(shape)
     for name, matrix in (("none.npz", np.zeros((6, 0))), ("huge.npz", np.full((6, 2), 1e300))):
         projection(np.zeros(6), matrix, np.full(6, 1e300)).save(Folder(str(tmp_path)), name)
-        with pytest.raises(ConfigError, match="make no projection"):
+        with pytest.raises(ConfigError, match=codes.BAD_PROJECTION_ARRAYS.name):
             Project(model=str(tmp_path / name)).becomes(shape)
     Model("projection", 1, {"mean": np.zeros(6)}).save(Folder(str(tmp_path)), "part.npz")
-    with pytest.raises(ConfigError, match="it has no deviation: it is not a projection"):
+    with pytest.raises(ConfigError, match=r"it has no deviation \[not-a-projection\]"):
         Project(model=str(tmp_path / "part.npz")).becomes(shape)
     (tmp_path / "folder.npz").mkdir()
-    with pytest.raises(ConfigError, match=r"the model cannot be read: it is a folder"):
+    with pytest.raises(ConfigError, match=r"the model file cannot be read: this is a folder.*\[unreadable-model\]"):
         Project(model=str(tmp_path / "folder.npz")).becomes(shape)
     projection(np.zeros(2), np.eye(2), np.ones(2)).save(Folder(str(tmp_path)), "narrow.npz")
     narrow = Project(model=str(tmp_path / "narrow.npz"))

@@ -16,12 +16,14 @@ from hypothesis import strategies as st
 
 import swsdist
 from swsdist.config.search import Search
+from swsdist.core.codes import methods as codes
 from swsdist.kernels.distances.create import create
 from swsdist.methods.dtw.backends.pieces import Piece
 from swsdist.methods.dtw.backends.warps import batches
 from swsdist.methods.dtw.matches import pruned
 from swsdist.methods.dtw.shard import engine_settings
 from swsdist.testing.synthesis import make_corpus
+from tests.support.coded import says
 from tests.support.gpu import CASES
 
 SIMULATED = {"NUMBA_ENABLE_CUDASIM": "1"}
@@ -102,7 +104,8 @@ def test_no_gpu_is_told() -> None:
     code = "from swsdist.methods.dtw.backends.cuda import Cuda\nCuda(None)"
     done = python("-c", code, CUDA_VISIBLE_DEVICES="")
     assert done.returncode == 1
-    assert "UserError: search.backend: this machine has no GPU" in done.stderr
+    assert "UserError: search.backend: " in done.stderr
+    assert says(done.stderr, codes.NO_GPU)
     assert "remedy: set search.backend to cpu" in done.stderr
 
 

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swsdist.calibrate.statistics import Tally, from_table, load_statistics, posterior_sums, to_table
-from swsdist.core.errors import ConfigError, DataError
+from swsdist.core.codes import registry as codes
+from swsdist.core.errors import DataError
 from swsdist.core.partition import slot_of
 from swsdist.core.types import CANDIDATES, DETECTIONS, QUERY_STATISTICS
 from swsdist.io.filesystem import Folder
@@ -22,6 +23,7 @@ from swsdist.reduce.examples import reduce_examples
 from swsdist.reduce.spans import Best
 from swsdist.store import parquet
 from tests.oracles import reduce as oracle
+from tests.support.coded import raises
 
 Row = dict[str, Any]
 SHIFT, UNIT = 0.01, 2048
@@ -229,7 +231,7 @@ def test_no_statistics_are_made_that_nobody_wants() -> None:
     found = Bucket(tick=SHIFT, overlap=0.5, nbest=5, system="s").all_of([table(rows)])
     assert found.detections.num_rows == 1
     assert found.statistics.num_rows == 0
-    with pytest.raises(ConfigError, match="there is no statistic of candidates 'cost-sum'; did you mean cost-sums"):
+    with raises(codes.UNKNOWN_NAME, kind="statistic of candidates", name="cost-sum", meant="; did you mean cost-sums?"):
         Bucket(tick=SHIFT, overlap=0.5, nbest=5, system="s", statistics=["cost-sum"])
 
 

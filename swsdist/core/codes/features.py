@@ -320,7 +320,7 @@ COVARIANCES_TOO_LARGE = Code(
 TOO_MANY_COMPONENTS = Code(
     "too-many-components",
     ConfigError,
-    "{wanted} {kind} are more than the {available} that the features have",
+    "{wanted} {kind} are more than the {available} that there are",
     "set columns to {available} at most",
 )
 TOO_MANY_DISCRIMINANTS = Code(

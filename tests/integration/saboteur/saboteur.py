@@ -115,7 +115,7 @@ def misbehave(how: str) -> None:
     elif how == "system":
         raise OSError(5, "sabotaged disk")
     elif how == "data":
-        raise AudioError("sabotaged recording", reason="truncated")
+        raise AudioError("sabotaged recording", code="truncated")
     elif how == "user":
         raise UserError("sabotaged settings", where="features", remedy="do not sabotage")
     raise ValueError(f"unknown order {how!r}")
