@@ -48,8 +48,8 @@ _TAIL = 4096
 
 def cpu_seconds() -> tuple[float, float]:
     """User and system CPU seconds of this process and its finished children, all threads."""
-    own, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
-    return own.ru_utime + children.ru_utime, own.ru_stime + children.ru_stime
+    part, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
+    return part.ru_utime + children.ru_utime, part.ru_stime + children.ru_stime
 
 
 def reset_peak() -> None:

@@ -109,18 +109,18 @@ def _programs(command: str) -> list[str]:
     """The first word of each simple command, as far as it can be determined without a shell."""
     words = shlex.shlex(command.removesuffix(ENDING), posix=True, punctuation_chars=True)
     words.whitespace_split = True
-    found, first = [], True
+    matches, first = [], True
     try:
         for word in words:
             if set(word) <= set("(;|&"):
                 first = True
             elif first and "=" not in word:
-                found.append(word)
+                matches.append(word)
                 first = False
     except ValueError:  # unclosed quotation: the shell reports it
         return []
     # A relative path depends on the folder that the command changes to.
-    known = (word for word in found if word not in _SHELL and not set(word) & set("$`{}*?<>~"))
+    known = (word for word in matches if word not in _SHELL and not set(word) & set("$`{}*?<>~"))
     return [word for word in known if word.startswith("/") or "/" not in word]
 
 

@@ -69,11 +69,11 @@ class Listener:
         if not self._parts:
             return np.ones(frames, np.bool_)
         power, hum, flatness = (np.concatenate(part) for part in zip(*self._parts, strict=True))
-        found = _speech(power, hum, flatness)
+        matches = _speech(power, hum, flatness)
         # The detector's frame with the nearest middle.
         middle = np.arange(frames) * hop + (frame_length - self._length) / 2
         nearest = np.rint(middle / self._hop).astype(np.int64)
-        marks: NDArray[np.bool_] = found[nearest.clip(0, len(found) - 1)]
+        marks: NDArray[np.bool_] = matches[nearest.clip(0, len(matches) - 1)]
         return marks
 
 

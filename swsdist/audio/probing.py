@@ -19,7 +19,7 @@ _REMOTE = 16
 def probe_all(paths: Iterable[str], storage: Mapping[str, object] | None = None) -> dict[str, AudioInfo | AudioError]:
     """Header of each recording by path, or the error; each is read once."""
 
-    def one(path: str) -> AudioInfo | AudioError:
+    def probed(path: str) -> AudioInfo | AudioError:
         try:
             return probe(path, storage)
         except AudioError as error:
@@ -29,5 +29,5 @@ def probe_all(paths: Iterable[str], storage: Mapping[str, object] | None = None)
     far = any(not commands.is_command(path) and is_remote(path) for path in listed)
     if far or any(commands.is_command(path) or ffmpeg.is_for(path) for path in listed):  # else a thread costs more
         with ThreadPoolExecutor(_REMOTE if far else os.cpu_count() or 1) as threads:
-            return dict(zip(listed, threads.map(one, listed), strict=True))
-    return {path: one(path) for path in listed}
+            return dict(zip(listed, threads.map(probed, listed), strict=True))
+    return {path: probed(path) for path in listed}

@@ -72,8 +72,8 @@ def make_steps(
         except ValidationError as error:
             first = error.errors()[0]
             place = ".".join(["calibrate.options", name, *map(str, first["loc"])])
-            if own := error_of(first, place):
-                raise own from None
+            if part := error_of(first, place):
+                raise part from None
             option_names = ", ".join(kind.model.model_fields) or "none"
             raise codes.INVALID_STEP_OPTION(where=place, step=name, reason=first["msg"], options=option_names) from None
     return tuple(steps)

@@ -213,7 +213,7 @@ def _is_same(path: Path, other: Path) -> bool:
 
 
 #: Files in a run folder or a store, beside subfolders.
-_OWN = frozenset(
+_RUN_FILES = frozenset(
     {
         *("plan.json", "config.yaml", "manifest.json", "report.json", "report.html", "rejected.parquet"),
         *("accounts.parquet", "nodes.parquet", "system-description.md", "system-description.tex"),
@@ -226,7 +226,7 @@ def _is_of(folder: Path, out: Path) -> bool:
     if not out.is_file() or not any((folder / name).is_file() for name in ("plan.json", "manifest.json")):
         return False
     root, place = folder.resolve(), out.resolve()
-    return place.is_relative_to(root) and (place.parent != root or place.name in _OWN)
+    return place.is_relative_to(root) and (place.parent != root or place.name in _RUN_FILES)
 
 
 def demand_local(path: str) -> None:

@@ -17,7 +17,7 @@ _EVERY = 5.0
 #: Seconds between two lines outside of runs.
 _SEARCH_EVERY = 30.0
 #: Least done part of a stage, and least seconds since its first progress, for showing pace and ETA.
-_TELLING, _WATCHED = 0.01, 5.0
+_MIN_DONE, _MIN_SECONDS = 0.01, 5.0
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
@@ -52,7 +52,7 @@ class _Pace:
             pace.round = before.round + 1
         return pace
 
-    def _heard(self) -> None:
+    def _note_audio(self) -> None:
         if self._first is None:
             self._first = time.monotonic(), self.done
 
@@ -64,7 +64,7 @@ class _Pace:
     def part(self, task: Task, part: float) -> None:
         """A part of a running task is done."""
         self._running[task.fingerprint] = part * task.work
-        self._heard()
+        self._note_audio()
 
     def add(self, outcome: Receipt | Failure) -> None:
         """A task has ended."""
@@ -73,14 +73,14 @@ class _Pace:
         self.failed += isinstance(outcome, Failure)
         self._running.pop(task.fingerprint, None)
         self._ended += task.work
-        self._heard()
+        self._note_audio()
 
     def text(self) -> str:
         """Round (from the second on), hours, tasks, pace, ETA."""
         # Since the first progress: before it, workers start, compile and load.
         since, before = self._first or (time.monotonic(), 0.0)
         elapsed, made = time.monotonic() - since, (self.done - before) / self.work
-        part, known = self.done / self.work, elapsed >= _WATCHED and made >= _TELLING
+        part, known = self.done / self.work, elapsed >= _MIN_SECONDS and made >= _MIN_DONE
         words = [f"{self.tasks}/{self.todo} tasks"]
         if self.audio:
             words.insert(0, f"{self.hours * part:.3g} of {self.hours:.3g} h of audio")

@@ -246,11 +246,11 @@ def _demand_own_config(path: str, loaded: Config) -> None:
     from swsdist.io.filesystem import Folder, is_remote
 
     run = Folder(loaded.run, loaded.storage)
-    own = run.local("config.yaml")
-    if own is None:
+    part = run.local("config.yaml")
+    if part is None:
         if path != run.path("config.yaml"):
             return
-    elif is_remote(path) or not own.exists() or not own.samefile(path):
+    elif is_remote(path) or not part.exists() or not part.samefile(path):
         return
     # A run's config.yaml has no comments; other versions have other keys.
     text = text_of(path, "config")

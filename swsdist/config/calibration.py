@@ -23,7 +23,7 @@ class Calibrate(Section):
     steps: tuple[str, ...] = Field(
         ("q-norm",),
         description="steps, in order: "
-        + ", ".join(f"{name} ({entry.says})" for name, entry in CALIBRATION.own.items()),
+        + ", ".join(f"{name} ({entry.says})" for name, entry in CALIBRATION.available.items()),
     )
     options: dict[str, dict[str, object]] = Field(
         default_factory=dict, description="options of steps, for example {kst: {alpha: 2}}"

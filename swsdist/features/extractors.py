@@ -121,8 +121,8 @@ def _build(registry: Registry[Entry], name: str, options: dict[str, object], whe
         # Report invalid options before missing ones: a misspelt name is both.
         first = min(error.errors(), key=lambda problem: problem["type"] == "missing")
         place = ".".join([f"{where}.options", *(str(part) for part in first["loc"])])
-        if own := error_of(first, place):
-            raise own from None
+        if coded := error_of(first, place):
+            raise coded from None
         problem = first["msg"].removeprefix("Value error, ")
         raise codes.INVALID_FEATURE_OPTION(where=place, name=name, problem=problem) from None
     except (SwsdistError, OSError):

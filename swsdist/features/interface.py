@@ -220,11 +220,11 @@ def tracks_of(extractor: Framed) -> tuple[Columns, ...]:
     separate tracks.
     """
     named: tuple[tuple[str, int], ...] = getattr(extractor, "tracks", ((extractor.name, extractor.dimension),))
-    found, first = [], 0
+    result, first = [], 0
     for name, dimension in named:
-        found.append(Columns(name, first, first + dimension))
+        result.append(Columns(name, first, first + dimension))
         first += dimension
-    return tuple(found)
+    return tuple(result)
 
 
 def places_of(source: object) -> tuple[str, ...]:

@@ -203,7 +203,7 @@ class Vtln(BaseModel):
         """The extractor for a recording that begins with these samples, with a single factor throughout."""
         if self.warps == "all" or self._bound:
             return self
-        return self._under(self._all[self._own([item.extract(samples) for item in self._all])])
+        return self._under(self._all[self._best([item.extract(samples) for item in self._all])])
 
     def _under(self, warped_mfcc: WarpedMfcc) -> Vtln:
         copy = self.model_copy()
@@ -217,9 +217,9 @@ class Vtln(BaseModel):
         under = [item.extract(samples) for item in self._all]
         if self.warps == "all":
             return np.concatenate(under, axis=1)
-        return under[self._own(under)]
+        return under[self._best(under)]
 
-    def _own(self, under: list[NDArray[np.float32]]) -> int:
+    def _best(self, under: list[NDArray[np.float32]]) -> int:
         """Index of the factor under which the louder half of a recording's frames is most likely."""
         loudness = under[self.factors.index(1.0)][:, 0]
         loud = loudness >= np.median(loudness) if len(loudness) else np.ones(0, np.bool_)

@@ -20,7 +20,7 @@ ROWS = 1 << 16
 
 _FIELD = re.compile(r"[^ \t]+")
 _DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
-_WHOLE = re.compile(r"[0-9]{1,9}")
+_INTEGER = re.compile(r"[0-9]{1,9}")
 #: Characters that would end a field or line in a written file; a leading byte order mark would be lost.
 _BREAKS = re.compile(r"[ \t\r\n\x00]|^\ufeff")
 
@@ -60,7 +60,7 @@ def integer(text: str, name: str, where: str) -> int:
     Raises:
         DataError: the text has another form.
     """
-    if not _WHOLE.fullmatch(text):
+    if not _INTEGER.fullmatch(text):
         raise codes.BAD_INTEGER(where=where, name=name, text=text)
     return int(text)
 

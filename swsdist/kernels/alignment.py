@@ -132,7 +132,7 @@ def _in_windows(
     bits: int,
     gathered: NDArray[np.int16],
     column: State,
-    found: NDArray[np.int64],
+    matches: NDArray[np.int64],
 ) -> None:
     like = lanes_of(column)
     shift, frame = spread(bits, like), spread(1, like)
@@ -175,12 +175,12 @@ def _in_windows(
                 if c > last or (c < last and not free):
                     continue
                 end = np.int64(column[(n - 1) * WIDTH + lane])
-                if not free or c == 0 or end < found[group + lane, 2]:
-                    found[group + lane, 1] = c
-                    found[group + lane, 2] = end
+                if not free or c == 0 or end < matches[group + lane, 2]:
+                    matches[group + lane, 1] = c
+                    matches[group + lane, 2] = end
         for k in range(group, group + lanes):
-            found[k, 0] = found[k, 1] + 1 - (found[k, 2] & ((1 << bits) - 1))
-            found[k, 2] >>= bits
+            matches[k, 0] = matches[k, 1] + 1 - (matches[k, 2] & ((1 << bits) - 1))
+            matches[k, 2] >>= bits
 
 
 @cache

@@ -51,7 +51,7 @@ def pick(
     lanes: NDArray[np.int64],
     query: int,
     minima: State,
-    found: NDArray[np.int64],
+    matches: NDArray[np.int64],
     count: int,
 ) -> int:
     """Append the best candidates of a stretch of curves, one a lane.
@@ -94,26 +94,26 @@ def pick(
             if held[lane] < most:
                 place = start + held[lane]
                 held[lane] += 1
-            elif most > 0 and (packed >> bits) < found[worst[lane], 4]:
+            elif most > 0 and (packed >> bits) < matches[worst[lane], 4]:
                 place = worst[lane]
             else:
                 continue
-            found[place, 2] = lanes[lane, 4] + frame
-            found[place, 3] = packed & ((1 << bits) - 1)
-            found[place, 4] = packed >> bits
+            matches[place, 2] = lanes[lane, 4] + frame
+            matches[place, 3] = packed & ((1 << bits) - 1)
+            matches[place, 4] = packed >> bits
             if held[lane] == most:
                 worst[lane] = start
                 for k in range(start + 1, start + most):
-                    high, highest = found[k, 4], found[worst[lane], 4]
-                    if high > highest or (high == highest and found[k, 2] > found[worst[lane], 2]):
+                    high, highest = matches[k, 4], matches[worst[lane], 4]
+                    if high > highest or (high == highest and matches[k, 2] > matches[worst[lane], 2]):
                         worst[lane] = k
     kept = count
     for lane in range(WIDTH):
         for k in range(count + lane * room, count + lane * room + held[lane]):
-            found[kept, 0] = query
-            found[kept, 1] = lanes[lane, 3]
+            matches[kept, 0] = query
+            matches[kept, 1] = lanes[lane, 3]
             for column in range(2, COLUMNS):
-                found[kept, column] = found[k, column]
+                matches[kept, column] = matches[k, column]
             kept += 1
     return kept
 

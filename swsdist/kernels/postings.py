@@ -70,7 +70,7 @@ def vote(
 
 
 @compiled("int64(int32[::1], int64, int64[:,::1])")
-def peaks(votes: NDArray[np.int32], apart: int, found: NDArray[np.int64]) -> int:
+def peaks(votes: NDArray[np.int32], apart: int, matches: NDArray[np.int64]) -> int:
     """Beginnings with many votes, including votes of neighbours within `SLACK`.
 
     Beginnings are processed in order; one within `apart` of the last peak replaces it if it has more votes.
@@ -96,10 +96,10 @@ def peaks(votes: NDArray[np.int32], apart: int, found: NDArray[np.int64]) -> int
         if total == 0:
             continue
         if t - last_place > apart:
-            found[count, 0], found[count, 1] = t, total
+            matches[count, 0], matches[count, 1] = t, total
             count += 1
             last_place, last_sum = t, total
         elif total > last_sum:  # a better neighbour replaces the last peak
-            found[count - 1, 0], found[count - 1, 1] = t, total
+            matches[count - 1, 0], matches[count - 1, 1] = t, total
             last_place, last_sum = t, total
     return count

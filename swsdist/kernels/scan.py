@@ -98,7 +98,7 @@ def scanner(advance: Advance, restart: Restart, state: StateType, curve: StateTy
         sums: NDArray[np.int32],
         curve: State,
         minima: State,
-        found: NDArray[np.int64],
+        matches: NDArray[np.int64],
     ) -> int:
         count = 0
         carried = 2 * window
@@ -150,7 +150,7 @@ def scanner(advance: Advance, restart: Restart, state: StateType, curve: StateTy
                 for k in range(carried * WIDTH):
                     tails[tail + k] = curve[length * WIDTH + k]
             count = pick(
-                curve, end, start - carried, bits, infinity, window, lanes, queries[q, _INDEX], minima, found, count
+                curve, end, start - carried, bits, infinity, window, lanes, queries[q, _INDEX], minima, matches, count
             )
         return count
 

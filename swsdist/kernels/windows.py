@@ -51,7 +51,7 @@ def _scan(
     apart: int,
     limit: int,
     rows: State,
-    found: NDArray[np.int64],
+    matches: NDArray[np.int64],
 ) -> int:
     like = lanes_of(rows)
     shift = spread(bits, like)
@@ -99,10 +99,10 @@ def _scan(
                         lowest = False
                         break
             if lowest:
-                found[count, 0] = k
-                found[count, 1] = t
-                found[count, 2] = state_here & ((1 << bits) - 1)
-                found[count, 3] = cost
+                matches[count, 0] = k
+                matches[count, 1] = t
+                matches[count, 2] = state_here & ((1 << bits) - 1)
+                matches[count, 3] = cost
                 count += 1
                 t += apart
             t += 1
@@ -227,7 +227,7 @@ def least_sums(
     n: int,
     most: NDArray[np.int64],
     limit: int,
-    found: NDArray[np.int64],
+    matches: NDArray[np.int64],
 ) -> int:
     """Windows of n frames with 50 % overlap and the least sums.
 
@@ -268,17 +268,17 @@ def least_sums(
                     if held < most[k]:
                         place = start + held
                         held += 1
-                    elif held > 0 and total < found[worst, 2]:
+                    elif held > 0 and total < matches[worst, 2]:
                         place = worst
                     if place >= 0:
-                        found[place, 0] = k
-                        found[place, 1] = begin
-                        found[place, 2] = total
+                        matches[place, 0] = k
+                        matches[place, 1] = begin
+                        matches[place, 2] = total
                         if held == most[k]:
                             worst = start
                             for row in range(start, start + held):
-                                more = found[row, 2] - found[worst, 2]
-                                if more > 0 or (more == 0 and found[row, 1] > found[worst, 1]):
+                                more = matches[row, 2] - matches[worst, 2]
+                                if more > 0 or (more == 0 and matches[row, 1] > matches[worst, 1]):
                                     worst = row
             if begin == last:
                 break

@@ -47,7 +47,7 @@ def best_in_spans(examples: Sequence[Example], store: Store, spans: pa.Table, se
         by_document.setdefault((span["doc_id"], span["channel"]), []).append((place, span))
     all_documents = Tracks(store).documents(columns=["doc_id", "channel", "shard"]).to_pylist()
     shards = sorted({row["shard"] for row in all_documents if (row["doc_id"], row["channel"]) in by_document})
-    found: dict[int, dict[str, Any]] = {}
+    matches: dict[int, dict[str, Any]] = {}
     if not shards:
         return CANDIDATES.empty_table()
     documents = Documents(store, shards, search.model_copy(update={"skip_silence": False}))
@@ -74,8 +74,8 @@ def best_in_spans(examples: Sequence[Example], store: Store, spans: pa.Table, se
                     "cost": cost,
                     "scale": len(example.frames) * documents.distance.unit,
                 }
-                previous = found.get(place)
+                previous = matches.get(place)
                 # Compared as fractions, which are exact.
                 if previous is None or row["cost"] * previous["scale"] < previous["cost"] * row["scale"]:
-                    found[place] = row
-    return pa.Table.from_pylist([found[place] for place in sorted(found)], CANDIDATES)
+                    matches[place] = row
+    return pa.Table.from_pylist([matches[place] for place in sorted(matches)], CANDIDATES)

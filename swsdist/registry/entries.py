@@ -293,8 +293,8 @@ def checked(
     except ValidationError as error:
         errors = error.errors()
         option = ".".join(map(str, errors[0]["loc"]))
-        if len(errors) == 1 and (own := error_of(errors[0], where, f"{option}: " if option else "")):
-            raise own from None
+        if len(errors) == 1 and (part := error_of(errors[0], where, f"{option}: " if option else "")):
+            raise part from None
         problems = "; ".join(_problem(error["loc"], error["msg"], error.get("ctx", {})) for error in errors)
         raise codes.INVALID_ENTRY_OPTION(where=where, name=name, problems=problems) from None
 

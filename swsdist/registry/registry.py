@@ -79,24 +79,24 @@ class Registry(Generic[E]):
         entry_type: type[E] = Entry,  # type: ignore[assignment]
     ) -> None:
         self.kind, self.group, self.where = kind, group, where
-        self._own = dict(entries)
+        self._entries = dict(entries)
         self._type = entry_type
 
     @cached_property
     def _added(self) -> dict[str, EntryPoint]:
-        return {point.name: point for point in entry_points(group=self.group) if point.name not in self._own}
+        return {point.name: point for point in entry_points(group=self.group) if point.name not in self._entries}
 
     @property
-    def own(self) -> Mapping[str, E]:
+    def available(self) -> Mapping[str, E]:
         """Built-in entries, and those added in this process."""
-        return self._own
+        return self._entries
 
     def __iter__(self) -> Iterator[str]:
-        yield from self._own
+        yield from self._entries
         yield from sorted(self._added)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._own or name in self._added
+        return name in self._entries or name in self._added
 
     def __getitem__(self, name: str) -> E:
         """The entry of a name.
@@ -104,8 +104,8 @@ class Registry(Generic[E]):
         Raises:
             ConfigError: the name is unknown, or its entry point cannot be loaded or is not an entry.
         """
-        if name in self._own:
-            return self._own[name]
+        if name in self._entries:
+            return self._entries[name]
         if name not in self._added:
             raise codes.UNKNOWN_NAME(
                 where=self.where, kind=self.kind, name=name, meant=suggestion(name, self), known=", ".join(self)
@@ -147,8 +147,8 @@ class Registry(Generic[E]):
 
     def add(self, name: str, entry: E) -> None:
         """Add an entry in this process, as an entry point does (for notebooks and tests)."""
-        self._own[name] = entry
+        self._entries[name] = entry
 
     def remove(self, name: str) -> None:
         """Remove an added entry."""
-        del self._own[name]
+        del self._entries[name]

@@ -108,7 +108,7 @@ def measure_examples(
     """
     row_by_example = {(row["query_id"], row["example"]): row for row in rows}
 
-    def heard(query_id: str, example: int) -> tuple[NDArray[np.float32], int]:
+    def samples_of(query_id: str, example: int) -> tuple[NDArray[np.float32], int]:
         row = row_by_example[query_id, example]
         if row["path"] is None:
             raise codes.EXAMPLE_WITHOUT_SPEECH(where=f"query {query_id}, example {example}")
@@ -119,7 +119,7 @@ def measure_examples(
 
     tracks, tables = Tracks(store), store.manifest.tracks
     posteriors = tuple(tracks.places[track.name] for track in tables if track.kind == "posteriors")
-    given = ExampleGroup(examples, tracks.dimension, posteriors, tuple(track.name for track in tables), heard)
+    given = ExampleGroup(examples, tracks.dimension, posteriors, tuple(track.name for track in tables), samples_of)
     return {name: each.of(given) for name, each in load_statistics(names).items()}
 
 

@@ -55,7 +55,7 @@ class Export(Stage[Exporting]):
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Exporting]]:
         """One task."""
-        report, kinds, own = inputs.config.report, inputs.config.exports, inputs.chain_inputs(CorpusInputs)
+        report, kinds, chain_inputs = inputs.config.report, inputs.config.exports, inputs.chain_inputs(CorpusInputs)
         scored, trials = (top_hits.files(inputs.parts(word)) for word in ("scored", "trials"))
         if not kinds or not scored:
             return
@@ -63,7 +63,9 @@ class Export(Stage[Exporting]):
             {query_id for _, group in inputs.results("queries", Extracted) for query_id in group.query_ids}
         )
         system = inputs.config.system
-        payload = Exporting(scored, trials, own.store.state, kinds, query_ids, report.clips, report.labels, system)
+        payload = Exporting(
+            scored, trials, chain_inputs.store.state, kinds, query_ids, report.clips, report.labels, system
+        )
         versions, rows = [EXPORTS.identity(kind) for kind in kinds], sum(part.rows for part in inputs.parts("scored"))
         matters = versions, scored, report.clips, report.labels, query_ids, system
         yield inputs.task(*matters, label=", ".join(kinds), work=rows, payload=payload)

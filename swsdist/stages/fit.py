@@ -43,7 +43,7 @@ class Fitting(NamedTuple):
     """
 
     calibrate: Calibrate
-    own: float | None = None
+    own_threshold: float | None = None
     file: str | None = None
     seen: bool = False
     folds: int = 1
@@ -52,7 +52,7 @@ class Fitting(NamedTuple):
     aligned: tuple[str, ...] = ()
     of: Mapping[str, object] = {}
     sides: Values | None = None
-    asked: tuple[str, ...] = ()
+    query_ids: tuple[str, ...] = ()
 
 
 class Fit(Stage[Fitting]):
@@ -107,7 +107,7 @@ class Fit(Stage[Fitting]):
         if settings.fitted:
             _, steps = procedures(settings, point)
             sides, requested = sides_of(inputs), tuple(sorted(scored_queries(inputs)) if fitted else ())
-            payload = payload._replace(sides=sides, asked=requested)
+            payload = payload._replace(sides=sides, query_ids=requested)
             of_list = by_document and any(step.of_list() for step in steps.steps)
             named += [steps.identity(), settings.threshold, requested]
             named += [*([sides] if sides else []), *(["by document"] if of_list else [])]
@@ -117,8 +117,8 @@ class Fit(Stage[Fitting]):
 
     def run(self, task: Task[Fitting], context: Context) -> TaskOutput:
         """Thresholds of maximum TWV, and parameters of the steps."""
-        if task.payload.own is not None:
-            fitted = Procedure((), thresholds=(task.payload.own,), fit="own")
+        if task.payload.own_threshold is not None:
+            fitted = Procedure((), thresholds=(task.payload.own_threshold,), fit="own")
         else:
             fitted = self._fit(task.payload, context)
         output = context.write(task, "calibration", fitted.to_json(), place="")
@@ -144,7 +144,7 @@ class Fit(Stage[Fitting]):
                 own_threshold=own_threshold,
                 point=point,
                 trained_on={"aligned": fingerprint(payload.aligned), **payload.of},
-                query_ids=payload.asked,
+                query_ids=payload.query_ids,
             )
         data = calibration_file(payload.file, context.storage)
         steps = steps.with_file(data, payload.file, thresholds=not own_threshold or steps.own_threshold is None)

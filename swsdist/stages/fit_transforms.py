@@ -206,7 +206,7 @@ class FitTransforms(Stage[Fitting]):
     ) -> TaskOutput:
         frames, text = 0, (task.payload.model, task.payload.round)
         # The model records the documents whose labels it used: results on these are no test of it.
-        taught = [] if task.payload.labels is None else [document_hash(row) for row in task.payload.documents]
+        supervision = [] if task.payload.labels is None else [document_hash(row) for row in task.payload.documents]
 
         def totals() -> Iterator[Totals]:
             nonlocal frames
@@ -221,7 +221,7 @@ class FitTransforms(Stage[Fitting]):
         out = io.BytesIO()
         write_totals(out, total)
         output = parquet.publish_bytes(folder, f"models/rounds/{task.fingerprint}.totals", out.getvalue())
-        return TaskOutput((Part("totals", *output),), Added(*text, frames, taught))
+        return TaskOutput((Part("totals", *output),), Added(*text, frames, supervision))
 
     def _go_on(self, task: Task[Fitting], folder: Folder, rounds: Rounds, known: Model | None) -> TaskOutput:
         from threadpoolctl import threadpool_limits
@@ -232,8 +232,8 @@ class FitTransforms(Stage[Fitting]):
             model, done = rounds.go_on(known, total)
         if done and payload.labels is not None:
             file, sha256 = payload.labels
-            taught = {"file": Path(file).name, "sha256": sha256, "documents": payload.documents}
-            known_by = {**taught, "automatic": payload.options.get("automatic", False)}
+            supervision = {"file": Path(file).name, "sha256": sha256, "documents": payload.documents}
+            known_by = {**supervision, "automatic": payload.options.get("automatic", False)}
             model = Model(model.name, model.version, model.arrays, {**model.settings, "taught_by": known_by})
         table, name = ("model", payload.model) if done else ("known", f"models/rounds/{task.fingerprint}.npz")
         output = parquet.publish_bytes(folder, name, model.to_bytes())

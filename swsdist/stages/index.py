@@ -243,17 +243,17 @@ class Index(Stage[Indexing]):
         same = still.num_rows == rejected.num_rows
         # The sources of frames are small to read; means and variances are large, and only read for a new state.
         kept = [name for name in chain_inputs.features.tracks if store is not None and name in state.kept]
-        found = (
+        matches = (
             {name: store.documents(columns=_KNOWN, track=name, codes=["shard"]) for name in kept}
             if store is not None
             else {}
         )
-        _, current = compare_tables(corpus, found, dict(chain_inputs.features.recipes))
+        _, current = compare_tables(corpus, matches, dict(chain_inputs.features.recipes))
         moved = chain_inputs.store.moved
         current[moved] = True
         same = same and not len(moved)
         masks: dict[str, NDArray[np.bool_]] = {}
-        for name, documents in found.items():
+        for name, documents in matches.items():
             there = [shard for shard, files in state.files.items() if name in files]
             at = corpus.places(keys_of(documents["doc_id"], documents["channel"]))
             shards = pc.is_in(documents["shard"], pa.array(there, pa.string())).to_numpy()

@@ -106,12 +106,14 @@ class QueryStatistics(Stage[Summing | Merging]):
 
     @staticmethod
     def _summing(inputs: Inputs, chain_inputs: SearchInputs) -> Iterator[Task[Summing | Merging]]:
-        theirs = chain_inputs.query_inputs
-        assert theirs is not None  # else the chain lacks this stage
-        rows = _chosen(chain_inputs, theirs)
-        demand_permission([row["path"] for row, _ in rows], theirs.config.corpus.documents, chain_inputs.config.storage)
+        query_inputs = chain_inputs.query_inputs
+        assert query_inputs is not None  # else the chain lacks this stage
+        rows = _chosen(chain_inputs, query_inputs)
+        demand_permission(
+            [row["path"] for row, _ in rows], query_inputs.config.corpus.documents, chain_inputs.config.storage
+        )
         seconds = document_seconds([row for row, _ in rows], chain_inputs.config.storage)
-        for k, source in enumerate(theirs.features.sources):
+        for k, source in enumerate(query_inputs.features.sources):
             if not isinstance(source.extractor, Extractor):
                 raise codes.NO_STATISTICS_OF_FRAMES(where="corpus.queries_from", source=source.name)
             for part in parts_of(seconds, _TASK_SECONDS):
@@ -146,7 +148,7 @@ class QueryStatistics(Stage[Summing | Merging]):
         return TaskOutput((context.write(task, "query_sums", data.encode()),), Summed(payload.number, count))
 
 
-def _chosen(chain_inputs: SearchInputs, theirs: SearchInputs) -> list[tuple[Row, list[Scope]]]:
+def _chosen(chain_inputs: SearchInputs, query_inputs: SearchInputs) -> list[tuple[Row, list[Scope]]]:
     """Documents, each with its scopes, in a reproducible random order, until every scope is filled."""
     config = chain_inputs.config
     most = config.corpus.queries_from.hours * 3600
@@ -154,7 +156,7 @@ def _chosen(chain_inputs: SearchInputs, theirs: SearchInputs) -> list[tuple[Row,
     if config.search.queries_by == "speaker":
         names = {name for name in chain_inputs.corpus.queries["speaker"].to_pylist() if name}
         required |= {("speaker", name): 0.0 for name in names}
-    rows = in_random_order(theirs.corpus_documents.values())
+    rows = in_random_order(query_inputs.corpus_documents.values())
     chosen = []
     for row, seconds in zip(rows, document_seconds(rows, config.storage), strict=True):
         speaker = speaker_of(row["speaker"], config)

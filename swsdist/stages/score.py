@@ -55,8 +55,8 @@ class Score(Stage[Scoring]):
         if references is None or references.num_rows == 0 or not counted:
             return
         files: dict[str, list[str]] = {}
-        for receipt, told in counted:
-            for name, part in zip(told.names, receipt.parts("parts"), strict=True):
+        for receipt, counts in counted:
+            for name, part in zip(counts.names, receipt.parts("parts"), strict=True):
                 files.setdefault(name, []).append(part.name)
         point = point_of(inputs)
         fitted = [text for _, text in inputs.results("calibration", Fitted)]

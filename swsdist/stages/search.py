@@ -102,19 +102,19 @@ class Search(Stage[Searching]):
             for unit in units
         ]
         manifest, buckets = replace(store.manifest, shards=()) if few else None, inputs.config.reduce.buckets
-        theirs = inputs.parts("theirs")  # of another corpus, then a single file
-        if "theirs" in inputs.tables and not theirs:
+        query_inputs = inputs.parts("theirs")  # of another corpus, then a single file
+        if "theirs" in inputs.tables and not query_inputs:
             raise codes.MISSING_QUERY_STATISTICS(
                 where=f"corpus.queries_from: {inputs.config.corpus.queries_from.documents}"
             )
-        of_theirs = [theirs[0].sha256] if theirs else []
+        of_theirs = [query_inputs[0].sha256] if query_inputs else []
         for (receipt, group), part in zip(groups, inputs.parts("queries"), strict=True):
             if group.examples == 0:
                 continue
             weight = method.weight(len(group.query_ids), group.examples, group.frames)
             # A million tasks differ only in their units, so the shared settings are fingerprinted and stored once.
             naming = inputs.naming(matters, buckets, receipt.fingerprint)
-            moments = theirs[0].name if theirs else None
+            moments = query_inputs[0].name if query_inputs else None
             common = Shared(chain_inputs.store.state, manifest, settings, buckets, part.name, moments)
             for unit, payload in zip(units, payloads, strict=True):
                 name = naming(unit.matters, *of_theirs)
@@ -198,8 +198,8 @@ def _prepared(shared: Shared, context: Context, method: Method, store: Store) ->
         if shared.query_statistics is not None:
             tracks = Tracks(store)
             settings = shared.search.placed(tracks.places)
-            theirs = statistics_in(context.read(shared.query_statistics))
-            examples = renormalise(examples, theirs, tracks.statistics()["collection", ""], settings)
+            query_inputs = statistics_in(context.read(shared.query_statistics))
+            examples = renormalise(examples, query_inputs, tracks.statistics()["collection", ""], settings)
         return method.prepare(examples, store)
 
     return context.cached("queries", (shared.queries, shared.store, shared.query_statistics, shared.search), prepared)

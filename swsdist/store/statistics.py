@@ -138,17 +138,17 @@ def _merged(
         scatter = variance * frames[:, None]
         some = group[place : place + len(frames)].tolist()
         # In place: for a million documents, objects would take three times as long.
-        for g, own, its_mean, its_scatter in zip(some, frames.tolist(), mean, scatter, strict=True):
+        for g, part, its_mean, its_scatter in zip(some, frames.tolist(), mean, scatter, strict=True):
             if g < 0:
                 continue
             if g not in counts:
                 counts[g], means[g], scatters[g] = 0, np.zeros(dimension), np.zeros(dimension)
-            if not (count := counts[g] + own):
+            if not (count := counts[g] + part):
                 continue
             difference = its_mean - means[g]
-            means[g] += difference * (own / count)
+            means[g] += difference * (part / count)
             difference *= difference
-            difference *= counts[g] * own / count
+            difference *= counts[g] * part / count
             scatters[g] += its_scatter
             scatters[g] += difference
             counts[g] = count

@@ -180,8 +180,8 @@ def write_tracks(
                     rejected.append(rejection(document, error, kind))
                     continue
                 for rows, item in zip(live, taken, strict=True):
-                    own = {"mean": item.mean.tolist(), "variance": item.variance.tolist()}
-                    rows.append({**row, **own, "shard": partition or names[0]})
+                    part = {"mean": item.mean.tolist(), "variance": item.variance.tolist()}
+                    rows.append({**row, **part, "shard": partition or names[0]})
                 seconds += row["duration"]
             for shard in shards:
                 shard.flush()
@@ -225,9 +225,9 @@ def _write_document(
             if "sha256" not in document and digest is None:
                 running.update(frames.data)
             for k, (shard, track) in enumerate(zip(shards, tracks, strict=True)):
-                own = frames[:, track.first : track.stop]
-                shard.append(document["doc_id"], document["channel"], first, own)
-                statistics[k] = statistics[k] + Statistics.of(own)
+                part = frames[:, track.first : track.stop]
+                shard.append(document["doc_id"], document["channel"], first, part)
+                statistics[k] = statistics[k] + Statistics.of(part)
             first += len(frames)
             rows += 1
     if digest is not None:

@@ -41,18 +41,18 @@ class Inside(io.RawIOBase):
 
     def __init__(self, archive: BinaryIO, begin: int, path: str) -> None:
         super().__init__()
-        whole = archive.seek(0, io.SEEK_END)
+        full = archive.seek(0, io.SEEK_END)
         self._archive, self._begin, self._at = archive, begin, 0
         match = _PLACE.fullmatch(path)
         if match and match[6]:
-            self._size = max(0, min(whole - begin, int(match[6])))
+            self._size = max(0, min(full - begin, int(match[6])))
             return
-        archive.seek(min(begin, whole))
+        archive.seek(min(begin, full))
         head = archive.read(8)
         size = int.from_bytes(head[4:8], "little")
         if len(head) < 8 or not head.startswith(b"RIFF"):
             raise codes.NO_WAV_IN_ARCHIVE(where=path, byte=begin)
-        self._size = min(whole - begin, 8 + size if 0 < size < _UNKNOWN else whole - begin)
+        self._size = min(full - begin, 8 + size if 0 < size < _UNKNOWN else full - begin)
 
     def readable(self) -> bool:
         """Always."""

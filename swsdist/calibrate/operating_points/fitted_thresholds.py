@@ -115,7 +115,7 @@ class ThresholdFitter:
     """
 
     def __init__(self, rescoring: Rescoring) -> None:
-        self._whole = rescoring
+        self._rescoring = rescoring
         size, by_begin = rescoring.end - rescoring.begin, np.argsort(rescoring.begin, kind="stable")
         self._term = np.repeat(by_begin, size[by_begin])
         self._order = np.lexsort((-rescoring.negative, rescoring.ntrue[self._term]))
@@ -129,7 +129,7 @@ class ThresholdFitter:
 
     def of(self, terms: Bools) -> SortedDetections:
         """The detections of some terms, (Q,)."""
-        rescoring = self._whole
+        rescoring = self._rescoring
         order = self._order[terms[self._term[self._order]]]
         ascending = -rescoring.negative[self._ascending[terms[self._term[self._ascending]]]]
         classes, counts = np.unique(rescoring.ntrue[terms], return_counts=True)

@@ -56,11 +56,11 @@ class SpeakerNorm(Step[SpeakerNormOptions, Addable]):
         """Normalised scores; the order within a query and speaker is kept."""
         assert statistics is not None  # the entry demands that this step comes first
         collection = {query_id: _sums(rows) for query_id, rows in _by(statistics[CostSums.name], 1).items()}
-        mine = {key: _sums(rows) for key, rows in _by(statistics[SpeakerCostSums.name], 2).items()}
+        left = {key: _sums(rows) for key, rows in _by(statistics[SpeakerCostSums.name], 2).items()}
         names, code = coded(table["query_id"])
         pairs, row = np.unique(np.stack([code, table["speaker"].to_numpy()]), axis=1, return_inverse=True)
         scores_of_rows = [
-            self._moments(collection[names[query],], mine.get((names[query], speaker)))
+            self._moments(collection[names[query],], left.get((names[query], speaker)))
             for query, speaker in pairs.T.tolist()
         ]
         mean, deviation = np.array(scores_of_rows).reshape(-1, 2)[row.reshape(-1)].T

@@ -70,8 +70,8 @@ class MergeLists(BucketStage[Joining]):
         """Join the rows of this bucket."""
         payload, lists = task.payload, {}
         for system, names in payload.lists.items():
-            whole = pa.concat_tables([DETECTIONS.empty_table(), *(context.read(name) for name in names)])
-            lists[system] = of_slots(whole, "query_id", task.slots)
+            full = pa.concat_tables([DETECTIONS.empty_table(), *(context.read(name) for name in names)])
+            lists[system] = of_slots(full, "query_id", task.slots)
         standardise = payload.scores == "q-norm"
         table, statistics = join_systems(lists, standardise=standardise, meet=payload.meet, overlap=payload.overlap)
         return self.done(task, context, table, context.publish(task, "known", [statistics], KNOWN))

@@ -131,16 +131,16 @@ def _column(values: Sequence[object]) -> pa.Array:
 def _by_scoring(results: Sequence[PointResult]) -> dict[str, list[PointResult]]:
     """Points by scoring setup, keyed by the differing keys of the setups in one line."""
     every = [result.point.scored_by for result in results]
-    telling: list[str] = []
+    differing: list[str] = []
     groups = 1
     for key in dict.fromkeys(key for item in every for key in item):
-        more = len({tuple(item.get(name) for name in (*telling, key)) for item in every})
+        more = len({tuple(item.get(name) for name in (*differing, key)) for item in every})
         if more > groups:  # keys that follow from others, as a cost from beta, are omitted
-            telling.append(key)
+            differing.append(key)
             groups = more
     rows_by_number: dict[str, list[PointResult]] = {}
     for result in results:
-        text = ", ".join(f"{key}: {result.point.scored_by.get(key)}" for key in telling)
+        text = ", ".join(f"{key}: {result.point.scored_by.get(key)}" for key in differing)
         rows_by_number.setdefault(text, []).append(result)
     return rows_by_number
 

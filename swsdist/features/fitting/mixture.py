@@ -89,7 +89,7 @@ class Mixture:
         arrays = (self.mean, self.deviation, self.weights, self.means, self.variances)
         return Model("gmm", 1, dict(zip(NAMES, arrays, strict=True)), settings)
 
-    def whole(self, frames: NDArray[np.floating[Any]]) -> Floats:
+    def logits(self, frames: NDArray[np.floating[Any]]) -> Floats:
         """Frames and their squares as integers: float64 (frames, 2 x columns)."""
         steps = np.rint((frames - self.mean) / self.deviation * _STEPS)
         np.clip(steps, -_CUT, _CUT, out=steps)
@@ -105,7 +105,7 @@ class Mixture:
 
     def posteriors(self, frames: NDArray[np.floating[Any]], scale: float = 1.0) -> Floats:
         """Posteriors of the components: float64 (frames, components); logarithms are multiplied by `scale` first."""
-        logarithms = self.logarithms(self.whole(frames)) * scale
+        logarithms = self.logarithms(self.logits(frames)) * scale
         values = np.exp(logarithms - logarithms.max(axis=1, keepdims=True, initial=-np.inf))
         return np.asarray(values / values.sum(axis=1, keepdims=True), np.float64)
 
@@ -131,7 +131,7 @@ class Expected(NamedTuple):
         likelihood = 0
         for block in blocks:
             for first in range(0, len(block), _ROWS):
-                integers = mixture.whole(block[first : first + _ROWS])
+                integers = mixture.logits(block[first : first + _ROWS])
                 logarithms = mixture.logarithms(integers)
                 most = logarithms.max(axis=1, keepdims=True)
                 values = np.exp(logarithms - most)

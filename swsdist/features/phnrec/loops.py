@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.features.phnrec.weights import OCTAVE, ONE
+from swsdist.features.phnrec.weights import OCTAVE, ONE_BITS
 from swsdist.kernels.compiled import compiled
 
 _UNIT, _STEP = np.float32(1), np.float32(OCTAVE)
@@ -38,7 +38,7 @@ def sigmoids(
         for k in range(len(given)):
             integer = np.int32(given[k])
             far |= np.int32(integer > farthest) | np.int32(integer < -farthest)
-            bits[k] = integer + ONE
+            bits[k] = integer + ONE_BITS
         beyond[frame] = far != 0
         if far == 0:
             for k in range(len(given)):
@@ -71,7 +71,7 @@ def exponentials(logits: NDArray[np.float32], farthest: int, bits: NDArray[np.in
         for k in range(outputs):
             integer = np.int32((given[k] - most) * _STEP)
             beyond |= np.int32(integer < -farthest)
-            row_bits[k] = integer + ONE
+            row_bits[k] = integer + ONE_BITS
     return bool(beyond)
 
 

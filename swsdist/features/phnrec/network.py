@@ -53,10 +53,10 @@ def fexp(values: NDArray[np.floating]) -> NDArray[np.float64]:
     Args:
         values: any shape. Below -708 or above 709 the 32 bits overflow, and the result is not an exponential.
     """
-    whole = np.trunc(np.asarray(values, np.float64) * (1048576 / math.log(2))).astype(np.int64)
-    whole += 1072693248 - 60801
-    whole <<= 32
-    return np.asarray(whole.view(np.float64))
+    full = np.trunc(np.asarray(values, np.float64) * (1048576 / math.log(2))).astype(np.int64)
+    full += 1072693248 - 60801
+    full <<= 32
+    return np.asarray(full.view(np.float64))
 
 
 def softmax(logits: _Frames) -> _Frames:
@@ -135,10 +135,10 @@ def _sigmoids(steps: _Frames) -> _Frames:
         where = (np.abs(exponents) > _OVER) & (np.abs(exponents) < 2 * _OVER)
         far = exponents[where].astype(np.float64)
         with np.errstate(all="ignore"):
-            found = 1.0 / (1.0 + fexp(far))
+            result = 1.0 / (1.0 + fexp(far))
         np.clip(some, -_FARTHEST, _FARTHEST, out=some)
         sigmoids(some, _FARTHEST, row, row.view(np.int32), np.empty(len(some), np.bool_))
-        some[where] = np.where(np.isfinite(found), found, far < 0)
+        some[where] = np.where(np.isfinite(result), result, far < 0)
         steps[beyond] = some
     return steps
 

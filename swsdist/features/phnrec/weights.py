@@ -34,7 +34,7 @@ STATES, CONTEXT = 3, 16
 #: A float32 whose bits are read as an integer: steps per unit of an exponent, and the number 1, minus a constant that
 #: reduces the
 #: errors of the networks' exponential.
-OCTAVE, ONE = (1 << 23) / math.log(2), np.int32((127 << 23) - (60801 << 3))
+OCTAVE, ONE_BITS = (1 << 23) / math.log(2), np.int32((127 << 23) - (60801 << 3))
 
 #: Supported settings; a folder with other values belongs to another system.
 FIXED = {
@@ -107,11 +107,11 @@ class Recogniser:
     def files(self) -> list[Path]:
         """All files that frames depend on."""
         windows = [self.folder / "windows" / f"{name}.window" for name in NETS[:2]]
-        found = [self.folder / "config", self.folder / "dicts" / "phonemes", *windows]
+        result = [self.folder / "config", self.folder / "dicts" / "phonemes", *windows]
         for name in NETS:
             binary = binary_file(self.folder, name)
-            found += [binary] if binary.is_file() else [_text(self.folder, name), _norms(self.folder, name)]
-        return found
+            result += [binary] if binary.is_file() else [_text(self.folder, name), _norms(self.folder, name)]
+        return result
 
     @cached_property
     def nets(self) -> dict[str, Weights]:
@@ -255,7 +255,7 @@ def _read_text(folder: Path, name: str) -> Weights:
 
 def _vectors(path: Path, wanted: tuple[str, ...]) -> list[NDArray[np.float32]]:
     words = _read(path).split()
-    found, place = [], 0
+    result, place = [], 0
     try:
         for name in wanted:
             if words[place].decode() != name:
@@ -264,11 +264,11 @@ def _vectors(path: Path, wanted: tuple[str, ...]) -> list[NDArray[np.float32]]:
             numbers = np.array(words[place + 2 : place + 2 + count], np.float32)
             if len(numbers) != count:
                 raise _damaged(path, f"{name} has {len(numbers)} numbers, not {count}")
-            found.append(numbers)
+            result.append(numbers)
             place += 2 + count
     except (IndexError, ValueError) as error:
         raise _damaged(path, str(error)) from None
-    return found
+    return result
 
 
 def _finite(path: Path, net: Weights) -> Weights:
@@ -279,9 +279,9 @@ def _finite(path: Path, net: Weights) -> Weights:
 
 def _numbers(path: Path, count: int) -> NDArray[np.float64]:
     try:
-        found = np.array(_read(path).split(), np.float64)
+        result = np.array(_read(path).split(), np.float64)
     except ValueError as error:
         raise _damaged(path, str(error)) from None
-    if len(found) != count or not np.isfinite(found).all():
-        raise _damaged(path, f"{len(found)} numbers, not {count}")
-    return found
+    if len(result) != count or not np.isfinite(result).all():
+        raise _damaged(path, f"{len(result)} numbers, not {count}")
+    return result

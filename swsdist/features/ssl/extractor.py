@@ -102,17 +102,17 @@ class Ssl(Options):
         if not isinstance(self.weights, str):
             return self.weights
         try:
-            found = json.loads(retry_local(Path(self.weights).read_bytes))
+            result = json.loads(retry_local(Path(self.weights).read_bytes))
         except (OSError, ValueError) as error:
             where = f"{_WHERE}.weights: {self.weights}"
             detail = as_file_fault(error, where).message if isinstance(error, OSError) else str(error)
             raise codes.UNREADABLE_LAYER_WEIGHTS(where=where, detail=detail) from error
-        numbers = isinstance(found, list) and all(
-            isinstance(item, int | float) and not isinstance(item, bool) and np.isfinite(item) for item in found
+        numbers = isinstance(result, list) and all(
+            isinstance(item, int | float) and not isinstance(item, bool) and np.isfinite(item) for item in result
         )
         if not numbers:
             raise codes.BAD_LAYER_WEIGHTS(where=f"{_WHERE}.weights: {self.weights}")
-        return tuple(map(float, found))
+        return tuple(map(float, result))
 
     @property
     def sample_rate(self) -> int:

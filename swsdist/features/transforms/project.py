@@ -68,8 +68,8 @@ class Projection(NamedTuple):
         if len(mean) > _MOST:
             raise codes.PROJECTION_TOO_LARGE(columns=len(mean), highest=_MOST)
         largest = float(np.abs(wide).max(initial=0.0)) or 1.0
-        whole = np.rint(wide / largest * _MATRIX_STEPS)
-        return cls(mean, deviation, whole, largest / _MATRIX_STEPS / _STEPS)
+        full = np.rint(wide / largest * _MATRIX_STEPS)
+        return cls(mean, deviation, full, largest / _MATRIX_STEPS / _STEPS)
 
     def made(self, columns: int | None, name: str) -> int:
         """Number of output columns if `columns` are requested; None: all.
@@ -92,11 +92,11 @@ class Projection(NamedTuple):
         Raises:
             DataError: a number is too far from the mean.
         """
-        whole = np.rint((frames.astype(np.float64) - self.mean) / self.deviation * _STEPS)
-        if len(whole) and np.abs(whole).max() > _CUT:
-            column = int(np.abs(whole).max(axis=0).argmax())
+        full = np.rint((frames.astype(np.float64) - self.mean) / self.deviation * _STEPS)
+        if len(full) and np.abs(full).max() > _CUT:
+            column = int(np.abs(full).max(axis=0).argmax())
             raise codes.FAR_FROM_MEAN(where=where, column=column, limit=_CUT // _STEPS)
-        made: NDArray[np.float32] = (whole @ self.matrix[:, :columns] * self.step).astype(np.float32)
+        made: NDArray[np.float32] = (full @ self.matrix[:, :columns] * self.step).astype(np.float32)
         return made
 
 

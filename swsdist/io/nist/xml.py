@@ -74,12 +74,12 @@ class _Reader:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._found: list[Element] = []
+        self._elements: list[Element] = []
         self._texts: list[list[str]] = []  # of the open elements
         self._lengths: list[int] = []
         self._decoded: list[bool] = []
         self._unread = 0  # bytes since expat's last callback
-        self._heard = False
+        self._has_events = False
         self._has_doctype = False
         parser = self._parser = expat.ParserCreate()
         parser.StartElementHandler = self._start
@@ -92,8 +92,8 @@ class _Reader:
 
     def read(self, block: bytes) -> list[Element]:
         """The elements that end in the next block; an empty one ends the file."""
-        self._found = []
-        self._heard = False
+        self._elements = []
+        self._has_events = False
         try:
             self._parser.Parse(block, not block)
         except expat.ExpatError as error:
@@ -102,13 +102,13 @@ class _Reader:
             ) from error
         except (LookupError, ValueError) as error:
             raise self._fault(codes.UNKNOWN_XML_ENCODING, error=short(str(error))) from error
-        self._unread = 0 if self._heard else self._unread + len(block)
+        self._unread = 0 if self._has_events else self._unread + len(block)
         if self._unread > _MOST_UNREAD:
             raise self._fault(codes.UNENDING_TAG, size=_MOST_UNREAD >> 20)
-        return self._found
+        return self._elements
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
-        self._heard = True
+        self._has_events = True
         if len(self._texts) == _DEEPEST:
             raise self._fault(codes.DEEP_NESTING, most=_DEEPEST)
         if self._has_doctype:
@@ -116,17 +116,17 @@ class _Reader:
         self._texts.append([])
         self._lengths.append(0)
         self._decoded.append(False)
-        self._found.append(Element(name, attributes, "", self._parser.CurrentLineNumber))
+        self._elements.append(Element(name, attributes, "", self._parser.CurrentLineNumber))
 
     def _end(self, name: str) -> None:
-        self._heard = True
+        self._has_events = True
         self._lengths.pop()
         text, decoded = "".join(self._texts.pop()), self._decoded.pop()
-        self._found.append(Element(name, None, text, self._parser.CurrentLineNumber, decoded))
+        self._elements.append(Element(name, None, text, self._parser.CurrentLineNumber, decoded))
 
     def _text(self, data: str) -> None:
         # Only inside of the outermost element. Expat calls once per line, and once per reference.
-        self._heard = True
+        self._has_events = True
         texts = self._texts[-1]
         if data.isspace() and (not texts or texts[-1].isspace()):
             return  # else the blanks between elements would accumulate in the enclosing element

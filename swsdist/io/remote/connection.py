@@ -80,8 +80,8 @@ def _make_client(
     """
     settings: dict[str, object] = json.loads(options)
     remember(settings)
-    found = dict(environment)
-    endpoint = found.get("AWS_ENDPOINT_URL_S3") or found.get("AWS_ENDPOINT_URL")
+    variables = dict(environment)
+    endpoint = variables.get("AWS_ENDPOINT_URL_S3") or variables.get("AWS_ENDPOINT_URL")
     clients = settings.get("client_kwargs", {})
     if endpoint and "endpoint_url" not in {*settings, *(clients if isinstance(clients, Mapping) else ())}:
         settings["endpoint_url"] = endpoint

@@ -27,7 +27,7 @@ from swsdist.io.failures import storage_errors
 _ALIVE = "alive"
 
 # By process and temporary folder: its folder, and the descriptor that holds the lock.
-_mine: dict[tuple[int, str], tuple[Path, int]] = {}
+_folders: dict[tuple[int, str], tuple[Path, int]] = {}
 _making = threading.Lock()
 
 
@@ -39,10 +39,10 @@ def scratch() -> Path:
     """
     key = (os.getpid(), tempfile.gettempdir())
     with _making, storage_errors(key[1]):
-        result = _mine.get(key)
+        result = _folders.get(key)
         if result is None or not result[0].is_dir():  # a cleaner of old files may have removed it
-            _mine[key] = result = _make_folder(_above())
-            if len(_mine) == 1:
+            _folders[key] = result = _make_folder(_above())
+            if len(_folders) == 1:
                 atexit.register(_leave)
         return result[0]
 
@@ -117,7 +117,7 @@ def _lives(place: Path) -> bool:
 
 def _leave() -> None:
     """Remove this process's folder, and those of dead processes."""
-    for (process, _), (place, alive) in list(_mine.items()):
+    for (process, _), (place, alive) in list(_folders.items()):
         if process == os.getpid():
             shutil.rmtree(place, ignore_errors=True)
             with suppress(OSError):

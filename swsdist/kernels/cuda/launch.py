@@ -110,12 +110,12 @@ def _kernels(thread: Callable[..., None], words: int) -> Kernels:
         documents: NDArray[np.float32],
     ) -> None:
         warp, lane = cuda.blockIdx.x, cuda.threadIdx.x
-        own = lanes[warp * WARP + lane]
+        local = lanes[warp * WARP + lane]
         width = warps[warp, 3]
         group = cuda.blockIdx.y * cuda.blockDim.y + cuda.threadIdx.y
         while lane < width and group < warps[warp, 1] // FRAMES:
             place = warps[warp, 0] * columns + (group * columns * width + lane) * FRAMES
-            lay_thread(raw, columns, own[0], own[1], group, documents, place, width)
+            lay_thread(raw, columns, local[0], local[1], group, documents, place, width)
             group += cuda.gridDim.y * cuda.blockDim.y
 
     @cuda.jit
@@ -147,9 +147,9 @@ def _kernels(thread: Callable[..., None], words: int) -> Kernels:
             vector = (query * cuda.gridDim.x + warp) * (WARP // WIDTH) + lane // WIDTH
             distance = vector * rows * FRAMES * WIDTH + lane % WIDTH
             state = vector * elements + lane % WIDTH
-            own = (edges, edge, option, distances, distance, states, state)
+            local = (edges, edge, option, distances, distance, states, state)
             scan_thread(
-                documents, place, columns, width, queries, tops, tasks, query, streams, shift, begin, stop, *own
+                documents, place, columns, width, queries, tops, tasks, query, streams, shift, begin, stop, *local
             )
 
     @cuda.jit
@@ -171,12 +171,12 @@ def _kernels(thread: Callable[..., None], words: int) -> Kernels:
         query = cuda.blockIdx.y * cuda.blockDim.y + cuda.threadIdx.y
         width = warps[warp, 3]
         if query < len(tasks) and lane < width:
-            own = lanes[warp * WARP + lane]
+            local = lanes[warp * WARP + lane]
             edge = (query * cells + warps[warp, 0]) * words + lane
             place = (query * cuda.gridDim.x + warp) * WARP * room + lane
             bits, infinity, step = tasks[query, 2], tasks[query, 3], words * width
             held = pick_thread(
-                edges, edge, own[1], own[2], own[3], own[4], bits, infinity, window, step, ends, states, place
+                edges, edge, local[1], local[2], local[3], local[4], bits, infinity, window, step, ends, states, place
             )
             if held > 0:
                 row = cuda.atomic.add(total, 0, held)

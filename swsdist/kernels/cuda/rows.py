@@ -104,7 +104,7 @@ def last(typing: Typing, lanes: Lanes) -> Intrinsic:
 
 
 @intrinsic
-def whole(typing: Typing, lanes: Lanes) -> Intrinsic:
+def to_int32(typing: Typing, lanes: Lanes) -> Intrinsic:
     """Convert float32 rows of integers to int32 rows."""
 
     def generate(context: Target, builder: ir.IRBuilder, signature: Signature, arguments: list[ir.Value]) -> ir.Value:

@@ -52,7 +52,7 @@ from swsdist.kernels.cuda.rows import (
     lowered,
     put,
     scatter,
-    whole,
+    to_int32,
     widened,
 )
 from swsdist.kernels.distances.interface import Map
@@ -112,11 +112,11 @@ class Mapped(Protocol):
 
 def _mapped(maps: tuple[Map, ...]) -> Mapped:
     """Combine maps into a function (stream, dot); compiled code cannot index a tuple of functions."""
-    own: Map = numba.extending.register_jitable(maps[0])
+    local: Map = numba.extending.register_jitable(maps[0])
     if len(maps) == 1:
 
         def only(stream: int, dot: Value) -> Value:
-            return own(dot)
+            return local(dot)
 
         single: Mapped = numba.extending.register_jitable(only)
         return single
@@ -124,7 +124,7 @@ def _mapped(maps: tuple[Map, ...]) -> Mapped:
 
     def one_of(stream: int, dot: Value) -> Value:
         if stream == 0:
-            return own(dot)
+            return local(dot)
         return others(stream - 1, dot)
 
     made: Mapped = numba.extending.register_jitable(one_of)
@@ -149,7 +149,7 @@ def _distances(maps: tuple[Map, ...]) -> Callable[..., Any]:
     ) -> tuple[Value, Value, Value, Value]:
         """Shifted distances of sixteen rows to four frames, as a tuple."""
         half = (1 << shift) >> 1
-        total0 = total1 = total2 = total3 = spread(0, whole(spread(0.0, lanes_of(queries))))
+        total0 = total1 = total2 = total3 = spread(0, to_int32(spread(0.0, lanes_of(queries))))
         for s in range(len(streams)):
             sum0 = sum1 = sum2 = sum3 = lanes_of(queries)
             for k in range(streams[s, 0], streams[s, 1]):
@@ -159,8 +159,8 @@ def _distances(maps: tuple[Map, ...]) -> Callable[..., Any]:
                 sum1 = sum1 + q * x1
                 sum2 = sum2 + q * x2
                 sum3 = sum3 + q * x3
-            d0, d1 = mapped(s, whole(sum0)), mapped(s, whole(sum1))
-            d2, d3 = mapped(s, whole(sum2)), mapped(s, whole(sum3))
+            d0, d1 = mapped(s, to_int32(sum0)), mapped(s, to_int32(sum1))
+            d2, d3 = mapped(s, to_int32(sum2)), mapped(s, to_int32(sum3))
             if several:
                 weight = streams[s, 2]
                 total0, total1 = total0 + d0 * weight, total1 + d1 * weight
@@ -237,15 +237,15 @@ def in_registers(maps: tuple[Map, ...], neighbours: Callable[..., Value]) -> Cal
             States of the rows at t, and `above` for t + 1.
         """
         diagonal, slow = lowered(previous, above), lowered(older, above_before)
-        own, fast = above, infinity
+        local, fast = above, infinity
         if not first:
-            own, fast = element(edges, place), element(edges, place + width)
+            local, fast = element(edges, place), element(edges, place + width)
         state = neighbours_of(diagonal, slow, lowered(diagonal, fast), d, lowered(d, 0))
         if first:
             state = choose(top, spread(0, top), state, top)
         put(edges, place, last(state))
         put(edges, place + width, last(diagonal) + last(d))
-        return state, own
+        return state, local
 
     frame = numba.extending.register_jitable(frame)
 
@@ -330,11 +330,11 @@ def in_memory(maps: tuple[Map, ...], advance: Callable[..., None], restart: Call
         states: State,
         state: int,
     ) -> None:
-        like = whole(spread(0.0, lanes_of(queries)))
+        like = to_int32(spread(0.0, lanes_of(queries)))
         tiles, bits, infinity, n = tasks[query, 1], tasks[query, 2], tasks[query, 3], tasks[query, 5]
         rows = tiles * WIDTH
         # The first tile begins with padding rows.
-        own, kept = distances[distance + (rows - n) * WIDTH :: WIDTH], states[state::WIDTH]
+        local, kept = distances[distance + (rows - n) * WIDTH :: WIDTH], states[state::WIDTH]
         forget(kept, 0, n, infinity, option)
         for t in range(begin, stop, FRAMES):
             here = place + t * columns * width
@@ -347,7 +347,7 @@ def in_memory(maps: tuple[Map, ...], advance: Callable[..., None], restart: Call
                 scatter(distances, at + 2 * rows * WIDTH, WIDTH, d2)
                 scatter(distances, at + 3 * rows * WIDTH, WIDTH, d3)
             for frame in range(FRAMES):
-                ended = take_in(own, frame * rows * WIDTH, n, t + frame, kept, 0, bits, option)
+                ended = take_in(local, frame * rows * WIDTH, n, t + frame, kept, 0, bits, option)
                 put(edges, edge + (t + frame) * width, ended)
 
     return thread

@@ -5,7 +5,7 @@ logarithm is infinite, by one more coordinate that meets 64 in the query's frame
 3840^2. It is at least 1e-4: in 12 bits a frame's smallest probability is 1/3840, and smaller products are mostly
 rounding. A frame that is all zero is at the largest distance, -ln floor, from everything.
 
-Bound: the Euclidean norm of a frame is at most 3840 + sqrt(D)/2, so by Cauchy-Schwarz a partial sum is at most its
+Bound: the Euclidean norm of a frame is at most 3840 + math.sqrt(D)/2, so by Cauchy-Schwarz a partial sum is at most its
 square, and the floor.
 
 Map: 256 is one nat. With dot = m 2^e, m within 1..2::
@@ -24,9 +24,8 @@ Source: Hazen, Shen and White 2009, Query-by-example spoken term detection using
 
 from __future__ import annotations
 
+import math
 from functools import partial
-from math import floor as whole
-from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,6 +70,6 @@ def _fill(name: str, added: int, values: NDArray[np.float64], side: Side, where:
 def negative_log(name: str, unit: int, dimension: int, floor: float) -> Distance:
     """-ln of the inner product; the floor is at least 1e-4."""
     added = round(floor * OF_ONE * OF_ONE / _OF_FLOOR)
-    bound = whole((OF_ONE + sqrt(dimension) / 2) ** 2) + _OF_FLOOR * added
+    bound = math.floor((OF_ONE + math.sqrt(dimension) / 2) ** 2) + _OF_FLOOR * added
     fill = partial(_fill, name, added)
     return single(name, dimension, unit, dimension + 1, bound, fill, from_dot=from_dot)

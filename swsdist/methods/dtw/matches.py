@@ -67,14 +67,14 @@ def pruned(rows: NDArray[np.int64], most: NDArray[np.int64]) -> NDArray[np.int64
     return rows[keep]
 
 
-def joined(found: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+def joined(matches: list[NDArray[np.int64]]) -> NDArray[np.int64]:
     """Concatenate the rows of all parts, and empty the list."""
-    rows = np.concatenate(found) if found else np.empty((0, COLUMNS), np.int64)
-    found.clear()
+    rows = np.concatenate(matches) if matches else np.empty((0, COLUMNS), np.int64)
+    matches.clear()
     return rows
 
 
-def best_matches(found: list[NDArray[np.int64]], most: NDArray[np.int64], fill: float) -> Matches:
+def best_matches(matches: list[NDArray[np.int64]], most: NDArray[np.int64], fill: float) -> Matches:
     """The best candidates.
 
     Args:
@@ -82,7 +82,7 @@ def best_matches(found: list[NDArray[np.int64]], most: NDArray[np.int64], fill: 
         most: int64 (documents,), candidates kept per query and document.
         fill: see `Matches`.
     """
-    rows = pruned(joined(found), most)
+    rows = pruned(joined(matches), most)
     return Matches(
         rows[:, 0].astype(np.int32),
         rows[:, 1].astype(np.int32),

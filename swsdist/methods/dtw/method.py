@@ -138,7 +138,7 @@ class Dtw:
             from swsdist.methods.first_pass.search import search_windows  # compiles additional kernels
 
             result = search_windows(store, shards, queries, self._settings)
-            documents, examples, matches = result.documents, result.examples, result.found
+            documents, examples, matches = result.documents, result.examples, result.matches
             cells, fill = result.work.cells + result.work.distances + result.indexing.distances, None
         else:
             examples = queries(1)

@@ -55,7 +55,7 @@ class Documents:
         self.distance = distance_of(search_config, tracks.dimension)
         self._tracks, self._shards, self._config = tracks, tuple(shards), search_config
         if by_document:
-            self._own = [
+            self._statistics = [
                 Statistics.from_variance(row["frames"], row["mean"], row["variance"])
                 for row in self.table.select(["frames", "mean", "variance"]).to_pylist()
             ]
@@ -64,7 +64,7 @@ class Documents:
             by_speaker = search_config.documents_by == "speaker"
             frozen = tracks.statistics(sorted({name for name in names if name}) if by_speaker else ())
             collection = frozen["collection", ""]
-            self._own = [
+            self._statistics = [
                 frozen.get(("speaker", name or ""), collection) if by_speaker else collection for name in names
             ]
         keys = zip(self.table["doc_id"].to_pylist(), self.table["channel"].to_pylist(), strict=True)
@@ -172,7 +172,7 @@ class Documents:
         return sum(self._saturated.values())
 
     def _prepared(self, key: _Key, blocks: Iterable[Block], factor: int, side: Side) -> Iterator[NDArray[np.float32]]:
-        statistics = self._own[self._index[key]]
+        statistics = self._statistics[self._index[key]]
         if id(statistics) not in self._scaling:
             self._scaling[id(statistics)] = offset_and_scale(self._config, statistics)
         offset, scale = self._scaling[id(statistics)]

@@ -65,11 +65,11 @@ class Averaged:
             coarse = windows._replace(first=windows.first // factor, stop=-(-windows.stop // factor))
             documents = material.documents(factor, has_windows(windows, len(lengths)))
             visited = visit(examples, documents, lengths, coarse, most, material.distance, near)
-            return visited.found, visited.work.cells
+            return visited.matches, visited.work.cells
         if budget.over == "collection" and not last:
             documents = material.documents(factor, None)
             best = search_all(examples, documents, budget.count(material, times), material.distance, near)
-            return best.found, best.work.cells
+            return best.matches, best.work.cells
         settings = Settings(material.distance, near, 16, 2000)
         matches = search(examples, material.documents(factor, None), most, settings)
         return matches, int(lengths.sum()) * sum(len(example.frames) for example in examples)

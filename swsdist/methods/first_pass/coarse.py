@@ -71,11 +71,11 @@ class Coarse:
             seen[document] = table[:, 3]
             minima = np.empty(-(-len(stretch.pairs) // WIDTH) * WIDTH, np.int16)
             allowed = np.minimum(most[document], [len(part.frames) + 2 for part in stretch.stretches])
-            found = np.empty((int(allowed.sum()), 3), np.int64)
+            matches = np.empty((int(allowed.sum()), 3), np.int64)
             for k, item in enumerate(query_distances):
                 column_minima(item(laid.source), item.height, item.frames, minima)
-                count = least_sums(minima, table, item.frames, allowed, limits.now[k], found)
-                new = found[:count]
+                count = least_sums(minima, table, item.frames, allowed, limits.now[k], matches)
+                new = matches[:count]
                 limits.add(k, new[:, 2])
                 rows.append(np.column_stack([np.full(count, k), document[new[:, 0]], new[:, 1:]]))
         table = np.concatenate(rows) if rows else np.empty((0, 4), np.int64)

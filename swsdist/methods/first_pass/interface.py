@@ -176,7 +176,7 @@ class Proposals(NamedTuple):
 
     windows: Windows
     work: Work
-    found: Matches | None = None
+    matches: Matches | None = None
     factor: int = 1
     indexing: Work = Work()
 

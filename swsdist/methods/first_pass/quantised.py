@@ -97,7 +97,7 @@ class Quantised:
         documents = material.documents(self.factor, has_windows(windows, len(lengths)))
         most = budget.most(material)
         verified = visit(examples, documents, lengths, windows, most, material.distance, near)
-        chosen = budget.choose(around(verified.found, self.factor, self.margin), material)
+        chosen = budget.choose(around(verified.matches, self.factor, self.margin), material)
         return Proposals(chosen, Work(postings=looked) + verified.work, indexing=indexing)
 
     def _voted(

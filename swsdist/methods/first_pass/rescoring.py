@@ -43,7 +43,7 @@ _COLUMNS = 1 << 13
 class Visited(NamedTuple):
     """Candidates found in windows, and the work done."""
 
-    found: Matches
+    matches: Matches
     work: Work
 
 

@@ -44,7 +44,7 @@ class Searched(NamedTuple):
 
     documents: pa.Table
     examples: list[Example]
-    found: Matches
+    matches: Matches
     work: Work
     indexing: Work
 
@@ -66,8 +66,8 @@ def search_windows(
     first_pass = create(options.name, **options.complete())
     if isinstance(first_pass, Quantised):
         first_pass = replace(first_pass, index=kept_index(store, shards, search_config))
-    found, kept, work, indexing = run(first_pass, material, budget)
-    return Searched(documents.table, kept, found._replace(saturated=documents.saturated), work, indexing)
+    matches, kept, work, indexing = run(first_pass, material, budget)
+    return Searched(documents.table, kept, matches._replace(saturated=documents.saturated), work, indexing)
 
 
 def material_of(
@@ -92,8 +92,8 @@ def material_of(
 def run(first_pass: FirstPass, material: Material, budget: Budget) -> tuple[Matches, list[Example], Work, Work]:
     """Run the first pass and the exact search; return matches, examples, work, and work of indexing."""
     proposed = first_pass.propose(material, budget)
-    if proposed.found is not None:
-        return proposed.found, material.examples(proposed.factor), proposed.work, proposed.indexing
+    if proposed.matches is not None:
+        return proposed.matches, material.examples(proposed.factor), proposed.work, proposed.indexing
     examples = material.examples(1)
     windows = proposed.windows
     visited = visit(
@@ -105,7 +105,7 @@ def run(first_pass: FirstPass, material: Material, budget: Budget) -> tuple[Matc
         material.distance,
         material.window,
     )
-    return visited.found, examples, proposed.work + visited.work, proposed.indexing
+    return visited.matches, examples, proposed.work + visited.work, proposed.indexing
 
 
 def landmarks(store: Store, search_config: Search, factor: int, count: int) -> Landmarks:

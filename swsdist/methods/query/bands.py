@@ -72,7 +72,7 @@ def narrow(documents: pa.Table, highest: float) -> Apart | None:
 def apart(examples: pa.Table, documents: pa.Table, highest: float) -> Iterator[Apart]:
     """Of each example of a query (`query_id`, `bandwidth`) the documents of another band."""
     hz = _seen(documents, highest)
-    for name, mine in zip(examples["query_id"].to_pylist(), _seen(examples, highest).tolist(), strict=True):
-        odd = np.flatnonzero(np.minimum(hz, mine) <= np.maximum(hz, mine) * _RATIO)
+    for name, left in zip(examples["query_id"].to_pylist(), _seen(examples, highest).tolist(), strict=True):
+        odd = np.flatnonzero(np.minimum(hz, left) <= np.maximum(hz, left) * _RATIO)
         if len(odd):
-            yield Apart(len(odd), name, mine, float(hz[odd[0]]))
+            yield Apart(len(odd), name, left, float(hz[odd[0]]))

@@ -55,20 +55,20 @@ def with_statistics(rows: Sequence[dict[str, Any]], store: Store, tracks: Sequen
     marked = [k for k, row in enumerate(rows) if row["start"] is not None or row["end"] is not None]
     if not marked:
         return list(rows)
-    found = [dict(row) for row in rows]
+    matches = [dict(row) for row in rows]
     documents = _documents(store, [rows[k] for k in marked])
     loaded: dict[tuple[str, str], _Means] = {}
     for k in marked:
         document = _holding(rows[k], documents)
-        found[k]["statistics"] = [] if document is None else _of(document, store, tracks, loaded)
-    return found
+        matches[k]["statistics"] = [] if document is None else _of(document, store, tracks, loaded)
+    return matches
 
 
 #: Documents by name, or by the real path of their file, and channel.
-_Found = dict[tuple[str, int], list[dict[str, Any]]]
+_Places = dict[tuple[str, int], list[dict[str, Any]]]
 
 
-def _documents(store: Store, rows: Sequence[dict[str, Any]]) -> _Found:
+def _documents(store: Store, rows: Sequence[dict[str, Any]]) -> _Places:
     """Documents of the store that may contain some places."""
     table = store.documents(columns=_COLUMNS)
     now = relocated_paths(store.folder, store.manifest.recordings, table["path"], table["path"])
@@ -80,7 +80,7 @@ def _documents(store: Store, rows: Sequence[dict[str, Any]]) -> _Found:
         ends = pa.array({path.rsplit("/", 1)[-1] for file in files for path in (file, _real(file))}, pa.string())
         end = pc.replace_substring_regex(table["path"], "^.*/", "")
         meant = pc.or_kleene(meant, pc.is_in(end, ends))
-    documents: _Found = {}
+    documents: _Places = {}
     for row in table.filter(meant).to_pylist():
         for name in {row["doc_id"], row["recording"] or row["doc_id"], f"\0{_real(row['path'])}"}:
             documents.setdefault((name, row["channel"]), []).append(row)
@@ -91,7 +91,7 @@ def _real(path: str) -> str:
     return path if is_remote(path) else os.path.realpath(path)
 
 
-def _holding(row: dict[str, Any], documents: _Found) -> dict[str, Any] | None:
+def _holding(row: dict[str, Any], documents: _Places) -> dict[str, Any] | None:
     """The document that contains the middle of a place."""
     name = row["doc_id"] if row["doc_id"] is not None else f"\0{_real(row['path'] or '')}"
     start = row["start"] or 0.0

@@ -69,7 +69,7 @@ def search(examples: list[Example], documents: Documents, limits: Limits, distan
     queries = [QueryDistances(example.frames, distance, room) for example in examples]
     longest = max((query.frames for query in queries), default=1)
     seen = np.zeros(len(limits.lengths), np.int64)  # frames of a document whose windows are done
-    found: list[_Rows] = []
+    matches: list[_Rows] = []
     pending = np.empty((0, _COLUMNS), np.int64)
     parts = (part for index, blocks in documents for part in stretches(index, blocks, longest))
     for stretch in buffered(parts, distance):
@@ -79,8 +79,8 @@ def search(examples: list[Example], documents: Documents, limits: Limits, distan
         pending = rows[going_on]
         if len(pending) > len(queries) * limits.windows[last.document]:
             pending = pending[_of_least_estimate(pending, limits)]
-        found.append(settled(rows[~going_on], limits))
-    return best_matches(found, limits.candidates, 1.0)
+        matches.append(settled(rows[~going_on], limits))
+    return best_matches(matches, limits.candidates, 1.0)
 
 
 def _fine(held: FrameBuffer, queries: list[QueryDistances], seen: NDArray[np.int64], limits: Limits) -> list[_Rows]:

@@ -351,8 +351,8 @@ class RayExecutor:
             self._journal.write("up", host=slot.host, pid=slot.pid, journal=slot.journal, gpus=slot.needs.gpus)
             if slot.host == self._journal.host:
                 self._journal.others.add(slot.pid)
-        whole = all(slot.up or slot.reason_unused for slot in self._slots) and any(slot.up for slot in self._slots)
-        if self.start_seconds is None and whole:
+        full = all(slot.up or slot.reason_unused for slot in self._slots) and any(slot.up for slot in self._slots)
+        if self.start_seconds is None and full:
             self.start_seconds = time.perf_counter() - clock
 
     def _check_starting(self) -> None:
@@ -441,10 +441,10 @@ class RayExecutor:
         folder = self._context.folder(task)
         try:
             receipt = Receipt.from_json(folder.read_bytes(receipt_name(task.stage, task.fingerprint)))
-            whole = all(folder.identity(part.name).startswith(f"{part.size}:") for part in receipt.outputs)
+            full = all(folder.identity(part.name).startswith(f"{part.size}:") for part in receipt.outputs)
         except (FileNotFoundError, StorageError, ValueError, TypeError, KeyError):
             return None  # the task is done again
-        return receipt if whole and (receipt.host, receipt.pid) == (slot.host, slot.pid) else None
+        return receipt if full and (receipt.host, receipt.pid) == (slot.host, slot.pid) else None
 
 
 #: Placeholder task of an actor's first call, `ready`.

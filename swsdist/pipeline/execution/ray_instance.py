@@ -62,10 +62,10 @@ class Instance(NamedTuple):
 
 def node_name() -> str:
     """Name of this process's node (see `ray_executor`)."""
-    mine = node_number()
+    left = node_number()
     nodes = ray.nodes()
     host, address = next(
-        ((node["NodeManagerHostname"], node["NodeManagerAddress"]) for node in nodes if node["NodeID"] == mine),
+        ((node["NodeManagerHostname"], node["NodeManagerAddress"]) for node in nodes if node["NodeID"] == left),
         (socket.gethostname(), ""),
     )
     same = {node["NodeManagerAddress"] for node in nodes if node["NodeManagerHostname"] == host}
@@ -134,9 +134,9 @@ def await_nodes(seconds: float, note: Callable[[str], None]) -> list[dict[str, f
     """Resources of each node; waits for a node with CPUs, which an autoscaler may still add."""
     deadline = time.monotonic() + seconds
     while True:
-        found = node_resources()
-        if any(node.get("CPU") for node in found) or time.monotonic() > deadline:
-            return found
+        result = node_resources()
+        if any(node.get("CPU") for node in result) or time.monotonic() > deadline:
+            return result
         note(f"no node has CPUs for workers: waiting {seconds:.0f} s for one")
         time.sleep(1.0)
 

@@ -118,7 +118,7 @@ class _Contents:
     def read(self, paths: Iterator[str]) -> None:
         """Digest local files; unreadable ones get no digest, and the index reports why."""
 
-        def one(path: str) -> str | None:
+        def content_of(path: str) -> str | None:
             try:
                 return sha256(path, self._storage)
             except (SwsdistError, OSError):
@@ -126,7 +126,7 @@ class _Contents:
 
         several = list(dict.fromkeys(paths))
         with ThreadPoolExecutor(_READERS) as pool:
-            self._digests = dict(zip(several, pool.map(one, several), strict=True))
+            self._digests = dict(zip(several, pool.map(content_of, several), strict=True))
 
     def of(self, row: Row, identity: str) -> tuple[str, str] | None:
         """Digest of a document, and the file ending that may determine its format."""

@@ -64,12 +64,12 @@ class Corpus:
         Raises:
             UserError: the config names none.
         """
-        section, theirs = self.config.corpus, self.query_inputs
+        section, query_inputs = self.config.corpus, self.query_inputs
         if section.queries is None:
             raise codes.NO_QUERIES(where="corpus.queries")
-        if theirs is None:
+        if query_inputs is None:
             return self._queries(section.queries, section.spoken, self.documents)
-        return without_documents(self._queries(section.queries, section.spoken, theirs.documents), self.config)
+        return without_documents(self._queries(section.queries, section.spoken, query_inputs.documents), self.config)
 
     @cached_property
     def cohort(self) -> pa.Table:

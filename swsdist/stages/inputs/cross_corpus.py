@@ -23,10 +23,15 @@ from swsdist.registry.registries import METHODS
 
 def corpus_of_queries(config: Config) -> Corpus | None:
     """The corpus of the queries; None if it is the searched one."""
-    theirs = config.corpus.queries_from
-    if theirs.documents is None:
+    query_inputs = config.corpus.queries_from
+    if query_inputs.documents is None:
         return None
-    return Corpus(documents=theirs.documents, audio=theirs.audio, prefer=theirs.prefer, speakers=theirs.speakers)
+    return Corpus(
+        documents=query_inputs.documents,
+        audio=query_inputs.audio,
+        prefer=query_inputs.prefer,
+        speakers=query_inputs.speakers,
+    )
 
 
 def takes_query_statistics(config: Config) -> bool:
@@ -34,15 +39,17 @@ def takes_query_statistics(config: Config) -> bool:
     method = METHODS[config.search.method]
     if (method.queries, method.reads) != ("spoken", "frames"):
         return False
-    theirs, terms = config.corpus.queries_from, config.search.terms()
-    named = theirs.documents is not None and theirs.statistics == "theirs" and config.corpus.queries is not None
+    query_inputs, terms = config.corpus.queries_from, config.search.terms()
+    named = (
+        query_inputs.documents is not None and query_inputs.statistics == "theirs" and config.corpus.queries is not None
+    )
     return named and any(term.normalise != "none" for term in terms)
 
 
 def speakers_meet(config: Config) -> bool:
     """Whether the searched documents of a query's speaker normalise the query."""
-    theirs = config.corpus.queries_from
-    return config.search.queries_by == "speaker" and (theirs.documents is None or theirs.same_speakers)
+    query_inputs = config.corpus.queries_from
+    return config.search.queries_by == "speaker" and (query_inputs.documents is None or query_inputs.same_speakers)
 
 
 def speaker_of(name: str | None, config: Config) -> str | None:
@@ -61,7 +68,7 @@ def without_documents(queries: pa.Table, config: Config) -> pa.Table:
 
 def renormalise(
     examples: pa.Table,
-    theirs: Mapping[tuple[str, str], Statistics],
+    query_inputs: Mapping[tuple[str, str], Statistics],
     ours: Statistics,
     search: Search,
 ) -> pa.Table:
@@ -78,13 +85,13 @@ def renormalise(
     """
     from swsdist.methods.dtw.distance import offset_and_scale  # loads numba
 
-    collection = theirs["collection", ""]
+    collection = query_inputs["collection", ""]
     to, stretch = offset_and_scale(search, ours)
     rows = []
     for row in examples.to_pylist():
         known = collection
         if search.queries_by == "speaker":
-            known = theirs.get(("speaker", row["speaker"] or ""), collection)
+            known = query_inputs.get(("speaker", row["speaker"] or ""), collection)
         offset, scale = offset_and_scale(search, known)
         frames = np.frombuffer(row["features"], "<f4").reshape(-1, len(to)).astype(np.float64)
         frames = (frames - offset) / scale * stretch + to

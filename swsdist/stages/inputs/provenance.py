@@ -19,7 +19,7 @@ from swsdist.stages.inputs.settings import score_differences
 from swsdist.stages.inputs.supervision import supervisions
 
 
-def provenance(config: Config, own: CorpusInputs) -> Values:
+def provenance(config: Config, chain_inputs: CorpusInputs) -> Values:
     """The entries of a calibration's `trained_on` that name the system and the corpus.
 
     Returns:
@@ -28,11 +28,17 @@ def provenance(config: Config, own: CorpusInputs) -> Values:
         `labels`, if labels were used to fit features: their file and number of documents; `references`: see
         `swsdist.calibrate.training_overlap`.
     """
-    keys = zip(own.corpus.documents["doc_id"].to_pylist(), own.corpus.documents["channel"].to_pylist(), strict=True)
-    result: Values = {"system": config.system, "scores": own.scores(), "documents": fingerprint(sorted(keys))}
-    if own.corpus.references is not None:
-        result[ENTRY] = fingerprint_references(own.corpus.references)
-    by_labels = {f"{supervision.track}: {supervision.name}": supervision.said for supervision in supervisions(own)}
+    keys = zip(
+        chain_inputs.corpus.documents["doc_id"].to_pylist(),
+        chain_inputs.corpus.documents["channel"].to_pylist(),
+        strict=True,
+    )
+    result: Values = {"system": config.system, "scores": chain_inputs.scores(), "documents": fingerprint(sorted(keys))}
+    if chain_inputs.corpus.references is not None:
+        result[ENTRY] = fingerprint_references(chain_inputs.corpus.references)
+    by_labels = {
+        f"{supervision.track}: {supervision.name}": supervision.said for supervision in supervisions(chain_inputs)
+    }
     return {**result, "labels": by_labels} if by_labels else result
 
 
@@ -79,7 +85,7 @@ def files_of(config: Config) -> dict[str, Callable[[], bytes]]:
     return {} if fit in ("none", "crossfit", "oracle") else {fit: partial(calibration_file, fit, config.storage)}
 
 
-def named_calibration(config: Config, own: CorpusInputs) -> tuple[bytes, bool]:
+def named_calibration(config: Config, chain_inputs: CorpusInputs) -> tuple[bytes, bool]:
     """The content of the calibration file that a config names, and whether it was fitted on the scored data; notes
     mismatches.
 
@@ -89,13 +95,13 @@ def named_calibration(config: Config, own: CorpusInputs) -> tuple[bytes, bool]:
     """
     path = config.calibrate.fit
     data = calibration_file(path, config.storage)
-    if own.is_first(f"{config.system}, {path}"):
-        note_provenance(data, path, config, own, own.notices)
-    scored = own.corpus.references is not None and own.corpus.references.num_rows > 0
-    return data, scored and is_of_scored(data, config, own)
+    if chain_inputs.is_first(f"{config.system}, {path}"):
+        note_provenance(data, path, config, chain_inputs, chain_inputs.notices)
+    scored = chain_inputs.corpus.references is not None and chain_inputs.corpus.references.num_rows > 0
+    return data, scored and is_of_scored(data, config, chain_inputs)
 
 
-def note_provenance(data: bytes, path: str, config: Config, own: CorpusInputs, notices: Notices) -> None:
+def note_provenance(data: bytes, path: str, config: Config, chain_inputs: CorpusInputs, notices: Notices) -> None:
     """Note a calibration fitted to another system's scores, or on the very documents it decides on.
 
     A calibration of other documents, or other queries, is the intended use. Files of lists do not record what their
@@ -105,23 +111,23 @@ def note_provenance(data: bytes, path: str, config: Config, own: CorpusInputs, n
         training = json.loads(data)["trained_on"]
     except (ValueError, KeyError, TypeError):
         return  # its reader reports the defect
-    if "scores" in training and (others := score_differences(own.scores(), training["scores"])):
+    if "scores" in training and (others := score_differences(chain_inputs.scores(), training["scores"])):
         notices.add(
             codes.CALIBRATION_OF_OTHER_SCORES,
             where=f"{path}, of system {training.get('system')}: {'; '.join(others)}",
             count=1,
         )
-    if is_of_scored(data, config, own):
+    if is_of_scored(data, config, chain_inputs):
         notices.add(codes.CALIBRATION_ON_TEST_DATA, where=path, count=1)
 
 
-def is_of_scored(data: bytes, config: Config, own: CorpusInputs) -> bool:
+def is_of_scored(data: bytes, config: Config, chain_inputs: CorpusInputs) -> bool:
     """Whether a calibration was fitted on the scored data: by its occurrences, or by its documents if it records none."""
     try:
         training = json.loads(data)["trained_on"]
     except (ValueError, KeyError, TypeError):
         return False
-    known = overlaps(training, own.corpus.references)
+    known = overlaps(training, chain_inputs.corpus.references)
     if known is not None:
         return known
-    return isinstance(training, dict) and training.get("documents") == provenance(config, own)["documents"]
+    return isinstance(training, dict) and training.get("documents") == provenance(config, chain_inputs)["documents"]

@@ -34,7 +34,7 @@ def identities(paths: list[str], storage: Any, listed: dict[str, dict[str, Info]
     several, paths = paths, list(dict.fromkeys(paths))  # a recording may contain many places
     listed = {} if listed is None else listed
 
-    def one(path: str) -> str:
+    def identity_of(path: str) -> str:
         if commands.is_command(path):
             return commands.identity(path)
         path, byte = archives.split(path)
@@ -69,9 +69,9 @@ def identities(paths: list[str], storage: Any, listed: dict[str, dict[str, Info]
             listed[root] = Folder(root, storage).listing()
     if far:
         with ThreadPoolExecutor(16) as pool:
-            result = dict(zip(paths, pool.map(one, paths), strict=True))
+            result = dict(zip(paths, pool.map(identity_of, paths), strict=True))
     else:
-        result = {path: one(path) for path in paths}
+        result = {path: identity_of(path) for path in paths}
     if ffmpeg.program() is None:
         for path, identity in result.items():
             if ffmpeg.is_for(path) and identity[0].isdigit():
@@ -106,7 +106,7 @@ def document_seconds(rows: list[dict[str, Any]], storage: Any) -> list[float]:
 
     headers = probe_all((row["path"] for row in rows if is_probed(row)), storage)
 
-    def one(row: dict[str, Any]) -> float:
+    def seconds_of(row: dict[str, Any]) -> float:
         if row["duration"] is not None:
             return float(row["duration"])
         if not row["path"]:
@@ -116,7 +116,7 @@ def document_seconds(rows: list[dict[str, Any]], storage: Any) -> list[float]:
         info = headers[row["path"]]
         return info.duration if isinstance(info, AudioInfo) else 0.0
 
-    return list(map(one, rows))
+    return list(map(seconds_of, rows))
 
 
 def parts_of(seconds: Iterable[float], least: float) -> Iterator[list[int]]:

@@ -63,8 +63,8 @@ def score_differences(current: Mapping[str, str], known: object) -> list[str]:
 def describe(extractor: Mapping[str, Any]) -> str:
     """Describe an extractor and its transforms in one line."""
 
-    def told(mapping: Mapping[str, Any]) -> str:
+    def text_of(mapping: Mapping[str, Any]) -> str:
         options = ", ".join(f"{key}={value}" for key, value in mapping["options"].items())
         return f"{mapping['name']} version {mapping['version']} ({options})"
 
-    return ", then ".join(map(told, [extractor, *extractor.get("transforms", ())]))
+    return ", then ".join(map(text_of, [extractor, *extractor.get("transforms", ())]))

@@ -43,9 +43,9 @@ class Supervision(NamedTuple):
         return f"trained on {whose} of {self.documents} documents ({self.file})"
 
 
-def supervisions(own: CorpusInputs) -> list[Supervision]:
+def supervisions(chain_inputs: CorpusInputs) -> list[Supervision]:
     """Supervisions of all of a run's tracks; for a fusion those of its systems."""
-    chain_runs: Mapping[str, ChainRun] = getattr(own, "chain_runs", {})
+    chain_runs: Mapping[str, ChainRun] = getattr(chain_inputs, "chain_runs", {})
     if chain_runs:
         return list(
             dict.fromkeys(
@@ -54,7 +54,7 @@ def supervisions(own: CorpusInputs) -> list[Supervision]:
         )
     result = []
     searched: set[str] | None = None
-    for source in own.features.sources:
+    for source in chain_inputs.features.sources:
         transforms = source.extractor.transforms if isinstance(source.extractor, Transformed) else ()
         for transform in transforms:
             if not hasattr(transform, "labels"):
@@ -65,7 +65,8 @@ def supervisions(own: CorpusInputs) -> list[Supervision]:
                     continue
                 if searched is None:
                     searched = {
-                        document_hash(row) for row in own.corpus.documents.select(["doc_id", "channel"]).to_pylist()
+                        document_hash(row)
+                        for row in chain_inputs.corpus.documents.select(["doc_id", "channel"]).to_pylist()
                     }
                 trained_on = settings["documents"]
                 both = len(searched.intersection(trained_on))
@@ -74,13 +75,13 @@ def supervisions(own: CorpusInputs) -> list[Supervision]:
     return result
 
 
-def note_supervision(own: CorpusInputs, notices: Notices) -> None:
+def note_supervision(chain_inputs: CorpusInputs, notices: Notices) -> None:
     """Note each supervision by labels of searched documents: its results are no fair test.
 
     Raises:
         OddError: with `strict`.
     """
-    for supervision in supervisions(own):
+    for supervision in supervisions(chain_inputs):
         if supervision.searched and not supervision.automatic:
             notices.add(
                 codes.ORACLE_FEATURES,

@@ -85,18 +85,18 @@ def with_models(
     Raises:
         ConfigError: labels are required and missing.
     """
-    result, found = list(features), []
+    result, matches = list(features), []
     for k, item in enumerate(features):
         for j in range(-1, len(item.transforms)):
             fitted = _extractor(item) if j < 0 else _transform(item.transforms[j])
             if fitted is None:
                 continue
             pending = _unfitted_model(result[k], (k, j), fitted, corpus)
-            found.append(pending)
+            matches.append(pending)
             if not store.exists(pending.file):
                 break
             result[k] = _with_model(result[k], pending, store)
-    return result, found
+    return result, matches
 
 
 def _unfitted_model(features: Features, place: tuple[int, int], fitted: Fitted, corpus: Corpus) -> UnfittedModel:

@@ -134,7 +134,7 @@ def note_query_places(
     for row in documents.select(columns).filter(meant).to_pylist():
         span = (row.get("start", 0.0), row.get("end", math.inf))
         searched.setdefault((row["path"], row["channel"]), []).append(span)
-    own = [
+    chain_inputs = [
         row
         for row in queries.to_pylist()
         if row["path"]
@@ -144,9 +144,11 @@ def note_query_places(
             for start, end in searched.get((row["path"], row["channel"]), ())
         )
     ]
-    if own:
+    if chain_inputs:
         notices.add(
-            codes.QUERY_FINDS_ITSELF, where=f"{where}: {own[0]['query_id']!r}, in {own[0]['path']}", count=len(own)
+            codes.QUERY_FINDS_ITSELF,
+            where=f"{where}: {chain_inputs[0]['query_id']!r}, in {chain_inputs[0]['path']}",
+            count=len(chain_inputs),
         )
 
 

@@ -114,14 +114,14 @@ def _examples() -> ExampleGroup:
         key: dict[str, object] = {"query_id": f"q{row % 7}", "example": 1 + row // 7, "speaker": None}
         rows.append({**key, "duration": frames / 100, "frames": frames, "features": features})
 
-    def heard(query_id: str, example: int) -> tuple[NDArray[np.float32], int]:
+    def samples_of(query_id: str, example: int) -> tuple[NDArray[np.float32], int]:
         # A train of pulses through a resonance at 500 Hz, and then silence.
         pulses = np.arange(2000 + 500 * example) % (50 + 10 * example + int(query_id[1:])) == 0
         decay = 0.96 ** np.arange(200) * np.cos(2 * np.pi * 500 / 8000 * np.arange(200))
         sound = 0.2 * np.convolve(pulses, decay)
         return np.concatenate([sound, np.zeros(8000 - len(sound))]).astype(np.float32), 8000
 
-    return ExampleGroup(pa.Table.from_pylist(rows, EXAMPLES), 3, ((0, 3),), ("made-up posteriors",), heard)
+    return ExampleGroup(pa.Table.from_pylist(rows, EXAMPLES), 3, ((0, 3),), ("made-up posteriors",), samples_of)
 
 
 def _parts(draw: int, hit: bool) -> list[dict[str, object]]:

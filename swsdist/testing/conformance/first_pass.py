@@ -52,7 +52,7 @@ def check_first_pass(name: str, options: Mapping[str, object] | None = None) -> 
             what,
             f"the order of documents changes what is found (over: {over})",
         )
-        if proposed.found is None:
+        if proposed.matches is None:
             every = _full(_material(range(5)))
             require(bool(present(every, candidates).all()), what, "it finds what is no candidate of the full search")
         if over == "document":

@@ -189,8 +189,8 @@ def _scan(
     window = settings.window
     streams = settings.distance.streams
     fills = tuple(products.fill(stream.from_dot, "int16" if multiply is None else "float32") for stream in streams)
-    whole = multiply is None and work.recurrence.reach is not None
-    length = batch.frames if whole else min(batch.frames, _SEGMENT if multiply is None else multiply.frames)
+    full = multiply is None and work.recurrence.reach is not None
+    length = batch.frames if full else min(batch.frames, _SEGMENT if multiply is None else multiply.frames)
     several = length < batch.frames
     for start in range(0, batch.frames, length):
         stop = min(start + length, batch.frames)
@@ -211,7 +211,7 @@ def _scan(
             most_rows = WIDTH * min(int(lanes[:, 5].max()), room_for_candidates(rows, window))
             count = len(queries) * most_rows + room_for_candidates(rows, window)
             out = room("found", count * COLUMNS, np.int64)[: count * COLUMNS].reshape(count, COLUMNS)
-            found = group.scan(
+            matches = group.scan(
                 fills,
                 sources,
                 layout.shape,
@@ -232,4 +232,4 @@ def _scan(
                 room("minima", rows * WIDTH, group.curve),
                 out,
             )
-            yield out[:found].copy()
+            yield out[:matches].copy()

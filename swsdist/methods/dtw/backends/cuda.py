@@ -117,14 +117,14 @@ class _Arena:
             UserError: not enough memory is left.
         """
         size = elements * np.dtype(dtype).itemsize
-        at, self._at = self._at, self._at + _whole(size)
+        at, self._at = self._at, self._at + _aligned(size)
         if self._at > self._stop:
             raise _too_little(self._at - self._first, self.size)
         self.used = max(self.used, self._at - self._first)
         return self._memory[at : at + size].view(dtype)
 
 
-def _whole(size: int) -> int:
+def _aligned(size: int) -> int:
     """Bytes that an array of this size occupies."""
     return -(-size // _ALIGNED) * _ALIGNED
 
@@ -143,7 +143,7 @@ class _Pinned:
     def __call__(self, elements: int, dtype: type[Element] | np.dtype[Element]) -> NDArray[Element]:
         size = elements * np.dtype(dtype).itemsize
         if self._held.size < size:
-            self._held = self._cuda.pinned_array(_whole(size + size // 4), np.uint8)
+            self._held = self._cuda.pinned_array(_aligned(size + size // 4), np.uint8)
         return self._held[:size].view(dtype)
 
 
@@ -200,7 +200,7 @@ class Cuda:
         free = cuda.current_context().get_memory_info().free
         self._budget = int(min(BUDGET, free / 2)) if settings.device_memory is None else settings.device_memory
         streams = np.array([(stream.first, stream.stop, stream.weight) for stream in distance.streams], np.int64)
-        fixed = _whole(streams.nbytes) + sum(_whole(array.nbytes) for group in groups for array in group.arrays())
+        fixed = _aligned(streams.nbytes) + sum(_aligned(array.nbytes) for group in groups for array in group.arrays())
         left = max(self._budget - fixed, 0)
         batch, part = (int(left / share) // _ALIGNED * _ALIGNED for share in (_BATCH, _PART))
         memory = cuda.device_array(max(self._budget, 1), np.uint8)
