@@ -79,9 +79,9 @@ class Window(ffmpeg.Decoded):
         begin = self._first
         for piece in self._pieces:
             if self._position < begin + len(piece):
-                found = piece[self._position - begin :][:frames]
-                self._position += len(found)
-                return found
+                samples = piece[self._position - begin :][:frames]
+                self._position += len(samples)
+                return samples
             begin += len(piece)
         return np.empty((0, self.channels), np.float32)
 

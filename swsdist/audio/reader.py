@@ -142,23 +142,23 @@ def read_blocks(
         CutOff: after all blocks: the recording ends early.
     """
     size = max(1, round(block_seconds * rate))
-    held: list[NDArray[np.float32]] = []
+    buffered: list[NDArray[np.float32]] = []
     count, cut = 0, None
     try:
         for piece in _resampled(path, channel, rate, start, end, storage):
-            held.append(piece)
+            buffered.append(piece)
             count += len(piece)
             if count >= size:
-                joined = np.concatenate(held)
-                whole = count - count % size
-                for begin in range(0, whole, size):
+                joined = np.concatenate(buffered)
+                complete = count - count % size
+                for begin in range(0, complete, size):
                     yield joined[begin : begin + size]
-                held = [joined[whole:].copy()]
-                count -= whole
+                buffered = [joined[complete:].copy()]
+                count -= complete
     except CutOff as error:
         cut = error
     if count:
-        yield np.concatenate(held)
+        yield np.concatenate(buffered)
     if cut is not None:
         raise cut
 

@@ -124,24 +124,24 @@ def find_speech(samples: NDArray[np.float32], rate: int) -> Place | None:
     duration = len(samples) / rate
     if rate < LEAST_RATE:
         return Place(0.0, duration, duration)
-    found = levels(samples, rate)
-    if not len(found.power):
+    features = levels(samples, rate)
+    if not len(features.power):
         return Place(0.0, duration, duration)
-    quiet, loud = quiet_and_loud(found.power)
-    voiced = (found.flatness <= FLAT) & (found.hum >= HUM)
-    if loud < AUDIBLE or _is_steady(found.power[found.power >= thresholds(quiet, loud)[0]]):
+    quiet, loud = quiet_and_loud(features.power)
+    voiced = (features.flatness <= FLAT) & (features.hum >= HUM)
+    if loud < AUDIBLE or _is_steady(features.power[features.power >= thresholds(quiet, loud)[0]]):
         return None
     if loud - quiet < RANGE:
         enough = np.count_nonzero(voiced) >= min(VOICED_FRAMES, len(voiced))
         return Place(0.0, duration, duration) if enough else None
-    strong, weak = (found.power >= least for least in thresholds(quiet, loud))
+    strong, weak = (features.power >= least for least in thresholds(quiet, loud))
     above = list(stretches(weak))
     spoken = [stretch for stretch in above if is_spoken(*stretch, strong, voiced)]
     if not spoken:  # a voice in short bursts: nothing can be trimmed safely
         return Place(0.0, duration, duration) if np.count_nonzero(strong & voiced) >= VOICED_FRAMES else None
     phrases = list(joined(spoken, round(PHRASE / HOP)))
     first, last = max(
-        phrases, key=lambda phrase: int((found.power[slice(*phrase)].astype(np.int64) - quiet).clip(0).sum())
+        phrases, key=lambda phrase: int((features.power[slice(*phrase)].astype(np.int64) - quiet).clip(0).sum())
     )
     # The release of a stop is separate from its vowel.
     bursts, near = [item for item in above if strong[slice(*item)].any()], round(_BURST / HOP)
@@ -154,8 +154,8 @@ def find_speech(samples: NDArray[np.float32], rate: int) -> Place | None:
     # On average, speech begins and ends in the middle of a frame.
     start, end_s = round(first * HOP + WINDOW / 2, 3), round((last - 1) * HOP + WINDOW / 2, 3)
     return Place(
-        start if _is_cut(found.power[:first], start, loud) else 0.0,
-        end_s if _is_cut(found.power[last:], duration - end_s, loud) else duration,
+        start if _is_cut(features.power[:first], start, loud) else 0.0,
+        end_s if _is_cut(features.power[last:], duration - end_s, loud) else duration,
         duration,
     )
 

@@ -1,6 +1,6 @@
 """Every error that swsdist raises on purpose.
 
-Each says what was wrong, where, and what to do about it, and no secret (`swsdist.core.redaction`). The class fixes the exit
+Each states the fault, its place, and a remedy, without secrets (`swsdist.core.redaction`). The class fixes the exit
 code of the command line:
 
 ====  ==========================================================
@@ -8,9 +8,10 @@ code  meaning
 ====  ==========================================================
 0     done
 1     a bug of ours, with a traceback (any other exception)
-2     the user's mistake, or what a file system or server does: `UserError`
+2     the user's mistake, or a failure of a file system or server: `UserError`
 3     broken data: `DataError`
-4     finished, but some tasks failed: `IncompleteError`; or, with `--strict`, inputs were rejected, or something was odd
+4     finished, but some tasks failed: `IncompleteError`; or, with `--strict`, inputs were rejected, or something was
+odd
       that is a warning without it: `OddError`
 5     the inputs are so odd that results would be nonsense: `ImplausibleError`; `--force` goes on
 130   interrupted; 143 terminated, or cancelled: `CancelledError`
@@ -30,11 +31,11 @@ class SwsdistError(Exception):
     """Base of all errors that are not bugs.
 
     Args:
-        message: what is wrong.
+        message: the fault.
         where: file, line, row or query.
-        remedy: what the user can do.
-        code: name of the code (`swsdist.core.codes`); empty for an error of somebody's extension.
-        values: what the message was made of, by name.
+        remedy: advice to the user.
+        code: name of the code (`swsdist.core.codes`); empty for an error of an external extension.
+        values: of the message's fields, by name.
     """
 
     exit_code = 1
@@ -65,7 +66,7 @@ class SwsdistError(Exception):
         return f"{coded}\n  remedy: {self.remedy}" if self.remedy else coded
 
     def __reduce__(self) -> tuple[object, ...]:
-        # The default would lose the keyword arguments on the way back from a worker process.
+        # The default would lose the keyword arguments when a worker process returns the error.
         return _rebuild, (type(self), self.message, self.where, self.remedy, self.code, self.values)
 
 
@@ -79,10 +80,10 @@ E = typing.TypeVar("E", bound=SwsdistError)
 
 
 def recast(error: SwsdistError, kind: type[E], *, where: str | None = None, **attributes: typing.Any) -> E:
-    """The same error as one of another class, or at another place.
+    """Convert an error to another class or place.
 
     Args:
-        error: made of a code.
+        error: made from a code.
         kind: class.
         where: place; None: the error's.
         attributes: further arguments of the class.
@@ -98,7 +99,7 @@ def recast(error: SwsdistError, kind: type[E], *, where: str | None = None, **at
 
 
 class UserError(SwsdistError):
-    """The user asked for something that cannot be done as asked."""
+    """The user asked for something impossible."""
 
     exit_code = 2
 
@@ -112,7 +113,7 @@ class StorageError(UserError):
 
 
 class PassingError(StorageError):
-    """A file system or a server fails, and it may pass: the task is tried again."""
+    """A possibly transient failure of a file system or server: the task is retried."""
 
 
 class LockedError(UserError):
@@ -120,7 +121,7 @@ class LockedError(UserError):
 
 
 class DataError(SwsdistError):
-    """Data that was given, or found, is broken."""
+    """Input or stored data is broken."""
 
     exit_code = 3
 
@@ -132,9 +133,9 @@ class OddError(DataError):
 
 
 class ImplausibleError(UserError):
-    """The inputs do not fit together, or most of them cannot be used: what is computed of them is nonsense.
+    """The inputs do not fit together, or most of them are unusable: results would be nonsense.
 
-    `swsdist.io.notices` states the limits. What was computed is kept, and `--force` goes on.
+    `swsdist.io.notices` states the limits. Computed results are kept, and `--force` goes on.
     """
 
     exit_code = 5
@@ -145,7 +146,7 @@ class UnusableError(DataError):
 
     @property
     def reason(self) -> str:
-        """The code, as tables of rejections have it."""
+        """The code, as in tables of rejections."""
         return self.code or "unreadable"
 
 
@@ -154,7 +155,7 @@ class AudioError(UnusableError):
 
 
 class FramesError(UnusableError):
-    """Frames that somebody else made cannot be used."""
+    """Frames from another program are unusable."""
 
 
 class TableError(DataError):
@@ -166,16 +167,16 @@ class StoreError(DataError):
 
 
 class TransitError(StoreError):
-    """A file that came over a network is damaged: perhaps on its way, so a task that meets it is tried again."""
+    """A file transferred over a network is damaged, possibly in transit: the task is retried."""
 
 
 class IncompleteError(SwsdistError):
-    """The run came to its end, but some tasks failed, or inputs were rejected under `--strict`; or queries were skipped."""
+    """The run finished, but some tasks failed, or inputs were rejected under `--strict`; or queries were skipped."""
 
     exit_code = 4
 
 
 class CancelledError(UserError):
-    """Somebody asked for the end of a run (`swsdist cancel`)."""
+    """A user cancelled the run (`swsdist cancel`)."""
 
     exit_code = 143

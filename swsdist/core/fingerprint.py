@@ -1,7 +1,7 @@
-"""Names that follow from content.
+"""Names derived from content.
 
-A fingerprint names a piece of work, and so its outputs: the hash of all that the outputs depend on. Equal fingerprints mean
-equal bytes, so a file that is there already need not be made again.
+A fingerprint names a piece of work, and so its outputs: the hash of everything that the outputs depend on. Equal
+fingerprints mean equal bytes, so existing files need not be made again.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from typing import Any
 
 
 def fingerprint(*parts: object) -> str:
-    """32 hexadecimal digits of the SHA-256 of some JSON values; the order of a mapping's keys does not matter."""
+    """32 hexadecimal digits of the SHA-256 of some JSON values; independent of the order of a mapping's keys."""
     return hashlib.sha256(_text(parts).encode()).hexdigest()[:32]
 
 
 class Naming:
-    """Fingerprints of parts that begin alike: `Naming(a, b)(c)` is `fingerprint(a, b, c)`, and `a` and `b` are read once.
+    """Fingerprints with common first parts: `Naming(a, b)(c)` is `fingerprint(a, b, c)`, and `a` and `b` are hashed
+    once.
 
     Args:
         parts: at least one JSON value.
@@ -29,14 +30,14 @@ class Naming:
         self._begun = hashlib.sha256(_text(parts)[:-1].encode())
 
     def listing(self, pieces: Iterable[list[Any]]) -> Naming:
-        """The same with one more part, a list of JSON values that comes in pieces."""
+        """Append a part, a list of JSON values that is given in pieces."""
         more = self._copy()
         more._begun.update(b",")
         more._list(pieces)
         return more
 
     def listings(self, several: Iterable[Iterable[list[Any]]]) -> Naming:
-        """The same with one more part, a list of such lists."""
+        """Append a part, a list of lists given in pieces."""
         more, separator = self._copy(), b",["
         for pieces in several:
             more._begun.update(separator)
@@ -59,7 +60,7 @@ class Naming:
         self._begun.update(b"]" if separator == "," else b"[]")
 
     def __call__(self, *parts: object) -> str:
-        """The fingerprint, with some more parts."""
+        """The fingerprint with further parts."""
         begun = self._begun.copy()
         begun.update(f",{_text(parts)[1:]}".encode() if parts else b"]")
         return begun.hexdigest()[:32]
@@ -70,5 +71,5 @@ def _text(parts: tuple[object, ...]) -> str:
 
 
 def stable_hash(text: str) -> int:
-    """A 64-bit number that is the same on every machine and in every process (blake2b)."""
+    """A 64-bit hash that is equal on every machine and in every process (blake2b)."""
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Needs:
-    """What one worker is to have. Work names alternatives, the best first; it gets the first that there is.
+    """Resources of one worker. Work lists alternatives, the best first, and gets the first available.
 
     Attributes:
         cpus: CPUs, and so threads.
@@ -24,10 +24,10 @@ class Needs:
             raise ValueError(f"{self} cannot be: at least 1 CPU, some memory, and no less than no GPU")
 
     def cover(self, other: Needs) -> bool:
-        """Whether it is enough for what needs `other`; a GPU is not held for what needs none."""
+        """Whether these resources suffice for `other`; a GPU is not used for work without need of one."""
         enough = self.cpus >= other.cpus and self.memory_gb >= other.memory_gb and self.gpus >= other.gpus
         return enough and bool(self.gpus) == bool(other.gpus)
 
 
-#: Of work that names nothing.
+#: Needs of work that states none.
 LEAST: tuple[Needs, ...] = (Needs(),)

@@ -10,15 +10,15 @@ from swsdist.core.errors import UserError
 
 
 def integer(given: object, name: str, least: int) -> int:
-    """A whole number that was given, numpy's too; true and false are none.
+    """Check an integer, also numpy's; booleans are refused.
 
     Args:
-        given: what was given.
+        given: the value.
         name: of the argument.
-        least: the least that it may be.
+        least: lowest allowed value.
 
     Raises:
-        UserError: it is no whole number, or less.
+        UserError: it is no integer, or lower.
     """
     if isinstance(given, Integral) and not isinstance(given, bool) and int(given) >= least:
         return int(given)
@@ -26,12 +26,12 @@ def integer(given: object, name: str, least: int) -> int:
 
 
 def number(given: object, name: str, above: float | None = None) -> float:
-    """A finite number that was given, numpy's too; true and false are none.
+    """Check a finite number, also numpy's; booleans are refused.
 
     Args:
-        given: what was given.
+        given: the value.
         name: of the argument.
-        above: it must be greater than this.
+        above: exclusive lower limit.
 
     Raises:
         UserError: it is no finite number, or not greater.

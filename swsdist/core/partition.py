@@ -1,15 +1,15 @@
 """Slots and buckets of a partitioned table.
 
-A table's partition key (a query, a document, a class) hashes to one of 4096 fixed slots. A bucket is a range of slots: bucket
-k of B holds the slots with ``slot * B // 4096 == k``. So tables of runs that were cut into different numbers of buckets meet
-slot by slot, and a file that is sorted by slot is read for any number of buckets.
+A table's partition key (a query, a document, a class) hashes to one of 4096 fixed slots. A bucket is a range of slots:
+bucket k of B holds the slots with ``slot * B // 4096 == k``. So tables of runs with different numbers of buckets match
+by slot, and a file sorted by slot can be read for any number of buckets.
 """
 
 from __future__ import annotations
 
 from swsdist.core.fingerprint import stable_hash
 
-#: Slots of any partition key; also the most buckets that there can be.
+#: Slots of any partition key; also the largest number of buckets.
 SLOTS = 4096
 ALL_SLOTS = range(SLOTS)
 

@@ -1,8 +1,8 @@
-"""Names that stand in a store or a run may not lead out of it.
+"""Names in a store or a run must not lead out of it.
 
-A corpus is the user's own, and may name files anywhere. Manifests, plans and receipts may be somebody else's: what they call
-their files is a name below their folder, and nothing that makes us read or write elsewhere. Every such name passes
-`demand_inside` where it is read, and every local file of a store or run `demand_no_detour` where it is opened or put.
+A corpus is the user's, and may name files anywhere. Manifests, plans and receipts may come from others: the names in
+them must be below their folder, and must not make us read or write elsewhere. Every such name passes `demand_inside`
+when it is read, and every local file of a store or run `demand_no_detour` when it is opened or published.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from swsdist.core.text import shown
 
 
 def demand_inside(name: object, where: str, key: str) -> str:
-    """The same name, if it is one of a file below the folder that it is written in.
+    """The name, if it lies below the folder of the file that contains it.
 
     Args:
         name: with `/` between folders.
-        where: the file that it stands in.
+        where: the file that contains it.
         key: its place there, for example `tracks.documents`.
 
     Raises:
-        StoreError: it is absolute, a url, has a part `..` or `.`, an empty one, or a character NUL; or it is no text.
+        StoreError: it is absolute, a url, has a part `..` or `.`, an empty part, or a character NUL; or it is no text.
     """
     if isinstance(name, str) and "\0" not in name and not {"", ".", ".."} & set(name.split("/")):
         return name
@@ -31,11 +31,11 @@ def demand_inside(name: object, where: str, key: str) -> str:
 
 
 def demand_no_detour(root: Path, name: str) -> None:
-    """That no link of another user leads from a local folder to elsewhere; links of one's own, and root's, are obeyed.
+    """Refuse links by other users that lead out of a local folder; the user's own links, and root's, are followed.
 
     Args:
         root: the folder, which may be a link itself.
-        name: of a file below it, which need not be there.
+        name: of a file below it, which need not exist.
 
     Raises:
         StoreError: there is such a link.
@@ -48,7 +48,7 @@ def demand_no_detour(root: Path, name: str) -> None:
         try:
             result = place.lstat()
         except OSError:
-            return  # it is not there, or who opens it tells what is wrong
+            return  # it is missing, or opening it will report the fault
         if not os.path.islink(place) or result.st_uid in trusted:  # noqa: PTH114
             continue
         base = base or os.path.realpath(root)

@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 
 def fields(value: DataclassInstance) -> dict[str, object]:
-    """The fields of a dataclass by name, as `plain` has them."""
+    """The fields of a dataclass by name, converted by `plain`."""
     return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
 
 
 def plain(value: object) -> object:
-    """The same value in JSON's own types; what is not finite is None."""
+    """The value in JSON's types; non-finite numbers become None."""
     if hasattr(value, "tolist"):  # an array, or a number of numpy
         value = value.tolist()
     if isinstance(value, float):

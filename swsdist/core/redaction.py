@@ -1,12 +1,12 @@
-"""Secrets never leave the program: messages, tracebacks and journals pass `redacted` first.
+"""Keep secrets in the program: messages, tracebacks and journals pass `redacted` first.
 
-Libraries put into their messages whatever they were given: a url with a password, a signed request. Known as secret are
+Libraries put their arguments into messages: a url with a password, a signed request. Secrets are
 
-- name and password in a url (`https://name:password@host`), and the parts of a signed one (`?X-Amz-Signature=...`);
-- values of variables of the environment whose names say so (`AWS_SECRET_ACCESS_KEY`, `RAY_AUTH_TOKEN`, `..._PASSWORD`);
-- values of options of the storage whose names say so, as soon as a client is made with them (`remember`).
+- name and password in a url (`https://name:password@host`), and the parts of a signed url (`?X-Amz-Signature=...`);
+- values of environment variables with telling names (`AWS_SECRET_ACCESS_KEY`, `RAY_AUTH_TOKEN`, `..._PASSWORD`);
+- values of storage options with telling names, once a client uses them (`remember`).
 
-A value of fewer than eight characters is taken for no secret, since it would be found in any text.
+Values shorter than eight characters are not treated as secrets, since they would match in any text.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import os
 import re
 from collections.abc import Mapping
 
-#: What stands for a secret.
+#: Replacement of a secret.
 HIDDEN = "***"
 
 #: Name and password in a url.
 _USER_INFO = re.compile(r"\b([A-Za-z][A-Za-z0-9+.-]*://)[^/@\s'\"<>]+@")
-#: What makes a signed url good for whoever has it: of S3 (versions 4 and 2), Google and Azure.
+#: Parts of a signed url that grant access to any holder: of S3 (versions 4 and 2), Google and Azure.
 _SIGNED = re.compile(
     r"(?i)([?&](?:(?:X-Amz|X-Goog)-(?:Signature|Credential|Security-Token)|Signature|AWSAccessKeyId|sig|access_token)=)"
     r"[^&\s'\"<>]+"
@@ -34,7 +34,7 @@ _known: set[str] = set()
 
 
 def redacted(text: str) -> str:
-    """The text with every secret that is known replaced by `HIDDEN`."""
+    """The text with every known secret replaced by `HIDDEN`."""
     text = _SIGNED.sub(rf"\1{HIDDEN}", _USER_INFO.sub(r"\1", text))
     result = {value for name, value in os.environ.items() if len(value) >= _LEAST and _SECRET.search(name)}
     for secret in sorted(result | _known, key=len, reverse=True):
@@ -43,7 +43,7 @@ def redacted(text: str) -> str:
 
 
 def is_signed(url: str) -> bool:
-    """Whether whoever reads this url may do what it is signed for."""
+    """Whether a url is signed, so that any reader may use it."""
     return _SIGNED.search(url) is not None
 
 
@@ -53,7 +53,7 @@ def names_secret(option: str) -> bool:
 
 
 def remember(options: object, name: str = "") -> None:
-    """Know the secrets among options of a client: strings, in mappings and lists of any depth, by the names they have."""
+    """Remember the secrets among a client's options, by name: strings, in mappings and lists of any depth."""
     if isinstance(options, Mapping):
         for key, value in options.items():
             remember(value, str(key))

@@ -1,7 +1,7 @@
-"""Names chosen by users, printed on one line; and suggestions for misspelled ones.
+"""Names chosen by users, printed on one line; and suggestions for misspelled names.
 
-A file may be called by anything but a slash: a line break or a tab in a name would break a table of lines, and an escape
-sequence would be obeyed by the terminal.
+A file's name may contain anything but a slash: a line break or tab would break a table of lines, and the terminal would
+execute an escape sequence.
 """
 
 from __future__ import annotations
@@ -10,14 +10,15 @@ import unicodedata
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-#: Unicode's general categories of what is escaped: control characters, and separators of lines and paragraphs.
+#: Unicode's general categories to escape: control characters, and separators of lines and paragraphs.
 _BREAKING = frozenset(("Cc", "Zl", "Zp"))
 
 
 def shown(text: str) -> str:
-    """A text on one line: control characters and line separators as Python writes them (`\\n`, `\\t`, `\\x1b`, `\\u2028`).
+    """A text on one line: control characters and line separators as Python writes them (`\\n`, `\\t`, `\\x1b`,
+    `\\u2028`).
 
-    What is not UTF-8 in a file's name (lone surrogates) stays, and so do backslashes.
+    Lone surrogates (from file names that are not UTF-8) and backslashes stay.
     """
     if text.isprintable():
         return text
@@ -25,5 +26,5 @@ def shown(text: str) -> str:
 
 
 def suggestion(word: str, choices: Iterable[str]) -> str:
-    """What to add to a message about an unknown word: the choice that is most like it; empty if none is."""
+    """Addition to a message about an unknown word: the most similar choice; empty if none is similar."""
     return "".join(f"; did you mean {close}?" for close in get_close_matches(word, list(choices), 1))

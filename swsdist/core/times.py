@@ -1,7 +1,7 @@
-"""Seconds and frames.
+"""Convert between seconds and frames.
 
 Times are float64 seconds at the edges of the program and integer frames inside. Frame t covers the half-open
-interval [t * shift, (t + 1) * shift). These two functions are the only place where one becomes the other.
+interval [t * shift, (t + 1) * shift). Only these two functions convert between them.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 _key = [pa.field("doc_id", pa.string(), False), pa.field("channel", pa.int32(), False)]
 
-#: Corpus input: what is to be searched. Columns after `path` may be absent from the user's table.
+#: Corpus input: the searched documents. Columns after `path` may be absent from the user's table.
 CORPUS = pa.schema(
     [
         *_key,
@@ -20,8 +20,8 @@ CORPUS = pa.schema(
     ]
 )
 
-#: Documents that are places in recordings, as lists of segments and excerpts say: of `recording` the stretch from `start` to
-#: `end` (s). References and detections name recordings, and times in them. `listed` is the file and line that says it.
+#: Documents that are places in recordings, from lists of segments and excerpts: the stretch of `recording` from `start`
+#: to `end` (s). References and detections name recordings, and times in them. `listed` is the source's file and line.
 PLACED = pa.schema(
     [
         *CORPUS,
@@ -32,7 +32,7 @@ PLACED = pa.schema(
     ]
 )
 
-#: Query input: a row an example. `path` names a file; `doc_id` a document of the corpus; `start`, `end` a place in it.
+#: Query input: a row per example. `path` names a file; `doc_id` a document of the corpus; `start`, `end` a place in it.
 QUERIES = pa.schema(
     [
         pa.field("query_id", pa.string(), False),
@@ -57,9 +57,10 @@ REFERENCES = pa.schema(
     ]
 )
 
-#: Store: a row a document. `mean` and `variance` are per dimension, over all frames of the document. `speech` has a bit a
-#: frame, the first frame's in the lowest bit of the first byte: whether there is speech in it; null where nothing was heard.
-#: `recording` and `start` say of what recording it is a place, and where it begins there (s); null: it is one of its own.
+#: Store: a row per document. `mean` and `variance` are per dimension, over all frames of the document. `speech` has a
+#: bit per frame, the first frame's in the lowest bit of the first byte: whether it contains speech; null if not
+#: detected. `recording` and `start` give the recording that contains it, and its start there (s); null if the document
+#: is a recording.
 DOCUMENTS = pa.schema(
     [
         *_key,
@@ -81,7 +82,7 @@ DOCUMENTS = pa.schema(
     ]
 )
 
-#: Store: statistics that normalise, a pinned model. `scope` is `speaker` or `collection` (then `name` is empty).
+#: Store: normalising statistics, a pinned model. `scope` is `speaker` or `collection` (then `name` is empty).
 STATISTICS = pa.schema(
     [
         pa.field("scope", pa.string(), False),
@@ -104,7 +105,7 @@ FRAMES = pa.schema(
     ]
 )
 
-#: Query features: a row an example; `features` as in FRAMES, not normalised.
+#: Query features: a row per example; `features` as in FRAMES, not normalised.
 EXAMPLES = pa.schema(
     [
         pa.field("query_id", pa.string(), False),
@@ -113,15 +114,16 @@ EXAMPLES = pa.schema(
         pa.field("frames", pa.int32(), False),
         pa.field("speaker", pa.string()),
         pa.field("features", pa.large_binary(), False),
-        # Of the recording that it is a place in, where that normalises it.
+        # Of the recording that contains it, if that normalises it.
         pa.field("mean", pa.list_(pa.float64())),
         pa.field("variance", pa.list_(pa.float64())),
         pa.field("bandwidth", pa.float64()),
     ]
 )
 
-#: What search yields: spans of a document, integers in ticks of the store (seconds a tick), both ends inclusive. The
-#: score is -cost / scale, one float64 division; |cost| is at most 2^40. A posterior p is the cost -round(p 2^40) of scale 2^40.
+#: Output of search: spans of a document, integers in ticks of the store (seconds per tick), both ends inclusive. The
+#: score is -cost / scale, one float64 division; |cost| is at most 2^40. A posterior p is the cost -round(p 2^40) of
+#: scale 2^40.
 CANDIDATES = pa.schema(
     [
         pa.field("slot", pa.int32(), False),
@@ -135,7 +137,7 @@ CANDIDATES = pa.schema(
     ]
 )
 
-#: What reduce, normalise and decide yield. `decision` is null until something decided.
+#: Output of reduce, normalise and decide. `decision` is null until decided.
 DETECTIONS = pa.schema(
     [
         pa.field("query_id", pa.string(), False),
@@ -151,7 +153,7 @@ DETECTIONS = pa.schema(
     ]
 )
 
-#: What is known of all candidates of a query, before any is removed: exact integers, a row each.
+#: Statistics of all candidates of a query, before any is removed: exact integers, a row each.
 QUERY_STATISTICS = pa.schema(
     [
         pa.field("statistic", pa.string(), False),
@@ -163,7 +165,7 @@ QUERY_STATISTICS = pa.schema(
     ]
 )
 
-#: What the queries of a cohort come to at a place, a row each: the best q-normed score of each counts, in units of 2^-16.
+#: Sums over a cohort's queries at a place, a row each, of the best q-normed score of each, in units of 2^-16.
 COHORT_SUMS = pa.schema(
     [
         *_key,
@@ -188,8 +190,8 @@ TRIALS = pa.schema(
     ]
 )
 
-#: What each system gave a joined detection: systems by name, in one order in all rows of a list. `given` says whether it made a
-#: detection there; where it did not, `score` stands for one that is missing.
+#: Scores of each system for a joined detection: systems by name, in the same order in all rows of a list. `given` is
+#: whether the system made the detection; if not, `score` is a substitute.
 PARTS = pa.list_(
     pa.struct(
         [
@@ -200,11 +202,11 @@ PARTS = pa.list_(
     )
 )
 
-#: Detections of several systems that were joined, and an aligned list of such.
+#: Joined detections of several systems, and an aligned list of these.
 JOINED = pa.schema([*DETECTIONS, pa.field("parts", PARTS)])
 JOINED_TRIALS = pa.schema([*TRIALS, pa.field("parts", PARTS)])
 
-#: Inputs that could not be used, and tasks that failed. `kind` is document, query or task.
+#: Unusable inputs, and failed tasks. `kind` is document, query or task.
 REJECTED = pa.schema(
     [
         pa.field("kind", pa.string(), False),
@@ -229,7 +231,7 @@ LEXEMES = pa.schema(
     ]
 )
 
-#: What an ECF says is to be searched. `file` is the name as it stands there.
+#: Searched stretches of an ECF. `file` is the name as written.
 EXCERPTS = pa.schema(
     [
         pa.field("file", pa.string(), False),
@@ -241,10 +243,10 @@ EXCERPTS = pa.schema(
     ]
 )
 
-#: What a term list asks for. A list's own attributes of a term follow as further string columns.
+#: Terms of a term list. Its further attributes of terms follow as string columns.
 TERMS = pa.schema([pa.field("query_id", pa.string(), False), pa.field("term", pa.string(), False)])
 
-#: A file that a task made. `first_slot` to `last_slot` are the slots of its rows' partition key.
+#: An output file of a task. `first_slot` to `last_slot` are the slots of its rows' partition key.
 OUTPUT = pa.struct(
     [
         pa.field("table", pa.string(), False),
@@ -257,7 +259,7 @@ OUTPUT = pa.struct(
     ]
 )
 
-#: The receipts of a stage, packed: a row a task. `told` and `rejected` are JSON.
+#: The receipts of a stage, packed: a row per task. `told` and `rejected` are JSON.
 RECEIPTS = pa.schema(
     [
         pa.field("stage", pa.string(), False),
@@ -283,7 +285,7 @@ RECEIPTS = pa.schema(
     ]
 )
 
-#: What processes of a run wrote down of themselves, a row a line of a journal. `more` holds what has no column, as JSON.
+#: Journals of a run's processes, a row per line. `more` holds values without a column, as JSON.
 ACCOUNTS = pa.schema(
     [
         pa.field("journal", pa.string(), False),
@@ -306,7 +308,7 @@ ACCOUNTS = pa.schema(
     ]
 )
 
-#: What the work cost, a row a node and stage, and a row a node as a whole, whose stage is null.
+#: Costs of the work: a row per node and stage, and one per node for all stages, whose stage is null.
 NODES = pa.schema(
     [
         pa.field("node", pa.string(), False),

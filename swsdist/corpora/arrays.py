@@ -1,4 +1,4 @@
-"""A corpus out of memory: recordings as arrays and references as a data frame, written as the files that a config names."""
+"""A corpus from memory: recordings as arrays and references as a data frame, written as the files that a config names."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 #: Floats of shape (n,), full scale 1, and their rate in Hz.
 Sound: TypeAlias = tuple[NDArray[np.floating], float]
 
-#: Files that tell what else a folder is.
+#: Files that identify folders of other kinds.
 _OTHERS = {"plan.json": "the folder of a run", "manifest.json": "a feature store"}
 
 
@@ -31,23 +31,23 @@ def save_corpus(
     queries: Mapping[str, Sound | Sequence[Sound]] | None = None,
     references: pd.DataFrame | pa.Table | None = None,
 ) -> dict[str, str]:
-    """Write a corpus that is in memory, as WAV files of float32 and tables. The same arrays give the same bytes.
+    """Write an in-memory corpus as WAV files of float32 and tables. Equal arrays give equal bytes.
 
-    All that is given is looked at before anything is written.
+    All inputs are checked before anything is written.
 
     Args:
-        folder: that it is written to; what lies there under the same names is replaced. None of a run or store.
+        folder: output folder; files of the same names are replaced. Must not be a run or store.
         documents: by name.
         queries: by name: one example, or several.
-        references: columns query_id, doc_id, start, end, and maybe channel, as in a table of references; of documents and
-            queries that are given, of any queries if none are.
+        references: columns query_id, doc_id, start, end, and maybe channel, as in a table of references; only of given
+            documents and queries (any queries if `queries` is None).
 
     Returns:
         The section `corpus` of a config, for `swsdist.run`.
 
     Raises:
-        UserError: an array is no recording, there is none, references lack a column or name what is not given, or the folder
-            is one of a run or store.
+        UserError: an array is no recording, there are no documents, references lack a column or contain an unknown
+            name, or the folder is a run or store.
     """
     if not documents:
         raise codes.NO_DOCUMENTS_GIVEN(where="documents")
@@ -85,10 +85,10 @@ def save_corpus(
 
 
 def _new_place(folder: str | Path) -> Path:
-    """The folder that a corpus is written to, which is not made yet.
+    """The output folder of a corpus, not created yet.
 
     Raises:
-        UserError: it is none of this machine, it is a file, or it is one of a run or store.
+        UserError: it is not local, it is a file, or it is a run or store.
     """
     if "://" in str(folder):
         raise codes.ARRAYS_TO_REMOTE_FOLDER(where=str(folder))
@@ -106,7 +106,7 @@ def _references(references: object, given: Mapping[str, Mapping[str, object] | N
     """The table of references, checked.
 
     Raises:
-        UserError: it is no table, lacks a column, or names what is not given.
+        UserError: it is no table, lacks a column, or contains an unknown name.
     """
     if not isinstance(references, pa.Table) and not hasattr(references, "to_parquet"):
         raise codes.REFERENCES_NOT_A_TABLE(where="references", type=type(references).__name__)

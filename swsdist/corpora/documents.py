@@ -1,16 +1,17 @@
-"""Documents, read from tables, folders of audio and lists of other programs.
+"""Read documents from tables, folders of audio and lists of other programs.
 
-**Documents.** Of a table: `doc_id, path`, and maybe `channel, duration, speaker`. Of a folder: every recording below
-it, recognised by its ending; `doc_id` is the path in the folder without ending, with `/`; each channel that the header tells
-is a document. A recording whose header cannot be read still becomes a document, of channel 1, so that indexing rejects
-it and says why. Files whose names begin with a dot, and what swsdist wrote, are left out. Of a recording by itself: the
-same of this one. Of Kaldi's data folders, lhotse's manifests, data sets of Hugging Face and an ECF: see `swsdist.corpora`.
+**Documents.** Table: `doc_id, path`, and optionally `channel, duration, speaker`. Folder: every recording below it,
+recognised by its ending; `doc_id` is the relative path without ending, with `/`; each channel in the header is a
+document. A recording with an unreadable header becomes a document of channel 1, so that indexing rejects it with a
+reason. Files whose names begin with a dot, and files written by swsdist, are left out. Single recording: as in a
+folder. Kaldi's data folders, lhotse's manifests, data sets of Hugging Face and an ECF: see `swsdist.corpora`.
 
-**Speakers.** A table: `doc_id, speaker`, and maybe `channel`: who speaks in the documents whose own table does not tell.
+**Speakers.** A table: `doc_id, speaker`, and optionally `channel`: speakers of documents without one in their own
+table.
 
-**Parts.** A list of `doc_id`s, or a table with a column of them.
+**Parts.** A list of `doc_id`s, or a table with such a column.
 
-Paths in a table are relative to the table's place, and come out absolute, or as `s3://` urls.
+Paths in a table are relative to the table's folder, and are returned absolute, or as `s3://` urls.
 """
 
 from __future__ import annotations
@@ -44,19 +45,19 @@ from swsdist.io.tables import place, read_table
 from swsdist.io.wrong_rows import unknown_names
 
 _READ = "aif aiff au caf flac mp3 oga ogg opus rf64 snd sph w64 wav"
-#: Endings of recordings. Those of formats that are not read here are rejected with a reason, not passed over.
+#: Endings of recordings. Those of unsupported formats are rejected with a reason, not skipped.
 ENDINGS = ffmpeg.ENDINGS | {*_READ.split(), "raw"}
-#: Of files that differ in their endings only, the first is called by its name without one: masters before copies.
+#: Of files that differ only in ending, the first in this order takes the name without ending: masters before copies.
 _BEST = ("wav", "rf64", "w64", "aiff", "aif", "au", "caf", "flac", "sph", "opus", "ogg", "oga", "mp3")
 
 _SPEAKERS = pa.schema([CORPUS.field("doc_id"), CORPUS.field("channel").with_nullable(True), CORPUS.field("speaker")])
 _PART = pa.schema([CORPUS.field("doc_id")])
 
-#: Paths that are made whole at a time.
+#: Paths made absolute at a time.
 _PIECE = 1 << 16
 
-#: Kinds of files that are told of where they are ignored.
-_TOLD = 6
+#: Kinds of ignored files that a notice lists.
+_SHOWN_KINDS = 6
 
 
 def read_documents(
@@ -73,17 +74,17 @@ def read_documents(
     Args:
         source: local or `s3://`.
         storage: options for s3fs.
-        speakers: table of the speakers of documents that do not tell theirs.
+        speakers: table of speakers for documents without speaker.
         notices: collects oddities.
-        prefer: endings, the best first: of files of a folder that differ in their endings only one is a document.
-        audio_folder: that the paths of Kaldi's lists and of an ECF are relative to.
-        audio: without it a row of a table needs no recording; its path is then empty.
+        prefer: endings, the best first: of a folder's files that differ only in ending, only one becomes a document.
+        audio_folder: base of relative paths in Kaldi's lists and an ECF.
+        audio: if false, rows of a table need no recording; the path is then empty.
 
     Returns:
-        table CORPUS, or PLACED where documents are places in recordings; in the table's order, or by path and channel.
+        table CORPUS, or PLACED if documents are places in recordings; in the table's order, or by path and channel.
 
     Raises:
-        UserError: there is nothing of that name, nothing in it, or it is of another kind.
+        UserError: the source does not exist, is empty, or of another kind.
         DataError: a row or line is impossible.
     """
     documents = _documents(source, storage, notices, prefer, audio_folder, audio)
@@ -123,7 +124,7 @@ def _documents(
     headers = probe_all(result.values(), storage)
     for doc_id, path in result.items():
         info = headers[path]
-        known = info if isinstance(info, AudioInfo) else None  # indexing meets it again, and records the reason
+        known = info if isinstance(info, AudioInfo) else None  # indexing finds the fault again, and records the reason
         for channel in range(1, (known.channels if known else 1) + 1):
             length = known.duration if known else None
             rows.append(
@@ -139,8 +140,8 @@ def _documents(
 
 
 def _with_speakers(documents: pa.Table, source: str, storage: Mapping[str, object] | None) -> pa.Table:
-    """Documents with the speakers of a table where they have none; a row without a channel is for all of the recording, and
-    one of a recording for all documents that are places in it.
+    """Fill in missing speakers from a table; a row without channel applies to the whole recording, and a row of a
+    recording to all documents that are places in it.
     """
     table = read_table(source, _SPEAKERS, key=("doc_id", "channel"), storage=storage)
     known = {(row["doc_id"], row["channel"]): row["speaker"] for row in table.to_pylist()}
@@ -170,8 +171,8 @@ def part_of(documents: pa.Table, part: Sequence[str] | str, storage: Mapping[str
 
     Args:
         documents: table CORPUS.
-        part: doc_ids, or recordings that documents are places in, or the path of a table with a column `doc_id` (a value of
-            `corpus.parts`).
+        part: doc_ids, or recordings that documents are places in, or the path of a table with a column `doc_id` (a
+            value of `corpus.parts`).
         storage: options for s3fs.
 
     Returns:
@@ -196,7 +197,7 @@ def part_of(documents: pa.Table, part: Sequence[str] | str, storage: Mapping[str
 
 
 def _names(documents: pa.Table) -> set[str]:
-    """Of the documents, and of the recordings that they are places in."""
+    """Names of the documents, and of the recordings that contain them."""
     return {
         name
         for column in ("doc_id", "recording")
@@ -211,10 +212,10 @@ def _ids(documents: pa.Table, column: str) -> list[str]:
 
 
 def require_rows(source: str, table: pa.Table, what: str) -> pa.Table:
-    """The table, if it has a row.
+    """The table, unless it is empty.
 
     Raises:
-        UserError: it has none.
+        UserError: it has no rows.
     """
     if table.num_rows == 0:
         raise codes.EMPTY_TABLE(where=source, what=what)
@@ -222,7 +223,7 @@ def require_rows(source: str, table: pa.Table, what: str) -> pa.Table:
 
 
 def with_absolute_paths(table: pa.Table, source: str, storage: Mapping[str, object] | None = None) -> pa.Table:
-    """The table with its paths made absolute, relative to the place that it was read from.
+    """The table with absolute paths; relative ones start from the table's folder.
 
     Raises:
         DataError: a path is a command.
@@ -232,7 +233,7 @@ def with_absolute_paths(table: pa.Table, source: str, storage: Mapping[str, obje
     if row >= 0:
         commands.require_file(given[row].as_py(), "a table", place(source, row, storage))
     if pc.all(pc.and_(pc.starts_with(given, "/"), pc.invert(pc.match_substring(given, "://")))).as_py():
-        return table  # nothing is relative; a million of them are much as strings of Python
+        return table  # no path is relative; avoids a million Python strings
     folder, _ = locate(source)
     pieces = []
     for first in range(0, len(given), _PIECE):
@@ -250,7 +251,7 @@ def _joined(folder: Folder, path: str) -> str:
 
 
 def single_recording(source: str) -> dict[str, str]:
-    """A recording by the name it has as a document."""
+    """A single recording, by its name as a document."""
     folder, name = locate(source)
     return {name.rpartition(".")[0] or name: folder.path(name)}
 
@@ -263,8 +264,8 @@ def recordings(
     Args:
         source: the folder.
         storage: options for s3fs.
-        prefer: endings, the best first: of files that differ in their endings only the best is taken. Without, all are: the
-            best by `_BEST` is called by its name without ending, the others by their whole names.
+        prefer: endings, the best first: of files that differ only in ending, only the best is used. By default all are:
+            the best by `_BEST` takes the name without ending, the others their full names.
         notices: collects files that are left out.
     """
     folder, noted = Folder(source, storage or {}), notices if notices is not None else Notices()
@@ -277,7 +278,7 @@ def recordings(
         noted.add(codes.UNREADABLE_FOLDER, where=f"{path} ({error.strerror})", count=1)
 
     listed = folder.listing(unreadable=unreadable)
-    ours = _ours(listed)
+    ours = _written_by_swsdist(listed)
     stems: dict[str, list[str]] = {}
     ignored: dict[str, list[str]] = {}
     for name in listed:
@@ -299,8 +300,8 @@ def recordings(
         raise codes.NO_AUDIO_IN_FOLDER(where=folder.root, endings=readable_endings())
     if ignored:
         kinds = sorted(ignored, key=lambda kind: (-len(ignored[kind]), kind))
-        listed_kinds = ", ".join(f"{kind} {len(ignored[kind])}" for kind in kinds[:_TOLD])
-        listed_kinds += ", ..." if len(kinds) > _TOLD else ""
+        listed_kinds = ", ".join(f"{kind} {len(ignored[kind])}" for kind in kinds[:_SHOWN_KINDS])
+        listed_kinds += ", ..." if len(kinds) > _SHOWN_KINDS else ""
         noted.inform(
             codes.IGNORED_FILES,
             where=f"{folder.root}/{ignored[kinds[0]][0]}",
@@ -321,7 +322,7 @@ def recordings(
             )
         for name in several[1:] if not prefer else ():
             names[name] = name
-    # A line break in a name would break listings and tables, in which a row is a line.
+    # A line break in a name would break listings and tables by line.
     plain = {doc_id: shown(doc_id) for doc_id in names}
     times = Counter(plain.values())
     return {
@@ -330,12 +331,12 @@ def recordings(
 
 
 def readable_endings() -> str:
-    """The endings of what can be read here, for a message; and of what ffmpeg would read, where it is not installed."""
-    own, others = ", ".join(_READ.split()), ", ".join(sorted(ffmpeg.ENDINGS))
+    """The readable endings, for a message; and those that need ffmpeg, if it is not installed."""
+    builtin, others = ", ".join(_READ.split()), ", ".join(sorted(ffmpeg.ENDINGS))
     return (
-        f"{own}, {others}"
+        f"{builtin}, {others}"
         if ffmpeg.program() is not None
-        else f"{own} (with ffmpeg, which is not installed, also {others})"
+        else f"{builtin} (with ffmpeg, which is not installed, also {others})"
     )
 
 
@@ -344,17 +345,18 @@ def _rank(name: str, order: Sequence[str]) -> int:
     return order.index(ending) if ending in order else len(order)
 
 
-def _ours(listed: Iterable[str]) -> list[str]:
-    """Folders that swsdist wrote, with a slash at the end: of runs and clips, which are no recordings of the archive.
+def _written_by_swsdist(listed: Iterable[str]) -> list[str]:
+    """Folders written by swsdist, with a final slash: of runs and clips, which are no recordings of the archive.
 
-    Of a run in the very folder they are those of its exports: a run writes sound nowhere else, and all else is the archive's.
+    For a run in the listed folder itself these are its exports: a run writes audio nowhere else, and all else is the
+    archive's.
     """
     names = set(listed)
     runs = [place for place in _holding("plan.json", names) if f"{place}config.yaml" in names]
-    clips = [place for place in _holding(MARKER, names) if place]  # a folder of clips that is named itself is meant
+    clips = [place for place in _holding(MARKER, names) if place]  # the source itself is intended
     return [*(place or "exports/" for place in runs), *clips]
 
 
 def _holding(name: str, names: set[str]) -> list[str]:
-    """Folders that hold a file of this name, with a slash at the end; empty: the folder that was listed."""
+    """Folders that contain a file of this name, with a final slash; empty string: the listed folder."""
     return [item[: -len(name)] for item in names if item == name or item.endswith(f"/{name}")]

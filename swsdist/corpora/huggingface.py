@@ -1,14 +1,16 @@
-"""Data sets of Hugging Face as a corpus: the folder that `save_to_disk` of `datasets` writes, read without that library.
+"""Data sets of Hugging Face as a corpus: the folder that `save_to_disk` of `datasets` writes, read without that
+library.
 
-`state.json` names the Arrow files (streams, not packed), `dataset_info.json` the columns. The one of the type Audio holds a
-path, or the bytes of a file: these are read where they stand, by a path `data-00000-of-00001.arrow:BEGIN+LENGTH`
-(`swsdist.audio.formats.archives`), so nothing is copied. Of the others are read, where they are there:
+`state.json` names the Arrow files (streams, not packed), `dataset_info.json` the columns. The column of type Audio
+holds a path, or the bytes of a file, which are read in place through a path `data-00000-of-00001.arrow:BEGIN+LENGTH`
+(`swsdist.audio.formats.archives`), so nothing is copied. Other columns read, if present:
 
-- `id`: what a row is called; else the name of its file, else its number in the set, from 0.
+- `id`: the row's name; else the name of its file, else its number in the set, from 0.
 - `speaker_id`, `speaker`, `client_id`: the first of them.
-- `text`, `sentence`, `transcription`: the first of them; of a query, its term.
+- `text`, `sentence`, `transcription`: the first of them; the term of a query.
 
-Sources: Hugging Face, "Load audio data" and "Audio features" in the documentation of `datasets`; what `save_to_disk` writes.
+Sources: Hugging Face, "Load audio data" and "Audio features" in the documentation of `datasets`; the output of
+`save_to_disk`.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ _SPEAKERS, _TEXTS = ("speaker_id", "speaker", "client_id"), ("text", "sentence",
 
 
 class Entry(NamedTuple):
-    """A row: its name, where its sound is, and who says what."""
+    """A row: its name, the place of its audio, speaker and text."""
 
     id: str
     path: str
@@ -42,8 +44,8 @@ def entries(source: str) -> list[Entry]:
     """The rows of a data set, in order.
 
     Raises:
-        UserError: it has not one column of sound.
-        DataError: a file of it is missing or damaged, or a row has no sound, or the name of another.
+        UserError: it does not have exactly one column of audio.
+        DataError: a file of it is missing or damaged, or a row lacks audio, or repeats a name.
     """
     folder = Path(source)
     features = _json(folder / INFO).get("features") or {}
@@ -68,7 +70,7 @@ def entries(source: str) -> list[Entry]:
 
 
 def dataset_queries(source: str) -> pa.Table:
-    """The rows as queries of one example each, called by their names: QUERIES."""
+    """The rows as named queries of one example each: QUERIES."""
     rows = [
         {
             "query_id": entry.id,
@@ -116,7 +118,7 @@ def _of_batch(batch: pa.RecordBatch, sound: str, file: Path, folder: Path, full:
 
 
 def _places(stored: pa.Array, full: pa.Buffer, file: Path) -> list[str | None]:
-    """Where the bytes of each row stand in the file; None where a row has none."""
+    """Place of each row's bytes in the file; None for a row without bytes."""
     wide = pa.types.is_large_binary(stored.type)
     _, ends, data = stored.buffers()
     offsets = pa.Array.from_buffers(

@@ -1,16 +1,16 @@
 """Documents of a Kaldi data folder, or of its `wav.scp` alone.
 
-- `wav.scp` (`recording entry`): an entry is a path, a place in an archive (`wav.ark:1234`), or a command (it ends in `|`).
-  Relative paths are relative to `corpus.audio`, by default the list's folder, and commands are run there. Channel 1 is read, as
-  Kaldi does.
-- `segments` (`utterance recording start end`, s): with it, the documents are the utterances, places in recordings.
-- `utt2spk` (`utterance speaker`) and `reco2dur` (`recording seconds`), where they are there.
+- `wav.scp` (`recording entry`): an entry is a path, a place in an archive (`wav.ark:1234`), or a command (it ends in
+  `|`). Relative paths and commands start from `corpus.audio`, by default the list's folder. Channel 1 is read, as in
+  Kaldi.
+- `segments` (`utterance recording start end`, s): if present, the documents are the utterances, places in recordings.
+- `utt2spk` (`utterance speaker`) and `reco2dur` (`recording seconds`), if present.
 
-A `wav.scp` that is named by itself is a list of whole recordings: nothing else of its folder is read. `text` is read where
-`corpus.text` names it.
+A `wav.scp` named directly is a list of complete recordings: other files of its folder are ignored. `text` is read only
+if `corpus.text` names it.
 
-Sources: Kaldi, "Data preparation" and "Kaldi I/O from a command-line perspective"; `extract-segments`, which takes an end that
-lies at most 0.5 s beyond the recording for the recording's.
+Sources: Kaldi, "Data preparation" and "Kaldi I/O from a command-line perspective"; `extract-segments`, which moves an
+end at most 0.5 s beyond the recording to the recording's end.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ def kaldi_documents(
     """The documents of a data folder, or of a list of recordings.
 
     Args:
-        source: folder that holds `wav.scp`, or that file; local or `s3://`.
+        source: folder with `wav.scp`, or that file; local or `s3://`.
         storage: options for s3fs.
-        audio: folder that relative paths are relative to.
+        audio: base folder of relative paths.
         notices: collects lines about unknown utterances or recordings.
 
     Returns:
         table PLACED with `segments`, else CORPUS; in the order of the lists.
 
     Raises:
-        UserError: a file cannot be read, or there is nothing in it.
+        UserError: a file is unreadable or empty.
         DataError: a line is wrong.
     """
     alone = source.rpartition("/")[2].endswith((".scp", ".scp.gz", ".scp.xz"))
@@ -93,11 +93,11 @@ def kaldi_documents(
 
 
 def demand_permission(paths: Iterable[str], source: str, storage: Mapping[str, object] | None = None) -> None:
-    """Refuse documents that commands give, unless commands are allowed; with the line of the list.
+    """Refuse documents given by commands, unless commands are allowed; with the line of the list.
 
     Args:
         paths: of documents.
-        source: the list that they were read from.
+        source: the list that contains them.
         storage: options for s3fs.
 
     Raises:
@@ -120,7 +120,7 @@ def _line_of(command: str, source: str, storage: Mapping[str, object] | None) ->
 
 
 def read_text(path: str, storage: Mapping[str, object] | None = None) -> dict[str, tuple[list[str], str]]:
-    """Kaldi's `text` (`utterance word word ...`): by utterance its words, and file and line.
+    """Read Kaldi's `text` (`utterance word word ...`): words, and file and line, by utterance.
 
     Raises:
         UserError: there is no such file.
@@ -148,7 +148,7 @@ def _entries(path: str, base: str, storage: Mapping[str, object] | None) -> dict
 
 def _entry(entry: str, base: str, where: str) -> str:
     if entry.endswith("|"):
-        # The folder is a part of it, so that it means the same on each machine that runs it.
+        # Includes the folder, so the command works on any machine.
         return entry if is_remote(base) else f"cd {shlex.quote(base)} && {entry}"
     wrong = None
     if entry in ("-", "|") or entry.startswith("|"):

@@ -1,10 +1,10 @@
-"""Kaldi's data folder, as far as it says where utterances lie.
+"""Places of utterances, from a Kaldi data folder.
 
 - `segments` (`utterance recording start end`, s): without it an utterance is a recording of its own, from 0.
-- `reco2file_and_channel` (`recording file channel`), a map of two columns (`recording name`, the recipes' `utter_map`), or
-  a `wav.scp` whose entries are plain paths: gives the document, and its channel. Without it the document is the
+- `reco2file_and_channel` (`recording file channel`), a map of two columns (`recording name`, the recipes' `utter_map`),
+  or a `wav.scp` whose entries are plain paths: gives the document, and its channel. Without it the document is the
   recording, on channel 1.
-- `utter_id` (`utterance number`): what an index for keyword search calls an utterance.
+- `utter_id` (`utterance number`): numbers of utterances in an index for keyword search.
 
 Source: Kaldi's documentation of data folders, and the recipes for keyword search.
 """
@@ -24,11 +24,11 @@ from swsdist.io.compressed import lines
 from swsdist.io.fields import integer, split, time
 from swsdist.io.nist.xml import channel_number
 
-_SLACK = 1e-6  # s, by which a detection may pass the ends of its utterance
+_SLACK = 1e-6  # s, tolerance of detections beyond the ends of utterances
 
 
 class Segment(NamedTuple):
-    """Where an utterance lies: document, channel, start and end in s; the end of an utterance without segment is inf."""
+    """Place of an utterance: document, channel, start and end in s; without a segment the end is inf."""
 
     doc_id: str
     channel: int
@@ -38,12 +38,12 @@ class Segment(NamedTuple):
 
 @dataclass(frozen=True)
 class Utterances:
-    """Where utterances lie.
+    """Places of utterances.
 
     Attributes:
-        segments: utterance -> its place, where a file `segments` was given.
-        recordings: recording -> document and channel, where a map was given.
-        numbers: number -> utterance, where `utter_id` was given.
+        segments: utterance -> its place, from a file `segments`.
+        recordings: recording -> document and channel, from a map.
+        numbers: number -> utterance, from `utter_id`.
     """
 
     segments: Mapping[str, tuple[str, float, float]] | None = None
@@ -51,10 +51,10 @@ class Utterances:
     numbers: Mapping[str, str] | None = None
 
     def place(self, utterance: str, where: str) -> Segment:
-        """Of the utterance that a line of results names.
+        """Place of an utterance in a line of results.
 
         Raises:
-            DataError: one of the files does not know it.
+            DataError: a file does not contain the utterance.
         """
         if self.numbers is not None:
             if utterance not in self.numbers:
@@ -72,12 +72,12 @@ class Utterances:
         return Segment(*self.recordings[recording], start, end)
 
     def find(self, doc_id: str, channel: int, start: float, end: float) -> tuple[str, float]:
-        """The utterance that holds a place, by the name that results have for it, and its start in s.
+        """The utterance that contains a place, by its name in results, and its start in s.
 
         Of several the one that begins last.
 
         Raises:
-            UserError: no utterance holds it.
+            UserError: no utterance contains it.
         """
         if self.segments is None and self.recordings is None and self.numbers is None and channel == 1:
             return doc_id, 0.0
@@ -106,7 +106,7 @@ def read_utterances(
     utter_id: str | None = None,
     storage: Mapping[str, object] | None = None,
 ) -> Utterances:
-    """The files of a Kaldi data folder that say where utterances lie; each is optional.
+    """Read the files of a Kaldi data folder that place utterances; each is optional.
 
     Args:
         segments: `segments`.
@@ -129,13 +129,13 @@ def read_utterances(
 def records(
     path: str, storage: Mapping[str, object] | None, least: int, most: int, names: str
 ) -> Iterator[tuple[list[str], str]]:
-    """Lines of a file of a data folder, each with its place; the first field of each once.
+    """Lines of a file of a data folder, each with its place; first fields are unique.
 
     Args:
         path: of the file.
         storage: options for s3fs.
-        least, most: how many fields a line has.
-        names: of them, for messages.
+        least, most: allowed numbers of fields.
+        names: of the fields, for messages.
 
     Raises:
         UserError: there is no such file.
@@ -165,7 +165,7 @@ def segment_lines(
     """The lines of `segments`: utterance; recording, start and end (s); and file and line.
 
     Raises:
-        UserError, DataError: as of `records`; or a time is impossible.
+        UserError, DataError: as in `records`; or a time is impossible.
     """
     for (utterance, recording, *times), where in records(path, storage, 4, 4, "utterance recording start end"):
         start, end = time(times[0], "start", where), time(times[1], "end", where)

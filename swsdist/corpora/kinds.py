@@ -1,10 +1,10 @@
 """The kind of file or folder that a key of the section `corpus` names, recognised by content where possible.
 
-A folder with a `wav.scp` is a Kaldi data folder, one with a `state.json` and a `dataset_info.json` a data set of Hugging Face;
-a folder of files of frames holds no recordings. Files are recognised by their first bytes: XML by its outermost element, a
-manifest of lhotse by its first line, an RTTM by the type at the beginning of its first line, Parquet and recordings by their
-magic. A `wav.scp` and a CTM are recognised by their names, other files of a Kaldi data folder by name and first line. Any other
-file is a table, whose reader reports its faults.
+A folder with a `wav.scp` is a Kaldi data folder, one with a `state.json` and a `dataset_info.json` a data set of
+Hugging Face; a folder of files of frames holds no recordings. Files are recognised by their first bytes: XML by its
+outermost element, a manifest of lhotse by its first line, an RTTM by the type at the beginning of its first line,
+Parquet and recordings by their magic. A `wav.scp` and a CTM are recognised by their names, other files of a Kaldi data
+folder by name and first line. Any other file is a table, whose reader reports its faults.
 
 On S3 a name with the ending of a file is a file, any other a folder.
 """
@@ -24,7 +24,7 @@ from swsdist.corpora.lhotse import Manifest, manifest_kind
 from swsdist.io.compressed import LONGEST_LINE, opened
 from swsdist.io.filesystem import Folder, is_remote
 
-#: What a key may name.
+#: Kinds of files and folders that a key may name.
 Kind = (
     Literal[
         "table", "folder", "Kaldi data folder", "wav.scp", "ECF", "term list", "RTTM", "CTM", "recording", "data set"
@@ -32,10 +32,10 @@ Kind = (
     | Manifest
 )
 
-#: Lhotse's.
+#: Kinds of lhotse.
 LHOTSE: tuple[Manifest, ...] = ("lhotse recordings", "lhotse supervisions", "lhotse cuts")
 
-#: What each key of the section `corpus` reads.
+#: Kinds that each key of the section `corpus` reads.
 READS: Mapping[str, tuple[Kind, ...]] = {
     "documents": ("table", "folder", "Kaldi data folder", "wav.scp", "ECF", "recording", "data set", *LHOTSE),
     "queries": ("table", "folder", "term list", "recording", "data set", *LHOTSE),
@@ -43,7 +43,7 @@ READS: Mapping[str, tuple[Kind, ...]] = {
     "references": ("table", "RTTM", "CTM", "lhotse supervisions"),
 }
 
-#: Kaldi's.
+#: Kinds of Kaldi.
 KALDI: tuple[Kind, ...] = ("Kaldi data folder", "wav.scp")
 
 _TABLES = (".csv", ".parquet", ".pq")
@@ -65,7 +65,7 @@ _SPELLED: Mapping[Kind, str] = {
     "lhotse cuts": "lhotse's cuts",
 }
 
-#: What the lines of an RTTM begin with (NIST, RTTM-format-v13).
+#: Types at the beginning of an RTTM's lines (NIST, RTTM-format-v13).
 _TYPES = frozenset(
     (
         *("SEGMENT", "NOSCORE", "NO_RT_METADATA", "LEXEME", "NON-LEX", "NON-SPEECH", "FILLER"),
@@ -74,7 +74,7 @@ _TYPES = frozenset(
 )
 #: First bytes of recordings.
 _SOUNDS = (b"RIFF", b"RF64", b"RIFX", b"fLaC", b"OggS", b"ID3", b"NIST_1A", b"FORM", b".snd", b"caff", b"\xff\xfb")
-#: First bytes of what is often given instead of a table.
+#: First bytes of files often confused with tables.
 _OTHERS = (
     (b"PK\x03\x04", "a spreadsheet or a zip archive"),
     (b"%PDF", "a PDF"),
@@ -83,7 +83,7 @@ _OTHERS = (
 
 _HEAD = 4096
 
-#: A line of the files that lie in a Kaldi data folder, by name; none is read alone. Source: Kaldi's page on data preparation.
+#: Lines of files in a Kaldi data folder, by name; none is read alone. Source: Kaldi's page on data preparation.
 _DATA: Mapping[str, re.Pattern[str]] = {
     "segments": re.compile(r"[^\s,]+\s+[^\s,]+\s+[\d.]+\s+-?[\d.]+"),
     "utt2spk": re.compile(r"[^\s,]+\s+[^\s,]+"),
@@ -95,14 +95,14 @@ _DATA: Mapping[str, re.Pattern[str]] = {
 _OF_DATA = " of a Kaldi data folder"
 _SEVERAL_SETS = "a folder of several data sets of Hugging Face"
 _FOLDER_OF_FRAMES = "a folder of files of frames"
-#: Entries of a folder that tell what it holds.
-_LOOKED_AT = 100
-#: Files of frames, which are often given instead of recordings.
+#: Entries of a folder that are inspected to find its kind.
+_INSPECTED = 100
+#: Endings of frames, which are often confused with recordings.
 _FRAMES = frozenset((".htk", ".npy", ".npz", ".ark", ".h5", ".hdf5"))
 
 
 def kind_of(source: str, key: str, endings: frozenset[str], storage: Mapping[str, object] | None = None) -> Kind:
-    """What there is under a name, if the key reads that.
+    """The kind of a file or folder, if the key reads that kind.
 
     Args:
         source: file or folder, local or `s3://`.
@@ -111,7 +111,7 @@ def kind_of(source: str, key: str, endings: frozenset[str], storage: Mapping[str
         storage: options for s3fs.
 
     Raises:
-        UserError: there is nothing of that name, or something that the key does not read; with what was found.
+        UserError: the source does not exist, or is of a kind that the key does not read, which the message names.
     """
     result = _kind(source, endings, storage)
     reads = READS[key]
@@ -163,12 +163,12 @@ def _kind(source: str, endings: frozenset[str], storage: Mapping[str, object] | 
     with opened(source, storage, what="table") as stream:
         head = stream.read(_HEAD)
         if head.lstrip().startswith(b"{") and b"\n" not in head:
-            head += stream.readline(LONGEST_LINE)  # a cut may be longer
+            head += stream.readline(LONGEST_LINE)  # a line may continue beyond the cut
         return _kind_of_head(head, plain)
 
 
 def _kind_of_head(head: bytes, name: str) -> str:
-    """What the first bytes of a file say, and its name without folder and packing."""
+    """The kind of a file by its first bytes, and its name without folder and packing."""
     if head.startswith(_SOUNDS):
         return "recording"
     for magic, spelled in _OTHERS:
@@ -195,14 +195,14 @@ def is_rttm(head: bytes) -> bool:
 
 
 def _of_kaldi(name: str, line: str) -> str:
-    """A file of a Kaldi data folder that has its usual name and a first line of its form; else a table."""
+    """A Kaldi file, if it has the usual name and form of first line; else a table."""
     if name not in _DATA or not _DATA[name].fullmatch(line.strip()):
         return "table"
     return f"the {name}{_OF_DATA}"
 
 
 def _holds_frames(folder: Path) -> bool:
-    """Whether all that lies in a folder are files of frames; only the first are looked at."""
+    """Whether a folder contains only files of frames; inspects the first entries."""
     with os.scandir(folder) as entries:
-        names = [item.name for item in islice(entries, _LOOKED_AT) if not item.name.startswith(".")]
+        names = [item.name for item in islice(entries, _INSPECTED) if not item.name.startswith(".")]
     return bool(names) and all(Path(name).suffix.lower() in _FRAMES for name in names)

@@ -1,14 +1,16 @@
 """Manifests of lhotse (JSON lines, plain or packed) as a corpus: recordings, supervisions and cuts.
 
-- A **recording** has `id`, `sources` (one file, channels from 0) and `duration`; it is a document for each of its channels.
-- A **supervision** is a stretch of a recording (`recording_id`, `start`, `duration`, `channel`; maybe `speaker`, `text`): a
-  document that is a place in a recording. The recordings are in the manifest beside it, whose name says `recordings` in place
-  of `supervisions`, as lhotse's recipes call them. With word alignments it also tells where words are said.
-- A **cut** (MonoCut, MultiCut) is the same with its recording inside.
+- A **recording** has `id`, `sources` (one file, channels from 0) and `duration`; each channel is a document.
+- A **supervision** is a stretch of a recording (`recording_id`, `start`, `duration`, `channel`; optionally `speaker`,
+  `text`): a document that is a place in a recording. The recordings are in the manifest beside it, named with
+  `recordings` in place of `supervisions`, as in lhotse's recipes. With word alignments it also gives the times of
+  words.
+- A **cut** (MonoCut, MultiCut) is a supervision that includes its recording.
 
-Channels are lhotse's plus 1. Paths of files are relative to `corpus.audio`, by default the manifest's folder.
+Channels are lhotse's plus 1. Relative paths start from `corpus.audio`, by default the manifest's folder.
 
-Sources: lhotse's documentation (docs/corpus.rst, docs/cuts.rst) and its classes Recording, SupervisionSegment and MonoCut.
+Sources: lhotse's documentation (docs/corpus.rst, docs/cuts.rst) and its classes Recording, SupervisionSegment and
+MonoCut.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ Manifest = Literal["lhotse recordings", "lhotse supervisions", "lhotse cuts"]
 
 
 def manifest_kind(line: str) -> Manifest | None:
-    """Which manifest begins with this line; None if none does."""
+    """Kind of the manifest that begins with this line; None if it is no manifest."""
     try:
         row = json.loads(line)
     except ValueError:
@@ -47,7 +49,7 @@ def manifest_kind(line: str) -> Manifest | None:
 
 @dataclass(frozen=True)
 class _Item:
-    """What a line is about: a recording, or a stretch of one (`start` to `end`, s)."""
+    """The content of a line: a recording, or a stretch of it (`start` to `end`, s)."""
 
     id: str
     channels: tuple[int, ...]
@@ -72,16 +74,16 @@ def lhotse_documents(
 
     Args:
         source: the manifest, local or `s3://`.
-        kind: of it.
+        kind: of manifest.
         storage: options for s3fs.
-        audio: folder that relative paths are relative to.
+        audio: base folder of relative paths.
 
     Returns:
         CORPUS of recordings, else PLACED.
 
     Raises:
-        UserError: there is nothing in it, or no recordings beside supervisions.
-        DataError: a line is wrong, or is of sound that is in no single file.
+        UserError: it is empty, or supervisions lack their recordings.
+        DataError: a line is wrong, or its audio is not in a single file.
     """
     rows, seen = [], set[tuple[str, int]]()
     for item in _items(source, kind, storage, audio):
@@ -100,10 +102,10 @@ def lhotse_documents(
 def lhotse_queries(
     source: str, kind: Manifest, storage: Mapping[str, object] | None = None, audio: str | None = None
 ) -> pa.Table:
-    """The same as queries of one example each, called by their ids: QUERIES; what is said is their term.
+    """The entries of a manifest as queries of one example each, named by their ids: QUERIES; the text is the term.
 
     Raises:
-        UserError, DataError: as of `lhotse_documents`; or a stretch is of several channels.
+        UserError, DataError: as in `lhotse_documents`; or a stretch has several channels.
     """
     rows, seen = [], set[str]()
     for item in _items(source, kind, storage, audio):
@@ -131,10 +133,10 @@ def is_supervisions(source: str, storage: Mapping[str, object] | None = None) ->
 
 
 def aligned_words(source: str, storage: Mapping[str, object] | None = None) -> pa.Table:
-    """The words of supervisions by their alignment, as a CTM tells them: LEXEMES, by recording, channel and start.
+    """The aligned words of supervisions, in the form of a CTM: LEXEMES, by recording, channel and start.
 
     Raises:
-        DataError: a line is wrong; or a supervision has no words with times, though it has text.
+        DataError: a line is wrong; or a supervision with text lacks times of words.
     """
     rows: list[dict[str, object]] = []
     for row, where in _lines(source, storage):
@@ -180,7 +182,7 @@ def _items(source: str, kind: Manifest, storage: Mapping[str, object] | None, au
         if max(channels) > recording[2]:
             raise codes.NO_SUCH_MANIFEST_CHANNEL(where=where, channel=max(channels) - 1, recording=recording[0])
         speakers = {item.get("speaker") for item in text}
-        said = " ".join(item["text"] for item in text if item.get("text"))
+        spoken = " ".join(item["text"] for item in text if item.get("text"))
         speaker = speakers.pop() if len(speakers) == 1 else None
         end, length = round(start + length, 6), round(length, 6)
         yield _Item(
@@ -192,7 +194,7 @@ def _items(source: str, kind: Manifest, storage: Mapping[str, object] | None, au
             start,
             end,
             speaker,
-            said or None,
+            spoken or None,
             where,
         )
 
@@ -262,7 +264,7 @@ def _time(value: object, key: str, where: str) -> float:
 
 
 def _channels(value: object, where: str) -> tuple[int, ...]:
-    """Ours, from 1."""
+    """Our channels, from 1."""
     result: Sequence[object] = value if isinstance(value, list) else [value]
     if not result or not all(isinstance(item, int) and not isinstance(item, bool) and item >= 0 for item in result):
         raise codes.BAD_MANIFEST_CHANNEL(where=where, value=value)

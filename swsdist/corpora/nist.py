@@ -1,12 +1,13 @@
-"""NIST's lists as a corpus: an ECF says what is searched, a TLIST or KWLIST what is looked for.
+"""NIST's lists as a corpus: an ECF defines the searched audio, a TLIST or KWLIST the terms.
 
-**Documents** are the excerpts of an ECF, places in recordings. A recording is called as the scorers call it, by the last part
-of its path without ending, and so are references and detections. Its only excerpt on a channel is called like it, of several
-each `RECORDING:START-END`. Relative paths are relative to `corpus.audio`, by default the ECF's folder. Where `corpus.audio` is
-given and has no file of that path, the one is taken that differs in its folder and ending only: copies are often converted.
+**Documents** are the excerpts of an ECF, places in recordings. A recording, also in references and detections, has the
+name used by the scorers, the last part of its path without ending. Its only excerpt on a channel has the same name,
+several are each `RECORDING:START-END`. Relative paths start from `corpus.audio`, by default the ECF's folder. If
+`corpus.audio` is given and lacks the file, a file that differs only in folder and ending is used: copies are often
+converted.
 
-**Queries** are the terms of a list; their spoken examples are a table or folder of its own (`corpus.spoken`), whose `query_id`
-is the term's id. A term without an example stays in the list, as text.
+**Queries** are the terms of a list; their spoken examples are a separate table or folder (`corpus.spoken`), whose
+`query_id` is the term's id. A term without an example stays in the list, as text.
 """
 
 from __future__ import annotations
@@ -37,9 +38,9 @@ def ecf_documents(
 
     Args:
         source: of either dialect; local or `s3://`.
-        endings: of recordings, which are no part of their names.
+        endings: of recordings, removed from names.
         storage: options for s3fs.
-        audio: folder that relative paths are relative to.
+        audio: base folder of relative paths.
         notices: collects channels that are not written as numbers.
 
     Returns:
@@ -98,8 +99,8 @@ def listed_queries(
 
     Args:
         source: TLIST or KWLIST.
-        spoken: table QUERIES of examples; None: there are none.
-        spoken_source: what they were read from.
+        spoken: table QUERIES of examples; None without examples.
+        spoken_source: the file or folder of the examples.
         storage: options for s3fs.
         notices: collects oddities of the list.
 
@@ -109,7 +110,7 @@ def listed_queries(
     Raises:
         UserError: there is no such list.
         DataError: it is broken.
-        TableError: an example is of no term of the list, or says that another text is spoken.
+        TableError: an example's term is not in the list, or has another text.
     """
     terms = read_termlist(source, storage, notices=notices).terms
     texts = dict(zip(terms["query_id"].to_pylist(), terms["term"].to_pylist(), strict=True))
@@ -150,7 +151,7 @@ class _Audio:
                 self._stems.setdefault(_without_ending(name, endings), []).append(name)
 
     def path(self, file: str) -> str:
-        """Of the file, or where it should be."""
+        """Path of the file, or its expected path if missing."""
         if is_remote(file) or file.startswith("/"):
             return file
         name = posixpath.normpath(file)

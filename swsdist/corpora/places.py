@@ -1,7 +1,7 @@
-"""Where the documents of a corpus lie in recordings: a document may be a recording, or a place in one.
+"""Places of a corpus's documents in recordings: a document may be a recording, or a place in a recording.
 
-References, detections and queries name recordings, and times in them. A document that is a recording is a place of its own name
-that begins at 0 and does not end.
+References, detections and queries name recordings, and times in them. A document that is a recording is a place of the
+same name that begins at 0 and has no end.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-#: s by which what lies in a document may pass its ends: times are rounded, and frames reach a little further.
+#: Tolerance at the ends of a document, s: times are rounded, and frames extend slightly further.
 SLACK = 0.05
 
 
 class Place(NamedTuple):
-    """A document: its name, and the stretch from `start` to `end` (s) of its recording."""
+    """A document: its name, and its stretch from `start` to `end` (s) of a recording."""
 
     doc_id: str
     start: float
@@ -45,14 +45,14 @@ class Places:
             place = Place(row["doc_id"], row.get("start", 0.0), row.get("end", math.inf))
             self.by_recording.setdefault((recording, row["channel"]), []).append(place)
             self.documents[row["doc_id"], row["channel"]] = recording, place
-        #: The latest end of all documents that begin no later than each.
+        #: The latest end of all documents that begin no later than each document.
         self._latest: dict[tuple[str, int], list[float]] = {}
         for key, places in self.by_recording.items():
             places.sort(key=lambda place: (place.start, place.end, place.doc_id))
             self._latest[key] = list(accumulate((place.end for place in places), max))
 
     def containing(self, recording: str, channel: int, start: float, end: float) -> list[Place]:
-        """The documents that a stretch of a recording lies in."""
+        """The documents that contain a stretch of a recording."""
         key = recording, channel
         places, latest = self.by_recording.get(key, []), self._latest.get(key, [])
         last = bisect_right(places, start + SLACK, key=lambda place: place.start)
@@ -68,7 +68,7 @@ def is_placed(documents: pa.Table) -> bool:
 
 
 def searched_stretches(documents: pa.Table) -> dict[tuple[str, int], list[tuple[float, float]]]:
-    """By recording and channel: the stretches (s) that are searched, those that overlap or touch as one, ascending.
+    """By recording and channel: the searched stretches (s), ascending; overlapping or touching ones are merged.
 
     Args:
         documents: table PLACED.
@@ -86,13 +86,13 @@ def searched_stretches(documents: pa.Table) -> dict[tuple[str, int], list[tuple[
 
 
 def in_documents(table: pa.Table, places: Places) -> NDArray[np.bool_]:
-    """Which rows (doc_id, a recording, channel, start, end) lie in a document, bool (rows,)."""
+    """Which rows (doc_id, a recording, channel, start, end) are in a document, bool (rows,)."""
     columns = (table[name].to_pylist() for name in ("doc_id", "channel", "start", "end"))
     return np.array([bool(places.containing(*row)) for row in zip(*columns, strict=True)], bool)
 
 
 def by_document(table: pa.Table, places: Places) -> pa.Table:
-    """Rows by recording as rows by document: each once for every document that it lies in; those that lie in none are left out.
+    """Convert rows by recording to rows by document: each is repeated for every document that contains it, or dropped.
 
     Args:
         table: doc_id (a recording), channel, start, end (s), and other columns, which stay.
@@ -128,7 +128,7 @@ def stored(documents: pa.Table) -> pa.Table:
 
 
 def stretches(documents: pa.Table) -> pa.Table:
-    """What is searched of each recording: doc_id, channel, start, duration (s), by recording and time.
+    """The searched stretches of each recording: doc_id, channel, start, duration (s), by recording and time.
 
     Args:
         documents: as for `stored`.

@@ -1,10 +1,10 @@
-"""Query examples, read from tables, folders of audio and term lists.
+"""Read query examples from tables, folders of audio and term lists.
 
-Of a table: `query_id` and `path`, or `doc_id` of a document, and maybe `example, channel, start, end, speaker, term`. A query
-given by `doc_id` takes path and, where it gives none itself, channel, speaker and place from that document; of one that is a
-place in a recording, start and end are the recording's. Of a folder: every recording is a query of one example, named like a
-document, channel 1. Of a TLIST or KWLIST: its terms (`swsdist.corpora.nist`). Of a manifest of lhotse, or a data set of Hugging
-Face: its entries (`lhotse` and `huggingface` there).
+Table: `query_id` and `path`, or `doc_id` of a document, and optionally `example, channel, start, end, speaker, term`. A
+query with `doc_id` takes the path and, unless its row has them, channel, speaker and place from that document; for a
+document that is a place in a recording, start and end are the recording's. Folder: every recording is a query of one
+example, named like a document, channel 1. TLIST or KWLIST: its terms (`swsdist.corpora.nist`). Manifest of lhotse, or
+data set of Hugging Face: its entries (`lhotse` and `huggingface` there).
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ def read_queries(
 
     Args:
         source: CSV, Parquet, folder of audio, recording, or term list; local or `s3://`.
-        documents: table CORPUS or PLACED, which a `doc_id` of a query is looked up in.
-        examples: `primary` keeps of each query the example of least number.
+        documents: table CORPUS or PLACED, in which a query's `doc_id` is looked up.
+        examples: `primary` keeps the lowest-numbered example of each query.
         storage: options for s3fs.
         notices: collects oddities.
         spoken: table or folder of the spoken examples of a term list.
-        audio: without it a row needs no recording; its path is then empty.
+        audio: if false, rows need no recording; the path is then empty.
 
     Returns:
         table QUERIES, in the table's order, or by path; a row without a path is text, its term (with `audio`).
 
     Raises:
-        UserError: there is no such table or folder, or nothing in it.
+        UserError: the table or folder does not exist, or is empty.
         TableError: a row of the table is impossible, or names an unknown document.
     """
     kind = kind_of(source, "queries", ENDINGS, storage)
@@ -86,7 +86,7 @@ def _examples(
         result = single_recording(source) if kind == "recording" else recordings(source, storage, notices=notices)
         rows = [{"query_id": query_id, "example": 1, "path": path, "channel": 1} for query_id, path in result.items()]
         return pa.Table.from_pylist(rows, QUERIES)
-    # An empty channel is 1 of a file, but of a document it is the document's.
+    # An empty channel means 1 for a file, and the document's for a document.
     channel = QUERIES.get_field_index("channel")
     lenient = QUERIES.set(channel, QUERIES.field(channel).with_nullable(True))
     table = read_table(source, lenient, key=("query_id", "example"), storage=storage, notices=notices)
@@ -119,7 +119,7 @@ def _examples(
 
 
 class _Unresolved(Exception):
-    """A query that does not say which recording it is in."""
+    """A query without a recording."""
 
     def __init__(self, code: Code[TableError], **values: object) -> None:
         super().__init__(code.name)
@@ -127,7 +127,7 @@ class _Unresolved(Exception):
 
 
 class _NoDocument(Exception):
-    """A query that is in a document of a name that none has."""
+    """A query in an unknown document."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -135,7 +135,7 @@ class _NoDocument(Exception):
 
 
 def _resolved(query: dict[str, Any], find: Finder, *, text: bool) -> dict[str, Any]:
-    """A query's row with path and channel filled in; `text`: it may be text."""
+    """A query's row with path and channel filled in; `text` allows queries without recording."""
     if query["path"] is not None and query["doc_id"] is not None:
         raise _Unresolved(codes.PATH_AND_DOCUMENT, query=query["query_id"])
     if query["path"] is None and query["doc_id"] is None and not (text and query["term"]):
@@ -162,11 +162,11 @@ def _resolved(query: dict[str, Any], find: Finder, *, text: bool) -> dict[str, A
 
 
 class Finder:
-    """From a document, or the recording that documents are places in, to its channels; made when first needed.
+    """Maps documents, or the recordings that contain them, to their channels; built on demand.
 
     Args:
         documents: CORPUS or PLACED.
-        names: all that may be asked for.
+        names: all names to be looked up.
     """
 
     def __init__(self, documents: pa.Table, names: pa.ChunkedArray) -> None:
@@ -178,7 +178,7 @@ class Finder:
         self._rows: dict[str, dict[int, dict[str, Any]]] = {}
 
     def channels(self, name: str) -> dict[int, dict[str, Any]]:
-        """The rows of a name by channel; of a recording one without a place."""
+        """The rows of a name by channel; for a recording a row without a place."""
         if not self._rows:
             for row in self._documents.to_pylist():
                 self._rows.setdefault(row["doc_id"], {})[row["channel"]] = row

@@ -1,6 +1,6 @@
-"""True occurrences of queries, from a table: `query_id, doc_id, start, end`, and maybe `channel`.
+"""True occurrences of queries, from a table: `query_id, doc_id, start, end`, and optionally `channel`.
 
-Where documents are places in recordings, `doc_id` is a recording, or a document, and times are the recording's.
+If documents are places in recordings, `doc_id` is a recording, or a document, and times are the recording's.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from swsdist.io.notices import Notices
 from swsdist.io.tables import place, read_table
 from swsdist.io.wrong_rows import unknown_names
 
-#: A reference may end so much (s) after the document that it names.
+#: Tolerated excess of a reference's end beyond its document, s.
 _OVERSHOOT = 0.5
 
 
@@ -58,7 +58,7 @@ def read_references(
 def _in_recordings(
     references: pa.Table, documents: pa.Table, path: str, storage: Mapping[str, object] | None
 ) -> pa.Table:
-    """References by recording; all are of recordings or documents that are there."""
+    """References by recording; all name existing recordings or documents."""
     names = references["doc_id"].to_pylist()
     known = set(zip(documents["doc_id"].to_pylist(), documents["channel"].to_pylist(), strict=True))
     if not is_placed(documents) and known.issuperset(zip(names, references["channel"].to_pylist(), strict=True)):

@@ -54,11 +54,11 @@ def _windows(extractor: Extractor, context: int, audio: Iterable[_Array]) -> Ite
     """Stretches of BLOCK_FRAMES frames with context; the last one may be shorter."""
     hop = extractor.hop
     # At least a hop per frame, so that samples between short frames are dropped with them.
-    whole = (BLOCK_FRAMES + 2 * context - 1) * hop + max(hop, extractor.frame_length)
+    window = (BLOCK_FRAMES + 2 * context - 1) * hop + max(hop, extractor.frame_length)
     source = _Source(audio)
     before = 0  # frames of context at the head of the buffer
     while True:
-        need = whole - (context - before) * hop
+        need = window - (context - before) * hop
         if source.fill(need):
             yield source.held[:need], before, before + BLOCK_FRAMES
         else:

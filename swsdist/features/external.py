@@ -87,7 +87,7 @@ class External(Options):
 
     @property
     def frame_length(self) -> int:
-        """Ticks under a frame."""
+        """Ticks of a frame."""
         return self._ticks[1]
 
     @property
@@ -130,7 +130,7 @@ class External(Options):
                 where=item.file, key=key, detail=error.message, fix=error.remedy or ""
             ) from error
         except UserError as error:
-            # Other faults are not the frames': the task is tried again, or fails.
+            # Other faults are not caused by the frames: the task is retried, or fails.
             forbidden = isinstance(error, StorageError) and error.code in UNREADABLE
             if not forbidden and not isinstance(error.__cause__, PermissionError):
                 raise
@@ -169,7 +169,7 @@ class External(Options):
             raise codes.WRONG_SHIFT(where=item.file, key=key, stated=stated, shift=shift)
         if seconds is None:
             return
-        # Frames of windows that overlap end between the last shift and the last window.
+        # Frames of overlapping windows end between the last shift and the last window.
         least = count * shift
         most = max(least, ((count - 1) * self.hop + self.frame_length) / self.sample_rate)
         allowed = max(self.tolerance, 2 * shift)
@@ -187,7 +187,7 @@ class External(Options):
         if self.kind != "posteriors":
             return
         sums = block.sum(axis=1, dtype=np.float64)
-        # The distances take a frame of zeros as one without information.
+        # The distances treat a frame of zeros as one without information.
         right = (block >= 0).all(axis=1) & ((np.abs(sums - 1) <= _SUM) | (sums == 0))
         if not right.all():
             frame = int(right.argmin())

@@ -148,14 +148,14 @@ def identity(extractor: Extractor | Precomputed) -> dict[str, object]:
         ConfigError: one of its files cannot be read.
     """
     inner = extractor.inner if isinstance(extractor, Transformed) else extractor
-    found = {**_identity(inner), "block_frames": BLOCK_FRAMES}
+    values = {**_identity(inner), "block_frames": BLOCK_FRAMES}
     if isinstance(extractor, Extractor) and extractor.context is None and isinstance(extractor, WholeUtterance):
-        found["whole"] = [extractor.whole_frames, extractor.chunk_frames, extractor.overlap_frames]
+        values["whole"] = [extractor.whole_frames, extractor.chunk_frames, extractor.overlap_frames]
     if kind_of(extractor) != "features":
-        found["kind"] = kind_of(extractor)
+        values["kind"] = kind_of(extractor)
     if isinstance(extractor, Transformed):
-        found["transforms"] = [_identity(transform) for transform in extractor.transforms]
-    return found
+        values["transforms"] = [_identity(transform) for transform in extractor.transforms]
+    return values
 
 
 def _identity(source: Framed | Transform) -> dict[str, object]:
@@ -167,18 +167,18 @@ def _identity(source: Framed | Transform) -> dict[str, object]:
         for name, value in source.describe().items()
         if name not in places_of(source)
     }
-    found: dict[str, object] = {"name": source.name, "version": source.version, "options": options}
-    return {**found, "files": list(contents.values())} if contents else found
+    values: dict[str, object] = {"name": source.name, "version": source.version, "options": options}
+    return {**values, "files": list(contents.values())} if contents else values
 
 
 def recipe(extractor: Extractor | Precomputed) -> dict[str, object]:
     """The identity plus the options that name files, under `paths`, from which `create` can create the extractor again."""
     if not isinstance(extractor, Transformed):
         return {**identity(extractor), **_paths(extractor)}
-    known: Any = identity(extractor)
-    parts = zip(known["transforms"], extractor.transforms, strict=True)
+    values: Any = identity(extractor)
+    parts = zip(values["transforms"], extractor.transforms, strict=True)
     return {
-        **known,
+        **values,
         **_paths(extractor.inner),
         "transforms": [{**stored, **_paths(transform)} for stored, transform in parts],
     }

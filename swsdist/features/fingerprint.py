@@ -1,16 +1,20 @@
-"""Fingerprints of MFCC: one bit a coefficient and frame, after a mask that looks for falling slopes.
+"""Fingerprints of MFCC: one bit per coefficient and frame, from a mask that detects falling slopes.
 
-Tejedor et al. 2016, "Comparison of ALBAYZIN query-by-example spoken term detection 2012 and 2014 evaluations", section "MFCC
-fingerprint-based QbE STD system", eq. 2 (after Neves, Veiga, Sa and Perdigao 2009). S(i, j) is coefficient i of frame j::
+Tejedor et al. 2016, "Comparison of ALBAYZIN query-by-example spoken term detection 2012 and 2014 evaluations", section
+"MFCC
+fingerprint-based QbE STD system", eq. 2 (after Neves, Veiga, Sa and Perdigao 2009). S(i, j) is coefficient i of frame
+j::
 
     phi = S(i, j) - S(i, j + 1) + S(i - 1, j) - S(i - 1, j + 1)
     F(i, j) = 1 where phi > 0, else 0
 
-The paper leaves the edges open. Here i begins with the second coefficient, so that i - 1 is one too: of 39 coefficients there
-are 38 bits. After the last frame of a recording the last frame is taken again, so its phi is 0 and so are its bits.
+The paper does not define the edges. Here i begins with the second coefficient, so that i - 1 exists: 39 coefficients
+yield 38
+bits. The last frame of a recording is repeated, so its phi is 0 and so are its bits.
 
-The coefficients are those of `swsdist.features.mfcc`, with its options, under a window of 20 ms as in the paper: twelve and
-C0, with their first and second differences. They are compared as float32, so frames that are equal have no bits.
+The coefficients are those of `swsdist.features.mfcc`, with its options, under a window of 20 ms as in the paper: twelve
+and
+C0, with their first and second differences. They are compared as float32, so equal frames have no bits.
 """
 
 from __future__ import annotations
@@ -41,12 +45,12 @@ class MfccFingerprint(Mfcc):
 
     @property
     def context(self) -> int:
-        """Frames that the differences look to either side, and the frame that follows."""
+        """Frames on either side for the differences, and the next frame."""
         return super().context + 1
 
     @property
     def dimension(self) -> int:
-        """Bits a frame: one fewer than coefficients."""
+        """Bits per frame: one fewer than coefficients."""
         return super().dimension - 1
 
     def extract(self, samples: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -63,7 +67,7 @@ class MfccFingerprint(Mfcc):
 
 
 def fingerprints(coefficients: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Eq. 2, of all frames of a recording.
+    """Eq. 2, for all frames of a recording.
 
     Args:
         coefficients: float32 (frames, n), n at least 2.
@@ -74,5 +78,5 @@ def fingerprints(coefficients: NDArray[np.float32]) -> NDArray[np.float32]:
     values = coefficients.astype(np.float64)
     following = np.concatenate([values[1:], values[-1:]])
     fall = values - following
-    made: NDArray[np.float32] = (fall[:, 1:] + fall[:, :-1] > 0).astype(np.float32)
-    return made
+    bits: NDArray[np.float32] = (fall[:, 1:] + fall[:, :-1] > 0).astype(np.float32)
+    return bits

@@ -1,7 +1,7 @@
 """Models: named arrays and settings, read without pickle and identified by content.
 
-A model file is NumPy's `.npz` with one array of each name, and `settings`, JSON as bytes. Loading one runs no code of the file.
-The fingerprint is of names, types, shapes, bytes and settings, so it does not depend on who wrote the file, or where it lies.
+A model file is NumPy's `.npz` with one array of each name, and `settings`, JSON as bytes. Loading it executes no code.
+The fingerprint covers names, types, shapes, bytes and settings, so it does not depend on the writer or the path.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _SETTINGS = "settings"
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """Something trained: a codebook, a projection, weights.
+    """A trained model: a codebook, a projection, weights.
 
     Attributes:
-        name: what it is, for example `codebook`.
-        version: raised whenever the same numbers mean something else.
+        name: its type, for example `codebook`.
+        version: raised whenever the meaning of the numbers changes.
         arrays: by name; of numbers or booleans.
         settings: plain JSON values.
     """
@@ -52,7 +52,7 @@ class Model:
 
     @property
     def fingerprint(self) -> str:
-        """32 hexadecimal digits of the SHA-256 of all that it holds."""
+        """32 hexadecimal digits of the SHA-256 of its content."""
         running = hashlib.sha256(self._header())
         for name in sorted(self.arrays):
             array = _little_endian(self.arrays[name])
@@ -111,10 +111,10 @@ def read_model(path: str, where: str, read: Callable[[Model], T]) -> T:
     Args:
         path: the file.
         where: its place in the config, for messages.
-        read: makes something of the model; a DataError says what is wrong with it.
+        read: converts the model; raises a DataError if it is invalid.
 
     Raises:
-        ConfigError: there is no file, it is damaged, or `read` refuses it.
+        ConfigError: the file is missing or damaged, or `read` rejects it.
     """
     try:
         return read(load_model(*locate(str(local_file(path)))))

@@ -29,7 +29,7 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, m
 from swsdist.core.codes import features as codes
 from swsdist.features.mfcc import with_deltas
 
-#: Frames that RASTA remembers.
+#: Memory of RASTA in frames.
 _MEMORY = 100
 
 _Frames = NDArray[np.float64]
@@ -83,7 +83,7 @@ class Plp(BaseModel):
 
     @property
     def frame_length(self) -> int:
-        """Samples under a frame."""
+        """Samples of a frame."""
         return self.win_length
 
     @property
@@ -93,12 +93,12 @@ class Plp(BaseModel):
 
     @property
     def context(self) -> int:
-        """Frames that differences look to either side, and those that RASTA remembers."""
+        """Frames on either side for the differences, and the memory of RASTA."""
         return (self.delta_width // 2 if self.deltas else 0) + (_MEMORY if self.rasta else 0)
 
     @property
     def dimension(self) -> int:
-        """Numbers a frame."""
+        """Numbers per frame."""
         return self.n_ceps * (1 + self.deltas)
 
     def describe(self) -> dict[str, Any]:
@@ -107,7 +107,7 @@ class Plp(BaseModel):
 
     @cached_property
     def _centres(self) -> _Frames:
-        """Hz, of each band."""
+        """Centre of each band, Hz."""
         count, top = self._bands(), self.sample_rate / 2
         if self.bands == "bark":
             return np.array([600.0 * math.sinh(place / 6.0) for place in np.linspace(0.0, bark(top), count)])
@@ -137,7 +137,7 @@ class Plp(BaseModel):
 
     @cached_property
     def _to_autocorrelation(self) -> _Frames:
-        """The inverse Fourier transform of a real and even spectrum: float64 (points from 0 to half the rate, order + 1)."""
+        """Inverse Fourier transform of a real and even spectrum: float64 (points from 0 to half the rate, order + 1)."""
         points = self._bands() + (2 if self.bands == "mel" else 0)
         angle = np.pi / (points - 1) * np.outer(np.arange(points), np.arange(self.order + 1))
         weights = np.full((points, 1), 2.0)
@@ -199,7 +199,7 @@ def without_slow_changes(logarithms: _Frames) -> _Frames:
 
     answer = lfilter([0.2, 0.1, 0.0, -0.1, -0.2], [1.0, -0.94], np.eye(1, _MEMORY + 1)[0])
     answer[-1] -= answer.sum()
-    # The filter's middle is the frame itself: of what follows, it takes nothing.
+    # The centre tap is the frame itself; later frames have zero weight.
     return np.asarray(convolve1d(logarithms, np.concatenate([np.zeros(_MEMORY), answer]), axis=0, mode="nearest"))
 
 
@@ -228,7 +228,7 @@ def levinson(autocorrelation: _Frames) -> tuple[_Frames, _Frames]:
 
 
 def to_cepstra(prediction: _Frames) -> _Frames:
-    """Cepstra 1, 2, ... of models as `levinson` gives them: as many as poles."""
+    """Cepstra 1, 2, ... of models from `levinson`: as many as poles."""
     made = np.empty_like(prediction)
     for i in range(prediction.shape[1]):
         made[:, i] = -prediction[:, i]

@@ -206,9 +206,9 @@ class Vtln(BaseModel):
         return self._under(self._all[self._own([item.extract(samples) for item in self._all])])
 
     def _under(self, warped_mfcc: WarpedMfcc) -> Vtln:
-        made = self.model_copy()
-        made._bound = [warped_mfcc]
-        return made
+        copy = self.model_copy()
+        copy._bound = [warped_mfcc]
+        return copy
 
     def extract(self, samples: NDArray[np.float32]) -> NDArray[np.float32]:
         """MFCC of a stretch of samples, float32 (n,), full scale 1: float32 (frames, dimension)."""

@@ -1,1 +1,1 @@
-"""Storage and foreign formats, one file a format."""
+"""Storage and foreign formats, one file per format."""

@@ -158,12 +158,12 @@ class _Source:
         if self.is_parquet:
             try:
                 file = pa.parquet.ParquetFile(pa.BufferReader(self.data))
-                names = self._wanted(schema, file.schema_arrow.names)
+                names = self._required(schema, file.schema_arrow.names)
                 return file.read(columns=names)
             except pa.ArrowException as error:
                 raise codes.NOT_PARQUET(where=self.path, error=error) from error
         header = self._header()
-        names = self._wanted(schema, header)
+        names = self._required(schema, header)
         try:
             return pa.csv.read_csv(
                 pa.BufferReader(self.data),
@@ -220,7 +220,7 @@ class _Source:
                 raise codes.DUPLICATE_COLUMN(where=f"{self.path}, line 1", column=short(name), times=times)
         return header
 
-    def _wanted(self, schema: pa.Schema, result: Sequence[str]) -> list[str]:
+    def _required(self, schema: pa.Schema, result: Sequence[str]) -> list[str]:
         for field in schema:
             if field.name in result or field.nullable or field.name in _COUNTED_FROM_ONE:
                 continue

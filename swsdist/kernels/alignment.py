@@ -1,13 +1,14 @@
-"""Dynamic time warping of two whole sequences, by steps that Sakoe and Chiba have: alone, or a query in many windows.
+"""Dynamic time warping of two complete sequences, or of a query in many windows, with the steps of Sakoe and Chiba.
 
-`align` and `average`, the mean of frames along a path, are what DTW barycentre averaging is made of. `in_windows` has costs
-alone.
+DTW barycentre averaging uses `align` and `average`, the mean of frames along a path. `in_windows` computes costs only.
 
-A path goes from the first frames of both to the last of both, by steps (1,1), (1,0) and (0,1), and costs the sum of the
-local distances that it meets (Sakoe and Chiba 1978, "Dynamic programming algorithm optimization for spoken word
-recognition", without weights or a limit of slope). Costs are integers. Where paths cost the same, the one counts that, seen
-from its end, steps in both sequences rather than in the first alone, and in that rather than in the second alone. So there
-is one path, and it is the same on any machine.
+A path goes from the first frames of both sequences to the last of both, by steps (1,1), (1,0) and (0,1), and costs the
+sum of its
+local distances (Sakoe and Chiba 1978, "Dynamic programming algorithm optimization for spoken word recognition", without
+weights
+or a slope limit). Costs are integers. Ties are broken from the end of the path: a step in both sequences is preferred
+to one in
+the first alone, and that to one in the second alone. The path is therefore unique, and the same on any machine.
 """
 
 from __future__ import annotations
@@ -29,15 +30,16 @@ from swsdist.kernels.vectors import WIDTH, lanes_of, load, load_unsigned, spread
 
 @compiled("int64(int16[:,::1], int32[:,::1], int32[:,::1])")
 def align(distances: NDArray[np.int16], cost: NDArray[np.int32], path: NDArray[np.int32]) -> int:
-    """The best path.
+    """Find the best path.
 
     Args:
         distances: int16 (N, M), N and M at least 1.
-        cost: int32 (N, M), is written: of the best path to each place. Holds 2^31 / 4096 = 2^19 frames of both together.
-        path: int32 (N + M - 1, 2), is written: the places of the path, last first.
+        cost: int32 (N, M), written: cost of the best path to each cell. Holds 2^31 / 4096 = 2^19 frames of both
+            together.
+        path: int32 (N + M - 1, 2), written: the cells of the path, last first.
 
     Returns:
-        The number of its places.
+        The number of its cells.
     """
     rows, columns = distances.shape
     for i in range(rows):
@@ -77,15 +79,15 @@ def average(
     counts: NDArray[np.int64],
     mean: NDArray[np.float64],
 ) -> None:
-    """Take the frames of a sequence into the running means of those that they meet.
+    """Update running means with the frames of a sequence that a path aligns to them.
 
-    ``mean += (frame - mean) / count``, in the order of the path: equal frames have themselves as their mean.
+    ``mean += (frame - mean) / count``, in the order of the path, so the mean of equal frames is exact.
 
     Args:
-        path, places: of `align`; column 0 counts the means, column 1 the frames.
+        path, places: from `align`; column 0 indexes the means, column 1 the frames.
         frames: float64 (M, D).
-        counts: int64 (N,), frames in each mean; is changed.
-        mean: float64 (N, D), is changed.
+        counts: int64 (N,), frames in each mean; updated.
+        mean: float64 (N, D), updated.
     """
     for k in range(places - 1, -1, -1):
         i, j = path[k, 0], path[k, 1]
@@ -95,11 +97,11 @@ def average(
 
 
 class Packed(NamedTuple):
-    """How cost and document frames of a path share a state (as in `kernels.recurrences.packing`).
+    """Packing of a path's cost and document frames in a state (as in `kernels.recurrences.packing`).
 
     Attributes:
         dtype: int32 or int64.
-        bits: that hold the document frames; what is above them is the cost.
+        bits: low bits with the document frames; the cost is above.
     """
 
     dtype: StateType
@@ -107,13 +109,15 @@ class Packed(NamedTuple):
 
 
 def packed(query_frames: int, columns: int) -> Packed:
-    """The narrowest state that holds any path of a query in windows of so many columns: it meets N + columns - 1 places."""
+    """The narrowest state for all paths of a query in windows of this many columns, which visit up to N + columns - 1
+    cells.
+    """
     bits = columns.bit_length()
     largest = (MAX_DISTANCE * (query_frames + columns) + 1) << bits
     return Packed(np.int32 if largest <= np.iinfo(np.int32).max else np.int64, bits)
 
 
-#: Of a query in windows; `in_windows` says what the arguments are.
+#: The search of a query in windows; see `in_windows` for the arguments.
 InWindows: TypeAlias = Callable[
     [NDArray[np.int16], int, int, NDArray[np.int64], bool, int, NDArray[np.int16], State, NDArray[np.int64]], None
 ]
@@ -140,7 +144,7 @@ def _in_windows(
             longest = max(longest, windows[group + lane, 1])
         for c in range(longest):
             for lane in range(WIDTH):
-                # A lane without a window, or whose window ends before the longest, goes on with its last column.
+                # Lanes without a window, or with a shorter one, repeat their last column.
                 window = group + min(lane, lanes - 1)
                 t = windows[window, 0] + min(c, windows[window, 1] - 1)
                 places[lane] = t // WIDTH * height * WIDTH + t % WIDTH
@@ -183,15 +187,20 @@ def _in_windows(
 def in_windows(dtype: StateType) -> InWindows:
     """The compiled search of a query in windows of documents, for a type of state.
 
-    Steps are (1,1), (1,0) and (0,1), and each place is charged once. Of paths of equal cost the one counts that takes fewer
-    document frames, and of these the one that ends first. Sixteen windows are searched side by side.
+    Steps are (1,1), (1,0) and (0,1), and each cell counts once. Of paths of equal cost the one with fewer document
+    frames wins, then
+    the one that ends first. Sixteen windows are searched in parallel.
 
     Returns:
-        A function of (distances int16 (groups, height, 16), flat, as `methods.dtw.query_distances` makes them; their rows a
-        group; query frames; windows int64 (many, 2): first column, and columns, at least 1; whether a path may begin and end
-        with any frame of its window, or goes from the first to the last; bits of `packed`; room for 16 distances and for 16
-        states a query frame, aligned; found int64 (many, 3), written: first and last column of the path, counted from the
-        window's first, and its cost).
+        A function of (distances int16 (groups, height, 16), flat, from `methods.dtw.query_distances`; their rows a
+        group; query
+        frames; windows int64 (many, 2): first column, and columns, at least 1; whether a path may begin and end with
+        any frame of
+        its window, or goes from the first to the last; bits of `packed`; buffers for 16 distances and for 16 states a
+        query
+        frame, aligned; found int64 (many, 3), written: first and last column of the path, counted from the window's
+        first, and
+        its cost).
     """
     number = numba.int64
     signature = numba.void(

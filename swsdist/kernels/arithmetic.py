@@ -1,7 +1,8 @@
-"""The choices that the plain functions of the kernels are written with.
+"""Choice operations for the plain functions of the kernels.
 
-A recurrence's *cell* and a distance's map use ``+ - * << >> &`` and these, and so mean the same for Python integers (the
-oracles), sixteen lanes of a vector (`kernels.vectors` teaches numba) and a thread of a GPU.
+A recurrence's *cell* and a distance's map use only ``+ - * << >> &`` and these, and so mean the same for Python
+integers (the
+oracles), sixteen lanes of a vector (`kernels.vectors` implements them for numba) and a GPU thread.
 """
 
 from __future__ import annotations
@@ -10,13 +11,15 @@ from typing import Protocol, Self, TypeVar
 
 
 class Ordered(Protocol):
-    """What can be compared with its like."""
+    """Types with an order."""
 
     def __lt__(self, other: Self, /) -> object: ...
 
 
 class Integer(Protocol):
-    """What cells and maps work on: an integer of Python or numpy, or lanes; with its like and with Python's integers."""
+    """Operands of cells and maps: integers of Python or numpy, or lanes; combined with the same type and with Python's
+    integers.
+    """
 
     def __lt__(self, other: Self, /) -> object: ...
     def __gt__(self, other: Self, /) -> object: ...
@@ -32,24 +35,24 @@ class Integer(Protocol):
     def __and__(self, other: Self | int, /) -> Self: ...
 
 
-#: Two that are compared, and those that are chosen from.
+#: Two values to compare, and two to choose from.
 Compared = TypeVar("Compared", bound=Ordered)
 Chosen = TypeVar("Chosen")
 
-#: Operands of one operation, all alike.
+#: Operands of one operation, all of one type.
 Value = TypeVar("Value", bound=Integer)
 
 
 def least(left: Value, right: Value | int) -> Value:
-    """The lesser; the right one of equals."""
+    """The lesser; the right one on ties."""
     return left if left < right else right  # type: ignore[operator, return-value] # a number becomes such as left
 
 
 def most(left: Value, right: Value | int) -> Value:
-    """The greater; the right one of equals."""
+    """The greater; the right one on ties."""
     return left if left > right else right  # type: ignore[operator, return-value]
 
 
 def choose(left: Compared, right: Compared, if_below: Chosen, otherwise: Chosen) -> Chosen:
-    """`if_below` where left < right, else `otherwise`."""
+    """`if_below` if left < right, else `otherwise`."""
     return if_below if left < right else otherwise

@@ -15,7 +15,7 @@ def coded(column: pa.ChunkedArray) -> tuple[list[str], NDArray[np.int64]]:
     places: dict[str, int] = {}
     parts = [np.empty(0, np.int64)]
     for chunk in column.chunks:
-        made = chunk.dictionary_encode()
-        here = [places.setdefault(name, len(places)) for name in made.dictionary.to_pylist()]
-        parts.append(np.array(here, np.int64)[made.indices.to_numpy()])
+        encoded = chunk.dictionary_encode()
+        here = [places.setdefault(name, len(places)) for name in encoded.dictionary.to_pylist()]
+        parts.append(np.array(here, np.int64)[encoded.indices.to_numpy()])
     return list(places), np.concatenate(parts)

@@ -67,11 +67,11 @@ def _enclosed(function: Callable[..., object]) -> str:
     cells = [cell.cell_contents for cell in function.__closure__ or ()]
     if not cells:
         return ""
-    said = [_said(cell) if isinstance(cell, FunctionType) else repr(cell) for cell in cells]
-    return "_" + hashlib.sha256("\n".join(said).encode()).hexdigest()[:16]
+    names = [_code_name(cell) if isinstance(cell, FunctionType) else repr(cell) for cell in cells]
+    return "_" + hashlib.sha256("\n".join(names).encode()).hexdigest()[:16]
 
 
-def _said(function: FunctionType) -> str:
+def _code_name(function: FunctionType) -> str:
     """A function's name, and its code if it belongs to another package, which the folder's name does not cover."""
     name = f"{function.__module__}.{function.__qualname__}{_enclosed(function)}"
     if function.__module__.startswith("swsdist.kernels."):
@@ -94,7 +94,7 @@ def folder() -> Path:
     for wish in wishes:
         try:
             wish.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if not _own(wish):
+            if not _is_private(wish):
                 continue
             with tempfile.TemporaryFile(dir=wish):
                 return wish
@@ -103,27 +103,27 @@ def folder() -> Path:
     return Path(tempfile.mkdtemp(prefix="swsdist-kernels-"))
 
 
-def _own(place: Path) -> bool:
+def _is_private(place: Path) -> bool:
     """Whether a folder is no link and accessible to this user only, and no folder above lets all users replace its
     content.
     """
-    found = place.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+    status = place.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o077:
         return False
     above = (folder.stat().st_mode for folder in place.resolve().parents)
     return all(not mode & stat.S_IWOTH or mode & stat.S_ISVTX for mode in above)
 
 
 def _home() -> Path:
-    given = os.environ.get("XDG_CACHE_HOME")
-    return Path(given) if given else Path("~/.cache").expanduser()
+    cache = os.environ.get("XDG_CACHE_HOME")
+    return Path(cache) if cache else Path("~/.cache").expanduser()
 
 
 def _digest() -> str:
     """Digest of everything compiled code depends on, except the CPU, which numba distinguishes itself."""
-    found = hashlib.sha256(f"{sys.version} {numba.__version__} {llvmlite.__version__}".encode())
+    digest = hashlib.sha256(f"{sys.version} {numba.__version__} {llvmlite.__version__}".encode())
     place = Path(__file__).parent
     for path in sorted(place.rglob("*.py")):
-        found.update(str(path.relative_to(place)).encode())
-        found.update(path.read_bytes())
-    return found.hexdigest()[:16]
+        digest.update(str(path.relative_to(place)).encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]

@@ -81,9 +81,9 @@ def join(
                     continue
                 if by_middle:
                     # Twice the midpoints, as integers.
-                    mine, theirs = first[item] + last[item] + 1, first[other] + last[other] + 1
-                    meets = (2 * first[other] <= mine <= 2 * (last[other] + 1)) or (
-                        2 * first[item] <= theirs <= 2 * (last[item] + 1)
+                    middle, other_middle = first[item] + last[item] + 1, first[other] + last[other] + 1
+                    meets = (2 * first[other] <= middle <= 2 * (last[other] + 1)) or (
+                        2 * first[item] <= other_middle <= 2 * (last[item] + 1)
                     )
                 else:
                     common = min(last[item], last[other]) - max(first[item], first[other]) + 1

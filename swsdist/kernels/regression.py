@@ -106,8 +106,8 @@ def prior_weights(hits: ArrayLike, false_alarms: ArrayLike, prior: float | None)
         return true, false
     if not 0 < prior < 1:
         raise codes.BAD_EFFECTIVE_PRIOR(prior=prior)
-    whole = number_true + number_false
-    return true * (prior * whole / number_true), false * ((1 - prior) * whole / number_false)
+    trials = number_true + number_false
+    return true * (prior * trials / number_true), false * ((1 - prior) * trials / number_false)
 
 
 def maximise(columns: Floats, hits: Floats, false_alarms: Floats) -> Fitted:
@@ -118,10 +118,10 @@ def maximise(columns: Floats, hits: Floats, false_alarms: Floats) -> Fitted:
         hits, false_alarms: float64 (n,), weights of each kind in each row; both sums positive.
     """
     weight = hits + false_alarms
-    whole = total(weight)
-    mean = np.array([total(weight * column) for column in columns.T]) / whole
+    trials = total(weight)
+    mean = np.array([total(weight * column) for column in columns.T]) / trials
     centred = columns - mean
-    deviation = np.sqrt(np.array([total(weight * column * column) for column in centred.T]) / whole)
+    deviation = np.sqrt(np.array([total(weight * column * column) for column in centred.T]) / trials)
     # A column that is constant but for the rounding of its mean does not vary.
     flat = deviation <= 1e-13 * np.abs(mean)
     scaled = np.where(flat, 0.0, centred / np.where(flat, 1.0, deviation))
@@ -199,6 +199,6 @@ def _solve(matrix: Floats, right: Floats) -> Floats:
                 below[k] -= factor * row[k]
     solution = [0.0] * len(rows)
     for pivot in reversed(range(len(rows))):
-        known = sum(rows[pivot][k] * solution[k] for k in range(pivot + 1, len(rows)))
-        solution[pivot] = (rows[pivot][-1] - known) / rows[pivot][pivot]
+        solved = sum(rows[pivot][k] * solution[k] for k in range(pivot + 1, len(rows)))
+        solution[pivot] = (rows[pivot][-1] - solved) / rows[pivot][pivot]
     return np.array(solution)

@@ -1,7 +1,8 @@
-"""These integers stand for distances; planning and the config need them without loading the kernels.
+"""Integer scales of distances, for planning and the config, which do not load the kernels.
 
-A local distance has 12 bits. The integer that stands for a distance of 1 is a power of two for all (`DistanceEntry.unit`), so
-that weighted sums of distances are exact.
+A local distance has 12 bits. The integer that represents a distance of 1 is always a power of two
+(`DistanceEntry.unit`), so
+weighted sums of distances are exact.
 """
 
 from __future__ import annotations
@@ -15,17 +16,17 @@ from swsdist.registry.registries import DISTANCES
 #: Largest local distance.
 MAX_DISTANCE = 4095
 
-#: Frames of a query: what a packed 64-bit state holds with ease.
+#: Most frames of a query that a packed 64-bit state holds safely.
 LONGEST_QUERY = 1 << 20
 
 
 class Weighted(NamedTuple):
-    """How a weighted sum of distances becomes 12 bits: ``(sum of weight * d + (1 << shift >> 1)) >> shift``.
+    """Reduction of a weighted sum of distances to 12 bits: ``(sum of weight * d + (1 << shift >> 1)) >> shift``.
 
     Attributes:
-        weights: of the integers d, so that they count by their values.
-        shift: the least that holds the largest sum in 12 bits.
-        unit: the integer that stands for a sum of 1.
+        weights: of the integers d, which scale them by their units.
+        shift: the least that fits the largest sum into 12 bits.
+        unit: the integer that represents a sum of 1.
     """
 
     weights: tuple[int, ...]
@@ -37,10 +38,10 @@ def weighted(terms: Sequence[tuple[str, int]]) -> Weighted:
     """Weights, shift and unit of a sum.
 
     Args:
-        terms: (distance, weight), at least one; a weight is at least 1 and counts the distance's value, 1 being 1.
+        terms: (distance, weight), at least one; a weight is at least 1 and multiplies the distance's value.
 
     Raises:
-        ConfigError: the weights are so unlike that the sum has no 12 bits.
+        ConfigError: the weights differ too much for 12 bits.
     """
     finest = max(DISTANCES[name].unit for name, _ in terms)
     weights = tuple(weight * (finest // DISTANCES[name].unit) for name, weight in terms)

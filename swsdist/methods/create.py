@@ -15,8 +15,8 @@ def create(search: Search) -> Method:
     Raises:
         ConfigError: it cannot be loaded, or an option is not valid.
     """
-    made: Method = METHODS[search.method].load()(search)
-    return made
+    method: Method = METHODS[search.method].load()(search)
+    return method
 
 
 def demand_readable(search: Search, store: Store) -> None:

@@ -1,8 +1,10 @@
-"""The curve of one query in one document, and the warping path of a detection: computed on demand, for plots.
+"""The curve of one query in one document, and the warping path of a detection, computed on demand for plots.
 
-The search keeps neither: it finds candidates in a curve that exists for one query and a few thousand frames at a time. Here
-the same recurrence runs over a whole table of distances (`kernels.recurrences.tracing`), so that cost and document frames of
-every end frame are those of the search, and the path of a detection is the one that it was found by.
+The search stores neither: its curve exists for one query and a few thousand frames at a time. Here the same recurrence
+runs over
+a complete table of distances (`kernels.recurrences.tracing`), so cost and document frames of every end frame, and the
+path of a
+detection, equal those of the search.
 """
 
 from __future__ import annotations
@@ -54,7 +56,7 @@ def curve(
         UserError: the query is too long for the recurrence.
     """
     rule = create(recurrence, options)
-    rule.packing(len(query))  # refuses queries that the search refuses
+    rule.packing(len(query))  # rejects the same queries as the search
     return traced(local_distances(query, document, distance), rule.trace, rule.option)[0]
 
 
@@ -82,8 +84,8 @@ def path(
         raise codes.NO_SUCH_FRAME(frames=len(document), frame=end_frame)
     first = 0 if rule.reach is None else max(0, end_frame - rule.reach(len(query))) // rule.grid * rule.grid
     table = local_distances(query, document[first : end_frame + 1], distance)
-    found, steps = traced(table, rule.trace, rule.option)
-    frames = int(found.frames[-1])
+    result, steps = traced(table, rule.trace, rule.option)
+    frames = int(result.frames[-1])
     if frames == 0:
         raise codes.NO_PATH(frame=end_frame)
     if rule.trace_path is not None:
@@ -95,11 +97,11 @@ def path(
 
 
 def traced(table: NDArray[np.int16], twin: tracing.Twin, option: int) -> tuple[Curve, NDArray[np.uint8]]:
-    """The curve of a table of distances by a recurrence's plain twin, and the step into every cell."""
-    found = Curve(np.empty(table.shape[1], np.int64), np.empty(table.shape[1], np.int64))
+    """The curve of a table of distances by a recurrence's plain version, and the step into every cell."""
+    result = Curve(np.empty(table.shape[1], np.int64), np.empty(table.shape[1], np.int64))
     steps = np.empty(table.shape, np.uint8)
-    tracing.traced(twin)(table, option, found.cost, found.frames, steps)
-    return found, steps
+    tracing.traced(twin)(table, option, result.cost, result.frames, steps)
+    return result, steps
 
 
 def _walked(steps: NDArray[np.uint8]) -> NDArray[np.int64]:
@@ -112,7 +114,7 @@ def _walked(steps: NDArray[np.uint8]) -> NDArray[np.int64]:
         if code == tracing.BEGIN:
             break
         query_step, document_step = tracing.STEPS[code]
-        if query_step == 2:  # both query frames are charged at this document frame
+        if query_step == 2:  # both query frames add their distance at this document frame
             cells.append((i - 1, t))
         i, t = i - query_step, t - document_step
     return np.array(cells[::-1], np.int64)

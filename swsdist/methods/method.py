@@ -75,8 +75,10 @@ def by_bucket(rows: list[dict[str, Any]], buckets: int) -> Iterator[pa.Table]:
     """Split rows of CANDIDATES into `Result.tables`, for a method with few of them."""
     of = [row["slot"] * buckets // SLOTS for row in rows]
     for bucket in sorted(set(of)):
-        mine = [row for row, at in zip(rows, of, strict=True) if at == bucket]
-        yield pa.Table.from_pylist(sorted(mine, key=lambda row: [row[name] for name in CANDIDATES.names]), CANDIDATES)
+        members = [row for row, at in zip(rows, of, strict=True) if at == bucket]
+        yield pa.Table.from_pylist(
+            sorted(members, key=lambda row: [row[name] for name in CANDIDATES.names]), CANDIDATES
+        )
 
 
 @runtime_checkable

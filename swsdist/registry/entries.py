@@ -281,8 +281,8 @@ def checked(
     takes = tuple(model.model_fields) if model else ()
     for option in given:
         if option not in takes:
-            known = ", ".join(takes) or "none"
-            raise codes.UNKNOWN_ENTRY_OPTION(where=where, kind=registry.kind, name=name, option=option, options=known)
+            names = ", ".join(takes) or "none"
+            raise codes.UNKNOWN_ENTRY_OPTION(where=where, kind=registry.kind, name=name, option=option, options=names)
     if model is None:
         return {}
     from pydantic import ValidationError

@@ -54,26 +54,28 @@ class Align(BucketStage[Aligning]):
         references = inputs.chain_inputs(CorpusInputs).corpus.references
         if references is None:
             return
-        known = trial_settings(inputs)
+        settings = trial_settings(inputs)
         buckets = inputs.config.reduce.buckets
         lists = {part.slots[0] * buckets // SLOTS: part for part in inputs.parts("detections")}
         rules = TrialRules.of(protocol_of(inputs.config.score))
         if rules.needs_limits:
-            told = [text for _, text in inputs.results("detections", Bucket)]
-            low = min((item.low for item in told), default=0.0)
-            high = max((item.high for item in told), default=0.0)
+            results = [text for _, text in inputs.results("detections", Bucket)]
+            low = min((item.low for item in results), default=0.0)
+            high = max((item.high for item in results), default=0.0)
             rules = TrialRules.of(protocol_of(inputs.config.score), low, high)
         true: dict[int, list[int]] = {bucket: [] for bucket in lists}
-        left_out = set(known["left_out"])
+        left_out = set(settings["left_out"])
         for row, query_id in enumerate(references["query_id"].to_pylist()):
             if query_id not in left_out:
                 true.setdefault(bucket_of(query_id, buckets), []).append(row)
         for bucket, rows in sorted(true.items()):
             occurrences, part = references.take(pa.array(rows, pa.int64())).to_pylist(), lists.get(bucket)
-            name, population = part.name if part is not None else None, known.get("population")
-            payload = Aligning(rules, name, occurrences, known["left_out"], inputs.config.score, population)
+            name, population = part.name if part is not None else None, settings.get("population")
+            payload = Aligning(rules, name, occurrences, settings["left_out"], inputs.config.score, population)
             work = part.rows if part is not None else len(occurrences)
-            yield self.numbered(bucket, inputs, rules.as_json(), known, name, occurrences, work=work, payload=payload)
+            yield self.numbered(
+                bucket, inputs, rules.as_json(), settings, name, occurrences, work=work, payload=payload
+            )
 
     def run(self, task: Task[Aligning], context: Context) -> TaskOutput:
         """Trials by the protocol: one-to-one pairs, segments, or documents."""

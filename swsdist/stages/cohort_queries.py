@@ -30,23 +30,25 @@ class CohortQueries(Queries):
         result = super().digests(inputs)
         return {"queries.cohort": result["queries"]} if result else {}
 
-    def examples(self, own: SearchInputs) -> list[dict[str, Any]]:
+    def examples(self, chain_inputs: SearchInputs) -> list[dict[str, Any]]:
         """The examples of `corpus.cohort`."""
-        if own.is_first("cohort"):
-            _note_shared_queries(own)
-        return own.with_identities(own.corpus.cohort)
+        if chain_inputs.is_first("cohort"):
+            _note_shared_queries(chain_inputs)
+        return chain_inputs.with_identities(chain_inputs.corpus.cohort)
 
 
-def _note_shared_queries(own: SearchInputs) -> None:
+def _note_shared_queries(chain_inputs: SearchInputs) -> None:
     """Note examples that are also queries of the run."""
-    known = set(_places(own.corpus.queries))
+    run_queries = set(_places(chain_inputs.corpus.queries))
     shared = [
         query_id
-        for query_id, place in zip(own.corpus.cohort["query_id"].to_pylist(), _places(own.corpus.cohort), strict=True)
-        if place in known
+        for query_id, place in zip(
+            chain_inputs.corpus.cohort["query_id"].to_pylist(), _places(chain_inputs.corpus.cohort), strict=True
+        )
+        if place in run_queries
     ]
     if shared:
-        own.notices.add(codes.COHORT_EXAMPLE_IS_QUERY, where=f"corpus.cohort: {shared[0]}", count=len(shared))
+        chain_inputs.notices.add(codes.COHORT_EXAMPLE_IS_QUERY, where=f"corpus.cohort: {shared[0]}", count=len(shared))
 
 
 def _places(queries: pa.Table) -> list[tuple[object, ...]]:

@@ -59,12 +59,12 @@ class Describe(Stage[Describing]):
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Describing]]:
         """A task for the statistics of each group, with the examples extracted for the search."""
-        own = inputs.chain_inputs(SearchInputs)
+        chain_inputs = inputs.chain_inputs(SearchInputs)
         names = list(load_statistics(required_statistics(inputs.config.calibrate), "examples"))
         needs_speech = ExampleSpeech.name in names
-        given = any(isinstance(source.extractor, Precomputed) for source in own.features.sources)
+        given = any(isinstance(source.extractor, Precomputed) for source in chain_inputs.features.sources)
         trim, rows = inputs.config.queries.trim == "auto" and not given, defaultdict[str, list[Values]](list)
-        for row in own.examples if needs_speech else ():
+        for row in chain_inputs.examples if needs_speech else ():
             rows[row["query_id"]].append(row)
         for (receipt, group), part in zip(inputs.results("queries", Extracted), inputs.parts("queries"), strict=True):
             selected = [row for query_id in group.query_ids for row in rows[query_id]]
@@ -106,10 +106,10 @@ def measure_examples(
     Raises:
         UserError: speech is required of an example without a recording; or entropy without a track of posteriors.
     """
-    known = {(row["query_id"], row["example"]): row for row in rows}
+    row_by_example = {(row["query_id"], row["example"]): row for row in rows}
 
     def heard(query_id: str, example: int) -> tuple[NDArray[np.float32], int]:
-        row = known[query_id, example]
+        row = row_by_example[query_id, example]
         if row["path"] is None:
             raise codes.EXAMPLE_WITHOUT_SPEECH(where=f"query {query_id}, example {example}")
         result = trim_to_speech(row, _RATE, storage, trim)
@@ -123,11 +123,11 @@ def measure_examples(
     return {name: each.of(given) for name, each in load_statistics(names).items()}
 
 
-def demand_posteriors(own: SearchInputs, names: Iterable[str]) -> None:
+def demand_posteriors(chain_inputs: SearchInputs, names: Iterable[str]) -> None:
     """Refuse entropy without posteriors, before any work.
 
     Args:
-        own: the inputs of the plan.
+        chain_inputs: the inputs of the plan.
         names: of the statistics that it needs.
 
     Raises:
@@ -136,7 +136,11 @@ def demand_posteriors(own: SearchInputs, names: Iterable[str]) -> None:
     if ExampleEntropies.name not in names:
         return
     with suppress(ConfigError):  # code that makes the extractor reports the fault
-        tracks = [(track.name, kind_of(source.extractor)) for source in own.features.sources for track in source.tracks]
+        tracks = [
+            (track.name, kind_of(source.extractor))
+            for source in chain_inputs.features.sources
+            for track in source.tracks
+        ]
         if all(kind != "posteriors" for _, kind in tracks):
             raise no_posteriors(name for name, _ in tracks)
 

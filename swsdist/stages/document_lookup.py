@@ -29,7 +29,7 @@ def speakers_of(store: tuple[str, str], context: Context) -> Speakers:
 
 
 def places_of(store: tuple[str, str], context: Context) -> pa.Table:
-    """Places of the documents of a state of a store: columns WHERE of DOCUMENTS; arguments as of `speakers_of`."""
+    """Places of the documents of a state of a store: columns WHERE of DOCUMENTS; arguments as for `speakers_of`."""
     return context.cached("places", store, lambda: _documents(store, WHERE, context))
 
 

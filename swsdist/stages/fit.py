@@ -74,8 +74,8 @@ class Fit(Stage[Fitting]):
         if settings.fit == "none":
             return
         entries = settings.entries()
-        own = not settings.fitted and settings.threshold == "own"
-        if own and any(entries[name].own_threshold for name in settings.unfitted[-1:]):
+        own_threshold = not settings.fitted and settings.threshold == "own"
+        if own_threshold and any(entries[name].own_threshold for name in settings.unfitted[-1:]):
             settled = point_of(inputs)
             first, _ = procedures(settings, TwvParameters(settled.trials, settled.beta))
             if (threshold := first.own_threshold) is not None:
@@ -131,7 +131,7 @@ class Fit(Stage[Fitting]):
         if steps.steps:
             sides = read_sides(context, payload.sides)
             steps = replace(steps, sides=sides, by_document=by_document, documents=by_document)
-        own = payload.calibrate.threshold == "own"
+        own_threshold = payload.calibrate.threshold == "own"
 
         def parts() -> Iterator[pa.Table]:
             return (context.read(name) for name in payload.aligned)
@@ -141,11 +141,11 @@ class Fit(Stage[Fitting]):
                 parts,
                 steps,
                 folds=payload.folds,
-                own_threshold=own,
+                own_threshold=own_threshold,
                 point=point,
                 trained_on={"aligned": fingerprint(payload.aligned), **payload.of},
                 query_ids=payload.asked,
             )
         data = calibration_file(payload.file, context.storage)
-        steps = steps.with_file(data, payload.file, thresholds=not own or steps.own_threshold is None)
-        return fit_thresholds(steps, parts, folds=1, own_threshold=own, point=point)
+        steps = steps.with_file(data, payload.file, thresholds=not own_threshold or steps.own_threshold is None)
+        return fit_thresholds(steps, parts, folds=1, own_threshold=own_threshold, point=point)

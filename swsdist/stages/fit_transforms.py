@@ -126,12 +126,12 @@ class FitTransforms(Stage[Fitting]):
         """The next tasks of each model: those that sum, or the one that processes the sum; of an extractor only its
         first model.
         """
-        own = inputs.chain_inputs(SearchInputs)
+        chain_inputs = inputs.chain_inputs(SearchInputs)
         of_this_round: dict[str, UnfittedModel] = {}
         busy: set[int] = set()
-        for item in own.features.fitted:
+        for item in chain_inputs.features.fitted:
             ended = any(each.parts("model") for each in _of(inputs, item))
-            if not ended and (inputs.redo or not own.features.has_model(item)):
+            if not ended and (inputs.redo or not chain_inputs.features.has_model(item)):
                 if item.place[0] not in busy:
                     of_this_round[item.file] = item
                 busy.add(item.place[0])
@@ -194,7 +194,7 @@ class FitTransforms(Stage[Fitting]):
                 return self._add_up(task, folder, rounds, known, read_documents(file))
         with permitted(payload.commands), folder.temporary(".frames") as path:
             with path.open("wb") as file:
-                documents = _heard(payload, context, rounds, labels, file)
+                documents = _readable_documents(payload, context, rounds, labels, file)
                 done = self._add_up(task, folder, rounds, known, documents)
             name = f"models/rounds/{task.fingerprint}.frames"
             output = parquet.describe(path, name)
@@ -241,13 +241,13 @@ class FitTransforms(Stage[Fitting]):
 
     def finish(self, inputs: Inputs) -> None:
         """Use the new models for transforms from now on; delete the frames and totals behind them."""
-        own, ended = inputs.chain_inputs(SearchInputs), inputs.outcome
-        own.models_were_fitted()
+        chain_inputs, ended = inputs.chain_inputs(SearchInputs), inputs.outcome
+        chain_inputs.models_were_fitted()
         used = [part.name for each in ended.receipts for part in each.outputs if part.table != "model"]
         if used and not ended.failures:
             inputs.commits()
             for name in used:
-                own.store.folder.remove(name)
+                chain_inputs.store.folder.remove(name)
 
 
 def _of(inputs: Inputs, unfitted_model: UnfittedModel) -> list[Receipt]:
@@ -255,7 +255,7 @@ def _of(inputs: Inputs, unfitted_model: UnfittedModel) -> list[Receipt]:
     return [each for each in inputs.outcome.receipts if each.result.get("model") == unfitted_model.file]
 
 
-def _heard(
+def _readable_documents(
     payload: Fitting, context: Context, rounds: Rounds, labels: Labels | None, file: BinaryIO
 ) -> Iterator[Document]:
     """Yield each readable document, and also write it to a file; index reports the others."""
@@ -294,13 +294,13 @@ def _read(
             return blocks, ended.value.speech
 
 
-def _chosen(own: SearchInputs, unfitted_model: UnfittedModel) -> Iterator[tuple[list[Row], float]]:
+def _chosen(chain_inputs: SearchInputs, unfitted_model: UnfittedModel) -> Iterator[tuple[list[Row], float]]:
     """Documents for fitting, in parts of some minutes, each with its seconds: from the corpus's part `train` if it has
     one, and only labelled ones if labels are required.
     """
-    rows, corpus = list(own.corpus_documents.values()), own.config.corpus
+    rows, corpus = list(chain_inputs.corpus_documents.values()), chain_inputs.config.corpus
     if corpus.parts.train is not None:
-        part = part_of(own.corpus.documents, corpus.parts.train, own.config.storage)
+        part = part_of(chain_inputs.corpus.documents, corpus.parts.train, chain_inputs.config.storage)
         of_part = set(zip(part["doc_id"].to_pylist(), part["channel"].to_pylist(), strict=True))
         rows = [row for row in rows if (row["doc_id"], row["channel"]) in of_part]
     if unfitted_model.labels is not None:
@@ -309,8 +309,8 @@ def _chosen(own: SearchInputs, unfitted_model: UnfittedModel) -> Iterator[tuple[
         if not rows:
             raise codes.NO_LABELLED_DOCUMENT(where=unfitted_model.labels[0], transform=unfitted_model.fitted.name)
     rows = in_random_order(rows)
-    lengths = document_seconds(rows, own.config.storage)
-    source = next(source for source in own.features.sources if isinstance(source.extractor, Extractor))
+    lengths = document_seconds(rows, chain_inputs.config.storage)
+    source = next(source for source in chain_inputs.features.sources if isinstance(source.extractor, Extractor))
     before = accumulate(lengths, initial=0.0)
     enough = [
         length for length, total in zip(lengths, before, strict=False) if total < unfitted_model.fitted.hours * 3600

@@ -110,16 +110,18 @@ class Index(Stage[Indexing]):
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Indexing]]:
         """A task per new shard, and per shard that lacks frames of an extractor; for each extractor."""
-        own, config = inputs.chain_inputs(SearchInputs), inputs.config
-        state = own.store.load(anew=inputs.redo)
-        corpus = own.corpus_documents
-        _, same, _, carry = own.store.compare(corpus)
+        chain_inputs, config = inputs.chain_inputs(SearchInputs), inputs.config
+        state = chain_inputs.store.load(anew=inputs.redo)
+        corpus = chain_inputs.corpus_documents
+        _, same, _, carry = chain_inputs.store.compare(corpus)
         new = np.flatnonzero(~same)
-        self._demand_permission(own, new, own.features.sources)
+        self._demand_permission(chain_inputs, new, chain_inputs.features.sources)
         lengths = corpus.seconds(new, config.storage)
         ranges = cut(lengths, config.index.shard_hours * 3600, config.index.shards)
-        own.store.planned.clear()
-        listening = next((source for source in own.features.sources if isinstance(source.extractor, Extractor)), None)
+        chain_inputs.store.planned.clear()
+        listening = next(
+            (source for source in chain_inputs.features.sources if isinstance(source.extractor, Extractor)), None
+        )
 
         def task(
             source: Source, documents: list[Row], partition: str | None, label: str, work: float
@@ -132,17 +134,17 @@ class Index(Stage[Indexing]):
             marks_speech = source is listening
             matters = source.fingerprint, [[row[name] for name in _MATTERS] for row in rows]
             more = *([] if partition is None else [partition]), *([marks.VERSION] if marks_speech else [])
-            label = label if len(own.features.sources) == 1 else f"{source.tracks[0].name}, {label}"
+            label = label if len(chain_inputs.features.sources) == 1 else f"{source.tracks[0].name}, {label}"
             payload = Indexing(rows, source.planned, partition, marks_speech, are_permitted())
             result = inputs.task(*matters, *more, label=label, work=work, payload=payload)
-            own.store.planned[result.fingerprint] = source, partition or shard_name(result.fingerprint), work
+            chain_inputs.store.planned[result.fingerprint] = source, partition or shard_name(result.fingerprint), work
             return result
 
         for k, chosen in enumerate(ranges):
             rows = corpus.rows(new[chosen.start : chosen.stop])
             seconds = sum(lengths[chosen.start : chosen.stop])
             label = f"shard {k + 1} of {len(ranges)}: {len(rows)} documents"
-            first, *more = own.features.sources
+            first, *more = chain_inputs.features.sources
             leading = task(first, rows, None, label, seconds)
             yield leading
             for source in more:
@@ -150,7 +152,7 @@ class Index(Stage[Indexing]):
         for shard, keys in state.documents_of(state.lacking).items():
             places = corpus.places(keys)
             places = places[(places >= 0) & same[places]]
-            self._demand_permission(own, places, state.lacking[shard])
+            self._demand_permission(chain_inputs, places, state.lacking[shard])
             for source in state.lacking[shard] if len(places) else ():
                 seconds = sum(corpus.seconds(places, config.storage))
                 label = f"{len(places)} documents of a shard that is there"
@@ -163,14 +165,14 @@ class Index(Stage[Indexing]):
         return sum({shard: work for _, shard, work in (planned[task.fingerprint] for task in tasks)}.values()) / 3600
 
     @staticmethod
-    def _demand_permission(own: SearchInputs, places: NDArray[np.int64], sources: Iterable[Source]) -> None:
+    def _demand_permission(chain_inputs: SearchInputs, places: NDArray[np.int64], sources: Iterable[Source]) -> None:
         """Refuse to run commands that are not permitted: at planning, so the user learns of it early."""
         if any(isinstance(source.extractor, Extractor) for source in sources):
-            paths = own.corpus_documents.table["path"].take(pa.array(places))
+            paths = chain_inputs.corpus_documents.table["path"].take(pa.array(places))
             for chunk in paths.chunks:
                 for first in range(0, len(chunk), _PIECE):
                     some = chunk.slice(first, _PIECE).to_pylist()
-                    demand_permission(some, own.config.corpus.documents, own.config.storage)
+                    demand_permission(some, chain_inputs.config.corpus.documents, chain_inputs.config.storage)
 
     def warm(self, task: Task[Indexing], context: Context) -> None:
         """Index a second of silence and discard it: this loads decoder, extractor and writer."""
@@ -225,29 +227,29 @@ class Index(Stage[Indexing]):
         """Commit a state of the finished part for searches; the index still resumes from the previous state, with the
         usual result.
         """
-        own = inputs.chain_inputs(SearchInputs)
+        chain_inputs = inputs.chain_inputs(SearchInputs)
         done = {receipt.fingerprint for receipt in inputs.outcome.receipts}
-        planned, first = own.store.planned, own.features.sources[0]
+        planned, first = chain_inputs.store.planned, chain_inputs.features.sources[0]
         left = sum(work for name, (source, _, work) in planned.items() if name not in done and source is first)
-        before = own.store.manifest.fingerprint if own.store.manifest is not None else None
+        before = chain_inputs.store.manifest.fingerprint if chain_inputs.store.manifest is not None else None
         self._commit(inputs, Unfinished(len(done), len(planned), left, before))
 
     def _commit(self, inputs: Inputs, unfinished: Unfinished | None) -> None:
-        own, ended = inputs.chain_inputs(SearchInputs), inputs.outcome
-        old, corpus, state = own.store.manifest, own.corpus_documents, own.store.contents
-        store = Store(own.store.folder, old) if old is not None else None
+        chain_inputs, ended = inputs.chain_inputs(SearchInputs), inputs.outcome
+        old, corpus, state = chain_inputs.store.manifest, chain_inputs.corpus_documents, chain_inputs.store.contents
+        store = Store(chain_inputs.store.folder, old) if old is not None else None
         rejected = store.rejected() if store is not None and not state.left else REJECTED_DOCUMENTS.empty_table()
         still = rejected.filter(pa.array(still_rejected(corpus, rejected)))
         same = still.num_rows == rejected.num_rows
         # The sources of frames are small to read; means and variances are large, and only read for a new state.
-        kept = [name for name in own.features.tracks if store is not None and name in state.kept]
+        kept = [name for name in chain_inputs.features.tracks if store is not None and name in state.kept]
         found = (
             {name: store.documents(columns=_KNOWN, track=name, codes=["shard"]) for name in kept}
             if store is not None
             else {}
         )
-        _, current = compare_tables(corpus, found, dict(own.features.recipes))
-        moved = own.store.moved
+        _, current = compare_tables(corpus, found, dict(chain_inputs.features.recipes))
+        moved = chain_inputs.store.moved
         current[moved] = True
         same = same and not len(moved)
         masks: dict[str, NDArray[np.bool_]] = {}
@@ -258,34 +260,40 @@ class Index(Stage[Indexing]):
             masks[name] = (at >= 0) & current[at] & shards if len(current) else np.zeros(len(at), bool)
             same = same and bool(masks[name].all())
         # A recipe contains paths of files, its fingerprint does not: a moved model is found again.
-        recipes = [[track.name, recipe(source.extractor)] for source in own.features.sources for track in source.tracks]
+        recipes = [
+            [track.name, recipe(source.extractor)]
+            for source in chain_inputs.features.sources
+            for track in source.tracks
+        ]
         unchanged = old is not None and json.loads(json.dumps(recipes)) == [
             [track.name, track.recipe] for track in old.tracks
         ]
         # Of plans that share a store, the first commits everything.
         new = [
-            receipt for receipt in ended.receipts if not _is_held(state, *own.store.planned[receipt.fingerprint][:2])
+            receipt
+            for receipt in ended.receipts
+            if not _is_held(state, *chain_inputs.store.planned[receipt.fingerprint][:2])
         ]
-        pending = own.store.interrupted or (old is not None and old.provisional)
+        pending = chain_inputs.store.interrupted or (old is not None and old.provisional)
         if not new if unfinished else old is not None and same and unchanged and not new and not pending:
             return
         tables = {
-            name: [_where_now(store.documents(track=name).filter(pa.array(masks[name])), own, source)]
+            name: [_where_now(store.documents(track=name).filter(pa.array(masks[name])), chain_inputs, source)]
             if store is not None and name in masks
             else [DOCUMENTS.empty_table()]
-            for source in own.features.sources
+            for source in chain_inputs.features.sources
             for name in (track.name for track in source.tracks)
         }
         files = {shard: dict(known) for shard, known in state.files.items()}
         refusals = [still]
         for receipt in new:
-            source, shard, _ = own.store.planned[receipt.fingerprint]
-            refusals.append(parquet.read(own.store.folder, rejected_name(receipt.fingerprint)))
+            source, shard, _ = chain_inputs.store.planned[receipt.fingerprint]
+            refusals.append(parquet.read(chain_inputs.store.folder, rejected_name(receipt.fingerprint)))
             outputs = {output.name: output for output in receipt.outputs}
             for track, yielded in zip(source.tracks, tracks_of(source.extractor), strict=True):
                 leads = yielded.first == 0
                 end = receipt.fingerprint if leads else f"{receipt.fingerprint}-{yielded.name}"
-                tables[track.name].append(parquet.read(own.store.folder, documents_name(end)))
+                tables[track.name].append(parquet.read(chain_inputs.store.folder, documents_name(end)))
                 file = shard_name(end) if leads else track_file(receipt.fingerprint, yielded.name)
                 output = outputs[file]
                 files.setdefault(shard, {})[track.name] = File(output.name, output.size, output.sha256)
@@ -307,7 +315,7 @@ class Index(Stage[Indexing]):
                     track=f" for {name}" if len(live) > 1 else "",
                     advice=f"the first: {first['path']}: {first['message']}" if first else text,
                 )
-        _note_copies(own, next(iter(live.values())))
+        _note_copies(chain_inputs, next(iter(live.values())))
         used = [Shard(name, files[name], *stored) for name, stored in _by_shard(live.values()).items()]
         result = [
             NewTrack(
@@ -316,24 +324,24 @@ class Index(Stage[Indexing]):
                 track.stop - track.first,
                 live[track.name],
                 # Frozen statistics stay even if other files of the store were lost, unless everything is redone.
-                None if inputs.redo else frozen_statistics(own.store.folder, track.name, source.fingerprint),
+                None if inputs.redo else frozen_statistics(chain_inputs.store.folder, track.name, source.fingerprint),
                 source.columns(track),
                 kind_of(source.extractor),
             )
-            for source in own.features.sources
+            for source in chain_inputs.features.sources
             for track in source.tracks
         ]
-        shift = frame_shift(own.features.sources[0].extractor)
+        shift = frame_shift(chain_inputs.features.sources[0].extractor)
         models = {} if old is None else {n: file for n, file in old.models.items() if not n.startswith("statistics.")}
-        models |= pinned_names(own.features.fitted)
+        models |= pinned_names(chain_inputs.features.fitted)
         provisional = bool(ended.failures) or unfinished is not None
         libraries = {} if old is None else old.libraries
-        said = [item.result_as(Indexed) for item in new]
-        computed = any(item.held < item.documents for item in said)  # not only copied
-        libraries = own.features.libraries(libraries, said) if computed or not libraries else libraries
+        results = [item.result_as(Indexed) for item in new]
+        computed = any(item.held < item.documents for item in results)  # not only copied
+        libraries = chain_inputs.features.libraries(libraries, results) if computed or not libraries else libraries
         inputs.commits()
         state_now = commit(
-            own.store.folder,
+            chain_inputs.store.folder,
             result,
             shift,
             used,
@@ -344,20 +352,21 @@ class Index(Stage[Indexing]):
             unfinished=unfinished,
         )
         if unfinished:
-            own.store.interrupted = True
+            chain_inputs.store.interrupted = True
             return
-        own.store.manifest, own.store.interrupted = state_now, False
-        own.store.contents = StoreContents(
-            kept=[track.name for track in own.store.manifest.tracks], files={shard.name: shard.files for shard in used}
+        chain_inputs.store.manifest, chain_inputs.store.interrupted = state_now, False
+        chain_inputs.store.contents = StoreContents(
+            kept=[track.name for track in chain_inputs.store.manifest.tracks],
+            files={shard.name: shard.files for shard in used},
         )
 
     def digests(self, inputs: Inputs) -> dict[str, str]:
         """Digests of the live documents and their frames, independent of shards."""
-        own = inputs.chain_inputs(SearchInputs)
-        return {} if own.store.manifest is None else digest.of_store(own.store.open())
+        chain_inputs = inputs.chain_inputs(SearchInputs)
+        return {} if chain_inputs.store.manifest is None else digest.of_store(chain_inputs.store.open())
 
 
-def _note_copies(own: SearchInputs, documents: pa.Table) -> None:
+def _note_copies(chain_inputs: SearchInputs, documents: pa.Table) -> None:
     """Note recordings with equal bytes. All are indexed: benchmark corpora contain copies on purpose."""
     names = documents.select(["sha256", "doc_id"]).group_by("sha256").aggregate([("doc_id", "count_distinct")])
     if names.num_rows == 0 or pc.max(names["doc_id_count_distinct"]).as_py() == 1:
@@ -365,21 +374,21 @@ def _note_copies(own: SearchInputs, documents: pa.Table) -> None:
     several = names.filter(pc.greater(names["doc_id_count_distinct"], 1))
     equal = documents.filter(pc.is_in(documents["sha256"], several["sha256"].combine_chunks()))
     first, *copies = sorted(set(equal.filter(pc.equal(equal["sha256"], equal["sha256"][0]))["doc_id"].to_pylist()))
-    own.notices.inform(
+    chain_inputs.notices.inform(
         codes.DUPLICATE_RECORDING,
         where=f"{copies[0]!r} of {first!r}",
         count=pc.sum(several["doc_id_count_distinct"]).as_py() - several.num_rows,
     )
 
 
-def _where_now(documents: pa.Table, own: SearchInputs, source: Source) -> pa.Table:
+def _where_now(documents: pa.Table, chain_inputs: SearchInputs, source: Source) -> pa.Table:
     """Documents with current paths and identities of moved recordings."""
-    if not len(own.store.moved):
+    if not len(chain_inputs.store.moved):
         return documents
-    at = pa.array(own.corpus_documents.places(keys_of(documents["doc_id"], documents["channel"])))
+    at = pa.array(chain_inputs.corpus_documents.places(keys_of(documents["doc_id"], documents["channel"])))
     now = {
-        "path": own.corpus_documents.table["path"].take(at),
-        "identity": own.corpus_documents.identities[source.fingerprint].take(at),
+        "path": chain_inputs.corpus_documents.table["path"].take(at),
+        "identity": chain_inputs.corpus_documents.identities[source.fingerprint].take(at),
     }
     for name, column in now.items():
         k = documents.schema.get_field_index(name)

@@ -56,9 +56,9 @@ class Normalise(BucketStage[Normalising]):
             settled = point_of(inputs)
             point = TwvParameters(settled.trials, settled.beta)
         first, _ = procedures(settings, point)
-        own = inputs.chain_inputs(CorpusInputs)
+        chain_inputs = inputs.chain_inputs(CorpusInputs)
         by_speaker = any("speaker" in entries[name].columns for name in settings.unfitted)
-        store = own.store.state if by_speaker else None
+        store = chain_inputs.store.state if by_speaker else None
         trials = protocol_of(inputs.config.score).trials
         by_document = trials == "document" and any(step.of_list() for step in first.steps)
         cohort = [part.name for part in inputs.parts("cohort")]

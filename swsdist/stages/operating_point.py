@@ -22,23 +22,23 @@ def point_of(inputs: Inputs) -> OperatingPoint:
     Raises:
         UserError: the protocol's trials need missing inputs, or beta cannot be taken from the data.
     """
-    own, settings = inputs.chain_inputs(CorpusInputs), inputs.config.score
+    chain_inputs, settings = inputs.chain_inputs(CorpusInputs), inputs.config.score
     rules = protocol_of(settings)
     check_needs(rules, {"speech": settings.speech is not None, "documents": True}, "score.speech")
     segments = None
     if rules.trials == "segment":
         speech = read_speech(str(settings.speech), inputs.config.storage)
-        result = segments_for(rules, spans_of(own.population), speech)
+        result = segments_for(rules, spans_of(chain_inputs.population), speech)
         segments = result.num_rows if result is not None else None
-    references = own.corpus.references
+    references = chain_inputs.corpus.references
     left_out = unscorable_queries(inputs)
     true = 0 if references is None else sum(query not in left_out for query in references["query_id"].to_pylist())
     return operating_point(
         rules,
-        seconds=own.seconds,
+        seconds=chain_inputs.seconds,
         true=true,
         queries=len(scored_queries(inputs)),
-        documents=own.population.num_rows,
+        documents=chain_inputs.population.num_rows,
         segments=segments,
     )
 
@@ -50,24 +50,26 @@ def scored_queries(inputs: Inputs) -> set[str]:
 
 def unscorable_queries(inputs: Inputs) -> set[str]:
     """Queries that cannot be scored: with document trials those in every document, which have no non-targets."""
-    own = inputs.chain_inputs(CorpusInputs)
-    if protocol_of(inputs.config.score).trials != "document" or own.corpus.references is None:
+    chain_inputs = inputs.chain_inputs(CorpusInputs)
+    if protocol_of(inputs.config.score).trials != "document" or chain_inputs.corpus.references is None:
         return set()
-    references = own.corpus.references
-    references = by_document(references, Places(own.corpus.documents)) if own.corpus.placed else references
-    return set(in_every_document(references, own.population.num_rows))
+    references = chain_inputs.corpus.references
+    references = (
+        by_document(references, Places(chain_inputs.corpus.documents)) if chain_inputs.corpus.placed else references
+    )
+    return set(in_every_document(references, chain_inputs.population.num_rows))
 
 
 def population_for(inputs: Inputs) -> Values:
     """The population in a task's form (`documents.population_at`): the state of the store, and documents not in it."""
-    own = inputs.chain_inputs(CorpusInputs)
-    unread = own.population.filter(pc.invert(own.population["read"]))
-    return {"store": own.store.state, "unread": unread.to_pylist()}
+    chain_inputs = inputs.chain_inputs(CorpusInputs)
+    unread = chain_inputs.population.filter(pc.invert(chain_inputs.population["read"]))
+    return {"store": chain_inputs.store.state, "unread": unread.to_pylist()}
 
 
 def trial_settings(inputs: Inputs) -> Values:
     """Trial settings besides the protocol: excluded queries, speech, and the population; JSON values."""
-    own, settings = inputs.chain_inputs(CorpusInputs), inputs.config.score
+    chain_inputs, settings = inputs.chain_inputs(CorpusInputs), inputs.config.score
     values: Values = {"left_out": sorted(unscorable_queries(inputs))}
     if protocol_of(settings).trials == "segment":
         check_needs(protocol_of(settings), {"speech": settings.speech is not None}, "score.speech")
@@ -76,6 +78,6 @@ def trial_settings(inputs: Inputs) -> Values:
         except FileNotFoundError:
             raise codes.NO_SPEECH_FILE(where=f"score.speech: {settings.speech}") from None
         values["population"] = population_for(inputs)
-    if protocol_of(settings).trials == "document" and own.corpus.placed:
+    if protocol_of(settings).trials == "document" and chain_inputs.corpus.placed:
         values["population"] = population_for(inputs)
     return values

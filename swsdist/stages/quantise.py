@@ -56,22 +56,22 @@ class Quantise(Stage[Quantising]):
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Quantising]]:
         """A task for the codebook, or one per shard."""
-        own, settings = inputs.chain_inputs(SearchInputs), inputs.config.search
-        store = own.store.open()
+        chain_inputs, settings = inputs.chain_inputs(SearchInputs), inputs.config.search
+        store = chain_inputs.store.open()
         codebook = codebook_file(store, settings)
         if codebook is None and inputs.round == 0:
             yield self._codebook(inputs, store)
             return
         if inputs.round > (1 if codebook is None else 0):
             return
-        codebook = codebook or _made(inputs)
+        codebook = codebook or _new_codebook(inputs)
         if codebook is None:
             return  # its task failed: the search falls back to landmarks, and its own index
         shards = store.manifest.shards
-        known = contents(store, settings, [shard.name for shard in shards])
+        index = contents(store, settings, [shard.name for shard in shards])
         for shard in shards:
-            content, label = known[shard.name], f"{shard.documents} documents"
-            payload = Quantising(own.store.state, settings, codebook, shard.name, content)
+            content, label = index[shard.name], f"{shard.documents} documents"
+            payload = Quantising(chain_inputs.store.state, settings, codebook, shard.name, content)
             yield inputs.task(codebook, content, label=label, work=shard.frames, payload=payload)
 
     def _codebook(self, inputs: Inputs, store: Store) -> Task[Quantising]:
@@ -79,8 +79,8 @@ class Quantise(Stage[Quantising]):
         rows = store.documents(columns=["doc_id", "channel", "shard", "frames"]).to_pylist()
         chosen = landmark_documents([(row["doc_id"], row["channel"]) for row in rows])
         used = [row for row in rows if (row["doc_id"], row["channel"]) in chosen]
-        known = contents(store, settings, sorted({row["shard"] for row in used}))
-        matters = codebook_name(store, settings), [list(key) for key in chosen], sorted(known.values())
+        index = contents(store, settings, sorted({row["shard"] for row in used}))
+        matters = codebook_name(store, settings), [list(key) for key in chosen], sorted(index.values())
         label, work = f"codebook, from {len(used)} documents", sum(row["frames"] for row in used)
         payload = Quantising(inputs.chain_inputs(SearchInputs).store.state, settings)
         return inputs.task(*matters, label=label, work=work, payload=payload)
@@ -107,15 +107,15 @@ class Quantise(Stage[Quantising]):
 
     def finish(self, inputs: Inputs) -> None:
         """Pin the codebook, unless documents for it are still to come."""
-        own = inputs.chain_inputs(SearchInputs)
-        assert own.store.manifest is not None  # index has finished
-        name, result = codebook_name(own.store.open(), inputs.config.search), _made(inputs)
-        if result and name not in own.store.manifest.models and not own.store.manifest.provisional:
+        chain_inputs = inputs.chain_inputs(SearchInputs)
+        assert chain_inputs.store.manifest is not None  # index has finished
+        name, result = codebook_name(chain_inputs.store.open(), inputs.config.search), _new_codebook(inputs)
+        if result and name not in chain_inputs.store.manifest.models and not chain_inputs.store.manifest.provisional:
             inputs.commits()
-            own.store.manifest = pin(own.store.folder, own.store.manifest, {name: result})
+            chain_inputs.store.manifest = pin(chain_inputs.store.folder, chain_inputs.store.manifest, {name: result})
 
 
-def _made(inputs: Inputs) -> str | None:
+def _new_codebook(inputs: Inputs) -> str | None:
     """The codebook made by round 0."""
     parts = [part for receipt in inputs.outcome.receipts for part in receipt.parts("codebook")]
     return parts[0].name if parts else None

@@ -114,13 +114,13 @@ class Queries(Stage[Extracting]):
         """The store of queries."""
         return f"{inputs.ledger.run.root}/{STORE}"
 
-    def examples(self, own: SearchInputs) -> list[dict[str, Any]]:
+    def examples(self, chain_inputs: SearchInputs) -> list[dict[str, Any]]:
         """The examples to extract, with the identities of the sources of their frames."""
-        return own.examples
+        return chain_inputs.examples
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Extracting]]:
         """A task per group."""
-        own, search = inputs.chain_inputs(SearchInputs), inputs.config.search
+        chain_inputs, search = inputs.chain_inputs(SearchInputs), inputs.config.search
         takes = METHODS[search.method].queries
         if takes != "spoken":
             raise codes.METHOD_TAKES_OTHER_QUERIES(where="search.method", method=search.method, takes=takes)
@@ -128,19 +128,25 @@ class Queries(Stage[Extracting]):
         # Templates and some recurrences refuse long examples; only these enter the fingerprint of a group.
         refusing: list[Any] = ["template"] if search.examples == "template" else []
         refusing += [longest] if longest != LONGEST_QUERY else []
-        given = any(isinstance(source.extractor, Precomputed) for source in own.features.sources)
+        given = any(isinstance(source.extractor, Precomputed) for source in chain_inputs.features.sources)
         trim = inputs.config.queries.trim == "auto" and not given
         refusing += [["trim", speech.VERSION]] if trim else []
         by_query: dict[str, list[dict[str, Any]]] = {}
-        rows = self.examples(own)
-        if own.query_inputs is None and recording_statistics.uses_recording_statistics(search):
-            rows = recording_statistics.with_statistics(rows, own.store.open(), list(own.features.tracks))
+        rows = self.examples(chain_inputs)
+        if chain_inputs.query_inputs is None and recording_statistics.uses_recording_statistics(search):
+            rows = recording_statistics.with_statistics(
+                rows, chain_inputs.store.open(), list(chain_inputs.features.tracks)
+            )
         for row in rows:
             by_query.setdefault(row["query_id"], []).append(row)
         cut = groups(list(by_query))
         # With a single extractor, track names do not affect columns.
-        made_by: Any = own.features.extractor_fingerprint if len(own.features.sources) == 1 else own.features.recipes
-        sources = [(source.planned, source.tracks) for source in own.features.sources]
+        made_by: Any = (
+            chain_inputs.features.extractor_fingerprint
+            if len(chain_inputs.features.sources) == 1
+            else chain_inputs.features.recipes
+        )
+        sources = [(source.planned, source.tracks) for source in chain_inputs.features.sources]
         for k, query_ids in enumerate(cut):
             members = [row for query_id in query_ids for row in sorted(by_query[query_id], key=_example)]
             matters = [{key: value for key, value in row.items() if key not in _WITHOUT} for row in members]
@@ -189,9 +195,12 @@ class Queries(Stage[Extracting]):
 
     def finish(self, inputs: Inputs) -> None:
         """Commit the groups of this plan as the store's state, unless current."""
-        own, folder = inputs.chain_inputs(SearchInputs), Folder(inputs.place, inputs.config.storage)
+        chain_inputs, folder = inputs.chain_inputs(SearchInputs), Folder(inputs.place, inputs.config.storage)
         states = _states(inputs)
-        source, listing = GROUPS + fingerprint(states, own.features.recipes), inputs.ledger.listing(inputs.place)
+        source, listing = (
+            GROUPS + fingerprint(states, chain_inputs.features.recipes),
+            inputs.ledger.listing(inputs.place),
+        )
         try:
             old = load(folder)
         except StoreError:  # damaged; it is rebuilt from the groups
@@ -217,7 +226,7 @@ class Queries(Stage[Extracting]):
                 kind=kind_of(source.extractor),
             )
             for place, (source, track) in enumerate(
-                (source, track) for source in own.features.sources for track in source.tracks
+                (source, track) for source in chain_inputs.features.sources for track in source.tracks
             )
         ]
         shards = [
@@ -225,7 +234,7 @@ class Queries(Stage[Extracting]):
                 shard.name,
                 {
                     name: shard.files[track.name]
-                    for (name, _), track in zip(own.features.recipes, group.manifest.tracks, strict=True)
+                    for (name, _), track in zip(chain_inputs.features.recipes, group.manifest.tracks, strict=True)
                 },
                 shard.documents,
                 shard.frames,
@@ -236,7 +245,7 @@ class Queries(Stage[Extracting]):
         ]
         rejected = pa.concat_tables(group.rejected() for group in groups)
         text = [receipt.result_as(Extracted) for receipt in inputs.outcome.receipts]
-        libraries = own.features.libraries({}, text)
+        libraries = chain_inputs.features.libraries({}, text)
         commit(folder, result, groups[0].manifest.tick, shards, rejected, source=source, libraries=libraries)
         inputs.ledger.forget(inputs.place)
 
@@ -280,8 +289,8 @@ def examples_in(chain_run: ChainRun) -> pa.Table:
 def seconds_in(chain_run: ChainRun) -> dict[tuple[str, int], float]:
     """Seconds of each searched query example; empty for text queries."""
     result: dict[tuple[str, int], float] = {}
-    own: CorpusInputs = chain_run.chain.inputs
-    for search in own.searches(chain_run)[::-1]:  # the first search of an example determines its seconds
+    chain_inputs: CorpusInputs = chain_run.chain.inputs
+    for search in chain_inputs.searches(chain_run)[::-1]:  # the first search of an example determines its seconds
         for group in _groups_in(search):
             result |= seconds_of(Tracks(group).documents(columns=["doc_id", "channel", "duration"]))
     return result

@@ -91,9 +91,9 @@ class QueryStatistics(Stage[Summing | Merging]):
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Summing | Merging]]:
         """A task for some minutes of documents and an extractor; then one that sums up."""
-        own = inputs.chain_inputs(SearchInputs)
+        chain_inputs = inputs.chain_inputs(SearchInputs)
         if inputs.round == 0:
-            yield from self._summing(inputs, own)
+            yield from self._summing(inputs, chain_inputs)
         elif inputs.round == 1:
             sums = [
                 (receipt.result_as(Summed).extractor, part.name)
@@ -105,12 +105,12 @@ class QueryStatistics(Stage[Summing | Merging]):
             yield inputs.task(sums, label=label, work=1, payload=Merging(sums, str(where)))
 
     @staticmethod
-    def _summing(inputs: Inputs, own: SearchInputs) -> Iterator[Task[Summing | Merging]]:
-        theirs = own.query_inputs
+    def _summing(inputs: Inputs, chain_inputs: SearchInputs) -> Iterator[Task[Summing | Merging]]:
+        theirs = chain_inputs.query_inputs
         assert theirs is not None  # else the chain lacks this stage
-        rows = _chosen(own, theirs)
-        demand_permission([row["path"] for row, _ in rows], theirs.config.corpus.documents, own.config.storage)
-        seconds = document_seconds([row for row, _ in rows], own.config.storage)
+        rows = _chosen(chain_inputs, theirs)
+        demand_permission([row["path"] for row, _ in rows], theirs.config.corpus.documents, chain_inputs.config.storage)
+        seconds = document_seconds([row for row, _ in rows], chain_inputs.config.storage)
         for k, source in enumerate(theirs.features.sources):
             if not isinstance(source.extractor, Extractor):
                 raise codes.NO_STATISTICS_OF_FRAMES(where="corpus.queries_from", source=source.name)
@@ -146,13 +146,13 @@ class QueryStatistics(Stage[Summing | Merging]):
         return TaskOutput((context.write(task, "query_sums", data.encode()),), Summed(payload.number, count))
 
 
-def _chosen(own: SearchInputs, theirs: SearchInputs) -> list[tuple[Row, list[Scope]]]:
+def _chosen(chain_inputs: SearchInputs, theirs: SearchInputs) -> list[tuple[Row, list[Scope]]]:
     """Documents, each with its scopes, in a reproducible random order, until every scope is filled."""
-    config = own.config
+    config = chain_inputs.config
     most = config.corpus.queries_from.hours * 3600
     required: dict[Scope, float] = {("collection", ""): 0.0}
     if config.search.queries_by == "speaker":
-        names = {name for name in own.corpus.queries["speaker"].to_pylist() if name}
+        names = {name for name in chain_inputs.corpus.queries["speaker"].to_pylist() if name}
         required |= {("speaker", name): 0.0 for name in names}
     rows = in_random_order(theirs.corpus_documents.values())
     chosen = []

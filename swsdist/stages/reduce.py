@@ -111,9 +111,9 @@ class Reduce(BucketStage[Reducing]):
             matters: further values that the outputs depend on.
             window: see `Reducing`.
         """
-        own, config = inputs.chain_inputs(CorpusInputs), inputs.config
+        chain_inputs, config = inputs.chain_inputs(CorpusInputs), inputs.config
         settings = config.reduce
-        manifest = own.store.open().manifest
+        manifest = chain_inputs.store.open().manifest
         files = inputs.parts("candidates").by_name()
         filled, work = files.where(files.column("rows") > 0), round(int(files.column("rows").sum()) / settings.buckets)
         listed = _list_name(filled) if len(filled) > MOST_NAMED else None
@@ -123,11 +123,15 @@ class Reduce(BucketStage[Reducing]):
         )
         versions = [STATISTICS.identity(name) for name in required]
         by_speaker = any(getattr(item, "by_speaker", False) for item in load_statistics(required).values())
-        who = [of_rows(own.store.open().documents(columns=list(WHO)).sort_by(_ORDER))] if by_speaker else []
+        who = [of_rows(chain_inputs.store.open().documents(columns=list(WHO)).sort_by(_ORDER))] if by_speaker else []
         # Names and times of recordings come from the documents.
-        placed = [of_rows(own.store.open().documents(columns=list(WHERE)).sort_by(_ORDER))] if own.corpus.placed else []
+        placed = (
+            [of_rows(chain_inputs.store.open().documents(columns=list(WHERE)).sort_by(_ORDER))]
+            if chain_inputs.corpus.placed
+            else []
+        )
         apart: dict[int, list[list[Any]]] = {}
-        for (query_id, recording), spans in own.corpus.own_places.items():
+        for (query_id, recording), spans in chain_inputs.corpus.own_places.items():
             apart.setdefault(bucket_of(query_id, settings.buckets), []).append([query_id, recording, spans])
         for bucket in sorted({bucket_of(query_id, settings.buckets) for query_id in query_ids}):
             slots = slots_of(bucket, settings.buckets)
@@ -135,7 +139,9 @@ class Reduce(BucketStage[Reducing]):
             names = selected.names.to_pylist() if listed is None else listed
             naming = inputs.naming(rules, versions, [slots[0], slots[-1]]).listing(selected.pieces())
             name = naming(*placed, *who, *matters, *gone)
-            payload = Reducing(rules, names, own.store.state, own.corpus.placed, by_speaker, gone, window)
+            payload = Reducing(
+                rules, names, chain_inputs.store.state, chain_inputs.corpus.placed, by_speaker, gone, window
+            )
             yield inputs.named(name, label=f"bucket {bucket}", work=work, payload=payload, slots=slots)
 
     def prepare(self, inputs: Inputs) -> None:

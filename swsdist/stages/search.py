@@ -81,8 +81,8 @@ class Search(Stage[Searching]):
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Searching]]:
         """A task per group and unit."""
-        own, settings = inputs.chain_inputs(SearchInputs), inputs.config.search
-        store, method = own.store.open(), create(settings)
+        chain_inputs, settings = inputs.chain_inputs(SearchInputs), inputs.config.search
+        store, method = chain_inputs.store.open(), create(settings)
         demand_readable(settings, store)
         groups = inputs.results("queries", Extracted)
         if groups and not any(group.examples for _, group in groups):
@@ -115,7 +115,7 @@ class Search(Stage[Searching]):
             # A million tasks differ only in their units, so the shared settings are fingerprinted and stored once.
             naming = inputs.naming(matters, buckets, receipt.fingerprint)
             moments = theirs[0].name if theirs else None
-            common = Shared(own.store.state, manifest, settings, buckets, part.name, moments)
+            common = Shared(chain_inputs.store.state, manifest, settings, buckets, part.name, moments)
             for unit, payload in zip(units, payloads, strict=True):
                 name = naming(unit.matters, *of_theirs)
                 label = f"{group.examples} examples in {unit.documents} documents"

@@ -126,16 +126,18 @@ def reader(folder: Folder, name: str, codes: Sequence[str] = (), keep: bool = Fa
     with source:
         try:
             identity = _identity(source) if keep else None
-            known = _footers.get(folder.path(name)) if keep else None
+            cached_groups = _footers.get(folder.path(name)) if keep else None
             file = pq.ParquetFile(
                 source,
-                metadata=known.metadata if known is not None and known.identity == identity else None,
+                metadata=cached_groups.metadata
+                if cached_groups is not None and cached_groups.identity == identity
+                else None,
                 memory_map=False,
                 pre_buffer=False,
                 page_checksum_verification=True,
                 read_dictionary=list(codes),
             )
-            if keep and (known is None or known.identity != identity):
+            if keep and (cached_groups is None or cached_groups.identity != identity):
                 _footers.pop(folder.path(name), None)
                 for old in list(_footers)[: 1 - _MOST_FOOTERS]:
                     del _footers[old]
@@ -186,10 +188,10 @@ def read_where(
     """
     with reader(folder, name, [*codes, column], keep=True) as file:
         kept = _footers.get(folder.path(name))
-        known = kept.groups if kept is not None else {}  # another thread may have replaced it
-        if column not in known:
-            known[column] = _groups(file, column)
-        table = file.read_row_groups(known[column].get(value, []), columns=columns, use_threads=False)
+        cached_groups = kept.groups if kept is not None else {}  # another thread may have replaced it
+        if column not in cached_groups:
+            cached_groups[column] = _groups(file, column)
+        table = file.read_row_groups(cached_groups[column].get(value, []), columns=columns, use_threads=False)
     place = table.schema.get_field_index(column)
     if column in codes or place < 0:
         return table

@@ -116,8 +116,8 @@ class Store:
         """
         documents = self.documents(columns=["doc_id", "channel", "path", "duration", "recording", "start"])
         everywhere = documents["path"]
-        known = pc.coalesce(documents["recording"], documents["doc_id"])
-        documents = documents.set_column(documents.schema.get_field_index("doc_id"), "doc_id", known)
+        recording_names = pc.coalesce(documents["recording"], documents["doc_id"])
+        documents = documents.set_column(documents.schema.get_field_index("doc_id"), "doc_id", recording_names)
         if names is not None:
             documents = documents.filter(pc.is_in(documents["doc_id"], pa.array(names, pa.string())))
         paths = relocated_paths(self.folder, self.manifest.recordings, documents["path"], everywhere)
@@ -209,8 +209,8 @@ class Store:
             tracks: their names, columns from left to right.
             live: keys (doc_id, channel) to yield; by default all documents live in each track.
         """
-        known = set.intersection(*(self.live(shard, track) for track in tracks))
-        required = known if live is None else known & live
+        recording_names = set.intersection(*(self.live(shard, track) for track in tracks))
+        required = recording_names if live is None else recording_names & live
         if not required:
             return  # the track's task for this shard has failed
         pieces = [pieces_of(self.blocks(shard, required, track)) for track in tracks]

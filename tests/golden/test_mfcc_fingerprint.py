@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
-from swsdist.core.errors import ConfigError
+from swsdist.core.codes import features as codes
 from swsdist.features.extractors import create
 from swsdist.features.fingerprint import MfccFingerprint, fingerprints
 from swsdist.features.mfcc import Mfcc
 from swsdist.kernels.distances.create import create as create_distance
 from swsdist.methods.dtw.query_distances import local_distances
 from swsdist.testing import scenes
+from tests.support.coded import raises
 
 
 def test_eq_2_by_hand() -> None:
@@ -39,7 +39,7 @@ def test_its_own_mfcc_has_a_window_of_20_ms_and_39_coefficients() -> None:
     assert not bits[-1].any()
     assert 0.3 < bits.mean() < 0.7
     assert not made.extract(np.zeros(9000, np.float32)).any()
-    with pytest.raises(ConfigError, match="of one coefficient there is no fingerprint"):
+    with raises(codes.SINGLE_COEFFICIENT):
         create("mfcc-fingerprint", {"n_mfcc": 1, "deltas": 0})
 
 

@@ -13,7 +13,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from swsdist.core.codes import Code
+from swsdist.core.codes import features as codes
+from swsdist.core.errors import ConfigError
+from swsdist.features.extractors import create
 from swsdist.features.plp import Plp, levinson, to_cepstra, without_slow_changes
+from tests.support.coded import raises
 
 HTK = Path(__file__).with_name("htk_plp.npz")
 
@@ -112,15 +117,17 @@ def test_rasta_is_the_filter_and_takes_a_constant_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "complaint"),
+    ("options", "code", "values"),
     [
-        ({"order": 21}, "order 21 is not below the number of bands, 21"),
-        ({"n_ceps": 14}, "n_ceps 14 is larger than order"),
-        ({"bands": "mel", "n_bands": 200}, "has no point of the spectrum"),
-        ({"win_length": 600}, "larger than n_fft"),
-        ({"delta_width": 8}, "is not odd"),
+        ({"order": 21}, codes.TOO_MANY_POLES, {"order": 21, "bands": 21}),
+        ({"n_ceps": 14}, codes.TOO_MANY_CEPSTRA, {"key": "n_ceps", "count": 14, "bound": "order + 1 =", "most": 13}),
+        ({"bands": "mel", "n_bands": 200}, codes.EMPTY_BAND, {"band": 0, "bands": 200}),
+        ({"win_length": 600}, codes.WINDOW_EXCEEDS_FFT, {"win_length": 600, "n_fft": 512}),
+        ({"delta_width": 8}, codes.EVEN_DELTA_WIDTH, {"width": 8}),
     ],
 )
-def test_options_that_do_not_go_together(options: dict[str, object], complaint: str) -> None:
-    with pytest.raises(ValueError, match=complaint):
-        Plp.model_validate(options)
+def test_options_that_do_not_go_together(
+    options: dict[str, object], code: Code[ConfigError], values: dict[str, object]
+) -> None:
+    with raises(code, **values):
+        create("plp", options)

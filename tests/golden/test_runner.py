@@ -12,8 +12,10 @@ from typing import Any
 
 import pytest
 
+from swsdist.core.codes import testing as codes
 from swsdist.core.errors import UserError
 from swsdist.testing import checkout
+from tests.support.coded import says
 from tests.support.golden import Case, cases_below, run_case
 from tests.support.golden.__main__ import main
 
@@ -170,4 +172,6 @@ def test_an_installed_package_has_no_cases(
     with pytest.raises(SystemExit) as ended:
         checkout.run(name)
     assert ended.value.code == 2
-    assert f"swsdist.testing.{name} is run from a checkout" in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert says(err, codes.NOT_A_CHECKOUT)
+    assert f"swsdist.testing.{name} runs from a checkout" in err

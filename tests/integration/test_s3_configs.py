@@ -12,9 +12,10 @@ from commands import expecting, in_this_process
 import swsdist as package
 from swsdist.config import load_config
 from swsdist.core.codes import config as config_codes
+from swsdist.core.codes import io as io_codes
 from swsdist.core.errors import UserError
 from swsdist.io.filesystem import Folder
-from tests.support.coded import raises
+from tests.support.coded import raises, says
 
 swsdist = expecting(in_this_process)
 
@@ -54,7 +55,9 @@ def test_what_is_not_there_or_wrong(place: Folder) -> None:
     bad = write(place, "b.yaml", {"run": "run", "corpus": {"documents": "d.csv"}, "serach": {}})
     with raises(config_codes.UNKNOWN_KEY, meant="; did you mean search?"):
         load_config(bad)
-    assert "cannot read or write http://" in swsdist("run", "http://host/x.yaml", code=2).err
+    err = swsdist("run", "http://host/x.yaml", code=2).err
+    assert says(err, io_codes.UNSUPPORTED_URL)
+    assert "error: http://host/x.yaml: http:// urls " in err
     assert "does not exist" in swsdist("run", "none.yaml", code=2).err
 
 

@@ -10,7 +10,10 @@ from typing import Any
 import pytest
 from commands import in_this_process
 
+from swsdist.core.codes import cli as cli_codes
+from swsdist.core.codes import evaluation as evaluation_codes
 from swsdist.io.filesystem import Folder
+from tests.support.coded import says
 
 #: Commands with {p} for the folder that corpus, run and store lie in, on a disk or on S3.
 READING = {
@@ -76,7 +79,8 @@ def test_what_is_written_beside_a_run_goes_to_a_disk(words: str, tmp_path: Path,
     """It is said before any work, and no folder `s3:` is made."""
     ended = in_this_process(*words.format(p=tmp_path).split(), cwd=tmp_path)
     assert ended.code == 2
-    assert "goes to a disk" in ended.err
+    assert says(ended.err, cli_codes.OUTPUT_NOT_LOCAL)
+    assert words.split()[-1] in ended.err
     assert not list(tmp_path.iterdir())
 
 
@@ -85,4 +89,5 @@ def test_a_folder_is_no_list(places: dict[str, str]) -> None:
         "calibrate", "-s", f"{places['s3']}/run", "--seconds", "9", "--method", "none", "--out", "x.csv"
     )
     assert ended.code == 2
-    assert "a list is wanted" in ended.err
+    assert says(ended.err, evaluation_codes.RUN_FOLDER_AS_LIST)
+    assert f"{places['s3']}/run" in ended.err

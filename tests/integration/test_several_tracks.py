@@ -12,6 +12,8 @@ import pytest
 import soundfile
 
 import swsdist
+from swsdist.core.codes import config as config_codes
+from swsdist.core.codes import features as features_codes
 from swsdist.core.errors import ConfigError, UserError
 from swsdist.core.needs import Needs
 from swsdist.features.mfcc import Mfcc
@@ -22,6 +24,7 @@ from swsdist.registry.registry import Entry
 from swsdist.store import writing
 from swsdist.store.maintaining import check, compact
 from swsdist.store.reading import Store
+from tests.support.coded import raises
 
 pytestmark = pytest.mark.until("search")
 
@@ -216,11 +219,11 @@ def test_what_one_rejects_all_do_once(own_corpus: Any) -> None:
 
 def test_what_does_not_fit_is_refused_before_anything_is_done(scene: Any) -> None:
     other = {"name": "mfcc", "track": "fast", "options": {"hop_length": 200}}
-    with pytest.raises(UserError, match="the frame shifts of mfcc and fast differ"):
+    with raises(features_codes.UNEQUAL_FRAME_SHIFTS, first="mfcc", second="fast"):
         scene.run(setting("features", [PLAIN, other]))
-    with pytest.raises(UserError, match="mfcc is a duplicate: the same options"):
+    with raises(features_codes.DUPLICATE_EXTRACTOR, where="features", name="mfcc"):
         scene.run(setting("features", [PLAIN, {**PLAIN, "track": "again"}]))
-    with pytest.raises(ConfigError, match="no track 'phones'") as caught:
+    with raises(config_codes.NO_SUCH_TRACK, track="phones") as caught:
         scene.run(TWO, setting("search.streams", [{"track": "phones"}]))
     assert "mfcc, long" in str(caught.value)
     with pytest.raises(ConfigError, match="has 7 columns, not 8"):

@@ -18,6 +18,7 @@ import pytest
 import swsdist
 from swsdist.api import SweepResult
 from swsdist.chains.search.report.finished import from_run
+from swsdist.core.codes import calibrate as calibrate_codes
 from swsdist.core.codes import sweep as sweep_codes
 from swsdist.core.errors import ConfigError
 from swsdist.evaluation.comparison import ComparisonRequest, compare_systems, gather_systems
@@ -26,7 +27,7 @@ from swsdist.pipeline.plan import load_plans
 from swsdist.report.comparing.tables import measure_tables
 from swsdist.report.summary import summary_lines
 from swsdist.score.compare.results import Settings
-from tests.support.coded import raises
+from tests.support.coded import raises, says
 
 KST, STO = ["q-norm", "logistic", "kst"], ["q-norm", "logistic", "sto"]
 FEW = ["atwv", "atwv_pmiss", "atwv_pfa"]
@@ -258,7 +259,8 @@ def test_a_point_that_fails_is_told_and_the_others_go_on(scene: Any) -> None:
     points = {"grid": {"calibrate.fit": ["crossfit", str(scene.folder / "wrong.json"), "oracle"]}}
     done = swsdist.sweep(write(scene, points=points))
     assert set(done.failed) == {2}
-    assert "wrong.json: not fitted steps of swsdist" in done.failed[2]
+    assert says(done.failed[2], calibrate_codes.NOT_FITTED_STEPS)
+    assert "wrong.json: " in done.failed[2]
     assert "\n" not in done.failed[2]  # the command says what helps below it
     found = rows(done)
     assert [row["mtwv"] is None for row in found] == [False, True, False]

@@ -23,8 +23,8 @@ _UNKNOWN = 0x7FFFF000
 
 def split(path: str) -> tuple[str, int | None]:
     """Path of the archive, and the byte; None for a path without one."""
-    found = _PLACE.fullmatch(path)
-    return (found[1] or found[4], int(found[2] or found[5])) if found else (path, None)
+    match = _PLACE.fullmatch(path)
+    return (match[1] or match[4], int(match[2] or match[5])) if match else (path, None)
 
 
 class Inside(io.RawIOBase):
@@ -43,9 +43,9 @@ class Inside(io.RawIOBase):
         super().__init__()
         whole = archive.seek(0, io.SEEK_END)
         self._archive, self._begin, self._at = archive, begin, 0
-        found = _PLACE.fullmatch(path)
-        if found and found[6]:
-            self._size = max(0, min(whole - begin, int(found[6])))
+        match = _PLACE.fullmatch(path)
+        if match and match[6]:
+            self._size = max(0, min(whole - begin, int(match[6])))
             return
         archive.seek(min(begin, whole))
         head = archive.read(8)

@@ -1,7 +1,8 @@
-"""What is said in each frame, by a CTM or a master label file of phones, words, or whatever classes there are.
+"""Frame labels from a CTM or a master label file of phones, words, or other classes.
 
-A frame has the label of the segment that holds its middle; outside of all segments it has none. Of segments that overlap, the
-one that begins last counts.
+A frame has the label of the segment that contains its middle; outside all segments it has none. Of overlapping
+segments, the one
+that begins last wins.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from swsdist.io.remote.copies import local_file
 
 
 class Segments(NamedTuple):
-    """Of one document: float64 (segments,) each, s, by their beginnings; and places in `Labels.names`."""
+    """Segments of one document: float64 (segments,) each, s, sorted by start; and indices into `Labels.names`."""
 
     starts: NDArray[np.float64]
     ends: NDArray[np.float64]
@@ -37,14 +38,14 @@ class Labels(NamedTuple):
 
     Attributes:
         names: all labels, sorted.
-        segments: by what the file calls a document: its name and channel, or the stem of a label file's name.
+        segments: by the file's key of a document: name and channel, or the stem of a label file's name.
     """
 
     names: tuple[str, ...]
     segments: Mapping[tuple[str, int] | str, Segments]
 
     def has(self, doc_id: str, channel: int) -> bool:
-        """Whether it has any of a document."""
+        """Whether it has labels for a document."""
         return self._of(doc_id, channel) is not None
 
     def _of(self, doc_id: str, channel: int) -> Segments | None:
@@ -54,14 +55,14 @@ class Labels(NamedTuple):
         return None
 
     def of_frames(self, doc_id: str, channel: int, frames: int, by: Framed) -> NDArray[np.int64]:
-        """The label of each of the first so many frames of a document: int64 (frames,), a place in `names`, or -1."""
-        found = self._of(doc_id, channel)
-        if found is None or not len(found.starts):
+        """Labels of the first `frames` frames of a document: int64 (frames,), an index into `names`, or -1."""
+        segments = self._of(doc_id, channel)
+        if segments is None or not len(segments.starts):
             return np.full(frames, -1)
         middles = (np.arange(frames) * by.hop + by.frame_length / 2) / by.sample_rate
-        place = np.searchsorted(found.starts, middles, side="right") - 1
-        inside = (place >= 0) & (middles < found.ends[place])
-        made: NDArray[np.int64] = np.where(inside, found.labels[place], -1)
+        place = np.searchsorted(segments.starts, middles, side="right") - 1
+        inside = (place >= 0) & (middles < segments.ends[place])
+        made: NDArray[np.int64] = np.where(inside, segments.labels[place], -1)
         return made
 
 
@@ -73,7 +74,7 @@ def read_labels(path: str, identity: str) -> Labels:
         identity: of its content: a process reads it once.
 
     Raises:
-        DataError: it is damaged, or none.
+        DataError: it is damaged, or has another format.
     """
     return _read(path, identity)
 
@@ -96,20 +97,20 @@ def _read(path: str, identity: str) -> Labels:
             rows.setdefault((row["doc_id"], row["channel"]), []).append(span)
     names = tuple(sorted({label for spans in rows.values() for _, _, label in spans}))
     number = {name: k for k, name in enumerate(names)}
-    made: dict[tuple[str, int] | str, Segments] = {}
+    segments: dict[tuple[str, int] | str, Segments] = {}
     for key, spans in rows.items():
         spans.sort()
         starts, ends, labels = ([span[k] for span in spans] for k in range(3))
-        whole = np.array([number[str(label)] for label in labels], np.int64)
-        made[key] = Segments(np.array(starts, np.float64), np.array(ends, np.float64), whole)
-    return Labels(names, made)
+        indices = np.array([number[str(label)] for label in labels], np.int64)
+        segments[key] = Segments(np.array(starts, np.float64), np.array(ends, np.float64), indices)
+    return Labels(names, segments)
 
 
 def identity_of(path: str) -> str:
     """SHA-256 of a file of labels.
 
     Raises:
-        ConfigError: it is not there.
+        ConfigError: it does not exist.
     """
     try:
         file = local_file(path)

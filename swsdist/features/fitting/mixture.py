@@ -69,8 +69,8 @@ class Mixture:
         # The finest step that keeps all sums of products below 2^53.
         most = float((np.abs(linear) * _CUT + np.abs(square) * (_CUT**2 / _STEPS)).sum(axis=1).max())
         self._bits = min(_FINEST, 52 - math.ceil(math.log2(most)))
-        whole = np.rint(np.concatenate([linear, square], axis=1) * 2.0**self._bits)
-        self._factors = np.ascontiguousarray(whole.T)
+        integers = np.rint(np.concatenate([linear, square], axis=1) * 2.0**self._bits)
+        self._factors = np.ascontiguousarray(integers.T)
         constant = (means**2 / variances + np.log(2 * np.pi * variances)).sum(axis=1)
         self._constant = np.log(np.maximum(weights, 1e-300)) - 0.5 * constant
 
@@ -95,19 +95,19 @@ class Mixture:
         np.clip(steps, -_CUT, _CUT, out=steps)
         return np.concatenate([steps, np.rint(steps**2 / _STEPS)], axis=1)
 
-    def logarithms(self, whole: Floats) -> Floats:
+    def logarithms(self, integers: Floats) -> Floats:
         """ln of weight times density of each component: float64 (frames, components), for the result of `whole`.
 
         Densities are in units of the normalised frames.
         """
-        made: Floats = (whole @ self._factors) * (2.0**-self._bits / _STEPS) + self._constant
-        return made
+        logarithms: Floats = (integers @ self._factors) * (2.0**-self._bits / _STEPS) + self._constant
+        return logarithms
 
     def posteriors(self, frames: NDArray[np.floating[Any]], scale: float = 1.0) -> Floats:
         """Posteriors of the components: float64 (frames, components); logarithms are multiplied by `scale` first."""
         logarithms = self.logarithms(self.whole(frames)) * scale
-        made = np.exp(logarithms - logarithms.max(axis=1, keepdims=True, initial=-np.inf))
-        return np.asarray(made / made.sum(axis=1, keepdims=True), np.float64)
+        values = np.exp(logarithms - logarithms.max(axis=1, keepdims=True, initial=-np.inf))
+        return np.asarray(values / values.sum(axis=1, keepdims=True), np.float64)
 
 
 #: Arrays of a model.
@@ -131,14 +131,14 @@ class Expected(NamedTuple):
         likelihood = 0
         for block in blocks:
             for first in range(0, len(block), _ROWS):
-                whole = mixture.whole(block[first : first + _ROWS])
-                logarithms = mixture.logarithms(whole)
+                integers = mixture.whole(block[first : first + _ROWS])
+                logarithms = mixture.logarithms(integers)
                 most = logarithms.max(axis=1, keepdims=True)
-                made = np.exp(logarithms - most)
-                total = made.sum(axis=1, keepdims=True)
-                posteriors = np.rint(made / total * _POSTERIOR_STEPS)
+                values = np.exp(logarithms - most)
+                total = values.sum(axis=1, keepdims=True)
+                posteriors = np.rint(values / total * _POSTERIOR_STEPS)
                 counts += posteriors.sum(axis=0).astype(np.int64)
-                sums += (posteriors.T @ whole).astype(np.int64)
+                sums += (posteriors.T @ integers).astype(np.int64)
                 likelihood += int(np.rint((most + np.log(total)) * _LIKELIHOOD_STEPS).sum())
         return cls(counts, sums, likelihood)
 
@@ -161,9 +161,9 @@ class MixtureRounds:
         """In the first round sums of frames and squares, later the same weighted by posteriors."""
         if model is None:
             return Sums.of_document(document).totals()
-        made = Expected.of(Mixture.of(model), document.blocks)
+        expected = Expected.of(Mixture.of(model), document.blocks)
         frames = sum(map(len, document.blocks))
-        return {"frames": np.array([frames, made.likelihood]), "counts": made.counts, "sums": made.sums}
+        return {"frames": np.array([frames, expected.likelihood]), "counts": expected.counts, "sums": expected.sums}
 
     def go_on(self, model: Model | None, totals: Totals) -> Step:
         """The next mixture."""
@@ -235,12 +235,12 @@ def _signs(chosen: list[int], mixture: Mixture) -> Floats:
     """1 or -1 for each column of some components. Equal signs throughout would never separate the two sides of a
     diagonal.
     """
-    made = np.empty((len(chosen), len(mixture.mean)))
+    signs = np.empty((len(chosen), len(mixture.mean)))
     for row, component in enumerate(chosen):
-        for column in range(made.shape[1]):
+        for column in range(signs.shape[1]):
             name = f"{mixture.components}.{component}.{column}".encode()
-            made[row, column] = 1 if hashlib.blake2b(name, digest_size=1).digest()[0] % 2 else -1
-    return made
+            signs[row, column] = 1 if hashlib.blake2b(name, digest_size=1).digest()[0] % 2 else -1
+    return signs
 
 
 def mixture_model(weights: Floats, means: Floats, variances: Floats) -> Model:
@@ -253,12 +253,12 @@ def mixture_model(weights: Floats, means: Floats, variances: Floats) -> Model:
     Raises:
         ValueError: shapes do not fit, or a number is out of range.
     """
-    given = np.asarray(weights, np.float64), np.asarray(means, np.float64), np.asarray(variances, np.float64)
-    part, centres, widths = given
+    arrays = np.asarray(weights, np.float64), np.asarray(means, np.float64), np.asarray(variances, np.float64)
+    part, centres, widths = arrays
     right = part.ndim == 1 and centres.ndim == 2 and centres.shape == widths.shape and len(part) == len(centres) > 0
     if (
         not right
-        or not all(np.isfinite(item).all() for item in given)
+        or not all(np.isfinite(item).all() for item in arrays)
         or not (part > 0).all()
         or not (widths > 0).all()
     ):

@@ -105,9 +105,9 @@ def products(
     total = np.zeros((len(mean), len(mean)), np.int64)
     for block in blocks:
         for first in range(0, len(block), _ROWS):
-            whole = np.rint((block[first : first + _ROWS] - mean) / deviation * _STEPS)
-            np.clip(whole, -_CUT, _CUT, out=whole)
-            total += (whole.T @ whole).astype(np.int64)
+            integers = np.rint((block[first : first + _ROWS] - mean) / deviation * _STEPS)
+            np.clip(integers, -_CUT, _CUT, out=integers)
+            total += (integers.T @ integers).astype(np.int64)
     return total
 
 
@@ -148,8 +148,8 @@ class OfCovariance:
         """In the first round sums of frames, in the second sums of column products."""
         if model is None:
             return Sums.of_document(document).totals()
-        whole = products(document.blocks, *mean_and_deviation(model))
-        return {"frames": np.array([sum(map(len, document.blocks))]), "products": whole}
+        integers = products(document.blocks, *mean_and_deviation(model))
+        return {"frames": np.array([sum(map(len, document.blocks))]), "products": integers}
 
     def go_on(self, model: Model | None, totals: Totals) -> Step:
         """The mean and deviation, or the model."""

@@ -1,12 +1,15 @@
-"""Probabilities of phones, by the components of a Gaussian mixture and what is said where each is likely.
+"""Posteriors of phones from the components of a Gaussian mixture and the labels of the frames in each.
 
     p(phone | x) = sum over components c of p(c | x) p(phone | c)
 
-The mixture is fitted without labels (`fitting.mixture`). One more round adds up, by label, the posteriors of the components,
-in whole numbers of 2^-16; p(phone | c) is the part that a phone has in a component's sum, smoothed by `prior` frames that are
-spread as the phones are in the whole corpus.
+The mixture is fitted without labels (`fitting.mixture`). One more round adds up, by label, the posteriors of the
+components,
+in integer multiples of 2^-16; p(phone | c) is a phone's share of a component's sum, smoothed by `prior` frames
+distributed as the
+phones of the corpus.
 
-Sources: Tejedor and others (2016), the systems P1L-STD and DTW-Spanish; Gomez and Castro (2002), "Automatic segmentation of
+Sources: Tejedor and others (2016), the systems P1L-STD and DTW-Spanish; Gomez and Castro (2002), "Automatic
+segmentation of
 speech at the phonetic level".
 """
 
@@ -38,29 +41,30 @@ class Estimator(NamedTuple):
 
     @classmethod
     def of(cls, model: Model) -> Estimator:
-        """That of a model."""
+        """The estimator of a model."""
         labels = model.settings["labels"]
         assert isinstance(labels, list)
         return cls(Mixture.of(model), np.asarray(model.arrays["conditional"], np.float64), tuple(labels))
 
     def posteriors(self, frames: NDArray[np.float32], scale: float) -> NDArray[np.float64]:
-        """Probabilities of phones: float64 (frames, phones)."""
-        made = np.empty((len(frames), len(self.names)))
-        # Whole numbers, so that the sum over components is exact: 2^20 by 2^20 by at most 4096 components is below 2^53.
+        """Posteriors of phones: float64 (frames, phones)."""
+        posteriors = np.empty((len(frames), len(self.names)))
+        # Integers, so that the sum over components is exact: 2^20 times 2^20 times at most 4096 components is below
+        # 2^53.
         conditional = np.rint(self.conditional * 2**20)
         for first in range(0, len(frames), _ROWS):
             classes = np.rint(self.mixture.posteriors(frames[first : first + _ROWS], scale) * 2**20)
-            made[first : first + _ROWS] = classes @ conditional
-        return np.asarray(made / np.maximum(made.sum(axis=1, keepdims=True), 1), np.float64)
+            posteriors[first : first + _ROWS] = classes @ conditional
+        return np.asarray(posteriors / np.maximum(posteriors.sum(axis=1, keepdims=True), 1), np.float64)
 
 
 class PhoneRounds:
     """The rounds of a mixture, and one that counts.
 
     Args:
-        mixture: how that is fitted.
+        mixture: the rounds of the mixture.
         names: labels.
-        prior: frames by which p(phone | component) is smoothed.
+        prior: number of frames that smooth p(phone | component).
     """
 
     def __init__(self, mixture: MixtureRounds, names: Sequence[str], prior: float) -> None:
@@ -68,19 +72,19 @@ class PhoneRounds:
         self.speech = mixture.speech
 
     def totals(self, model: Model | None, document: Document) -> Totals:
-        """Those of the mixture; at last posteriors by label."""
+        """Totals of the mixture; in the last round posteriors by label."""
         if not self.mixture.is_done(model):
             return self.mixture.totals(model, document)
         frames, labels = labelled(document)
         mixture = Mixture.of(model)
         counts = np.zeros((len(self.names), mixture.components), np.int64)
         for first in range(0, len(frames), _ROWS):
-            whole = np.rint(mixture.posteriors(frames[first : first + _ROWS]) * _STEPS).astype(np.int64)
-            np.add.at(counts, labels[first : first + _ROWS], whole)
+            weights = np.rint(mixture.posteriors(frames[first : first + _ROWS]) * _STEPS).astype(np.int64)
+            np.add.at(counts, labels[first : first + _ROWS], weights)
         return {"counts": counts}
 
     def go_on(self, model: Model | None, totals: Totals) -> Step:
-        """The mixture goes on; then the estimator.
+        """The next mixture; after the last round the estimator.
 
         Raises:
             DataError: no frame has a label.

@@ -93,16 +93,16 @@ class OfClasses:
                 where=f"features.transforms: {self.transform}", classes=classes, columns=columns
             )
         sums, counts = np.zeros((classes, columns), np.int64), np.bincount(labels, minlength=classes).astype(np.int64)
-        whole = np.zeros((of_products, columns, columns), np.int64)
+        matrices = np.zeros((of_products, columns, columns), np.int64)
         for k in np.flatnonzero(counts).tolist():
             of_class = frames[labels == k]
             steps = np.clip(np.rint((of_class - mean) / deviation * _STEPS), -64 * _STEPS, 64 * _STEPS)
             sums[k] = steps.sum(axis=0).astype(np.int64)
             if self.heteroscedastic:
-                whole[k] = products([of_class], mean, deviation)
+                matrices[k] = products([of_class], mean, deviation)
         if not self.heteroscedastic:
-            whole[0] = products([frames], mean, deviation)
-        return {"counts": counts, "sums": sums, "products": whole}
+            matrices[0] = products([frames], mean, deviation)
+        return {"counts": counts, "sums": sums, "products": matrices}
 
     def go_on(self, model: Model | None, totals: Totals) -> Step:
         """The mean and deviation; then the projection.
@@ -117,8 +117,8 @@ class OfClasses:
                 raise no_labels(self.transform)
             return Step(sums.model(), False)
         mean, deviation = mean_and_deviation(model)
-        found = _classes(totals, self.heteroscedastic)
-        axes = hlda(found, self.columns) if self.heteroscedastic else lda(found, self.columns, self.transform)
+        classes = _classes(totals, self.heteroscedastic)
+        axes = hlda(classes, self.columns) if self.heteroscedastic else lda(classes, self.columns, self.transform)
         made = projection(mean, directed(axes) / deviation[:, None], deviation)
         return Step(Model(made.name, made.version, made.arrays, {"labels": list(self.names)}), True)
 
@@ -136,14 +136,14 @@ def no_labels(transform: str) -> DataError:
 
 
 def _classes(totals: Totals, heteroscedastic: bool) -> Classes:
-    counts, sums, whole = totals["counts"], totals["sums"], totals["products"]
+    counts, sums, matrices = totals["counts"], totals["sums"], totals["products"]
     rare = counts < sums.shape[1]
     if heteroscedastic and rare.any():  # classes without enough frames are pooled
-        counts, sums, whole = (_joined(item, rare) for item in (counts, sums, whole))
+        counts, sums, matrices = (_joined(item, rare) for item in (counts, sums, matrices))
     used = counts > 0
     counts, sums = counts[used].astype(np.float64), sums[used] / _STEPS
     means = sums / counts[:, None]
-    second = (whole[used] if heteroscedastic else whole) / float(_STEPS) ** 2
+    second = (matrices[used] if heteroscedastic else matrices) / float(_STEPS) ** 2
     if heteroscedastic:
         covariances = second / counts[:, None, None] - means[:, :, None] * means[:, None, :]
     else:

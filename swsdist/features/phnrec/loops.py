@@ -36,9 +36,9 @@ def sigmoids(
     for frame in range(len(steps)):
         given, far = steps[frame], np.int32(0)
         for k in range(len(given)):
-            whole = np.int32(given[k])
-            far |= np.int32(whole > farthest) | np.int32(whole < -farthest)
-            bits[k] = whole + ONE
+            integer = np.int32(given[k])
+            far |= np.int32(integer > farthest) | np.int32(integer < -farthest)
+            bits[k] = integer + ONE
         beyond[frame] = far != 0
         if far == 0:
             for k in range(len(given)):
@@ -69,9 +69,9 @@ def exponentials(logits: NDArray[np.float32], farthest: int, bits: NDArray[np.in
             first = max(first, given[k])
         most = max(max(first, second), max(third, most))
         for k in range(outputs):
-            whole = np.int32((given[k] - most) * _STEP)
-            beyond |= np.int32(whole < -farthest)
-            row_bits[k] = whole + ONE
+            integer = np.int32((given[k] - most) * _STEP)
+            beyond |= np.int32(integer < -farthest)
+            row_bits[k] = integer + ONE
     return bool(beyond)
 
 

@@ -39,19 +39,19 @@ def log_energies(samples: NDArray[np.floating], banks: Banks) -> NDArray[np.floa
         return np.empty((0, banks.bands))
     given, hop = np.ascontiguousarray(samples, np.float32), banks.hop
     window, matrix = _single(banks)
-    made = np.empty((1 + (len(given) - length) // hop, banks.bands))
+    energies = np.empty((1 + (len(given) - length) // hop, banks.bands))
     points = _points(banks)
     padded, power = np.zeros((_FEW, points), np.float32), np.empty((_AT_ONCE, points // 2), np.float32)
-    for first in range(0, len(made), _AT_ONCE):
-        some = min(_AT_ONCE, len(made) - first)
+    for first in range(0, len(energies), _AT_ONCE):
+        some = min(_AT_ONCE, len(energies) - first)
         for k in range(0, some, _FEW):
             few = min(_FEW, some - k)
             windowed(given[(first + k) * hop :], hop, window, padded[:few])
             powers(rfft(padded[:few], axis=1).view(np.float32), power[k : k + few])
-        made[first : first + some] = power[:some] @ matrix
-    silent = made == 0.0
-    made[silent] = 1.0
-    return np.log(made, out=made)
+        energies[first : first + some] = power[:some] @ matrix
+    silent = energies == 0.0
+    energies[silent] = 1.0
+    return np.log(energies, out=energies)
 
 
 @lru_cache(maxsize=8)

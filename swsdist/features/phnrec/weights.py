@@ -1,4 +1,4 @@
-"""A folder of BUT's phnrec: its configuration, phones, windows and networks.
+"""Read a folder of BUT's phnrec: its configuration, phones, windows and networks.
 
 ::
 
@@ -6,7 +6,7 @@
     dicts/phonemes              a phone a line, in the order of the outputs; the class `oth` at the end is not listed
     windows/band{0,1}.window    16 numbers each: weights of the frames to the left and to the right
     weights/*.nbin              band0 (left), band1 (right) and merger: sizes and float32 weights, little endian
-    weights/*.weights           the same as text (QuickNet), with norms/*.norms; read where there is no .nbin
+    weights/*.weights           the same as text (QuickNet), with norms/*.norms; read if there is no .nbin
 """
 
 from __future__ import annotations
@@ -28,14 +28,15 @@ from swsdist.io.local import retry_local
 
 NETS = ("band0", "band1", "merger")
 
-#: States of a phone, and frames of a network's context with the one in the middle.
+#: States of a phone, and frames of a network's context including the centre.
 STATES, CONTEXT = 3, 16
 
-#: A float32 whose bits are taken for an integer: steps of an exponent of 1, and the number 1, less what makes the errors of
-#: the networks' exponential small.
+#: A float32 whose bits are read as an integer: steps per unit of an exponent, and the number 1, minus a constant that
+#: reduces the
+#: errors of the networks' exponential.
 OCTAVE, ONE = (1 << 23) / math.log(2), np.int32((127 << 23) - (60801 << 3))
 
-#: What is computed here; a folder that says otherwise is of another system.
+#: Supported settings; a folder with other values belongs to another system.
 FIXED = {
     ("posteriors", "system"): "LCRC",
     ("posteriors", "length"): str(2 * CONTEXT - 1),
@@ -67,12 +68,12 @@ class Weights(NamedTuple):
 
 
 class Banks(NamedTuple):
-    """How mel energies are computed.
+    """Parameters of mel energies.
 
     Attributes:
         rate: Hz.
         frame_length, hop: samples.
-        bands: how many.
+        bands: number of bands.
         lowest, highest: Hz.
     """
 
@@ -86,10 +87,10 @@ class Banks(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Recogniser:
-    """What a folder says; its weights are read when they are first asked for.
+    """Content of a folder; the weights are read on first use.
 
     Attributes:
-        folder: where it is.
+        folder: its path.
         banks: of its mel energies.
         subtract_mean: whether each band's mean over the recording is subtracted.
         phones: names, in the order of the outputs.
@@ -104,7 +105,7 @@ class Recogniser:
 
     @property
     def files(self) -> list[Path]:
-        """All that frames depend on."""
+        """All files that frames depend on."""
         windows = [self.folder / "windows" / f"{name}.window" for name in NETS[:2]]
         found = [self.folder / "config", self.folder / "dicts" / "phonemes", *windows]
         for name in NETS:
@@ -149,7 +150,7 @@ def read_recogniser(folder: str) -> Recogniser:
     """Read a folder's configuration and phones.
 
     Raises:
-        ConfigError: a file is missing or damaged, or it is a system of another kind.
+        ConfigError: a file is missing or damaged, or the system is of another kind.
     """
     place = Path(folder)
     where = str(place / "config")
@@ -186,7 +187,7 @@ def read_recogniser(folder: str) -> Recogniser:
 
 
 def binary_file(folder: Path, name: str) -> Path:
-    """Where the weights of a network lie in binary."""
+    """Path of a network's binary weights."""
     return folder / "weights" / f"{name}.nbin"
 
 
@@ -211,7 +212,7 @@ def _damaged(path: Path, detail: str) -> ConfigError:
 
 
 def _readbinary_file(path: Path) -> Weights:
-    """A .nbin: int32 2, sizes, then float32; each size is rounded up to a multiple of 4."""
+    """Read a .nbin: int32 2, sizes, then float32; each size is rounded up to a multiple of 4."""
     data = _read(path)
     if len(data) < 16:
         raise _damaged(path, f"{len(data)} bytes")
@@ -238,7 +239,9 @@ def _readbinary_file(path: Path) -> Weights:
 
 
 def _read_text(folder: Path, name: str) -> Weights:
-    """QuickNet's text: `weigvec N` and N numbers, row by row, twice; `biasvec N`, twice. Means and scales are in the norms."""
+    """Read QuickNet's text: `weigvec N` and N numbers, row by row, twice; `biasvec N`, twice. Means and scales are in
+    the norms.
+    """
     path = _text(folder, name)
     first, second, bias, bias_out = _vectors(path, ("weigvec", "weigvec", "biasvec", "biasvec"))
     mean, scale = _vectors(_norms(folder, name), ("vec", "vec"))

@@ -1,10 +1,12 @@
 """The feature extractor `ssl`: layers of a speech encoder.
 
 A recording of up to `chunk_seconds` is computed at once; a longer one in chunks of that length that share
-`overlap_seconds`, and of what two share the earlier one's frames count, but for the last half. So memory is bounded,
-and a frame depends on the recording and the options alone. What the model normalises over its input (samples to mean 0
-and variance 1; the first convolution of many base models; log mel energies of Whisper), it normalises over a chunk, as
-it did in training over an utterance or a piece of one.
+`overlap_seconds`. Shared
+frames come from the earlier chunk, except for the last half. Memory is therefore bounded, and a frame depends on the
+recording and
+the options only. Normalisation over the model's input (samples to mean 0 and variance 1; the first convolution of many
+base
+models; log mel energies of Whisper) is over a chunk, as in training over an utterance or a part of one.
 """
 
 from __future__ import annotations
@@ -57,7 +59,7 @@ class Ssl(Options):
 
     @model_validator(mode="after")
     def _fits(self) -> Ssl:
-        # The folder is looked at at once, so that what is wrong is told while a config is checked.
+        # Read the folder now, so that problems are reported when a config is checked.
         for library in self.libraries:
             if find_spec(library) is None:
                 raise codes.SSL_NOT_INSTALLED(where="features.name: ssl", library=library)
@@ -81,12 +83,12 @@ class Ssl(Options):
 
     @cached_property
     def encoder(self) -> Encoder:
-        """What the model's folder says."""
+        """Description of the model's folder."""
         return read_encoder(self.model)
 
     @cached_property
     def chosen(self) -> tuple[int, ...]:
-        """The layers that are computed."""
+        """The layers to compute."""
         if self.layers == "all":
             return tuple(range(self.encoder.layers + 1))
         if self.layers is None:
@@ -119,7 +121,7 @@ class Ssl(Options):
 
     @property
     def frame_length(self) -> int:
-        """Samples under a frame."""
+        """Samples of a frame."""
         return self.encoder.frame_length
 
     @property
@@ -129,7 +131,7 @@ class Ssl(Options):
 
     @property
     def tracks(self) -> tuple[tuple[str, int], ...]:
-        """A track a layer, or one."""
+        """One track per layer, or a single one."""
         width = self.encoder.width
         if self.layers is None or self.weights is not None:
             return ((self.name, width),)
@@ -137,7 +139,7 @@ class Ssl(Options):
 
     @property
     def dimension(self) -> int:
-        """Numbers a frame, of all tracks together."""
+        """Numbers per frame, of all tracks together."""
         return sum(width for _, width in self.tracks)
 
     @property
@@ -147,12 +149,12 @@ class Ssl(Options):
 
     @property
     def whole_frames(self) -> int:
-        """Frames that are computed at once."""
+        """The most frames computed at once."""
         return self.chunk_frames
 
     @property
     def overlap_frames(self) -> int:
-        """Frames that two chunks share at least."""
+        """The least overlap of two chunks, in frames."""
         return self._frames(self.overlap_seconds)
 
     def _frames(self, seconds: float) -> int:
@@ -160,7 +162,7 @@ class Ssl(Options):
 
     @property
     def needs(self) -> tuple[Needs, ...]:
-        """One thread; the weights, twice while they are loaded; and what the convolutions take of a chunk."""
+        """One thread; memory for the weights, twice while loading, and for the convolutions of a chunk."""
         memory = 1.0 + 2 * self.encoder.bytes / 1e9 + self.chunk_seconds / 30
         return (Needs(cpus=1, memory_gb=round(memory, 2), gpus=1.0 if self.device == "cuda" else 0.0),)
 
@@ -169,7 +171,7 @@ class Ssl(Options):
         return self.model_dump(mode="json")
 
     def files(self) -> list[Path]:
-        """Those of the model, and that of the weights of layers."""
+        """Files of the model, and of the layer weights."""
         return [*self.encoder.files, *([Path(self.weights)] if isinstance(self.weights, str) else [])]
 
     @cached_property
@@ -183,16 +185,17 @@ class Ssl(Options):
             samples: float32 (n,), full scale 1.
 
         Returns:
-            float32 (frames, dimension): the layer, the layers side by side, or their weighted sum, which is taken in
-            float32 from the first layer to the last.
+            float32 (frames, dimension): the layer, the concatenated layers, or their weighted sum, in float32 from the
+                first
+            layer to the last.
         """
         frames = max(0, 1 + (len(samples) - self.frame_length) // self.hop)
         if frames == 0:
             return np.empty((0, self.dimension), np.float32)
-        made = self._network.hidden(samples, frames)
+        layers = self._network.hidden(samples, frames)
         if self.weights is None:
-            return np.ascontiguousarray(np.concatenate(made, axis=1))
-        total = np.zeros_like(made[0])
-        for weight, layer in zip(self._weights, made, strict=True):
+            return np.ascontiguousarray(np.concatenate(layers, axis=1))
+        total = np.zeros_like(layers[0])
+        for weight, layer in zip(self._weights, layers, strict=True):
             total += np.float32(weight) * layer
         return total

@@ -1,9 +1,12 @@
-"""Linear discriminants of labels (LDA), and with a covariance a class (HLDA), fitted to the corpus before its first document is
-indexed. A chain fits them (`features.fitting.scatter`); each is then the projection of its model, with exact sums.
+"""Linear discriminants of labels (LDA, HLDA), fitted to the corpus before the first document is indexed.
 
-Labels are those of the corpus (`corpus.alignments.phones`), or of a file that is named: a CTM, or a master label file. What is
-made with them is not zero resource, and where the documents that are searched are those of the labels, every report says so.
-`automatic` says that a program made the labels, which heard the documents and was told nothing: they are no oracle then.
+A chain fits them (`features.fitting.scatter`); each is then the projection of its model, with exact sums.
+
+Labels come from the corpus (`corpus.alignments.phones`), or from a file: a CTM, or a master label file. The result is
+not
+zero-resource, and if the searched documents are the labelled ones, every report says so. `automatic` declares that a
+program
+labelled the documents from their audio alone; the labels are then no oracle.
 """
 
 from __future__ import annotations
@@ -29,16 +32,16 @@ class Lda(FittedProjection):
     letter: ClassVar[str] = "d"
 
     def rounds(self, names: Sequence[str] = ()) -> Rounds:
-        """By products of columns by class."""
+        """The rounds, over products of columns by class."""
         return OfClasses(names, self.columns, heteroscedastic=self.name == "hlda", transform=self.name)
 
     def matters(self) -> dict[str, object]:
-        """How many, and of how many hours; what the labels are is known by their content."""
+        """The number of columns and the hours; labels are identified by their content."""
         return {"columns": self.columns, "hours": self.hours, "automatic": self.automatic}
 
 
 class Hlda(Lda):
-    """The same with a covariance a class."""
+    """Discriminants with one covariance per class."""
 
     name: ClassVar[str] = "hlda"
     version: ClassVar[int] = 1

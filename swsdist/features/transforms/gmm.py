@@ -1,10 +1,12 @@
-"""Posteriors of the components of a Gaussian mixture, fitted to the corpus's speech before the first document is indexed.
+"""Posteriors of the components of a Gaussian mixture, fitted to the corpus's speech before the first document is
+indexed.
 
-What they stand for nobody said: no label and no other language is needed. A chain fits the mixture
+Components have no given meaning: neither labels nor another language are needed. A chain fits the mixture
 (`features.fitting.mixture`).
 
-Source: Zhang and Glass (2009), "Unsupervised spoken keyword spotting via segmental DTW on Gaussian posteriorgrams"; floor and
-renormalisation as there: each probability is at least `floor`, and they sum to 1 again.
+Source: Zhang and Glass (2009), "Unsupervised spoken keyword spotting via segmental DTW on Gaussian posteriorgrams";
+with its floor
+and renormalisation: each probability is at least `floor`, and they sum to 1 again.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from swsdist.features.threads import one_thread
 from swsdist.features.transforms.fitted import FittedTransform
 from swsdist.features.transforms.interface import Shape
 
-#: Frames computed at a time: keeps what is between in cache.
+#: Frames computed at a time, so that intermediate results fit the cache.
 _ROWS = 512
 
 
@@ -49,7 +51,7 @@ class Gmm(FittedTransform[Mixture]):
         return Mixture.of(model)
 
     def takes(self, held: Mixture) -> int:
-        """Columns of the mixture."""
+        """Number of columns of the mixture."""
         return len(held.mean)
 
     def shape(self, given: Shape, held: Mixture | None) -> Shape:
@@ -58,15 +60,15 @@ class Gmm(FittedTransform[Mixture]):
         return Shape(tuple(f"g{k}" for k in range(count)), self.values)
 
     def apply(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Float32 (frames, columns given) to float32 (frames, components).
+        """Transform float32 (frames, input columns) to float32 (frames, components).
 
-        Logits are natural logarithms of posteriors, less their mean over a frame.
+        Logits are natural logarithms of posteriors, minus their mean over a frame.
         """
         with one_thread():
             return self._posteriors(frames, self.held)
 
     def _posteriors(self, frames: NDArray[np.float32], mixture: Mixture) -> NDArray[np.float32]:
-        made = np.empty((len(frames), mixture.components), np.float32)
+        output = np.empty((len(frames), mixture.components), np.float32)
         for first in range(0, len(frames), _ROWS):
             posteriors = mixture.posteriors(frames[first : first + _ROWS], self.scale)
             if self.keep is not None and self.keep < mixture.components:
@@ -74,17 +76,17 @@ class Gmm(FittedTransform[Mixture]):
                 posteriors[posteriors < least] = 0.0
             posteriors = np.maximum(posteriors, self.floor)
             posteriors /= posteriors.sum(axis=1, keepdims=True)
-            posteriors[posteriors < 1e-30] = 0.0  # what float32 has no whole digits for is slow to multiply
+            posteriors[posteriors < 1e-30] = 0.0  # subnormal float32 numbers are slow to multiply
             if self.values == "logits":
                 posteriors = np.log(np.maximum(posteriors, 1e-30))
                 posteriors -= posteriors.mean(axis=1, keepdims=True)
-            made[first : first + _ROWS] = posteriors
-        return made
+            output[first : first + _ROWS] = posteriors
+        return output
 
     def rounds(self) -> Rounds:
-        """By expectation and maximisation."""
+        """The rounds of the mixture."""
         return MixtureRounds(self.components, self.iterations, self.least_variance, speech=self.speech)
 
     def matters(self) -> dict[str, object]:
-        """How the mixture is fitted; not what is made of it."""
+        """Options of the mixture, without those of the output."""
         return self.model_dump(mode="json", include={"components", "hours", "iterations", "least_variance", "speech"})

@@ -174,32 +174,32 @@ def _surrounded(
     transform: Transform, context: int, blocks: Iterator[NDArray[np.float32]]
 ) -> Iterator[NDArray[np.float32]]:
     """Apply a transform with this context on either side to blocks."""
-    held: NDArray[np.float32] | None = None
+    buffered: NDArray[np.float32] | None = None
     before = 0  # frames at the head of the buffer that were already yielded
     for block in blocks:
-        held = block if held is None else np.concatenate([held, block])
-        ready = len(held) - context
+        buffered = block if buffered is None else np.concatenate([buffered, block])
+        ready = len(buffered) - context
         if ready > before:
-            yield transform.apply(held)[before:ready]
+            yield transform.apply(buffered)[before:ready]
             before = min(ready, context)
-            held = held[ready - before :]
-    if held is not None and len(held) > before:
-        yield transform.apply(held)[before:]
+            buffered = buffered[ready - before :]
+    if buffered is not None and len(buffered) > before:
+        yield transform.apply(buffered)[before:]
 
 
 def _in_chunks(transform: Transform, blocks: Iterator[NDArray[np.float32]]) -> Iterator[NDArray[np.float32]]:
     """Apply a transform that needs all of a recording, in overlapping chunks; the last chunk has up to two chunks'
     frames.
     """
-    held: NDArray[np.float32] | None = None
+    buffered: NDArray[np.float32] | None = None
     before = 0
     for block in blocks:
-        held = block if held is None else np.concatenate([held, block])
-        while len(held) >= 2 * _CHUNK:
-            yield transform.apply(held[:_CHUNK])[before : _CHUNK - SHARED_FRAMES // 2]
-            before, held = SHARED_FRAMES - SHARED_FRAMES // 2, held[_CHUNK - SHARED_FRAMES :]
-    if held is not None and len(held) > before:
-        yield transform.apply(held)[before:]
+        buffered = block if buffered is None else np.concatenate([buffered, block])
+        while len(buffered) >= 2 * _CHUNK:
+            yield transform.apply(buffered[:_CHUNK])[before : _CHUNK - SHARED_FRAMES // 2]
+            before, buffered = SHARED_FRAMES - SHARED_FRAMES // 2, buffered[_CHUNK - SHARED_FRAMES :]
+    if buffered is not None and len(buffered) > before:
+        yield transform.apply(buffered)[before:]
 
 
 class TransformedExtractor(Transformed):

@@ -28,5 +28,5 @@ class Log(TransformOptions):
         """Float32 (frames, columns); a number below 0 is an error."""
         if len(frames) and float(frames.min()) < 0:
             raise codes.NEGATIVE_LOGARITHM(where="features.transforms: log", value=float(frames.min()))
-        made: NDArray[np.float32] = np.log(frames.astype(np.float64) + self.floor).astype(np.float32)
-        return made
+        logarithms: NDArray[np.float32] = np.log(frames.astype(np.float64) + self.floor).astype(np.float32)
+        return logarithms

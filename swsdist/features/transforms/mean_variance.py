@@ -1,9 +1,12 @@
-"""Mean and variance normalisation by recording, with the corpus's mean and variance counted in.
+"""Mean and variance normalisation by recording, with the corpus's mean and variance as a prior.
 
-A cut word has no mean worth the name: what is taken out of it would be the word itself. So the corpus's mean and variance
-count as `corpus_frames` frames beside a recording's own: with m frames, the mean is (m own + n corpus) / (m + n), and the
-second moment is averaged in the same way. It looks at the whole recording; one of ten minutes or more is computed in chunks of
-five minutes that share ten seconds, each with a mean of its own (the last is up to ten minutes long).
+The mean of a cut word is unreliable: subtracting it would remove the word itself. The corpus's mean and variance
+therefore count as
+`corpus_frames` frames in addition to a recording's own: with m frames, the mean is (m own + n corpus) / (m + n), and
+the second
+moment is averaged in the same way. The transform needs the complete recording; one of ten minutes or more is computed
+in chunks of
+five minutes that share ten seconds, with one mean per chunk (the last is up to ten minutes long).
 
 Sources: Viikki and Laurila (1998), "Cepstral domain segmental feature vector normalization for noise robust speech
 recognition"; the estimate with prior frames: Gauvain and Lee (1994), "Maximum a posteriori estimation for multivariate
@@ -27,12 +30,12 @@ from swsdist.features.transforms.interface import Shape
 
 _Moments = tuple[NDArray[np.float64], NDArray[np.float64]]
 
-#: Of the corpus's variance: the least that a recording has.
+#: Least variance of a recording, relative to the corpus's variance.
 _LEAST = 1e-3
 
 
 class MeanVariance(FittedTransform[_Moments]):
-    """Columns less their mean, in deviations."""
+    """Columns minus their mean, divided by their deviation."""
 
     variance: bool = True
     corpus_frames: Annotated[int, Field(ge=0)] = 50
@@ -48,7 +51,7 @@ class MeanVariance(FittedTransform[_Moments]):
         return mean_and_deviation(model)
 
     def takes(self, held: _Moments) -> int:
-        """Columns of the mean."""
+        """Number of columns of the mean."""
         return len(held[0])
 
     def shape(self, given: Shape, held: _Moments | None) -> Shape:
@@ -56,22 +59,22 @@ class MeanVariance(FittedTransform[_Moments]):
         return Shape(given.columns, "features")
 
     def apply(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Float32 (frames, columns), those of a whole recording, to the same shape."""
+        """Transform float32 (frames, columns) of a complete recording."""
         mean, deviation = self.held
         values, prior = (frames.astype(np.float64) - mean) / deviation, self.corpus_frames
         count = max(1, len(values) + prior)
         mean_shift = values.sum(axis=0) / count
-        made: NDArray[np.float64] = values - mean_shift
+        normalised: NDArray[np.float64] = values - mean_shift
         if self.variance:
-            # In deviations of the corpus its mean is 0 and its second moment 1.
+            # In deviations of the corpus, the corpus has mean 0 and second moment 1.
             second = ((values**2).sum(axis=0) + prior) / count
-            made /= np.sqrt(np.maximum(second - mean_shift**2, _LEAST))
-        return made.astype(np.float32)
+            normalised /= np.sqrt(np.maximum(second - mean_shift**2, _LEAST))
+        return normalised.astype(np.float32)
 
     def rounds(self) -> Rounds:
-        """By the mean and deviation."""
+        """The rounds that fit mean and deviation."""
         return OfMean(lambda mean, deviation: Model("moments", 1, {"mean": mean, "deviation": deviation}))
 
     def matters(self) -> dict[str, object]:
-        """What the mean is taken of."""
+        """Options that the mean depends on."""
         return {"hours": self.hours}

@@ -64,12 +64,12 @@ class Phones(FittedTransform[Estimator]):
         Logits are natural logarithms of posteriors, minus their mean over a frame.
         """
         with one_thread():
-            made = np.maximum(self.held.posteriors(frames, self.scale), self.floor)
-        made /= made.sum(axis=1, keepdims=True)
+            posteriors = np.maximum(self.held.posteriors(frames, self.scale), self.floor)
+        posteriors /= posteriors.sum(axis=1, keepdims=True)
         if self.values == "logits":
-            made = np.log(made)
-            made -= made.mean(axis=1, keepdims=True)
-        return made.astype(np.float32)
+            posteriors = np.log(posteriors)
+            posteriors -= posteriors.mean(axis=1, keepdims=True)
+        return posteriors.astype(np.float32)
 
     def rounds(self, names: Sequence[str] = ()) -> Rounds:
         """The rounds: expectation maximisation, then counts."""

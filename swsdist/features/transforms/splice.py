@@ -34,5 +34,5 @@ class Splice(TransformOptions):
         if not len(frames):
             return np.empty((0, frames.shape[1] * (2 * self.frames + 1)), np.float32)
         places = np.arange(len(frames))[:, None] + np.arange(-self.frames, self.frames + 1)
-        made: NDArray[np.float32] = frames[places.clip(0, len(frames) - 1)].reshape(len(frames), -1)
-        return np.ascontiguousarray(made, np.float32)
+        spliced: NDArray[np.float32] = frames[places.clip(0, len(frames) - 1)].reshape(len(frames), -1)
+        return np.ascontiguousarray(spliced, np.float32)

@@ -65,11 +65,11 @@ class Warp(FittedTransform[_Corpus]):
 
     def read(self, model: Model) -> _Corpus:
         """The corpus's mean and deviation."""
-        found = [np.asarray(model.arrays.get(name, ()), np.float64) for name in _Corpus._fields]
-        right = found[0].ndim == 1 and found[0].shape == found[1].shape and len(found[0]) and (found[1] > 0).all()
-        if (model.name, model.version) != ("warp", 1) or not right or not np.isfinite(found).all():
+        arrays = [np.asarray(model.arrays.get(name, ()), np.float64) for name in _Corpus._fields]
+        right = arrays[0].ndim == 1 and arrays[0].shape == arrays[1].shape and len(arrays[0]) and (arrays[1] > 0).all()
+        if (model.name, model.version) != ("warp", 1) or not right or not np.isfinite(arrays).all():
             raise codes.WRONG_MODEL(name=model.name, wanted="a mean and deviation of columns")
-        return _Corpus(*found)
+        return _Corpus(*arrays)
 
     def takes(self, held: _Corpus) -> int:
         """Number of columns of the mean."""
@@ -95,8 +95,8 @@ class Warp(FittedTransform[_Corpus]):
         there = np.minimum(place, self.context) + np.minimum(count - 1 - place, self.context) + 1
         below = ndtr((frames.astype(np.float64) - corpus.mean) / corpus.deviation)
         share = ((there + more) / 2 + (self.frames - there) * below) / self.frames
-        made: NDArray[np.float32] = ndtri(share).astype(np.float32)
-        return made
+        warped: NDArray[np.float32] = ndtri(share).astype(np.float32)
+        return warped
 
     def rounds(self) -> Rounds:
         """The rounds that fit mean and deviation."""

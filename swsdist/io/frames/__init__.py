@@ -1,1 +1,1 @@
-"""Frames that other programs made: where those of a key are, and reading them. A file a format; `archive` knows them all."""
+"""Frames from other programs: find items by key, and read them. A file per format; `archive` knows them all."""

@@ -1,4 +1,4 @@
-"""All frames of a place, by key: of a file, or of a folder of files of one format."""
+"""All frames, by key, of a file, or of a folder of files of one format."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ FORMATS: dict[str, Format] = {"kaldi": KALDI, "htk": HTK, "npy": NPY, "npz": NPZ
 #: Files that a process keeps open.
 _OPEN = 4
 
-#: Endings that a message shows.
+#: Endings shown in a message.
 _SHOWN = 4
 
 _opened: OrderedDict[tuple[str, str, str], Reader] = OrderedDict()
 
 
 def find_items(path: str, form: Form = "auto", storage: Mapping[str, object] | None = None) -> dict[str, Item]:
-    """Where the frames of each key are.
+    """Places of the frames of each key.
 
     Args:
         path: a file, or a folder of files of one format; local or `s3://`.
@@ -42,11 +42,11 @@ def find_items(path: str, form: Form = "auto", storage: Mapping[str, object] | N
         storage: options for s3fs.
 
     Returns:
-        Items by key, in the order of the files. Of a format of one item a file the key is the file's name in the folder
-        without its ending.
+        Items by key, in the order of the files. For a format with one item per file the key is the file's relative path
+        without ending.
 
     Raises:
-        UserError: there is nothing, or of several formats.
+        UserError: there are no files, or several formats.
         DataError: a file is damaged, or two items have one key.
         ConfigError: the library of the format is not installed.
     """
@@ -55,7 +55,8 @@ def find_items(path: str, form: Form = "auto", storage: Mapping[str, object] | N
     for name, file, key, info in _files(path, form, options):
         known = FORMATS[name]
         if known.find is None:
-            # Permissions are in no identity: when they are corrected, this is another one, and the item is tried again.
+            # Identities ignore permissions: with permissions corrected the identity differs, and the item is tried
+            # again.
             readable = is_remote(file) or is_readable(file)
             items: Iterator[tuple[str, Item]] = iter(
                 [(key, Item(name, file, "", info.identity if readable else UNREADABLE, info.size))]
@@ -70,7 +71,7 @@ def find_items(path: str, form: Form = "auto", storage: Mapping[str, object] | N
 
 
 def single_item(path: str, storage: Mapping[str, object] | None = None) -> Item | None:
-    """The item that a file is, of a format of one item a file; None: it is of another one.
+    """The item of a file, if its format has one item per file; else None.
 
     Raises:
         UserError: there is no such file.
@@ -83,16 +84,16 @@ def single_item(path: str, storage: Mapping[str, object] | None = None) -> Item 
 
 
 def read_item(item: Item, storage: Mapping[str, object] | None = None) -> tuple[RawFrames, float | None]:
-    """The frames of an item, as they lie there; and seconds from one to the next, where the file tells it.
+    """The frames of an item, unconverted; and their shift in seconds, if the file gives it.
 
     Raises:
         DataError: they are damaged.
-        UserError: the file is not there.
+        UserError: the file does not exist.
         OSError: it cannot be read.
         ConfigError: the library of the format is not installed.
     """
     options = storage or {}
-    # A file that has changed since is opened again.
+    # A changed file is opened again.
     key = item.file, identify(item.file, options), json.dumps(dict(options), sort_keys=True, default=str)
     if key not in _opened:
         _opened[key] = FORMATS[item.form].open(item.file, options)
@@ -126,12 +127,12 @@ def _files(path: str, form: Form, storage: Mapping[str, object]) -> Iterator[tup
     several = {form for form in forms.values() if form is not None}
     if form != "auto" and not several:
         raise codes.NO_FILES_OF_FORMAT(
-            where=folder.path(), form=form, endings=" or ".join(FORMATS[form].endings), found=_there(listed)
+            where=folder.path(), form=form, endings=" or ".join(FORMATS[form].endings), found=_endings_text(listed)
         )
     if len(several) != 1:
         what = f"files of several formats: {', '.join(sorted(several))}" if several else "no files of frames"
         raise codes.NO_SINGLE_FORMAT(
-            where=folder.path(), what=what, endings=_endings(), found="" if several else f"; {_there(listed)}"
+            where=folder.path(), what=what, endings=_endings(), found="" if several else f"; {_endings_text(listed)}"
         )
     lists = any(name.lower().endswith(".scp") for name in forms)
     for name, item in forms.items():
@@ -143,7 +144,7 @@ def _form_of(path: str) -> str | None:
     return next((name for name, item in FORMATS.items() if path.lower().endswith(item.endings)), None)
 
 
-def _there(names: Iterable[str]) -> str:
+def _endings_text(names: Iterable[str]) -> str:
     """The endings in a folder, the most frequent first, in words."""
     count = Counter(PurePosixPath(name).suffix.lower() or "none" for name in names)
     most = ", ".join(f"{ending} ({many})" for ending, many in count.most_common(_SHOWN))

@@ -1,10 +1,11 @@
-"""Kaldi's archives of matrices (`.ark`), and lists of what lies where (`.scp`).
+"""Kaldi's archives of matrices (`.ark`), and lists of places in them (`.scp`).
 
-An archive is `KEY MATRIX KEY MATRIX ...`. A matrix is binary (`\\0B`, a type, sizes, numbers; compressed ones too) or
-text (`[`, a line a frame, `]`). A line of a list is `KEY FILE:OFFSET` or `KEY FILE`, either maybe with rows `[FIRST:LAST]`
-(from 0, LAST included); files are relative to the list's folder. A line that is a command (`|`) is refused.
+An archive is `KEY MATRIX KEY MATRIX ...`. A matrix is binary (`\\0B`, a type, sizes, numbers; also compressed) or
+text (`[`, a line per frame, `]`). A line of a list is `KEY FILE:OFFSET` or `KEY FILE`, optionally with rows
+`[FIRST:LAST]` (from 0, LAST included); files are relative to the list's folder. A line that is a command (`|`) is
+refused.
 
-Where matrices lie in an archive without a list is told by their headers, so that a plan does not read all.
+An archive without a list is scanned by the headers of its matrices, so that planning does not read everything.
 
 Source: Kaldi (matrix/kaldi-matrix.cc, matrix/compressed-matrix.h, util/kaldi-io.cc, by its documentation).
 """
@@ -26,11 +27,11 @@ from swsdist.io.filesystem import identify, is_remote, locate
 from swsdist.io.frames.item import MISSING, UNREADABLE, Format, Item, RawFrames, damage_errors, damaged, open_file
 
 _BROKEN = (ValueError, EOFError, struct.error)
-#: Bytes a number, by type.
+#: Bytes per number, by type.
 _PLAIN = {b"FM": 4, b"DM": 8}
 _COMPRESSED = (b"CM", b"CM2", b"CM3")
 _LONGEST_KEY = 4096
-#: Bytes that are read without a look at how many there are.
+#: Bytes read without checking the file's size.
 _UNASKED = 1 << 20
 _PLACE = re.compile(r"(?P<file>.+?)(?::(?P<offset>\d+))?(?:\[(?P<first>\d+):(?P<last>\d+)\])?")
 
@@ -62,7 +63,7 @@ class _Ark:
 
 
 class _Header(NamedTuple):
-    """What a binary matrix says before its numbers; `least` and `span` of the numbers of a compressed one."""
+    """Header of a binary matrix; `least` and `span` are those of the numbers of a compressed matrix."""
 
     kind: bytes
     rows: int
@@ -72,7 +73,7 @@ class _Header(NamedTuple):
 
 
 def _header(file: BinaryIO, path: str) -> _Header | None:
-    """The header of the matrix that begins here; None where it is text."""
+    """The header of the matrix that begins here; None if it is text."""
     start = file.tell()
     head = file.read(2)
     if not head:
@@ -91,7 +92,7 @@ def _header(file: BinaryIO, path: str) -> _Header | None:
 
 
 def _sizes(file: BinaryIO) -> tuple[int, int]:
-    """Rows and columns of a plain matrix, each behind its own size in bytes."""
+    """Rows and columns of a plain matrix, each preceded by its size in bytes."""
     rows, columns = struct.unpack("<xixi", _exactly(file, 10))
     return rows, columns
 
@@ -109,10 +110,10 @@ def _matrix(file: BinaryIO, path: str) -> RawFrames:
 
 
 def _unpacked(file: BinaryIO, kind: bytes, least: np.float32, span: np.float32, rows: int, columns: int) -> RawFrames:
-    """A compressed matrix behind its header: float32 (rows, columns).
+    """Unpack a compressed matrix after its header: float32 (rows, columns).
 
-    CM2 and CM3 are rows of steps of the span. CM is a column after the other, each a byte a row: up to 64 between the column's
-    least value and its first quartile, up to 192 to its third, and from there to its greatest.
+    CM2 and CM3 are rows of steps of the span. CM stores columns in sequence, a byte per row: up to 64 between the
+    column's minimum and its first quartile, up to 192 to its third, and from there to its maximum.
     """
     if kind != b"CM":
         steps = {b"CM2": "<u2", b"CM3": "u1"}[kind]
@@ -130,7 +131,7 @@ def _unpacked(file: BinaryIO, kind: bytes, least: np.float32, span: np.float32, 
 
 
 def _exactly(file: BinaryIO, size: int) -> bytes:
-    if size > _UNASKED:  # the memory is taken before it is read
+    if size > _UNASKED:  # reading allocates the memory first
         here = file.tell()
         left = file.seek(0, io.SEEK_END) - here
         file.seek(here)
@@ -180,7 +181,7 @@ def _skip(file: BinaryIO, path: str) -> None:
         _text(file)
         return
     kind, numbers = result.kind, result.rows * result.columns
-    # CM: four 16-bit percentiles a column, and a byte a number.
+    # CM: four 16-bit percentiles per column, and a byte per number.
     size = _PLAIN[kind] if kind in _PLAIN else {b"CM": 1, b"CM2": 2, b"CM3": 1}[kind]
     file.seek(size * numbers + (8 * result.columns if kind == b"CM" else 0), 1)
 
@@ -190,7 +191,7 @@ def _find(path: str, identity: str, size: int, storage: Mapping[str, object]) ->
 
 
 def _scanned(path: str, identity: str, size: int, storage: Mapping[str, object]) -> Iterator[tuple[str, Item]]:
-    """What an archive holds, by the headers of its matrices."""
+    """Items of an archive, from the headers of its matrices."""
     places: list[tuple[str, int]] = []
     with damage_errors(path), open_file(path, storage) as file:
         while True:
@@ -211,7 +212,7 @@ def _scanned(path: str, identity: str, size: int, storage: Mapping[str, object])
 
 
 def _listed(path: str, storage: Mapping[str, object]) -> Iterator[tuple[str, Item]]:
-    """What a list says."""
+    """Items of a list."""
     folder, _ = locate(path, storage)
     known: dict[str, str] = {}
     counts: dict[str, int] = {}

@@ -1,7 +1,7 @@
-"""HDF5: a dataset (frames, dimension) of each key, which is its path in the file without the first slash.
+"""HDF5: a dataset (frames, dimension) for each key, which is its path in the file without the first slash.
 
-A dataset whose numbers lie in other files (external, virtual) is refused: what is read is in the file that is named. One that
-is packed to less than a hundredth of its size may have no more than 256 MiB.
+Datasets with numbers in other files (external, virtual) are refused: only the named file is read. A dataset packed to
+less than a hundredth of its size may have at most 256 MiB.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import numpy as np
 
 from swsdist.io.frames.item import Format, Item, RawFrames, damage_errors, damaged, missing_library, open_file
 
-#: What h5py raises of a file that is damaged.
+#: Exceptions of h5py for damaged files.
 _BROKEN = (OSError, ValueError, KeyError, RuntimeError, TypeError)
 
-#: Bytes that an array may have however well it is packed, and how well a larger one may be.
+#: Bytes that an array may have at any packing ratio, and the greatest ratio of larger ones.
 _FREE, _PACKED = 1 << 28, 100
 
 

@@ -1,10 +1,10 @@
-"""HTK's parameter files, big-endian, one a document.
+"""HTK's parameter files, big-endian, one per document.
 
-A header of 12 bytes: int32 number of frames, int32 frame shift in units of 100 ns, int16 bytes a frame, int16 kind. The kind is
-a base (lowest 6 bits) and qualifiers. Compressed (`_C`): after the header two float32 vectors A and B, then int16 y, and
-x = (y + B) / A; the header counts the 4 frames' worth of bytes that A and B take. With a checksum (`_K`) two more bytes
-follow, which are read over and not compared. Waveforms, LPC reflection coefficients in 16 bits (IREFC), discrete symbols and
-vectors with a codebook (`_V`) are refused.
+A header of 12 bytes: int32 number of frames, int32 frame shift in units of 100 ns, int16 bytes per frame, int16 kind.
+The kind is a base (lowest 6 bits) and qualifiers. Compressed (`_C`): after the header two float32 vectors A and B, then
+int16 y, and x = (y + B) / A; the header's count includes the 4 frames' worth of bytes for A and B. With a checksum
+(`_K`) two more bytes follow, which are ignored. Waveforms, LPC reflection coefficients in 16 bits (IREFC), discrete
+symbols and vectors with a codebook (`_V`) are refused.
 
 Source: Young et al., The HTK Book (3.4), 5.10.1.
 """
@@ -24,18 +24,18 @@ from swsdist.io.frames.item import Format, RawFrames, damage_errors, damaged, re
 
 _HEADER = struct.Struct(">iihh")
 _COMPRESSED, _CHECKSUM, _QUANTISED = 0o2000, 0o10000, 0o40000
-#: Bases that are no vectors of float32.
+#: Bases other than vectors of float32.
 _NOT_VECTORS = {0: "a waveform", 5: "IREFC", 10: "discrete symbols"}
 
 
-#: Floats a frame at most: its bytes are an int16.
+#: Most floats per frame: its bytes are an int16.
 _FLOATS = 8191
-#: Kinds: log mel energies, which phnrec also says of posteriors; and anything.
+#: Kinds: log mel energies, which phnrec also writes for posteriors; and any other.
 FBANK, USER = 6, 9
 
 
 class Header(NamedTuple):
-    """What a file says of itself: frames, seconds from one to the next, bytes of one, kind."""
+    """Header of a file: frames, frame shift in s, bytes per frame, kind."""
 
     frames: int
     shift: float
@@ -47,7 +47,7 @@ def header(path: str, data: bytes) -> Header:
     """The header of a file.
 
     Raises:
-        DataError: it is none, or of a kind that is not read.
+        DataError: the header is invalid, or the kind is not supported.
     """
     if len(data) < _HEADER.size:
         raise damaged(path, f"{len(data)} bytes, and the header alone has {_HEADER.size}")
@@ -65,7 +65,7 @@ def decoded(path: str, data: bytes) -> RawFrames:
     """Frames, float32 (frames, dimension).
 
     Raises:
-        DataError: the file is not HTK, is cut off, or of a kind that is not read.
+        DataError: the file is not HTK, is cut off, or of an unsupported kind.
     """
     head = header(path, data)
     compressed = bool(head.kind & _COMPRESSED)
@@ -84,7 +84,7 @@ def decoded(path: str, data: bytes) -> RawFrames:
         raise damaged(path, f"compressed, and {head.frames} frames with the 4 of A and B")
     factor, offset = np.frombuffer(data, ">f4", 2 * dimension, _HEADER.size).reshape(2, dimension)
     stored = np.frombuffer(data, ">i2", count * dimension, _HEADER.size + 8 * dimension).reshape(count, dimension)
-    with np.errstate(divide="ignore", invalid="ignore"):  # what is not finite is told of with its key
+    with np.errstate(divide="ignore", invalid="ignore"):  # the caller reports non-finite values with their key
         result: RawFrames = ((stored.astype(np.float64) + offset) / factor).astype(np.float32)
     return result
 
@@ -93,7 +93,7 @@ def write_parameters(frames: NDArray[np.floating], shift: float, out: Path, kind
     """Write frames, (frames, columns), as float32.
 
     Raises:
-        DataError: there are more columns than the format has room for.
+        DataError: the format does not allow as many columns.
     """
     if frames.shape[1] > _FLOATS:
         raise codes.TOO_MANY_HTK_COLUMNS(where=str(out), columns=frames.shape[1], most=_FLOATS)
@@ -114,7 +114,7 @@ class _Htk:
         return decoded(self._path, data)
 
     def close(self) -> None:
-        """There is nothing to close."""
+        """Do nothing: no file is open."""
 
 
 HTK = Format((".htk", ".fea", ".mfc", ".mfcc", ".plp", ".fbk", ".lpc", ".usr"), None, _Htk)

@@ -1,4 +1,4 @@
-"""Where the frames of one key are, and what a format's file must do to be read."""
+"""Items: places of the frames of a key; and the interface of formats."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from swsdist.core.codes import io as codes
 from swsdist.core.errors import ConfigError, DataError
 from swsdist.io.filesystem import open_path
 
-#: Frames as a file has them: an array of whatever shape and type, which is checked by who reads it.
+#: Frames as stored: an array of any shape and type, checked by the caller.
 RawFrames = NDArray[np.generic]
 
-#: The identities of an item whose file is not there, and of one whose file may not be read.
+#: Identities of items with a missing or unreadable file.
 MISSING, UNREADABLE = "missing", "unreadable"
 
 
@@ -26,9 +26,9 @@ class Item(NamedTuple):
     Attributes:
         form: name of the format.
         file: path or url.
-        at: the place in it, as the format says; empty: all of it.
-        identity: changes when the item changes, or (where the format does not tell) anything of its file.
-        size: about how many bytes.
+        at: place in the file, specific to the format; empty: all of it.
+        identity: changes with the item, or (in formats without item identity) with its file.
+        size: approximate bytes.
     """
 
     form: str
@@ -41,14 +41,14 @@ class Item(NamedTuple):
 class Reader(Protocol):
     """An open file."""
 
-    #: Seconds from frame to frame, where the file tells it: after `read`, of what was read.
+    #: Frame shift in s, if the file gives it; valid for the last `read`.
     shift: float | None
 
     def read(self, at: str) -> RawFrames:
         """The frames at a place.
 
         Raises:
-            DataError: they are damaged, or not there.
+            DataError: they are damaged or missing.
             OSError: the file cannot be read.
         """
         ...
@@ -58,19 +58,19 @@ class Reader(Protocol):
         ...
 
 
-#: Items of a file by key: its path, its identity, its bytes, and options for s3fs.
+#: Returns items of a file by key, given path, identity, bytes, and options for s3fs.
 Find = Callable[[str, str, int, Mapping[str, object]], Iterator[tuple[str, Item]]]
 
-#: Opens a file: its path, and options for s3fs.
+#: Opens a file, given path and options for s3fs.
 Open = Callable[[str, Mapping[str, object]], Reader]
 
 
 class Format(NamedTuple):
-    """What is known of a format.
+    """A format of files.
 
     Attributes:
         endings: of its files, with the dot, in lower case.
-        find: the items of a file; None where a file is one item, whose key is its name in the folder.
+        find: finds the items of a file; None if a file is one item, whose key is its relative path.
         open: opens a file.
     """
 
@@ -80,13 +80,13 @@ class Format(NamedTuple):
 
 
 def missing_library(library: str, extra: str, where: str) -> ConfigError:
-    """What to say where an optional library is not installed."""
+    """The error for a missing optional library."""
     return codes.MISSING_FRAMES_LIBRARY(where=where, library=library, extra=extra)
 
 
 @contextmanager
 def damage_errors(path: str, *kinds: type[Exception]) -> Iterator[None]:
-    """Say of a file that it is damaged where a library says so in its own way; trouble of the file system stays."""
+    """Convert a library's exceptions about a file into errors of damage; file system errors pass."""
     try:
         yield
     except FileNotFoundError as error:
@@ -100,7 +100,7 @@ def damage_errors(path: str, *kinds: type[Exception]) -> Iterator[None]:
 
 
 def damaged(path: str, error: object, key: str | None = None) -> DataError:
-    """The error of a file, or of a key in it, that cannot be understood."""
+    """The error of a damaged file, or of a key in it."""
     subject = f"the frames of {key!r} are" if key else "the file is"
     return codes.DAMAGED_FRAMES_FILE(where=path, subject=subject, error=error)
 

@@ -1,10 +1,11 @@
-"""NumPy's files: `.npy`, one array (frames, dimension) of a document, and `.npz`, one of each key. Pickled objects are refused.
+"""NumPy's files: `.npy`, one array (frames, dimension) of a document, and `.npz`, one per key. Pickled objects are
+refused.
 
-Nothing is unpacked blindly: an array of an `.npz` is as large as its header says, and one that is packed to less than a
-hundredth of its size may have no more than 256 MiB, so that a small file cannot fill the memory.
+Sizes are checked before unpacking: an array of an `.npz` must have the size in its header, and one packed to less than
+a hundredth of its size may have at most 256 MiB, so that a small file cannot fill the memory.
 
-An item of an `.npz` is identified by its checksum there (CRC-32) and its size: where another array of the same file changes, it
-stays as it is.
+The identity of an item in an `.npz` is its checksum there (CRC-32) and its size: it is independent of other arrays in
+the file.
 """
 
 from __future__ import annotations
@@ -24,15 +25,15 @@ from swsdist.io.frames.item import Format, Item, RawFrames, damage_errors, damag
 
 _BROKEN = (ValueError, EOFError, OSError, zipfile.BadZipFile, KeyError)
 
-#: Bytes that an array may have however well it is packed, and how well a larger one may be.
+#: Bytes that an array may have at any packing ratio, and the greatest ratio of larger ones.
 _FREE, _PACKED = 1 << 28, 100
 
 
 def demand_bounded(archive: zipfile.ZipFile) -> None:
-    """That no array of an `.npz` unpacks to more than its file lets expect, as the archive's directory tells.
+    """Demand plausible unpacked sizes for all arrays of an `.npz`, from the archive's directory.
 
     Raises:
-        ValueError: one does.
+        ValueError: an array is too large.
     """
     for item in archive.infolist():
         if item.file_size > max(_FREE, _PACKED * item.compress_size):
@@ -40,10 +41,10 @@ def demand_bounded(archive: zipfile.ZipFile) -> None:
 
 
 def demand_complete(archive: zipfile.ZipFile, names: Iterable[str]) -> None:
-    """That arrays of an `.npz` have the bytes that their headers say.
+    """Demand that arrays of an `.npz` have the sizes in their headers.
 
     Raises:
-        ValueError: one has not.
+        ValueError: an array has another size.
     """
     for name in names:
         if name.endswith(".npy"):
@@ -52,10 +53,10 @@ def demand_complete(archive: zipfile.ZipFile, names: Iterable[str]) -> None:
 
 
 def bounded_arrays(file: BinaryIO) -> dict[str, NDArray[Any]]:
-    """All arrays of an `.npz`, which is neither packed too well nor shorter than its headers say.
+    """All arrays of an `.npz`, after checks of packing ratio and size.
 
     Raises:
-        ValueError: it is; or it is no `.npz`.
+        ValueError: a check fails; or it is no `.npz`.
     """
     with zipfile.ZipFile(file) as archive:
         demand_bounded(archive)
@@ -66,7 +67,9 @@ def bounded_arrays(file: BinaryIO) -> dict[str, NDArray[Any]]:
 
 
 def _demand_size(file: IO[bytes], name: str, size: int) -> None:
-    """That an array has the bytes that its header says: NumPy takes the memory before it looks. The place stays behind it."""
+    """Demand that an array has the size in its header, since NumPy allocates first. Leaves the position after the
+    header.
+    """
     version = np.lib.format.read_magic(file)
     read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}.get(version)
     if read is None:
@@ -77,7 +80,7 @@ def _demand_size(file: IO[bytes], name: str, size: int) -> None:
 
 
 class _Npy:
-    """A local file is mapped, and not read before it is used."""
+    """Maps a local file, so that it is read on use."""
 
     shift: float | None = None
 
@@ -100,7 +103,7 @@ class _Npy:
             return loaded
 
     def close(self) -> None:
-        """There is nothing to close."""
+        """Do nothing: no file is open."""
 
 
 class _Npz:

@@ -1,10 +1,10 @@
-"""Parquet: a row a document, with the columns `doc_id`, `frames` and maybe `channel`.
+"""Parquet: a row per document, with the columns `doc_id`, `frames` and optionally `channel`.
 
-`frames` is a list of lists of numbers (a list a frame, all of one length), or binary: little-endian float32, frame after
-frame; what dimension these have the config says. A key is `doc_id`; where the table has several channels of it,
+`frames` is a list of lists of numbers (a list per frame, all of one length), or binary: little-endian float32, frame
+after frame, whose dimension is in the config. A key is `doc_id`, or, if the table has several channels of the document,
 `DOC_ID-CHANNEL`.
 
-Rows are read one by one. A file of small row groups is read fastest: `row_group_size=100`, say.
+Rows are read one by one. Files with small row groups are read fastest, for example `row_group_size=100`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _BROKEN = (pa.ArrowException, OSError, ValueError)
 
 
 class _Parquet:
-    """Rows are read in their order; only one that lies before the last begins its row group again."""
+    """Reads rows in order; an earlier row restarts its row group."""
 
     shift: float | None = None
 

@@ -1,1 +1,1 @@
-"""Formats of the NIST evaluations, a file each."""
+"""Formats of the NIST evaluations, one per file."""

@@ -1,13 +1,13 @@
-"""CTM, NIST's time-marked transcript: a word a line, the form in which recognisers and aligners give words.
+"""CTM, NIST's time-marked transcript: a word per line, as written by recognisers and aligners.
 
     file channel begin duration word [confidence [type [speaker]]]
 
-Fields are split at blanks and tabs, times are seconds, `;;` at the begin of a line makes it a comment. A channel is a
-number from 1 or a letter (A is 1). Types are those of RTTM's lexemes (`lex`, `fp`, `frag`, ...). `NA` and `<NA>` stand
-for a confidence, type or speaker that is not given. Confidences are checked and not kept.
+Fields are separated by blanks and tabs, times are seconds, `;;` at the start of a line makes it a comment. A channel is
+a number from 1 or a letter (A is 1). Types are those of RTTM's lexemes (`lex`, `fp`, `frag`, ...). `NA` and `<NA>` mark
+a missing confidence, type or speaker. Confidences are checked and not kept.
 
-Alternations (`<ALT_BEGIN>` ... `<ALT>` ... `<ALT_END>`) say that several readings count as right; terms cannot be
-looked up in them, so they are refused.
+Alternations (`<ALT_BEGIN>` ... `<ALT>` ... `<ALT_END>`) give several correct readings; terms cannot be looked up in
+them, so they are refused.
 
 Sources: NIST SCTK, doc/infmts.htm, ctm; Kaldi's `lattice-to-ctm-conf` and `ali-to-phones --ctm-output` write it.
 """
@@ -34,7 +34,7 @@ _ALTERNATION = ("<ALT_BEGIN>", "<ALT>", "<ALT_END>")
 
 
 def ctm_batches(path: str, storage: Mapping[str, object] | None = None) -> Iterator[pa.RecordBatch]:
-    """The words of a CTM as they come, schema LEXEMES; `doc_id` is the file as it stands there.
+    """Stream the words of a CTM, schema LEXEMES; `doc_id` is the file as written.
 
     Args:
         path: plain or packed, local or `s3://`.
@@ -54,22 +54,22 @@ def ctm_batches(path: str, storage: Mapping[str, object] | None = None) -> Itera
 
 
 def read_ctm(path: str, storage: Mapping[str, object] | None = None) -> pa.Table:
-    """All words of a CTM, in the order of the file; arguments and errors as of `ctm_batches`."""
+    """All words of a CTM, in the order of the file; arguments and errors as in `ctm_batches`."""
     return pa.Table.from_batches(ctm_batches(path, storage), LEXEMES)
 
 
 def write_ctm(lexemes: pa.Table | Iterable[pa.RecordBatch], out: Path) -> None:
     """Write words in their order, so that `read_ctm` reads them back to the same values.
 
-    A line has no more fields than it needs; before a type or a speaker the confidence is `NA`.
+    Lines have only the necessary fields; before a type or a speaker the confidence is `NA`.
 
     Args:
         lexemes: schema LEXEMES.
         out: local file to write.
 
     Raises:
-        DataError: a name or word cannot stand in a CTM: it is empty, holds a blank or a line's end, begins a comment, or
-            means something else there; or a time is not finite or negative.
+        DataError: a CTM cannot contain a name or word: it is empty, holds a blank or a line end, begins a comment, or
+            has another meaning in CTM; or a time is negative or not finite.
     """
     with out.open("w", encoding="utf-8", newline="\n") as text:
         for batch in lexemes.to_batches() if isinstance(lexemes, pa.Table) else lexemes:

@@ -1,7 +1,7 @@
-"""ECF, the experiment control file of the NIST programs: which stretches of which recordings are to be searched.
+"""ECF, the experiment control file of the NIST programs: the stretches of recordings to be searched.
 
 Both dialects are read: of STDEval 0.7 (`language` on every excerpt) and of KWSEval (F4DE 3.5: `language` on the `ecf`
-element only). Either program refuses the other's file.
+element only). Each program refuses the other's file.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def read_ecf(path: str, storage: Mapping[str, object] | None = None, *, notices:
 
     Raises:
         UserError: there is no such file.
-        DataError: it is no ECF, holds no excerpt, or one without a channel, begin, duration or source type.
+        DataError: it is no ECF, has no excerpt, or an excerpt lacks a channel, begin, duration or source type.
     """
     rows = []
     channels: dict[str, None] = {}
@@ -69,12 +69,12 @@ def read_ecf(path: str, storage: Mapping[str, object] | None = None, *, notices:
 
 
 def write_ecf(excerpts: pa.Table, out: Path, dialect: Literal["stdeval", "kwseval"] = "stdeval") -> None:
-    """Write an ECF that the program reads.
+    """Write an ECF for one of the programs.
 
     Args:
-        excerpts: table EXCERPTS; STDEval wants a language of every excerpt (`unknown` where there is none).
+        excerpts: table EXCERPTS; STDEval requires a language for every excerpt (`unknown` if missing).
         out: local file to write.
-        dialect: the program that is to read it.
+        dialect: the reading program.
     """
     rows = excerpts.to_pylist()
     total = sum(row["duration"] for row in rows)

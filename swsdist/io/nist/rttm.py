@@ -1,8 +1,8 @@
-"""RTTM, NIST's rich transcription: the words of the references (`LEXEME`), and who speaks when (`SPEAKER`).
+"""RTTM, NIST's rich transcription: the words of the references (`LEXEME`), and the stretches of speakers (`SPEAKER`).
 
-A line holds type, file, channel, begin, duration, token, sub-type, speaker and confidence, split at blanks. `;;` begins
-a comment anywhere in a line. Of other types nothing is read but that they are well-formed lines. STDEval takes lines
-that miss fields at the end (then the speaker is empty), KWSEval takes exactly nine. (NIST, RTTM-format-v13.)
+A line holds type, file, channel, begin, duration, token, sub-type, speaker and confidence, separated by blanks. `;;`
+begins a comment anywhere in a line. Lines of other types are only checked for form. STDEval accepts lines without the
+last fields (then the speaker is empty), KWSEval only exactly nine. (NIST, RTTM-format-v13.)
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from swsdist.io.nist.xml import LATEST, channel_number, note_channels, seconds
 from swsdist.io.notices import Notices
 
 _BLOCK = 4 << 20
-_LEAST = 6  # fields of a LEXEME: the token is the last that is needed
+_LEAST = 6  # fields of a LEXEME: the token is the last required field
 
 
 class Rttm(NamedTuple):
@@ -50,7 +50,7 @@ def read_rttm(
     Args:
         path: plain or packed, local or `s3://`.
         storage: options for s3fs.
-        fields: how many fields every line must have (KWSEval: 9); None: a word's first six, a stretch's first five.
+        fields: required number of fields per line (KWSEval: 9); None: a word's first six, a stretch's first five.
         notices: collects channels that are not written as numbers.
 
     Raises:
@@ -61,7 +61,7 @@ def read_rttm(
 
 
 def _read_columns(path: str, storage: Mapping[str, object] | None, notices: Notices | None) -> Rttm | None:
-    """Fast: of a file whose every line has nine fields, parted by single blanks, and no comment. Else None."""
+    """Fast reader for files with nine fields in every line, separated by single blanks, and no comment; else None."""
     parts = []
     with opened(path, storage) as stream:
         rest = b""
@@ -94,7 +94,7 @@ def _read_columns(path: str, storage: Mapping[str, object] | None, notices: Noti
         indices_of_kind = pa.array([k for k, name in enumerate(kinds) if name.upper() == kind], pa.int32())
         selected = table.filter(pc.is_in(table["type"].chunk(0).indices, value_set=indices_of_kind))
         for name in ("start", "duration"):
-            # Of other types these may be anything, so they are read as text.
+            # Other types may have any values here, so these are read as text.
             try:
                 values = selected[name].cast(pa.float64())
             except pa.ArrowInvalid:

@@ -1,4 +1,4 @@
-"""Stretches of speech, of which segment trials are made: SPEAKER records of an RTTM, or a table."""
+"""Stretches of speech, the basis of segment trials: SPEAKER records of an RTTM, or a table."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def read_speech(path: str, storage: Mapping[str, object] | None = None) -> pa.Ta
         storage: options for s3fs.
 
     Returns:
-        A table of schema SPEECH; ends of an RTTM's records are rounded to 4 decimals, as KWSEval rounds them.
+        A table of schema SPEECH; ends of an RTTM's records are rounded to 4 decimals, as in KWSEval.
 
     Raises:
         UserError: there is no such file.

@@ -1,10 +1,10 @@
 """System lists of the NIST programs: STDLIST (STDEval 0.7) and KWSLIST (KWSEval), recognised by their content.
 
-Both hold, a term, the list of its detections: file, channel, tbeg, dur, score and decision. Files are read as a stream.
-A list that is laid out as all programs write it, an element a line, is read by columns (`systemlist_lines`), any other
-XML by elements; the result is the same, only the time differs.
+Both hold, for each term, the list of its detections: file, channel, tbeg, dur, score and decision. Files are streamed.
+A list in the usual layout, an element per line, is read by columns (`systemlist_lines`), any other XML by elements; the
+result is the same, only the speed differs.
 
-What the programs make of odd lists differs, so oddities are noted or refused as `Rules` says.
+The programs treat irregular lists differently, so irregularities are noted or refused.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from swsdist.io.notices import Notices
 
 _NAME = pa.dictionary(pa.int32(), pa.string())
 
-#: Detections of a list. `end` is start + duration as a double, like both programs form it.
+#: Detections of a list. `end` is start + duration as a double, as in both programs.
 SYSTEM = pa.schema(
     [
         pa.field("query_id", _NAME, False),
@@ -45,10 +45,10 @@ class SystemList:
     """A system list.
 
     Attributes:
-        detections: table SYSTEM, in the order of the file; `doc_id` is the attribute `file` as it stands there.
-        queries: the query of each list with its search time in s as it is written, in the order of the file.
+        detections: table SYSTEM, in the order of the file; `doc_id` is the attribute `file` as written.
+        queries: the query of each list with its search time in s as written, in the order of the file.
         attributes: of the outermost element (system_id, language, min_score, ...).
-        dialect: which list.
+        dialect: of the list.
     """
 
     detections: pa.Table
@@ -69,8 +69,8 @@ def read_systemlist(
     Args:
         path: plain or packed, local or `s3://`.
         storage: options for s3fs.
-        notices: takes what STDEval passes over: decisions other than YES and NO (they count as NO), and several lists of
-            one query (the last counts). None: they are errors.
+        notices: collects irregularities that STDEval ignores: decisions other than YES and NO (they count as NO), and
+            several lists of one query (the last counts). None: they are errors.
         duplicates: keep the last of several lists of a query; False: refuse them. (KWSEval would score each against all
             references, which then count twice.)
 
@@ -138,21 +138,21 @@ def _dialect(element: Element, path: str) -> Dialect:
 
 
 def _check_limits(attributes: Mapping[str, str], path: str) -> None:
-    """KWSEval scales scores by these two, which must be there both or neither."""
+    """Check the limits by which KWSEval scales scores: both or neither must be present."""
     names = ("min_score", "max_score")
-    given = [name for name in names if name in attributes]
-    if not given:
+    limits = [name for name in names if name in attributes]
+    if not limits:
         return
     where = f"{path}: <{KWSLIST.root}>"
-    if len(given) == 1:
-        raise codes.LONE_SCORE_LIMIT(where=where, limit=given[0], limits=" and ".join(names))
+    if len(limits) == 1:
+        raise codes.LONE_SCORE_LIMIT(where=where, limit=limits[0], limits=" and ".join(names))
     low, high = (decimal(attributes[name], name, where) for name in names)
     if low > high:
         raise codes.SCORE_LIMITS_EXCHANGED(where=where, low=low, high=high)
 
 
 def _queries(raw: RawList, path: str, notices: Notices | None) -> tuple[list[str | None], dict[str, str]]:
-    """The query of each list, None of one that a later list replaces; and the search times."""
+    """The query of each list, None if a later list replaces it; and the search times."""
     owner: list[str | None] = []
     last: dict[str, int] = {}
     times: dict[str, str] = {}

@@ -1,4 +1,6 @@
-"""The two system lists of the NIST programs: what each calls things, and what both readers of them yield."""
+"""The two system lists of the NIST programs: their names of elements and attributes, and the common result of both
+readers.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ import pyarrow as pa
 
 
 class Dialect(NamedTuple):
-    """What a program calls things, and how it names a query's list."""
+    """A program's names of elements and attributes, and of a list's query."""
 
     root: str
     group: str
@@ -23,7 +25,7 @@ KWSLIST = Dialect("kwslist", "detected_kwlist", "kwid", "search_time", "oov_coun
 
 
 class RawList(NamedTuple):
-    """What either reader yields: the k-th list owns the rows from first[k] to first[k + 1].
+    """Result of both readers: the k-th list owns the rows from first[k] to first[k + 1].
 
     `columns`: file (dictionary), channel (dictionary of texts), tbeg, dur, score (float64), decision (dictionary).
     """

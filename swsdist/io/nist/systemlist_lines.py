@@ -1,9 +1,9 @@
-"""Fast reading of system lists that are laid out as programs write them: an element a line, attributes in one order.
+"""Fast reader of system lists in the usual layout: an element per line, attributes in one order.
 
 Such a line, split at its double quotes, is a row of a table: names of attributes in the even columns, values in the odd
-ones. pyarrow's CSV reader does that some ten times as fast as an XML parser yields elements. Whatever is not exactly of
-that layout (a comment, an entity, a single quote, two elements a line, a missing attribute, a number that is none) makes
-`read_lines` give up, and the file is then read as XML from its begin: so an error is found and named in one place.
+ones. pyarrow's CSV reader does that some ten times as fast as an XML parser yields elements. At any deviation (a
+comment, an entity, a single quote, two elements per line, a missing attribute, an invalid number) `read_lines` gives
+up, and the file is then read as XML from its start: so only one place finds and reports errors.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ _TYPES = {
 
 
 class _OtherLayout(Exception):
-    """The file is not laid out like that."""
+    """The file has another layout."""
 
 
 def read_lines(path: str, storage: Mapping[str, object] | None, dialects: Sequence[Dialect]) -> RawList | None:
-    """The list, or None if it is laid out otherwise, or is not a list at all.
+    """The list, or None if it has another layout, or is no list.
 
     Raises:
         UserError: there is no such file.
@@ -169,7 +169,7 @@ class _Reader:
         return [*between, "after"]
 
     def _check(self, table: pa.Table, names: list[str]) -> None:
-        """All that stands between the values must be what it is in every such line; numbers must be finite."""
+        """Check that the text between values is that of such lines, and that numbers are finite."""
         assert self._order is not None
         for k, name in enumerate(names[::2]):
             required = f" {self._order[k]}=" if k < len(self._order) else "/>"

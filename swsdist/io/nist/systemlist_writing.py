@@ -1,21 +1,19 @@
 """Detections as the lists that the NIST programs score: `stdlist` of STDEval 0.7 and `kwslist` of KWSEval (F4DE 3.5).
 
-Both are written as a stream: batches of detections in, text out. What the programs demand, found by reading and running
-them:
+Both are streamed: batches of detections in, text out. Requirements of the programs, found by reading and running them:
 
-- STDEval parses by regular expressions: exactly `<name attr="...">`, `termid` first, and it never returns from a number
-  written `1e+20` or a name that holds `+`, `(`, `[`, ... KWSEval validates: `tbeg` and `dur` without exponent,
-  `decision` YES or NO. So numbers are plain decimals. A score is the shortest one that reads back as the same double.
-- Both take the mid-point as tbeg + dur / 2. `dur` is the exact decimal difference of `end` and `start` as they print,
-  so that tbeg + dur is `end` to one unit in the last place, and no decision moves but one that lies on a border to
-  1e-12 s or so.
+- STDEval parses by regular expressions: exactly `<name attr="...">`, `termid` first, and it hangs on a number written
+  `1e+20` or a name that holds `+`, `(`, `[`, ... KWSEval validates: `tbeg` and `dur` without exponent, `decision` YES
+  or NO. So numbers are plain decimals. A score is the shortest decimal that reads back as the same double.
+- Both take the mid-point as tbeg + dur / 2. `dur` is the exact decimal difference of `end` and `start` as printed, so
+  that tbeg + dur is `end` to one unit in the last place, and only decisions on a border to about 1e-12 s can change.
 - `file` is looked up without folders and, by STDEval, without `.sph`, `.wav`, `.flac`; by KWSEval without `.sph` only.
-  So folders and these three endings are left away (`file_id`): the file names in the RTTM must look the same.
+  So folders and these three endings are removed (`file_id`): the file names in the RTTM must have the same form.
 - Neither decodes XML entities in a file name, RTTM splits at blanks, and neither links query ids outside of ASCII: such
   names are refused here, since the scores would silently be wrong.
-- A query stands there once, its detections together (STDEval keeps the last of two lists, KWSEval scores both). A query
+- A query occurs once, with its detections together (STDEval keeps the last of two lists, KWSEval scores both). A query
   without detections has an empty list.
-- A detection without decision is written NO: STDEval dies of anything else when it draws a curve.
+- A detection without decision is written NO: STDEval fails on any other value when it draws a curve.
 """
 
 from __future__ import annotations
@@ -34,15 +32,15 @@ from swsdist.core.codes import io as codes
 from swsdist.io.fields import decimal
 from swsdist.io.nist.systemlist_dialect import KWSLIST, STDLIST, Dialect
 
-_ROWS = 8192  # turned into text at once
+_ROWS = 8192  # converted to text at a time
 
 
-#: What a program cannot work with in a name.
+#: Characters in names that break a program.
 _FORBIDDEN = {STDLIST: re.compile(r"[+*?()\[\]{}|^$\\]"), KWSLIST: re.compile(r"(?!)")}
 
 
 class Header(TypedDict, total=False):
-    """What `write_stdlist` writes of a list as a whole."""
+    """Attributes of a list, for `write_stdlist`."""
 
     termlist: str
     language: str
@@ -68,9 +66,9 @@ def write_stdlist(
 
     Args:
         batches: detections (schema DETECTIONS), those of a query together.
-        queries: ids of all queries; those that no detection was found for get an empty list.
+        queries: ids of all queries; those without detections get an empty list.
         out: local file to write.
-        termlist: name of the term list that it answers.
+        termlist: name of the corresponding term list.
         language: language of the term list.
         system: name of the system.
         indexing_seconds: cost of indexing.
@@ -78,8 +76,8 @@ def write_stdlist(
         search_seconds: cost of searching, per query.
 
     Raises:
-        UserError: a name that STDEval cannot work with, or two documents that it cannot tell apart.
-        DataError: a score that is not finite, or a query's detections that do not stand together.
+        UserError: STDEval cannot process a name, or cannot distinguish two documents.
+        DataError: a score is not finite, or a query's detections are not consecutive.
     """
     attributes = {
         "termlist_filename": termlist,
@@ -101,13 +99,13 @@ def write_kwslist(
     system: str = "swsdist",
     search_seconds: float = 0.0,
 ) -> None:
-    """Write the system list of KWSEval; arguments and errors as of `write_stdlist`, with `kwlist` the keyword list."""
+    """Write the system list of KWSEval; arguments and errors as in `write_stdlist`, with `kwlist` the keyword list."""
     attributes = {"kwlist_filename": kwlist, "language": language, "system_id": system}
     _write(KWSLIST, attributes, search_seconds, batches, queries, out)
 
 
 def file_id(doc_id: str) -> str:
-    """What both programs, and the file names of an RTTM, call a document: no folders, no .sph, .wav or .flac."""
+    """Name of a document in both programs and in an RTTM: no folders, no .sph, .wav or .flac."""
     return re.sub(r"\.(sph|wav|flac)$", "", doc_id.rpartition("/")[2])
 
 

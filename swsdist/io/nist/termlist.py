@@ -1,11 +1,12 @@
-"""Term lists of the NIST programs: TLIST (`termlist`, STDEval 0.7) and KWLIST (`kwlist`, KWSEval), recognised by their content.
+"""Term lists of the NIST programs: TLIST (`termlist`, STDEval 0.7) and KWLIST (`kwlist`, KWSEval), recognised by
+content.
 
-Both say the text of each term under an id. A KWLIST may hold attributes of a term (`kwinfo`: name and value), a TLIST
-too (`terminfo`); they become columns, for breakdowns. The programs differ in what they make of the same list:
+Both map ids to the text of terms. Both may have attributes of a term (KWLIST in `kwinfo`: name and value, TLIST in
+`terminfo`); they become columns, for breakdowns. The programs treat the same list differently:
 
-- STDEval skips a term, silently, whose first attribute is not `termid`; here it is read, and noted.
+- STDEval silently skips a term whose first attribute is not `termid`; here it is read, and noted.
 - Neither decodes XML entities, so `a&amp;b` never matches the word `a&b`; here they are decoded, and noted.
-- An id that is a duplicate: STDEval keeps the last, KWSEval stops.
+- For a duplicate id STDEval keeps the last term, KWSEval stops.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class TermList(NamedTuple):
     Attributes:
         terms: table TERMS and a string column for each attribute name, rows in the order of the file.
         attributes: of the outermost element (language, version, ecf_filename, ...).
-        lowercase: whether words are compared without regard to case (KWLIST: compareNormalize; TLIST: always).
+        lowercase: whether comparison of words ignores case (KWLIST: compareNormalize; TLIST: always).
     """
 
     terms: pa.Table
@@ -58,7 +59,7 @@ def read_termlist(
     Args:
         path: plain or packed, local or `s3://`.
         storage: options for s3fs.
-        notices: takes ids that stand there twice (None: they are an error), and terms that the programs read otherwise.
+        notices: collects duplicate ids (None: they are an error), and terms that the programs read differently.
         duplicates: keep the last of two terms with one id (STDEval); False: refuse them (KWSEval).
 
     Raises:
@@ -117,8 +118,8 @@ def write_termlist(
     Args:
         terms: table TERMS; further columns become attributes of the terms.
         out: local file to write.
-        dialect: which list.
-        ecf: name of the ECF that it belongs to.
+        dialect: of the list.
+        ecf: name of the corresponding ECF.
         language: of the terms.
     """
     names = _TLIST if dialect == "tlist" else _KWLIST

@@ -1,10 +1,10 @@
 """The XML of the NIST lists (ECF, TLIST, KWLIST, STDLIST, KWSLIST) as a stream of elements.
 
-Files are untrusted: a document type declaration that declares entities is refused (they are what an entity bomb is made
-of), external ones are never fetched, and nothing is held but the element at hand, whose size is bounded.
+Files are untrusted: a document type declaration with entities is refused (entity bombs need them), external entities
+are never fetched, and only the current element is held, whose size is bounded.
 
-Expat drops, without a word, references to entities that an external declaration might declare (XML 1.0, section 4.1, "WFC:
-Entity Declared", makes them no error), so they are looked for in the text of the tags.
+Expat silently drops references to entities that an external declaration might declare (XML 1.0, section 4.1, "WFC:
+Entity Declared", allows it), so the text of the tags is searched for them.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from swsdist.io.notices import Notices
 _BLOCK = 1 << 16
 _MOST_UNREAD = 4 << 20  # bytes of a tag, comment or declaration
 _LONGEST_TEXT = 1 << 20  # characters of an element
-_DEEPEST = 100  # elements in each other
+_DEEPEST = 100  # nested elements
 _LONGEST_NUMBER = 400  # characters: the greatest double takes 309 before its point
 _TAG = re.compile(r"""<[^<>"']*(?:"[^"]*"[^<>"']*|'[^']*'[^<>"']*)*>""")
 _REFERENCE = re.compile(r"&(?!(?:amp|lt|gt|quot|apos|#[0-9]+|#x[0-9a-fA-F]+);)([^;]*)")
 _LETTERS = {letter: k for k, letter in enumerate("ABCDEFGH", 1)}
 
-#: Seconds; 30 years. What is later is a slip, and would not add up any more.
+#: Seconds; 30 years. Later times are mistakes, and would lose precision.
 LATEST = 1e9
 
 
@@ -40,7 +40,7 @@ class Element(NamedTuple):
     Attributes:
         name: of the element.
         attributes: of a start tag, in their order; None marks an end tag.
-        text: of an end tag, what stood between (without what elements inside held).
+        text: of an end tag, the element's text (without that of inner elements).
         line: from 1.
         decoded: of an end tag, whether its text held references (`&amp;`, `&#49;`).
     """
@@ -57,8 +57,8 @@ def elements(path: str, storage: Mapping[str, object] | None = None) -> Iterator
 
     Raises:
         UserError: there is no such file.
-        DataError: it is not well-formed XML, is in an encoding that is not known, declares entities or uses such that are
-            not declared, or an element of it is beyond all measure.
+        DataError: it is not well-formed XML, has an unknown encoding, declares entities or uses undeclared ones, or an
+            element is too large.
     """
     reader = _Reader(path)
     with opened(path, storage) as stream:
@@ -70,15 +70,15 @@ def elements(path: str, storage: Mapping[str, object] | None = None) -> Iterator
 
 
 class _Reader:
-    """What expat calls, for one file."""
+    """Callbacks of expat, for one file."""
 
     def __init__(self, path: str) -> None:
         self._path = path
         self._found: list[Element] = []
-        self._texts: list[list[str]] = []  # of the elements that are open
+        self._texts: list[list[str]] = []  # of the open elements
         self._lengths: list[int] = []
         self._decoded: list[bool] = []
-        self._unread = 0  # bytes since expat last said anything
+        self._unread = 0  # bytes since expat's last callback
         self._heard = False
         self._has_doctype = False
         parser = self._parser = expat.ParserCreate()
@@ -125,11 +125,11 @@ class _Reader:
         self._found.append(Element(name, None, text, self._parser.CurrentLineNumber, decoded))
 
     def _text(self, data: str) -> None:
-        # Only inside of the outermost element. Expat calls once a line, and once a reference.
+        # Only inside of the outermost element. Expat calls once per line, and once per reference.
         self._heard = True
         texts = self._texts[-1]
         if data.isspace() and (not texts or texts[-1].isspace()):
-            return  # or the blanks between elements would add up in the element that holds them
+            return  # else the blanks between elements would accumulate in the enclosing element
         self._lengths[-1] += len(data)
         if self._lengths[-1] > _LONGEST_TEXT:
             raise self._fault(codes.LONG_XML_TEXT, most=_LONGEST_TEXT)
@@ -152,7 +152,7 @@ class _Reader:
 
     def _check_tag(self) -> None:
         raw = self._raw()
-        # Expat reads, besides UTF-16, only encodings with one byte for `<` and `&`.
+        # Besides UTF-16, expat reads only encodings with one byte for `<` and `&`.
         if raw.startswith((b"<\0", b"\0<")):
             text = raw.decode("utf-16-le" if raw.startswith(b"<") else "utf-16-be", "replace")
         else:
@@ -164,7 +164,7 @@ class _Reader:
             self._skipped(reference[1])
 
     def _raw(self, most: int | None = None) -> bytes:
-        """What stands in the file from the begin of the tag or text at hand, as far as it was read."""
+        """The file's bytes from the start of the current tag or text, as far as read."""
         context: bytes | None = self._parser.GetInputContext()
         return (context or b"")[:most]
 
@@ -173,7 +173,7 @@ class _Reader:
 
 
 class Fields:
-    """The attributes of an element, each asked for by name and type; every complaint names file, line and attribute."""
+    """The attributes of an element, by name and type; every error names file, line and attribute."""
 
     def __init__(self, path: str, element: Element) -> None:
         self._path = path
@@ -187,7 +187,7 @@ class Fields:
         return f"{self._path}, line {self._line}"
 
     def text(self, name: str) -> str:
-        """An attribute that must be there.
+        """A required attribute.
 
         Raises:
             DataError: it is missing or empty.
@@ -202,7 +202,7 @@ class Fields:
         """A finite decimal number.
 
         Raises:
-            DataError: it is missing, or something else.
+            DataError: it is missing, or has another form.
         """
         return decimal(self.text(name), name, self.where)
 
@@ -210,7 +210,7 @@ class Fields:
         """Seconds (see `seconds`).
 
         Raises:
-            DataError: it is missing, or something else.
+            DataError: it is missing, or has another form.
         """
         return seconds(self.text(name), name, self.where)
 
@@ -220,20 +220,20 @@ class Fields:
 
 
 def decimal(text: str, name: str, where: str) -> float:
-    """A finite decimal number, with blanks around it or not.
+    """Parse a finite decimal number, optionally surrounded by blanks.
 
     Raises:
-        DataError: it is something else.
+        DataError: the text has another form.
     """
     text = text.strip(" \t\r\n")
     return number(text if len(text) <= _LONGEST_NUMBER else short(text), name, where)
 
 
 def seconds(text: str, name: str, where: str) -> float:
-    """A time or duration: a decimal number from 0 to `LATEST`.
+    """Parse a time or duration: a decimal number from 0 to `LATEST`.
 
     Raises:
-        DataError: it is something else.
+        DataError: the text has another form.
     """
     value = decimal(text, name, where)
     if not 0 <= value <= LATEST:
@@ -242,10 +242,10 @@ def seconds(text: str, name: str, where: str) -> float:
 
 
 def channel_number(text: str, where: str) -> int:
-    """A channel as a number: whole and not negative, or a letter from A (1) to H (8).
+    """Parse a channel: a non-negative integer, or a letter from A (1) to H (8).
 
     Raises:
-        DataError: it is something else.
+        DataError: the text has another form.
     """
     if text.isascii() and text.isdigit() and len(text) < 10:
         return int(text)
@@ -255,12 +255,12 @@ def channel_number(text: str, where: str) -> int:
 
 
 def note_channels(texts: Iterable[str], path: str, notices: Notices | None) -> None:
-    """Note, once a file, channels that are not written as their number is (`A`, `01`).
+    """Note, once per file, channels not in the form of their number (`A`, `01`).
 
     Args:
-        texts: channels of a file as they are written there, each one that `channel_number` takes.
+        texts: channels as written in a file, each valid for `channel_number`.
         path: the file.
-        notices: takes them; None: nothing happens.
+        notices: collects them; may be None.
     """
     odd = next((text for text in texts if text != str(channel_number(text, path))), None)
     if notices is not None and odd is not None:

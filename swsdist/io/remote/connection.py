@@ -46,7 +46,7 @@ def connect(storage: Mapping[str, object]) -> s3fs.S3FileSystem:
     """
     # A client keeps the environment it started with, so a changed environment needs a new client.
     environment = tuple(sorted((name, value) for name, value in os.environ.items() if name.startswith("AWS_")))
-    return _made(json.dumps(dict(storage), sort_keys=True), os.getpid(), environment, _files())
+    return _make_client(json.dumps(dict(storage), sort_keys=True), os.getpid(), environment, _files())
 
 
 def has_credential_files() -> bool:
@@ -69,7 +69,7 @@ def _seen(file: Path) -> tuple[int, int, int] | None:
 
 
 @functools.lru_cache(maxsize=8)
-def _made(
+def _make_client(
     options: str,
     process: int,
     environment: tuple[tuple[str, str], ...],

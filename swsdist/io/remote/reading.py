@@ -56,10 +56,10 @@ def read_object(storage: Mapping[str, object], url: str) -> bytes:
         FileNotFoundError: there is no such object.
         StorageError: it could not be read completely.
     """
-    return retry_remote(storage, url, lambda client: _whole(client, url))
+    return retry_remote(storage, url, lambda client: _read_complete(client, url))
 
 
-def _whole(client: s3fs.S3FileSystem, url: str) -> bytes:
+def _read_complete(client: s3fs.S3FileSystem, url: str) -> bytes:
     answer, data = _get(client, url)
     if _agrees(answer, data):
         return data

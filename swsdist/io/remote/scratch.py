@@ -41,7 +41,7 @@ def scratch() -> Path:
     with _making, storage_errors(key[1]):
         result = _mine.get(key)
         if result is None or not result[0].is_dir():  # a cleaner of old files may have removed it
-            _mine[key] = result = _made(_above())
+            _mine[key] = result = _make_folder(_above())
             if len(_mine) == 1:
                 atexit.register(_leave)
         return result[0]
@@ -68,7 +68,7 @@ def _above() -> Path:
     return place
 
 
-def _made(above: Path) -> tuple[Path, int]:
+def _make_folder(above: Path) -> tuple[Path, int]:
     place = above / f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
     with _alone(above):
         with suppress(OSError):  # a later call may succeed

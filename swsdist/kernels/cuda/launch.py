@@ -1,10 +1,12 @@
-"""The kernels that are launched on a GPU: each finds out which thread it is, and does what `threads` says.
+"""GPU kernels, which run the functions of `threads` for each thread.
 
-A block is a warp of thirty-two pieces times a few queries: its warps read the same documents at about the same time, so that
-all but one find them in the cache.
+A block is a warp of thirty-two pieces times a few queries: its warps read the same documents at about the same time, so
+the first
+read fills the cache for all.
 
-numba's simulator of a GPU (NUMBA_ENABLE_CUDASIM=1) knows no vectors: there what a thread does is compiled for the CPU, and what
-is simulated is the launching, the threads' numbers, streams and copies.
+numba's simulator of a GPU (NUMBA_ENABLE_CUDASIM=1) does not support vectors: there the thread functions are compiled
+for the CPU,
+and the simulator runs launches, thread indices, streams and copies.
 """
 
 from __future__ import annotations
@@ -29,14 +31,14 @@ from swsdist.kernels.recurrences.interface import Recurrence
 from swsdist.kernels.recurrences.packing import State
 from swsdist.kernels.vectors import WIDTH
 
-# A search of little is a small launch, and nobody's mistake.
+# A small search has small launches, which is no error.
 warnings.filterwarnings("ignore", "Grid size .* will likely result in GPU under-utilization")
 
 #: Whether kernels run in numba's simulator.
 SIMULATED = bool(config.ENABLE_CUDASIM)
 
 
-#: Blocks of a launch, threads of a block, and the stream (0: none in particular).
+#: Blocks of a launch, threads of a block, and the stream (0: the default stream).
 Shape: TypeAlias = tuple[tuple[int, int], tuple[int, int], object]
 
 
@@ -47,16 +49,20 @@ class Kernel(Protocol):
 
 
 class Kernels(NamedTuple):
-    """Kernels, to be launched as ``kernel[grid, block, stream](...)``; arrays as in `threads`, `total` int32 (1,).
+    """Kernels, launched as ``kernel[grid, block, stream](...)``; arrays as in `threads`, `total` int32 (1,).
 
     Attributes:
-        lay: grid (warps, any), block (32, any), more threads for less work each: (raw, columns, lanes, warps, documents).
-        scan: grid (warps, queries / QUERIES), block (32, QUERIES): (documents, columns, queries, tops, tasks, streams, shift,
+        lay: grid (warps, any), block (32, any), more threads for less work each: (raw, columns, lanes, warps,
+            documents).
+        scan: grid (warps, queries / QUERIES), block (32, QUERIES): (documents, columns, queries, tops, tasks, streams,
+            shift,
             warps, cells of all warps, edges, option, distances, states, rows and elements of a query in these).
-        pick: the same grid and block: (edges, tasks, lanes, warps, cells of all warps, window, room, ends, states, total,
-            places int32 (many, 3), best): appends a candidate's query, lane and end frame to `places`, its state to `best`.
-        words: of the edges that a cell takes.
-        in_memory: whether `scan` needs distances and states; else it has them in registers.
+        pick: the same grid and block: (edges, tasks, lanes, warps, cells of all warps, window, room, ends, states,
+            total,
+            places int32 (many, 3), best): appends a candidate's query, lane and end frame to `places`, its state to
+            `best`.
+        words: words of `edges` per cell.
+        in_memory: whether `scan` needs distances and states in memory; otherwise they are in registers.
     """
 
     lay: Kernel
@@ -67,7 +73,7 @@ class Kernels(NamedTuple):
 
 
 def _on_device(function: Function) -> Function:
-    """A thread's function, for kernels to call."""
+    """Compile a thread's function for use in kernels."""
     if not SIMULATED:
         made: Function = cuda.jit(device=True)(function)
         return made

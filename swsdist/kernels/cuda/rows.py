@@ -1,11 +1,14 @@
-"""What a thread of a GPU holds: sixteen query frames against one document, as one `Lanes` vector of `kernels.vectors`.
+"""The state of a GPU thread: sixteen query frames against one document, as one `Lanes` vector of `kernels.vectors`.
 
-On a CPU the sixteen elements of a vector are documents. Here they are consecutive query frames, *rows*, and live in a thread's
-registers; neighbouring threads have neighbouring documents. The vector, its ``+ - * << >> &``, `least`, `most` and `choose`
-are those of the CPU, so that a recurrence's `cell` and a distance's `from_dot` are compiled for a GPU from the same source, in
-32-bit integers where numba by itself would widen to 64. What is added here moves values between rows.
+On a CPU the sixteen elements of a vector are documents. Here they are consecutive query frames, *rows*, in a thread's
+registers;
+neighbouring threads have neighbouring documents. The vector, its ``+ - * << >> &``, `least`, `most` and `choose` are
+those of the
+CPU, so a recurrence's `cell` and a distance's `from_dot` compile for a GPU from the same source, in 32-bit integers,
+which numba
+alone would widen to 64. This module adds functions that move values between rows.
 
-For compiled code only. Indices are in elements of flat C arrays and are not checked.
+For compiled code only. Indices count elements of flat C arrays and are not checked.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from numba.extending import intrinsic
 
 from swsdist.kernels.vectors import WIDTH, Intrinsic, Lanes, pointer, vector_of
 
-#: Document frames that a thread takes at once.
+#: Document frames that a thread processes at once.
 FRAMES = 4
 
 _WORD = ir.IntType(32)
@@ -27,7 +30,7 @@ _WORD = ir.IntType(32)
 
 @intrinsic
 def load_rows(typing: Typing, array: types.Array, index: types.Integer) -> Intrinsic:
-    """Sixteen consecutive elements of 32 bits or more, from a multiple of 16 bytes on."""
+    """Load sixteen consecutive elements of 32 bits or more, aligned to 16 bytes."""
     kind = Lanes(array.dtype)
 
     def generate(context: Target, builder: ir.IRBuilder, signature: Signature, arguments: list[ir.Value]) -> ir.Value:
@@ -40,7 +43,7 @@ def load_rows(typing: Typing, array: types.Array, index: types.Integer) -> Intri
 
 @intrinsic
 def load_frames(typing: Typing, array: types.Array, index: types.Integer) -> Intrinsic:
-    """Four consecutive float32, from a multiple of 16 bytes on, as a tuple."""
+    """Load four consecutive float32, aligned to 16 bytes, as a tuple."""
     kind = types.UniTuple(types.float32, FRAMES)
 
     def generate(context: Target, builder: ir.IRBuilder, signature: Signature, arguments: list[ir.Value]) -> ir.Value:
@@ -55,7 +58,7 @@ def load_frames(typing: Typing, array: types.Array, index: types.Integer) -> Int
 
 @intrinsic
 def element(typing: Typing, array: types.Array, index: types.Integer) -> Intrinsic:
-    """One element; numba's own indexing would look for negative indices."""
+    """Load one element; numba's indexing would check for negative indices."""
 
     def generate(context: Target, builder: ir.IRBuilder, signature: Signature, arguments: list[ir.Value]) -> ir.Value:
         target = ir.IntType(array.dtype.bitwidth)
@@ -79,7 +82,7 @@ def put(typing: Typing, array: types.Array, index: types.Integer, value: types.N
 
 @intrinsic
 def lowered(typing: Typing, lanes: Lanes, first: types.Number) -> Intrinsic:
-    """Every row one further down; `first` becomes row 0, and the last one is lost."""
+    """Shift rows by one; `first` becomes row 0, and the last row is dropped."""
 
     def generate(context: Target, builder: ir.IRBuilder, signature: Signature, arguments: list[ir.Value]) -> ir.Value:
         value = context.cast(builder, arguments[1], first, lanes.element)
@@ -102,7 +105,7 @@ def last(typing: Typing, lanes: Lanes) -> Intrinsic:
 
 @intrinsic
 def whole(typing: Typing, lanes: Lanes) -> Intrinsic:
-    """float32 rows that are whole numbers, as int32 rows."""
+    """Convert float32 rows of integers to int32 rows."""
 
     def generate(context: Target, builder: ir.IRBuilder, signature: Signature, arguments: list[ir.Value]) -> ir.Value:
         return builder.fptosi(arguments[0], vector_of(types.int32))
@@ -112,7 +115,7 @@ def whole(typing: Typing, lanes: Lanes) -> Intrinsic:
 
 @intrinsic
 def widened(typing: Typing, lanes: Lanes, like: Lanes) -> Intrinsic:
-    """int32 rows, none of them negative, as rows like `like`."""
+    """Convert non-negative int32 rows to rows like `like`."""
 
     def generate(context: Target, builder: ir.IRBuilder, signature: Signature, arguments: list[ir.Value]) -> ir.Value:
         return arguments[0] if like == lanes else builder.zext(arguments[0], vector_of(like.element))
@@ -122,7 +125,7 @@ def widened(typing: Typing, lanes: Lanes, like: Lanes) -> Intrinsic:
 
 @intrinsic
 def scatter(typing: Typing, array: types.Array, index: types.Integer, step: types.Integer, lanes: Lanes) -> Intrinsic:
-    """Write sixteen rows of integers, cut to the array's width, `step` elements apart."""
+    """Write sixteen rows of integers, truncated to the array's width, `step` elements apart."""
 
     def generate(context: Target, builder: ir.IRBuilder, signature: Signature, arguments: list[ir.Value]) -> ir.Value:
         flat, first, apart, value = arguments

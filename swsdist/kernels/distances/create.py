@@ -28,5 +28,5 @@ def create(name: str, dimension: int, options: Mapping[str, object] | None = Non
 @cache
 def _made(name: str, dimension: int, options: tuple[tuple[str, object], ...]) -> Distance:
     entry = DISTANCES[name]
-    made: Distance = entry.load()(name, entry.unit, dimension, **dict(options))
-    return made
+    distance: Distance = entry.load()(name, entry.unit, dimension, **dict(options))
+    return distance

@@ -30,15 +30,15 @@ from swsdist.kernels.arithmetic import Value, least, most
 from swsdist.kernels.compiled import compiled
 from swsdist.kernels.distances.interface import LARGEST_SUM, Distance, Prepared, Side, single
 
-#: What stands for the cap, 2^11.5.
+#: The integer for the cap, 2^11.5.
 OF_CAP = 2.0**11.5
 
-#: The low part of half a squared norm has so many bits.
+#: Bits of the low part of half a squared norm.
 LOW_BITS = 11
 
 
 def default_cap(dimension: int) -> float:
-    """Well above the norm of features of variance 1, which is sqrt(D) on average: 2.5 sqrt(D)."""
+    """2.5 sqrt(D), well above the mean norm of features of variance 1, sqrt(D)."""
     return 2.5 * sqrt(dimension)
 
 
@@ -80,8 +80,9 @@ def _fill(cap: float, values: NDArray[np.float64], side: Side, where: str | None
 def from_dot(dot: Value) -> Value:
     """rint(sqrt(z)) within 0..4095, z = -dot, exactly.
 
-    z is shifted by an even number of bits until its root is within 1..2 (times 2^12). A polynomial, the nearest there,
-    gives the root so well that after rounding it is off by one at most; its square tells.
+    z is shifted by an even number of bits until its root is within 1..2 (times 2^12). The best polynomial there
+    approximates
+    the root; after rounding it is off by at most one, which its square corrects.
     """
     z = least(most(0 - dot, 0), 16777216)
     x = most(z, 1)
@@ -99,7 +100,7 @@ def from_dot(dot: Value) -> Value:
     half = shifted >> 1
     near = (root + (8 << half)) >> (half + 4)
     square = near * near
-    too_small, too_large = (square + near - z) >> 31, (z - 1 - square + near) >> 31  # -1 where it is so
+    too_small, too_large = (square + near - z) >> 31, (z - 1 - square + near) >> 31  # -1 if true
     return least(near - too_small + too_large, 4095)
 
 
@@ -115,6 +116,6 @@ def plain(name: str, unit: int, dimension: int, cap: float | None) -> Distance:
 
 
 def squared(name: str, unit: int, dimension: int, cap: float | None) -> Distance:
-    """Its square."""
+    """Squared Euclidean distance."""
     fill = partial(_fill, default_cap(dimension) if cap is None else cap)
     return single(name, dimension, unit, dimension + 4, LARGEST_SUM, fill, from_dot=from_dot_squared)

@@ -35,10 +35,10 @@ from swsdist.kernels.arithmetic import Value, least, most
 from swsdist.kernels.distances.interface import Distance, Prepared, Side, single
 from swsdist.kernels.distances.probabilities import totals
 
-#: What stands for a probability of 1.
+#: The integer for a probability of 1.
 OF_ONE = 3840
 
-#: What meets the floor.
+#: The query coordinate that meets the floor.
 _OF_FLOOR = 64
 
 

@@ -1,13 +1,14 @@
-"""Cosine distance between logarithms of posteriors, ln(p + floor), each frame's own mean removed, and its square.
+"""Cosine distance between logarithms of posteriors, ln(p + floor), minus each frame's mean, and its square.
 
-Without its mean a frame's logarithms do not depend on what the probabilities are multiplied by (Aitchison's centred
-log-ratios), and the many classes that lie at the floor do not make all frames alike. Fixed point, bound, map and error
-are those of the cosine. A frame whose probabilities are all alike, or all zero, is a zero vector after that: distance 1
-to everything.
+After subtracting the mean, a frame's logarithms do not depend on a factor of the probabilities (Aitchison's centred
+log-ratios),
+and the many classes at the floor do not make all frames similar. Fixed point, bound, map and error are those of the
+cosine. A
+frame of equal or zero probabilities becomes a zero vector: distance 1 to everything.
 
-The mean of a *document* or speaker cannot be removed here: the store's statistics are those of p, not of ln p. Where it
-shall be (it does much for short queries), let the store hold ln p; then `cosine` with `normalise: mean` is the
-distance.
+The mean of a *document* or speaker cannot be subtracted here, because the store's statistics are those of p, not of ln
+p. To
+subtract it (a large gain for short queries), store ln p and use `cosine` with `normalise: mean`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from swsdist.kernels.distances.interface import Distance, Prepared, Side, single
 from swsdist.kernels.distances.logarithm import compiled_ln
 from swsdist.kernels.distances.probabilities import totals
 
-#: Frames whose centred logarithms have no larger norm say nothing: it is what rounding leaves of equal probabilities.
+#: Centred logarithms of no larger norm are rounding errors of equal probabilities.
 NOTHING = 1e-6
 
 
@@ -55,6 +56,6 @@ def plain(name: str, unit: int, dimension: int, floor: float) -> Distance:
 
 
 def squared(name: str, unit: int, dimension: int, floor: float) -> Distance:
-    """Its square."""
+    """The square of `plain`."""
     fill = partial(_fill, name, floor)
     return single(name, dimension, unit, dimension, bound(dimension), fill, from_dot=from_dot_squared)

@@ -55,5 +55,9 @@ def weighted_sum(parts: Sequence[Part], dimension: int, where: str = "streams") 
 
 
 def _fill(parts: tuple[Part, ...], values: NDArray[np.float64], side: Side, where: str | None) -> Prepared:
-    made = [part.distance.fill(np.array(values[:, part.first : part.stop], order="C"), side, where) for part in parts]
-    return Prepared(np.concatenate([item.frames for item in made], axis=1), sum(item.saturated for item in made))
+    prepared = [
+        part.distance.fill(np.array(values[:, part.first : part.stop], order="C"), side, where) for part in parts
+    ]
+    return Prepared(
+        np.concatenate([item.frames for item in prepared], axis=1), sum(item.saturated for item in prepared)
+    )

@@ -59,7 +59,7 @@ def columns(n: int) -> int:
 def advance(
     distances: NDArray[np.int16], row: int, n: int, t: int, columns: State, at: int, bits: int, option: int
 ) -> Any:
-    """Take in the distances of frame t; arguments as in `kernels.recurrences.bounded_slope`.
+    """Process the distances of frame t; arguments as in `kernels.recurrences.bounded_slope`.
 
     Row i is query frame i.
     """
@@ -78,13 +78,13 @@ def advance(
 
 
 def restart(columns: State, at: int, n: int, infinity: int, option: int) -> None:
-    """Forget the past: no path has begun."""
+    """Reset the state: no path has begun."""
     for row in range(3 * n):
         store(columns, at + row * WIDTH, spread(infinity, lanes_of(columns)))
 
 
 def trace(distances: Table, option: int, cost: Numbers, frames: Numbers, steps: Codes) -> None:
-    """The plain twin, see `kernels.recurrences.tracing`."""
+    """The plain version, see `kernels.recurrences.tracing`."""
     n, length = distances.shape
     states = np.full((3, n), NO_PATH)
     for t in range(length):
@@ -104,5 +104,5 @@ def trace(distances: Table, option: int, cost: Numbers, frames: Numbers, steps: 
 
 
 def recurrence() -> Recurrence:
-    """The recurrence as the search takes it."""
+    """The recurrence, for the search."""
     return Recurrence(packing, advance, restart, columns, lambda n: 2 * n, trace)

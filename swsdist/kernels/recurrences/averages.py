@@ -1,26 +1,32 @@
 """The recurrence that compares averages, of memory-efficient subsequence dynamic time warping (MES-DTW).
 
-Steps are (1, 1), (0, 1) and (1, 0) in query and document frames; each cell that a path visits is charged, and the
-number of cells is its length. A path begins at the query's first frame, anywhere in the document, and ends anywhere. Of
-the three ways into a cell the one of the least average, sum / length with the cell itself counted in, is kept; of
-equals the diagonal, then the one from the frame before, then that from the query frame before::
+Steps are (1, 1), (0, 1) and (1, 0) in query and document frames; each visited cell adds its distance, and the number of
+cells is
+the path's length. A path begins at the query's first frame, anywhere in the document, and ends anywhere. Of the three
+ways into a
+cell the one with the least average, sum / length including the cell itself, is kept; on ties the diagonal, then the one
+from
+the previous frame, then the one from the previous query frame::
 
     (sum, length, start) of (0, t) = (d(0, t), 1, t)
-    (sum, length, start) of (i, t) = the least average of (i-1, t-1), (i, t-1) and (i-1, t), each with d(i, t) and 1 added
+    (sum, length, start) of (i, t) = the least average of (i-1, t-1), (i, t-1) and (i-1, t), each with d(i, t) and 1
+    added
 
 Averages are compared as products in float32, each rounded once: ``sum1 * length2 < sum2 * length1``. Products of
-integers are exact below 2^24 only, so near averages of long paths may be taken for equal or swapped; that is the
-recurrence as the tools of its authors' time compute it, and it is the same bytes everywhere.
+integers are exact below 2^24 only, so close averages of long paths may compare as equal or swapped. The tools of the
+authors'
+time compute the recurrence in this way, and the bytes are the same everywhere.
 
-A path has no longest length: a cell depends on all that came before, so a document is streamed whole. The choice is
-made at each cell, so the kept path is not always the one of the least average among all.
+Paths have no maximum length: a cell depends on all earlier frames, so a document is streamed uncut. The choice is made
+at each
+cell, so the kept path does not always have the least average of all paths.
 
 Source: X. Anguera, M. Ferrarons, "Memory efficient subsequence DTW for query-by-example spoken term detection", ICME
 2013: length-normalised decisions, and one column of state.
 
-State of a cell: three integers, sum, length and the document frame where the path began. There is one column; what is
-kept of it after a frame is overwritten by the next. int32 holds the sums of paths through `INT32_FRAMES` document
-frames.
+State of a cell: three integers, sum, length and the document frame where the path began. There is a single column,
+which each
+frame overwrites. int32 holds the sums of paths through `INT32_FRAMES` document frames.
 """
 
 from __future__ import annotations
@@ -40,7 +46,7 @@ from swsdist.kernels.recurrences.tracing import BEGIN, DIAGONAL, LEFT, STAY, Cod
 from swsdist.kernels.vectors import WIDTH, lanes_of, load, load_unsigned, spread, store
 from swsdist.registry.registries import RECURRENCES
 
-#: A query may have so many frames: then `share` is exact for documents of 2^24 frames.
+#: Longest query: with it `share` is exact for documents of 2^24 frames.
 LONGEST_QUERY = RECURRENCES["averages"].longest_query
 
 #: 4095 times these and the longest query is below 2^31.
@@ -49,7 +55,7 @@ INT32_FRAMES = (1 << 19) - LONGEST_QUERY
 #: Low bits of the curve's state: document frames of a path.
 _FRAME_BITS = 24
 
-#: Frames of a document that are counted exactly.
+#: Longest document whose frames are counted exactly.
 MOST_FRAMES = (1 << _FRAME_BITS) - LONGEST_QUERY
 
 #: A sum whose average is larger than any distance, even after a step; its length is 1.
@@ -57,7 +63,7 @@ NOWHERE = 1 << 14
 
 
 def _lower(item: tuple[Value, Value, Value], other: tuple[Value, Value, Value]) -> tuple[Value, Value, Value]:
-    """Of two (sum, length, start) the one of the lower average; the first of equals."""
+    """Of two (sum, length, start) the one with the lower average; the first one wins ties."""
     left, right = single(other[0]) * single(item[1]), single(item[0]) * single(other[1])
     return (
         choose(left, right, other[0], item[0]),
@@ -80,7 +86,7 @@ numba.extending.register_jitable(cell)
 
 
 def packing(n: int) -> Packing:
-    """How cost, at most 4095 N, and frames share an integer of the curve.
+    """Packing of cost, at most 4095 N, and frames in an integer of the curve.
 
     Raises:
         UserError: the query is too long.
@@ -98,7 +104,7 @@ def columns(n: int) -> int:
 def advance(
     distances: NDArray[np.int16], row: int, n: int, t: int, columns: State, at: int, bits: int, option: int
 ) -> Any:
-    """Take in the distances of frame t; arguments as in `kernels.recurrences.bounded_slope`.
+    """Process the distances of frame t; arguments as in `kernels.recurrences.bounded_slope`.
 
     Rows 3 i to 3 i + 2 of the column are the three integers of query frame i.
     """
@@ -121,7 +127,7 @@ def advance(
 
 
 def restart(columns: State, at: int, n: int, infinity: int, option: int) -> None:
-    """Forget the past: no path has begun."""
+    """Reset the state: no path has begun."""
     like = lanes_of(columns)
     for i in range(n):
         store(columns, at + 3 * i * WIDTH, spread(NOWHERE, like))
@@ -130,7 +136,7 @@ def restart(columns: State, at: int, n: int, infinity: int, option: int) -> None
 
 
 def trace(distances: Table, option: int, cost: Numbers, frames: Numbers, steps: Codes) -> None:
-    """The plain twin, see `kernels.recurrences.tracing`."""
+    """The plain version, see `kernels.recurrences.tracing`."""
     n, length = distances.shape
     column = np.zeros((n, 3), np.int64)
     column[:, 0] = NOWHERE
@@ -159,7 +165,7 @@ def trace(distances: Table, option: int, cost: Numbers, frames: Numbers, steps: 
 
 
 def recurrence() -> Recurrence:
-    """The recurrence as the search takes it."""
+    """The recurrence, for the search."""
     return Recurrence(
         packing, advance, restart, columns, None, trace, int32_frames=INT32_FRAMES, most_frames=MOST_FRAMES
     )

@@ -50,7 +50,7 @@ numba.extending.register_jitable(cell)
 def advance(
     distances: NDArray[np.int16], row: int, n: int, t: int, columns: State, at: int, bits: int, option: int
 ) -> Any:
-    """Take in the distances of frame t; the frames come one after the other.
+    """Process the distances of frame t; frames come in order.
 
     Rows of a column: 0 is i = -2 (infinity), 1 is i = -1 (zero), i + 2 is query frame i.
 
@@ -59,7 +59,7 @@ def advance(
         n: query frames.
         columns: state (3, n + 2, 16), flat, from element `at` on.
         bits: frame bits of the packing.
-        option: a number of the recurrence's own; this one has none.
+        option: the recurrence's option; unused here.
 
     Returns:
         Lanes of the curve at t: the state of the query's last frame.
@@ -83,7 +83,7 @@ def advance(
 
 
 def restart(columns: State, at: int, n: int, infinity: int, option: int) -> None:
-    """Forget the past: no path has begun."""
+    """Reset the state: no path has begun."""
     like = lanes_of(columns)
     for column in range(3):
         first = at + column * (n + 2) * WIDTH
@@ -93,7 +93,7 @@ def restart(columns: State, at: int, n: int, infinity: int, option: int) -> None
 
 
 def trace(distances: Table, option: int, cost: Numbers, frames: Numbers, steps: Codes) -> None:
-    """The plain twin. A step into a query's first or second frame may come from before the query."""
+    """The plain version. A step into a query's first or second frame may come from before the query."""
     n, length = distances.shape
     states = np.full((3, n + 2), NO_PATH)  # row i + 2 is query frame i
     states[:, 1] = 0
@@ -115,5 +115,5 @@ def trace(distances: Table, option: int, cost: Numbers, frames: Numbers, steps: 
 
 
 def recurrence() -> Recurrence:
-    """The recurrence as the search takes it."""
+    """The recurrence, for the search."""
     return Recurrence(packing, advance, restart, lambda n: 3 * (n + 2), lambda n: 2 * n, trace, neighbours=cell)

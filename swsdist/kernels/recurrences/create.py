@@ -25,5 +25,5 @@ def create(name: str, options: Mapping[str, object] | None = None) -> Recurrence
 
 @cache
 def _made(name: str, options: tuple[tuple[str, object], ...]) -> Recurrence:
-    made: Recurrence = RECURRENCES[name].load()(**dict(options))
-    return made
+    recurrence: Recurrence = RECURRENCES[name].load()(**dict(options))
+    return recurrence

@@ -1,27 +1,29 @@
-"""The non-segmental recurrence (NS-DTW): averages are compared, diagonal steps count double in the length.
+"""The non-segmental recurrence (NS-DTW): compares averages; diagonal steps count double in the length.
 
-A path visits one cell for each query frame; for the next one the document advances by 0, 1 or 2 frames. Each cell adds
-its distance once, and to the path's length 2 for a step of one document frame and 1 for the others. Of the three ways
-into a cell the one of the least average, sum / length, is kept; of equals that of 1 document frame, then that of 2,
-then that of none::
+A path visits one cell per query frame; for the next one the document advances by 0, 1 or 2 frames. Each cell adds its
+distance
+once, and to the path's length 2 for a step of one document frame and 1 for the others. Of the three ways into a cell
+the one with
+the least average, sum / length, is kept; on ties the step of 1 document frame, then of 2, then of 0::
 
     (sum, length) of (0, t) = (d(0, t), 2)
     (sum, length) of (i, t) = the least average of  (S(i-1, t-1) + d(i, t), L(i-1, t-1) + 2)
                                                     (S(i-1, t-2) + d(i, t), L(i-1, t-2) + 1)
                                                     (S(i-1, t)   + d(i, t), L(i-1, t)   + 1)
 
-A path may begin and end anywhere in the document. It takes at most 2 N - 1 document frames, and a result depends on
-nothing further back. The kept path is not always the one of the least average among all: the choice is made at each
-cell.
+A path may begin and end anywhere in the document. It spans at most 2 N - 1 document frames, and a result depends on
+nothing
+earlier. The choice is made at each cell, so the kept path does not always have the least average of all paths.
 
 Source: G. Mantena, S. Achanta, K. Prahallad, "Query-by-example spoken term detection using frequency domain linear
-prediction and non-segmental dynamic time warping", IEEE/ACM TASLP 22(5), 2014; the steps, weights and order of equals
+prediction and non-segmental dynamic time warping", IEEE/ACM TASLP 22(5), 2014; the steps, weights and order of ties
 are those of its first author's program (`search.cu`, function `CUDA_NS_DTW`, in github.com/gautam-mantena/qbe-std).
-That compares float64 quotients; here products of integers are compared, which is exact.
+That program compares float64 quotients; here products of integers are compared, which is exact.
 
 State of a cell: two integers, the sum, and ``length << 16 | document frames``; both at most 2 N. Three columns rotate,
-each of two rows a query frame. A product of a sum and a length fits the type: int32 is used for queries of at most 255
-frames only.
+each of two rows a query frame. A product of a sum and a length must fit the type, so int32 is used only for queries of
+at most
+255 frames.
 """
 
 from __future__ import annotations
@@ -45,7 +47,7 @@ from swsdist.registry.registries import RECURRENCES
 #: Bits of the document frames below a path's length.
 SHIFT = 16
 
-#: Query frames whose lengths, up to 2 N, fit above and below.
+#: Longest query, whose lengths and frames, up to 2 N, fit their bits.
 LONGEST_QUERY = RECURRENCES["non-segmental"].longest_query
 
 #: A sum whose average is larger than any distance, even after a step; its length is 1.
@@ -53,7 +55,7 @@ NOWHERE = 1 << 14
 
 
 def _lower(item: tuple[Value, Value], other: tuple[Value, Value]) -> tuple[Value, Value]:
-    """Of two (sum, length and frames) the one of the lower average; the first of equals."""
+    """Of two (sum, length and frames) the one with the lower average; the first one wins ties."""
     left, right = other[0] * (item[1] >> SHIFT), item[0] * (other[1] >> SHIFT)
     return choose(left, right, other[0], item[0]), choose(left, right, other[1], item[1])
 
@@ -72,7 +74,7 @@ numba.extending.register_jitable(cell)
 
 
 def packing(n: int) -> packed.Packing:
-    """How cost and frames share an integer.
+    """Packing of cost and frames in an integer.
 
     Raises:
         UserError: the query is too long.
@@ -90,7 +92,7 @@ def columns(n: int) -> int:
 def advance(
     distances: NDArray[np.int16], row: int, n: int, t: int, columns: State, at: int, bits: int, option: int
 ) -> Any:
-    """Take in the distances of frame t; arguments as in `kernels.recurrences.bounded_slope`.
+    """Process the distances of frame t; arguments as in `kernels.recurrences.bounded_slope`.
 
     Rows 2 i and 2 i + 1 of a column are the two integers of query frame i.
     """
@@ -112,7 +114,7 @@ def advance(
 
 
 def restart(columns: State, at: int, n: int, infinity: int, option: int) -> None:
-    """Forget the past: no path has begun."""
+    """Reset the state: no path has begun."""
     like = lanes_of(columns)
     for k in range(3 * n):
         store(columns, at + 2 * k * WIDTH, spread(NOWHERE, like))
@@ -120,7 +122,7 @@ def restart(columns: State, at: int, n: int, infinity: int, option: int) -> None
 
 
 def trace(distances: Table, option: int, cost: Numbers, frames: Numbers, steps: Codes) -> None:
-    """The plain twin, see `kernels.recurrences.tracing`."""
+    """The plain version, see `kernels.recurrences.tracing`."""
     n, length = distances.shape
     sums = np.full((3, n), NOWHERE)
     shapes = np.full((3, n), 1 << SHIFT)
@@ -146,5 +148,5 @@ def trace(distances: Table, option: int, cost: Numbers, frames: Numbers, steps: 
 
 
 def recurrence() -> Recurrence:
-    """The recurrence as the search takes it."""
+    """The recurrence, for the search."""
     return Recurrence(packing, advance, restart, columns, lambda n: 2 * n, trace)

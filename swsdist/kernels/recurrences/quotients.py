@@ -1,11 +1,11 @@
-"""Averages of paths: how they are compared, and how they become the integer of a candidate.
+"""Averages of paths: their comparison, and their conversion to the integer cost of a candidate.
 
 Some recurrences divide a path's sum of distances by the path's length. A candidate's `cost` is then that average times
 the query's frames, rounded to an integer (halves up)::
 
     cost = (sum * N + length // 2) // length
 
-so that the score stays one division at the edge, `-cost / (N * unit)`, as where the query's length is the normaliser.
+so that the score is a single division, `-cost / (N * unit)`, as with normalisation by the query's length.
 
 The functions below mean the same for Python integers (the oracles), integers of compiled code, and lanes of a vector
 (`kernels.vectors`).
@@ -30,7 +30,7 @@ Same = TypeVar("Same")
 
 
 def single(value: Integer) -> np.float32:
-    """The float32 nearest to an integer, of two the even one."""
+    """The float32 nearest to an integer; ties to even."""
     return np.float32(value)  # type: ignore[arg-type] # lanes have an overload
 
 
@@ -40,7 +40,7 @@ def wide(value: Same) -> Same:
 
 
 def narrow(value: Same, like: object) -> Same:
-    """The same integer; int64 lanes become such as `like`, which they must fit."""
+    """The same integer; int64 lanes become lanes like `like`, which they must fit."""
     return value
 
 
@@ -81,7 +81,7 @@ def _narrow(typing: Typing, value: types.Number, like: Lanes) -> Intrinsic:
 
 @intrinsic
 def _share(typing: Typing, total: Lanes, frames: types.Integer, length: Lanes) -> Intrinsic:
-    """By float64: a quotient below 2^52 that is no whole number is farther from the next one than it is rounded."""
+    """Computed in float64: a non-integer quotient below 2^52 is farther from the next integer than its rounding error."""
 
     def generate(context: Target, builder: ir.IRBuilder, signature: Signature, arguments: list[ir.Value]) -> ir.Value:
         integers, reals = vector_of(types.int64), ir.VectorType(ir.DoubleType(), WIDTH)

@@ -39,7 +39,7 @@ from swsdist.kernels.scales import MAX_DISTANCE
 from swsdist.kernels.vectors import WIDTH, lanes_of, load, load_unsigned, spread, store
 from swsdist.registry.registries import RECURRENCES
 
-#: Query frames and R together: `share` is exact, and 64 bits are enough.
+#: Most query frames plus R: `share` is exact, and 64 bits are enough.
 LONGEST_SUM = RECURRENCES["segmental"].longest_query
 
 
@@ -52,7 +52,7 @@ numba.extending.register_jitable(cell)
 
 
 def packing(n: int, band: int) -> Packing:
-    """How sum and length share an integer, and, in the curve, cost and document frames.
+    """Packing of sum and length in an integer, and, in the curve, of cost and document frames.
 
     Raises:
         UserError: the query is too long.
@@ -66,16 +66,16 @@ def packing(n: int, band: int) -> Packing:
 
 
 def columns(n: int, band: int) -> int:
-    """Rows of state, of sixteen lanes each: as many segments as live at once, 2 R + 2 of each."""
+    """Rows of state, of sixteen lanes each: 2 R + 2 for each segment alive at once."""
     return ((n - 1) // band + 2) * (2 * band + 2)
 
 
 def advance(
     distances: NDArray[np.int16], row: int, n: int, t: int, columns: State, at: int, bits: int, band: int
 ) -> Any:
-    """Take in the distances of frame t; arguments as in `kernels.recurrences.bounded_slope`.
+    """Process the distances of frame t; arguments as in `kernels.recurrences.bounded_slope`.
 
-    Frame 0 is one that a segment may begin at.
+    A segment may begin at frame 0.
     """
     like = lanes_of(columns)
     shift = spread(bits, like)
@@ -91,7 +91,7 @@ def advance(
             for k in range(width):
                 store(columns, place + k * WIDTH, infinity)
             store(columns, place + band * WIDTH, like)  # before the first cell: 0
-        place += (band - along) * WIDTH  # of row i, that of i - (t - s) + R
+        place += (band - along) * WIDTH  # for row i, i - (t - s) + R
         low, high = max(0, along - band), min(n - 1, along + band)
         state = infinity
         diagonal = load(columns, place + low * WIDTH)
@@ -109,13 +109,13 @@ def advance(
 
 
 def restart(columns: State, at: int, n: int, infinity: int, band: int) -> None:
-    """Forget the past: no segment has begun."""
+    """Reset the state: no segment has begun."""
     for row in range(((n - 1) // band + 2) * (2 * band + 2)):
         store(columns, at + row * WIDTH, spread(infinity, lanes_of(columns)))
 
 
 def trace(distances: Table, option: int, cost: Numbers, frames: Numbers, steps: Codes) -> None:
-    """The plain twin; `option` is R. The steps are those of no segment in particular: see `trace_path`."""
+    """The plain version; `option` is R. Its steps belong to no particular segment: see `trace_path`."""
     n, length = distances.shape
     cost[:] = -1
     frames[:] = 0
@@ -130,7 +130,7 @@ def trace(distances: Table, option: int, cost: Numbers, frames: Numbers, steps: 
 
 
 def trace_path(distances: Table, option: int, cost: Numbers, frames: Numbers, steps: Codes) -> None:
-    """The one segment that begins with the table's first document frame."""
+    """The segment that begins with the table's first document frame."""
     _segment(distances, option, cost, frames, steps)
 
 
@@ -160,7 +160,7 @@ def _segment(distances: Table, band: int, cost: Numbers, frames: Numbers, steps:
 
 
 def recurrence(band: int) -> Recurrence:
-    """The recurrence as the search takes it; `band` is R."""
+    """The recurrence, for the search; `band` is R."""
     return Recurrence(
         lambda n: packing(n, band),
         advance,

@@ -1,4 +1,4 @@
-"""The method dtw: exact subsequence DTW of spoken examples in frames; or of the places that a first pass proposes."""
+"""The method dtw: exact subsequence DTW of spoken examples, everywhere or in windows proposed by a first pass."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from swsdist.store.tracks import Tracks
 if TYPE_CHECKING:
     from swsdist.kernels.distances.interface import Distance
 
-#: Documents whose columns are put together at a time.
+#: Documents whose columns are combined at a time.
 _PIECE = 1 << 16
 
-#: Of a factor: a group's examples, with so many frames averaged.
+#: For a factor: a group's examples, averaged over that many frames.
 Queries = Callable[[int], list[Example]]
 
 
 class Dtw:
-    """As the config's section `search` says; the first pass is a part of it, so nobody else need ask which it is."""
+    """The method of a config's section `search`, including its first pass."""
 
     def __init__(self, settings: Search) -> None:
         if settings.method_options:
@@ -49,13 +49,13 @@ class Dtw:
         return self._settings.first_pass.name != "none"
 
     def matters(self) -> Any:
-        """Distances, recurrence, first pass with versions, and what else candidates depend on."""
+        """Distances, recurrence and first pass with versions, and everything else that candidates depend on."""
         return self._settings.matters()
 
     def plan(self, store: Store) -> Iterator[Unit]:
-        """A unit a shard; all shards together where a first pass lets all documents compete."""
+        """One unit per shard, or one for all shards if a first pass lets all documents compete."""
         settings, shards = self._settings, store.manifest.shards
-        columns = ["doc_id", "channel", "sha256", "speaker"]  # wherever the recording lies
+        columns = ["doc_id", "channel", "sha256", "speaker"]  # independent of the recording's path
         tracks = Tracks(store)
         table = tracks.documents(columns=[*columns, "shard"], codes=["shard"])
         used = settings.queries_by, settings.documents_by
@@ -70,10 +70,10 @@ class Dtw:
         pinned = codebook_file(store, settings) if landmarks else None
         if pinned:
             common = [common, pinned]
-        # A shard at a time: what all documents are would be much as values of Python.
+        # One shard at a time, because Python values of all documents would need much memory.
         contents = dict(_contents(table, [shard.name for shard in shards], columns))
         if self._first_pass and settings.first_pass.over == "collection":
-            # The best windows are chosen out of all documents, so a task sees them all.
+            # The best windows are chosen among all documents, so one task needs them all.
             yield _unit(shards, fingerprint(common, sorted(contents.values())))
             return
         if landmarks and not pinned:
@@ -85,15 +85,15 @@ class Dtw:
             yield _unit((shard,), fingerprint(common, contents[shard.name]))
 
     def weight(self, queries: int, examples: int, frames: int) -> int:
-        """Frames that are looked for: of all examples, or about as many as a template of each query will have."""
+        """Query frames: of all examples, or an estimate for one template per query."""
         return frames * queries // examples if self._settings.examples == "template" else frames
 
     def unit(self) -> int:
-        """The integer that stands for a local distance of 1."""
+        """The integer that represents a local distance of 1."""
         return weighted([(term.distance, term.weight) for term in self._settings.terms()]).unit
 
     def warm(self) -> None:
-        """Load the compiled kernels, and refuse a matrix product that is not exact."""
+        """Load the compiled kernels, and reject an inexact matrix product."""
         from swsdist.methods.dtw.distance import distance_of
         from swsdist.methods.dtw.search import warm
         from swsdist.methods.dtw.shard import engine_settings
@@ -109,14 +109,16 @@ class Dtw:
             importlib.import_module("swsdist.methods.query.template")
 
     def any_columns(self) -> tuple[Search, int]:
-        """The section, and a dimension: which kernels there are depends on neither, so each track may have any columns."""
-        given = self._settings
-        last = max(stream.columns[1] if stream.columns else 1 for stream in given.streams) if given.streams else 1
-        placed = given.placed({term.track: (0, last) for term in given.terms() if term.track is not None}, alike=False)
+        """The section, and a dimension; the kernels depend on neither, so any number of columns will do."""
+        settings = self._settings
+        last = max(stream.columns[1] if stream.columns else 1 for stream in settings.streams) if settings.streams else 1
+        placed = settings.placed(
+            {term.track: (0, last) for term in settings.terms() if term.track is not None}, alike=False
+        )
         return placed, max(term.stop or 1 for term in placed.terms())
 
     def prepare(self, queries: pa.Table, store: Store) -> Queries:
-        """EXAMPLES, normalised and in fixed point; kept, since a template takes time to make."""
+        """EXAMPLES, normalised and in fixed point; cached, because templates are slow to compute."""
         made: dict[int, list[Example]] = {}
         tracks = Tracks(store)
         statistics, settings = tracks.statistics(), self._settings.placed(tracks.places)
@@ -129,30 +131,30 @@ class Dtw:
         return examples
 
     def search(self, queries: Queries, store: Store, shards: tuple[str, ...], buckets: int) -> Result:
-        """The exact search, everywhere or where the first pass says."""
-        from swsdist.methods.dtw.shard import candidate_tables, search_shard  # loads numba: planning does without
+        """The exact search, everywhere or in the windows of the first pass."""
+        from swsdist.methods.dtw.shard import candidate_tables, search_shard  # loads numba
 
         if self._first_pass:
-            from swsdist.methods.first_pass.search import search_windows  # compiles kernels that are its own
+            from swsdist.methods.first_pass.search import search_windows  # compiles additional kernels
 
             result = search_windows(store, shards, queries, self._settings)
-            documents, examples, found = result.documents, result.examples, result.found
+            documents, examples, matches = result.documents, result.examples, result.found
             cells, fill = result.work.cells + result.work.distances + result.indexing.distances, None
         else:
             examples = queries(1)
-            documents, found, frames = search_shard(store, shards[0], examples, self._settings)
+            documents, matches, frames = search_shard(store, shards[0], examples, self._settings)
             cells = sum(len(example.frames) for example in examples) * frames
-            fill = round(found.fill, 4)
+            fill = round(matches.fill, 4)
         return Result(
-            (table for _, table in candidate_tables(documents, examples, found, self.unit(), buckets)),
-            len(found.cost),
+            (table for _, table in candidate_tables(documents, examples, matches, self.unit(), buckets)),
+            len(matches.cost),
             cells,
             fill,
-            found.saturated + sum(example.saturated for example in examples),
+            matches.saturated + sum(example.saturated for example in examples),
         )
 
     def rescore(self, queries: Queries, store: Store, spans: pa.Table) -> pa.Table:
-        """The best path of a query's examples that lies inside a span; of equal ones the first example's, and its first end."""
+        """The best path of a query's examples inside each span; the first example, and then the first end, wins ties."""
         from swsdist.methods.curve import curve
 
         settings = self._settings
@@ -169,7 +171,7 @@ class Dtw:
 
 
 def _contents(table: pa.Table, shards: list[str], columns: list[str]) -> Iterator[tuple[str, str]]:
-    """Of each shard a fingerprint of its documents."""
+    """A fingerprint of the documents of each shard."""
     codes = pc.fill_null(pc.index_in(table["shard"], value_set=pa.array(shards, pa.string())), len(shards)).to_numpy()
     if (codes[1:] < codes[:-1]).any():
         order = np.argsort(codes, kind="stable")

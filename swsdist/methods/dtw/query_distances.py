@@ -1,4 +1,4 @@
-"""Distances of one query to consecutive frames of documents: where the search needs them apart from its inner loop."""
+"""Distances of one query to consecutive frames of documents, outside the inner loop of the search."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from swsdist.kernels.vectors import WIDTH
 
 
 class Room(Generic[Element]):
-    """An array that is used again and again, and grows to what was asked of it: fresh memory costs more than its use."""
+    """A reusable array that grows on demand, because allocating memory costs more than using it."""
 
     def __init__(self, dtype: type[Element]) -> None:
         self._held: NDArray[Element] = np.empty(0, dtype)
 
     def __call__(self, elements: int) -> NDArray[Element]:
-        """So many elements, with anything in them; those given before are taken back."""
+        """An uninitialised array of this size; invalidates the previous one."""
         if self._held.size < elements:
             self._held = products.aligned(elements, self._held.dtype)
         return self._held[:elements]
@@ -46,32 +46,32 @@ class QueryDistances:
         self._sums = np.empty(products.SUMS, np.int32)
 
     def __call__(self, source: NDArray[np.int16]) -> NDArray[np.int16]:
-        """Distances, int16 (groups, `height`, 16), flat, and room after them; good until the room is used again.
+        """Distances, int16 (groups, `height`, 16), flat, with room after them; valid until the buffer is reused.
 
         Args:
             source: int16 (groups, pairs, 16, 2), flat; the groups are a multiple of `products.STRIDE`.
         """
         groups = len(source) // (2 * WIDTH * self._layout.pairs)
         size = groups * self.height * WIDTH
-        held = self._room(len(self._distance.streams) * size)
-        made: list[NDArray[np.int16]] = []
+        buffer = self._room(len(self._distance.streams) * size)
+        distances: list[NDArray[np.int16]] = []
         for stream, (first, pairs, _) in zip(self._distance.streams, self._layout.shape.tolist(), strict=True):
-            out = held[len(made) * size : (len(made) + 1) * size]
+            out = buffer[len(distances) * size : (len(distances) + 1) * size]
             fill = products.fill(stream.from_dot, "int16")
             query = (self._query, 0, self._large, self._small)
             fill(source, 0, groups, self._layout.pairs, first, pairs, *query, out, self._sums)
-            made.append(out)
-        if len(made) == 1:
-            return made[0]
-        total = np.full(made[0].shape, 1 << self._distance.shift >> 1, np.int32)
-        for stream, out in zip(self._distance.streams, made, strict=True):
+            distances.append(out)
+        if len(distances) == 1:
+            return distances[0]
+        total = np.full(distances[0].shape, 1 << self._distance.shift >> 1, np.int32)
+        for stream, out in zip(self._distance.streams, distances, strict=True):
             total += stream.weight * out.astype(np.int32)
-        made[0][:] = np.minimum(total >> self._distance.shift, MAX_DISTANCE)
-        return made[0]
+        distances[0][:] = np.minimum(total >> self._distance.shift, MAX_DISTANCE)
+        return distances[0]
 
 
 def local_distances(query: NDArray[np.float32], document: NDArray[np.float32], distance: Distance) -> NDArray[np.int16]:
-    """Distances between prepared frames, int16 (query frames, document frames), as the search takes them.
+    """Distances between prepared frames, int16 (query frames, document frames), as in the search.
 
     Args:
         query, document: float32 (frames, columns), prepared.
@@ -79,11 +79,11 @@ def local_distances(query: NDArray[np.float32], document: NDArray[np.float32], d
     layout = products.layout(distance)
     n, length = len(query), len(document)
     groups = -(-length // (WIDTH * products.STRIDE)) * products.STRIDE
-    # Sixteen consecutive frames lie where the search has one frame of sixteen documents.
+    # Sixteen consecutive frames take the place of one frame of sixteen documents.
     by_frame = products.paired(document, layout.order, groups * WIDTH).reshape(groups, WIDTH, layout.pairs, 2)
     query_distances = QueryDistances(query, distance, Room(np.int16))
-    made = query_distances(np.ascontiguousarray(by_frame.transpose(0, 2, 1, 3)).reshape(-1))
+    distances = query_distances(np.ascontiguousarray(by_frame.transpose(0, 2, 1, 3)).reshape(-1))
     in_order = (
-        made.reshape(groups, query_distances.height, WIDTH).transpose(1, 0, 2).reshape(query_distances.height, -1)
+        distances.reshape(groups, query_distances.height, WIDTH).transpose(1, 0, 2).reshape(query_distances.height, -1)
     )
     return np.ascontiguousarray(in_order[:n, :length])

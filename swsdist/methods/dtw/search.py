@@ -31,18 +31,19 @@ def search(
     most: NDArray[np.int64],
     settings: Settings,
 ) -> Matches:
-    """Candidates of every example in every document.
+    """Find the candidates of every example in every document.
 
     Args:
         examples: at least one frame each, prepared as queries.
         documents: (index, consecutive blocks of prepared frames float32 (frames, columns)).
         most: int64 (documents,), candidates kept per example and document: those of least cost, earlier ends first.
-        settings: how.
+        settings: of the search.
 
     Raises:
-        UserError: an example or a document is too long for the recurrence; the library's product is not exact; there is no
-            such GPU, or its memory does not suffice.
-        ConfigError: there is no such recurrence or backend, or the recurrence does not take such an option.
+        UserError: an example or a document is too long for the recurrence; the library's product is inexact; the GPU
+            does not
+            exist, or lacks memory.
+        ConfigError: the recurrence or backend is unknown, or the recurrence does not have an option.
     """
     if not examples:
         return best_matches([], most, 1.0)
@@ -52,19 +53,19 @@ def search(
 
 def run(backend: Backend, documents: Iterable[tuple[int, Iterable[NDArray[np.float32]]]], work: Work) -> Matches:
     """Search documents with a backend."""
-    found: list[NDArray[np.int64]] = []
-    held = used = laid = 0
+    candidates: list[NDArray[np.int64]] = []
+    rows = used = laid = 0
     prune_at = _PRUNE_AT
     for scanned in backend.scan(_pieces(documents, work)):
         used += scanned.used
         laid += scanned.laid
-        found += scanned.rows
-        held += sum(map(len, scanned.rows))
-        if held > prune_at:
-            found = [pruned(joined(found), work.most)]
-            held = len(found[0])
-            prune_at = 2 * held + _PRUNE_AT
-    return best_matches(found, work.most, used / laid if laid else 1.0)
+        candidates += scanned.rows
+        rows += sum(map(len, scanned.rows))
+        if rows > prune_at:
+            candidates = [pruned(joined(candidates), work.most)]
+            rows = len(candidates[0])
+            prune_at = 2 * rows + _PRUNE_AT
+    return best_matches(candidates, work.most, used / laid if laid else 1.0)
 
 
 def _pieces(documents: Iterable[tuple[int, Iterable[NDArray[np.float32]]]], work: Work) -> Iterator[Piece]:
@@ -86,7 +87,7 @@ def _pieces(documents: Iterable[tuple[int, Iterable[NDArray[np.float32]]]], work
 
 
 def warm(settings: Settings | None = None) -> None:
-    """Load the kernels that a search uses, by a search of one frame in one frame."""
+    """Load the kernels of a search, by a search of one frame in one frame."""
     chosen = settings or Settings(create_distance("cosine", 1), 1, 1, 1)
     frame = np.zeros((1, chosen.distance.columns), np.float32)
     search([Example("", 1, frame)], [(0, [frame])], np.ones(1, np.int64), chosen)

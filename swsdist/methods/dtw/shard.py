@@ -36,7 +36,7 @@ _NEEDED = ("doc_id", "channel", "frames", "speaker")
 
 
 class Documents:
-    """The live documents of some shards, as the search takes them: all tracks of the store side by side.
+    """The live documents of some shards, prepared for the search, with the tracks of the store concatenated.
 
     Attributes:
         table: the columns of DOCUMENTS that the search reads, in index order.
@@ -86,7 +86,7 @@ class Documents:
         documents: Documents | None = store.memory.get(key)
         if documents is None:
             documents = cls(store, shards, search_config)
-            # A document has means and variances, each of them twice.
+            # A document has means and variances, each stored twice.
             numbers = documents.table.num_rows * documents._tracks.dimension * 4 * 8
             store.memory.put(key, documents, documents.table.nbytes + numbers)
         return documents
@@ -102,23 +102,23 @@ class Documents:
             side: query or document.
 
         Raises:
-            DataError: the distance is one between posteriors, and a document's features are not.
+            DataError: the distance compares posteriors, and a document's features are none.
         """
         live = {key for key, k in self._index.items() if chosen is None or chosen[k]}
         for shard in self._shards:
-            held = (
+            buffered = (
                 None if self._memory is None else self._memory.get(("frames", shard, factor, side, self._prepared_by))
             )
-            if held is not None:
-                for key, frames, saturated in held:
+            if buffered is not None:
+                for key, frames, saturated in buffered:
                     if key in live:
                         self._saturated[self._index[key]] = saturated
                         yield self._index[key], iter(frames)
                 continue
-            made = self._read(shard, live, factor, side)
+            documents = self._read(shard, live, factor, side)
             if self._memory is not None and len(live) == len(self._index):
-                made = self._holding(made, ("frames", shard, factor, side, self._prepared_by), self._memory)
-            for key, blocks in made:
+                documents = self._holding(documents, ("frames", shard, factor, side, self._prepared_by), self._memory)
+            for key, blocks in documents:
                 yield self._index[key], blocks
 
     def _read(
@@ -132,21 +132,21 @@ class Documents:
             yield key, self._prepared(key, group, factor, side)
 
     def _holding(
-        self, made: Iterator[tuple[_Key, Iterator[NDArray[np.float32]]]], name: Hashable, memory: Memory
+        self, documents: Iterator[tuple[_Key, Iterator[NDArray[np.float32]]]], name: Hashable, memory: Memory
     ) -> Iterator[tuple[_Key, Iterator[NDArray[np.float32]]]]:
         """Pass the documents of a shard through, and store them in memory after the last, if they fit."""
-        held: list[tuple[_Key, list[NDArray[np.float32]], int]] = []
+        buffered: list[tuple[_Key, list[NDArray[np.float32]], int]] = []
         size = 0
-        for key, blocks in made:
+        for key, blocks in documents:
             if size > memory.room:
                 yield key, blocks
                 continue
             frames: list[NDArray[np.float32]] = []
             yield key, _kept(blocks, frames)
-            frames += blocks  # what was not asked for
+            frames += blocks  # blocks the consumer did not read
             size += sum(block.nbytes for block in frames)
-            held.append((key, frames, self._saturated[self._index[key]]))
-        memory.put(name, held, size)
+            buffered.append((key, frames, self._saturated[self._index[key]]))
+        memory.put(name, buffered, size)
 
     @property
     def searched(self) -> int:
@@ -155,16 +155,16 @@ class Documents:
             return int(sum(self.table["frames"].to_pylist()))
         return sum(map(len, self._spoken))
 
-    def in_frames_of_the_recording(self, found: Matches) -> Matches:
+    def in_frames_of_the_recording(self, matches: Matches) -> Matches:
         """Matches with first and last frames of the recording, if frames were skipped."""
         if self._spoken is None:
-            return found
+            return matches
         spoken = self._spoken
         starts = np.cumsum([0, *map(len, spoken)])
         all_frames = np.concatenate([np.empty(0, np.int64), *spoken])
-        end = all_frames[starts[found.document] + found.end_frame]
-        first = all_frames[starts[found.document] + found.end_frame - found.frames + 1]
-        return found._replace(end_frame=end, frames=end - first + 1)
+        end = all_frames[starts[matches.document] + matches.end_frame]
+        first = all_frames[starts[matches.document] + matches.end_frame - matches.frames + 1]
+        return matches._replace(end_frame=end, frames=end - first + 1)
 
     @property
     def saturated(self) -> int:
@@ -179,9 +179,9 @@ class Documents:
         where = f"document {key[0]}, channel {key[1]}"
         self._saturated[self._index[key]] = 0
         for features in averaged((block.features for block in blocks), factor):
-            made = self.distance.prepare(features, offset, scale, side, where)
-            self._saturated[self._index[key]] += made.saturated
-            yield made.frames
+            prepared = self.distance.prepare(features, offset, scale, side, where)
+            self._saturated[self._index[key]] += prepared.saturated
+            yield prepared.frames
 
 
 def _spoken_frames(documents: pa.Table, store: Store) -> list[NDArray[np.int64]]:
@@ -190,12 +190,12 @@ def _spoken_frames(documents: pa.Table, store: Store) -> list[NDArray[np.int64]]
     Raises:
         StoreError: a document has no speech marks.
     """
-    found = []
+    spoken = []
     for row in documents.select(["doc_id", "frames", "speech"]).to_pylist():
         if row["speech"] is None:
             raise codes.UNKNOWN_SPEECH(where=store.folder.path(), doc_id=row["doc_id"])
-        found.append(np.flatnonzero(unpack_marks(row["speech"], row["frames"])))
-    return found
+        spoken.append(np.flatnonzero(unpack_marks(row["speech"], row["frames"])))
+    return spoken
 
 
 def _kept(blocks: Iterator[NDArray[np.float32]], frames: list[NDArray[np.float32]]) -> Iterator[NDArray[np.float32]]:
@@ -219,17 +219,17 @@ def search_shard(
     """Candidates of the examples in the live documents of a shard.
 
     Returns:
-        The shard's documents (a row each, in the order that `Matches.document` counts), what was found, and how many frames
-        were searched.
+        The shard's documents (a row each, indexed by `Matches.document`), the matches, and the number of frames
+        searched.
 
     Raises:
-        DataError: the distance is one between posteriors, and a document's features are not.
+        DataError: the distance compares posteriors, and a document's features are none.
     """
     documents = Documents.of(store, [shard], search_config)
     settings = engine_settings(search_config, documents.distance, store.manifest.shift)
-    found = search(examples, documents.stream(), documents.most, settings)
-    found = documents.in_frames_of_the_recording(found)
-    return documents.table, found._replace(saturated=documents.saturated), documents.searched
+    matches = search(examples, documents.stream(), documents.most, settings)
+    matches = documents.in_frames_of_the_recording(matches)
+    return documents.table, matches._replace(saturated=documents.saturated), documents.searched
 
 
 def engine_settings(search_config: Search, distance: Distance, shift: float) -> Settings:
@@ -248,20 +248,21 @@ def engine_settings(search_config: Search, distance: Distance, shift: float) -> 
 
 
 def candidate_tables(
-    documents: pa.Table, examples: list[Example], found: Matches, unit: int, buckets: int
+    documents: pa.Table, examples: list[Example], matches: Matches, unit: int, buckets: int
 ) -> Iterator[tuple[int, pa.Table]]:
     """Tables of CANDIDATES of matches, one for each bucket with candidates, sorted by slot.
 
-    Within a table rows are by slot, query, example, document and last frame, whatever the order in the store. A tick is a
+    Rows of a table are sorted by slot, query, example, document and last frame, whatever the order in the store. A tick
+    is a
     frame; the scale is the query's frames times `unit`, so the score is minus the mean local distance over the query's
     frames.
 
     Args:
-        documents: DOCUMENTS, in the order that `found.document` counts.
-        examples: in the order that `found.query` counts.
-        found: by the search.
-        unit: the integer that stands for a local distance of 1.
-        buckets: how many (`swsdist.core.partition`).
+        documents: DOCUMENTS, indexed by `matches.document`.
+        examples: indexed by `matches.query`.
+        matches: by the search.
+        unit: the integer that represents a local distance of 1.
+        buckets: number of buckets (`swsdist.core.partition`).
     """
     slot = np.array([slot_of(example.query_id) for example in examples], np.int32)
     scale = np.array([len(example.frames) for example in examples], np.int64) * unit
@@ -276,21 +277,21 @@ def candidate_tables(
     rank = np.empty(len(examples), np.int64)
     rank[sorted(range(len(examples)), key=keys.__getitem__)] = np.arange(len(examples))
     bucket = slot.astype(np.int64) * buckets // SLOTS
-    of_row = bucket[found.query]
+    of_row = bucket[matches.query]
     channels = documents["channel"].to_numpy()
     for number in np.unique(of_row):
         rows = np.flatnonzero(of_row == number)
-        rows = rows[np.lexsort((found.end_frame[rows], order[found.document[rows]], rank[found.query[rows]]))]
-        query, document = found.query[rows], found.document[rows]
+        rows = rows[np.lexsort((matches.end_frame[rows], order[matches.document[rows]], rank[matches.query[rows]]))]
+        query, document = matches.query[rows], matches.document[rows]
         columns = [
             pa.array(slot[query]),
             names.take(pa.array(query)),
             pa.array(numbers[query]),
             doc_ids.take(pa.array(document)),
             pa.array(channels[document]),
-            pa.array(found.end_frame[rows] - found.frames[rows] + 1),
-            pa.array(found.end_frame[rows]),
-            pa.array(found.cost[rows]),
+            pa.array(matches.end_frame[rows] - matches.frames[rows] + 1),
+            pa.array(matches.end_frame[rows]),
+            pa.array(matches.cost[rows]),
             pa.array(scale[query]),
         ]
         yield int(number), pa.Table.from_arrays(columns, schema=CANDIDATES)

@@ -1,9 +1,10 @@
-"""The same search on averaged frames: of r frames the mean, so r x r times fewer cells.
+"""First pass that searches averaged frames: averages over r frames need r x r times fewer cells.
 
-One level finds the best windows by the bounded-slope search on frames averaged over the largest factor; each further level, of
-a smaller one, is searched only in the windows of the level before, as the exact search is in those of the last. A coarse
-path that ends in averaged frame e proposes the end frames r e - margin to r e + r + margin: between two levels the least
-cost may move to another place that fits as well.
+The first level finds the best windows by the bounded-slope search on frames averaged over the largest factor; each
+further level,
+with a smaller factor, searches only the windows of the previous one, as does the exact search. A coarse path that ends
+in averaged
+frame e proposes the end frames r e - margin to r e + r + margin, because the least cost may move between levels.
 
 Measured: docs/concepts/first-passes.md. The idea of coarse to fine is Salvador and Chan's (2007, FastDTW),
 without their bound to one path.
@@ -24,13 +25,13 @@ from swsdist.methods.first_pass.rescoring import search_all, visit
 
 @dataclass(frozen=True)
 class Averaged:
-    """Frames averaged by each factor in turn.
+    """Averages frames by each factor in turn.
 
     Attributes:
-        factors: each smaller than the one before, at least 2.
+        factors: decreasing, at least 2.
         margin: frames on either side of an averaged end frame.
-        widen: the first of several levels keeps so many times the windows of the last.
-        visit: False: what the last level finds is the answer, its times in frames that are not averaged.
+        widen: windows of the first of several levels, as a multiple of the last level's.
+        visit: False: the result of the last level is final, with times in original frames.
     """
 
     factors: tuple[int, ...]
@@ -44,17 +45,17 @@ class Averaged:
         windows = no_windows()
         for level, factor in enumerate(self.factors):
             times = self.widen if level + 1 < len(self.factors) else 1
-            found, cells = self._level(material, budget, factor, times, windows if level else None)
+            matches, cells = self._level(material, budget, factor, times, windows if level else None)
             work += Work(cells=cells)
             if not self.visit and level + 1 == len(self.factors):
-                return Proposals(no_windows(), work, _in_frames(found, factor, material), factor)
-            windows = budget.choose(around(found, factor, self.margin), material, times)
+                return Proposals(no_windows(), work, _in_frames(matches, factor, material), factor)
+            windows = budget.choose(around(matches, factor, self.margin), material, times)
         return Proposals(windows, work)
 
     def _level(
         self, material: Material, budget: Budget, factor: int, times: int, windows: Windows | None
     ) -> tuple[Matches, int]:
-        """Candidates on averaged frames, everywhere or in windows; and the cells."""
+        """Candidates on averaged frames, everywhere or in windows; and the number of cells."""
         examples = material.examples(factor)
         near = max(1, round(material.window / factor))
         lengths = -(-material.lengths // factor)
@@ -70,18 +71,18 @@ class Averaged:
             best = search_all(examples, documents, budget.count(material, times), material.distance, near)
             return best.found, best.work.cells
         settings = Settings(material.distance, near, 16, 2000)
-        found = search(examples, material.documents(factor, None), most, settings)
-        return found, int(lengths.sum()) * sum(len(example.frames) for example in examples)
+        matches = search(examples, material.documents(factor, None), most, settings)
+        return matches, int(lengths.sum()) * sum(len(example.frames) for example in examples)
 
 
-def around(found: Matches, factor: int, margin: int) -> Windows:
-    """Windows of frames that are not averaged, around the ends of paths on averaged ones."""
-    first = found.end_frame * factor
-    return Windows(found.query, found.document, first - margin, first + factor + margin, found.cost)
+def around(matches: Matches, factor: int, margin: int) -> Windows:
+    """Windows of original frames around the ends of paths on averaged ones."""
+    first = matches.end_frame * factor
+    return Windows(matches.query, matches.document, first - margin, first + factor + margin, matches.cost)
 
 
-def _in_frames(found: Matches, factor: int, material: Material) -> Matches:
-    """Candidates on averaged frames with their times in frames that are not. Costs stay sums over averaged query frames."""
-    stop = np.minimum((found.end_frame + 1) * factor, material.lengths[found.document])
-    start = (found.end_frame + 1 - found.frames) * factor
-    return found._replace(end_frame=stop - 1, frames=(stop - start).astype(np.int32))
+def _in_frames(matches: Matches, factor: int, material: Material) -> Matches:
+    """Convert the times of candidates from averaged to original frames. Costs stay sums over averaged query frames."""
+    stop = np.minimum((matches.end_frame + 1) * factor, material.lengths[matches.document])
+    start = (matches.end_frame + 1 - matches.frames) * factor
+    return matches._replace(end_frame=stop - 1, frames=(stop - start).astype(np.int32))

@@ -57,20 +57,20 @@ class Coarse:
         work = 0
         documents = material.documents(self.factor, None)
         parts = (part for index, blocks in documents for part in stretches(index, blocks, longest))
-        for held in buffered(parts, material.distance):
-            laid = held.lay(np.array([0], np.int64), np.array([len(held.pairs)], np.int64))
-            work += int(sizes.sum()) * len(held.pairs)
-            document = np.array([part.document for part in held.stretches], np.int64)
+        for stretch in buffered(parts, material.distance):
+            laid = stretch.lay(np.array([0], np.int64), np.array([len(stretch.pairs)], np.int64))
+            work += int(sizes.sum()) * len(stretch.pairs)
+            document = np.array([part.document for part in stretch.stretches], np.int64)
             table = np.array(
                 [
                     (base - part.offset, lengths[part.document], seen[part.document], part.offset + len(part.frames))
-                    for part, base in zip(held.stretches, held.bases, strict=True)
+                    for part, base in zip(stretch.stretches, stretch.bases, strict=True)
                 ],
                 np.int64,
             )
             seen[document] = table[:, 3]
-            minima = np.empty(-(-len(held.pairs) // WIDTH) * WIDTH, np.int16)
-            allowed = np.minimum(most[document], [len(part.frames) + 2 for part in held.stretches])
+            minima = np.empty(-(-len(stretch.pairs) // WIDTH) * WIDTH, np.int16)
+            allowed = np.minimum(most[document], [len(part.frames) + 2 for part in stretch.stretches])
             found = np.empty((int(allowed.sum()), 3), np.int64)
             for k, item in enumerate(query_distances):
                 column_minima(item(laid.source), item.height, item.frames, minima)

@@ -1,13 +1,17 @@
 """Interface of first passes: cheap approximate searches that propose windows for the exact search.
 
-A first pass proposes *windows*: ranges of end frames where a path may end at low cost. `rescoring.visit` computes exact costs
-there. A candidate is either identical to that of the full search, or missed; `recall.recall` measures how many are found.
+A first pass proposes *windows*: ranges of end frames where a path may end at low cost. `rescoring.visit` computes exact
+costs
+there. A candidate is either identical to that of the full search, or missed; `recall.recall` measures how many are
+found.
 
-Which windows are kept is a `Budget`, a count by seconds searched, as that of candidates. Over a document, a decision
-depends on that document only. Over the whole collection the best windows of an example compete, wherever they are: fewer
-windows find the same, but whoever decides must have seen all documents. Either way shards, lanes and order change nothing.
+A `Budget` limits the number of windows in proportion to the seconds searched, like the number of candidates. Per
+document, a
+decision depends on that document only. Over the collection, the best windows of an example compete wherever they are;
+fewer
+windows then find as much, but all documents must be seen first. Neither depends on shards, lanes or order.
 
-A window's cost is an integer that compares windows of one example; it says nothing else.
+A window's cost is an integer that is only comparable between windows of one example.
 """
 
 from __future__ import annotations
@@ -56,7 +60,7 @@ def no_windows() -> Windows:
 
 
 class Work(NamedTuple):
-    """Amount of work; adds.
+    """Amount of work; addable.
 
     Attributes:
         cells: query frames times document frames, distances and recurrence.
@@ -73,7 +77,7 @@ class Work(NamedTuple):
 
 
 class Landmarks(NamedTuple):
-    """Frames of the collection, prepared as queries and as documents; the same however the collection is cut."""
+    """Frames of the collection, prepared as queries and as documents; independent of shards."""
 
     query: Frames
     document: Frames
@@ -83,16 +87,18 @@ class Material(NamedTuple):
     """Data and settings of a first pass.
 
     Attributes:
-        examples: of a factor r: the examples with each r frames averaged, prepared as queries.
-        documents: of r, and of a mask over the documents or None: those documents (all), each r frames averaged. Gives a
-            new pass each time.
+        examples: function of a factor r: the examples, averaged over r frames and prepared as queries.
+        documents: function of r and a mask over the documents or None (all): those documents, averaged over r frames.
+            Each
+            call returns a new iterator.
         lengths: int64 (documents,), frames of each, not averaged.
         most: int64 (documents,), candidates kept per example and document.
         seconds: from one frame to the next.
-        collection: seconds of the whole collection, of which the documents may be a part.
-        distance: that the frames are prepared for.
-        window: frames on either side that a candidate must be the least of.
-        landmarks: of r, and of a number: so many averaged frames of the whole collection, fewer where it has not so many.
+        collection: seconds of the entire collection, which may have more documents.
+        distance: the distance the frames are prepared for.
+        window: frames on either side within which a candidate must have the least cost.
+        landmarks: function of r and a number: that many averaged frames of the entire collection, or fewer if it is
+            shorter.
     """
 
     examples: Callable[[int], list[Example]]
@@ -107,10 +113,10 @@ class Material(NamedTuple):
 
 
 class Budget(NamedTuple):
-    """How many windows of an example to keep: the larger of `least` and `per_second` times the seconds searched.
+    """The number of windows to keep per example: the larger of `least` and `per_second` times the seconds searched.
 
     Attributes:
-        over: `document` (so many of each document) or `collection`.
+        over: `document` (a number per document) or `collection`.
     """
 
     least: int
@@ -118,16 +124,16 @@ class Budget(NamedTuple):
     over: str
 
     def most(self, material: Material, times: int = 1) -> NDArray[np.int64]:
-        """Windows that a document may have, int64 (documents,); `times` as many as the budget says.
+        """Most windows per document, int64 (documents,), for `times` the budget.
 
-        Where the collection's best are kept, a document may have twice as many as it keeps candidates.
+        If the budget is over the collection, a document may have twice as many windows as candidates.
         """
         if self.over == "document":
             return self._count(material.lengths, material, times)
         return np.minimum(self.count(material, times), 2 * material.most)
 
     def count(self, material: Material, times: int = 1) -> int:
-        """Windows of an example over the whole collection."""
+        """Number of windows per example over the entire collection."""
         return int(self._count(material.lengths.sum(), material, times))
 
     def _count(self, frames: np.int64 | NDArray[np.int64], material: Material, times: int) -> NDArray[np.int64]:
@@ -135,10 +141,11 @@ class Budget(NamedTuple):
         return times * np.maximum(self.least, seconds.astype(np.int64))
 
     def choose(self, windows: Windows, material: Material, times: int = 1) -> Windows:
-        """The best.
+        """Select the best windows.
 
-        Of a document's windows of equal cost the earlier; of the collection's all stay or go together, so that the order
-        of documents is of no account.
+        Within a document, the earlier of windows with equal cost wins; over the collection, ties are kept or dropped
+        together, so the
+        order of documents does not matter.
         """
         if self.over == "document":
             group = windows.example.astype(np.int64) * len(material.lengths) + windows.document
@@ -160,11 +167,11 @@ class Proposals(NamedTuple):
     """Windows and the work of proposing them.
 
     Attributes:
-        windows: to be visited; where `found` is the answer already, none.
-        work: that was done.
-        found: candidates, of a pass that is not visited.
-        factor: frames averaged in it.
-        indexing: work that an index made before would have saved.
+        windows: windows to visit; none if `found` is the final result.
+        work: work done.
+        found: candidates, from a pass without a visit.
+        factor: frames per average.
+        indexing: work that an existing index would have saved.
     """
 
     windows: Windows
@@ -175,10 +182,10 @@ class Proposals(NamedTuple):
 
 
 class FirstPass(Protocol):
-    """A first pass; made from its options, see `swsdist.registry.registries.FIRST_PASSES`."""
+    """A first pass; for its options see `swsdist.registry.registries.FIRST_PASSES`."""
 
     def propose(self, material: Material, budget: Budget) -> Proposals:
-        """Windows of all examples in all documents, in memory that does not grow with a document's length."""
+        """Propose windows of all examples in all documents, in memory independent of a document's length."""
         ...
 
 

@@ -23,7 +23,7 @@ def landmark_documents(keys: Sequence[tuple[str, int]]) -> list[tuple[str, int]]
 
 
 def codebook_name(store: Store, search: Search) -> str:
-    """Name of the pinned model that holds the landmarks of a first pass; of all that they depend on but the documents."""
+    """Name of the pinned model with the landmarks of a first pass, from all their dependencies except the documents."""
     options = search.first_pass.complete()
     made_by = FIRST_PASSES.identity(search.first_pass.name)
     recipe = [made_by, options["factor"], options["codewords"], search.matters()["distance"], search.documents_by]
@@ -31,12 +31,14 @@ def codebook_name(store: Store, search: Search) -> str:
 
 
 def codebook_file(store: Store, search: Search) -> str | None:
-    """File of the store with the landmarks that are pinned; None where none are."""
+    """The store's file of pinned landmarks; None if there is none."""
     return store.manifest.models.get(codebook_name(store, search))
 
 
 def contents(store: Store, search: Search, shards: Sequence[str]) -> dict[str, str]:
-    """Of each shard, the fingerprint of what its prepared frames depend on: its documents in their order, and statistics."""
+    """For each shard, the fingerprint of the dependencies of its prepared frames: its documents in order, and
+    statistics.
+    """
     tracks, by_shard = Tracks(store), dict[str, list[object]]()
     columns = ["doc_id", "channel", "sha256", "speaker", "shard"]
     for row in tracks.documents(columns=columns).to_pylist():
@@ -50,10 +52,10 @@ def contents(store: Store, search: Search, shards: Sequence[str]) -> dict[str, s
 
 
 def postings_name(codebook: str, content: str) -> str:
-    """Where the posting lists of a shard lie in its store.
+    """File of a shard's posting lists in its store.
 
     Args:
-        codebook: `codebook_file`, which is named by what it holds.
-        content: of the shard, of `contents`.
+        codebook: `codebook_file`, which is named by its content.
+        content: of the shard, from `contents`.
     """
     return f"postings/part-{fingerprint('postings', 1, codebook, content)}.parquet"

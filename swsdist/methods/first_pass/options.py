@@ -1,6 +1,6 @@
-"""What first passes take as options: quick to load, for the config checks them.
+"""Options of first passes, in a light module for checking configs.
 
-`factor`, `factors` and `visit` are keys of `search.first_pass`; the others stand in `search.first_pass.options`.
+`factor`, `factors` and `visit` are keys of `search.first_pass`; the others are in `search.first_pass.options`.
 """
 
 from __future__ import annotations

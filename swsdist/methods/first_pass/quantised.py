@@ -123,8 +123,8 @@ class Quantised:
         hours = material.collection / 3600
         share = self.reach / (max(hours, 1e-9) ** 0.5 if self.slower else 1.0)
         probes = int(min(max(1, round(share * len(landmarks.query))), len(landmarks.query)))
-        (held,) = buffered(stretches(0, [landmarks.document], 0), material.distance)
-        laid = held.lay(np.array([0], np.int64), np.array([len(landmarks.document)], np.int64))
+        (stretch,) = buffered(stretches(0, [landmarks.document], 0), material.distance)
+        laid = stretch.lay(np.array([0], np.int64), np.array([len(landmarks.document)], np.int64))
         room = np.empty((total // 5 + 1, 2), np.int64)
         room_of_distances = Room(np.int16)
         rows: list[NDArray[np.int64]] = []
@@ -142,18 +142,18 @@ class Quantised:
             weights = 1 + (_WEIGHT - 1) * (far - there) // np.maximum(far - there[:, :1], 1)
             votes = np.zeros(total, np.int32)
             looked += postings.vote(nearest, np.ascontiguousarray(weights, np.int32), starts, places, votes)
-            found = room[: postings.peaks(votes, _APART, room)]
-            document = np.searchsorted(start - longest - postings.SLACK, found[:, 0], side="right") - 1
-            begin = found[:, 0] - start[document]
+            peaks = room[: postings.peaks(votes, _APART, room)]
+            document = np.searchsorted(start - longest - postings.SLACK, peaks[:, 0], side="right") - 1
+            begin = peaks[:, 0] - start[document]
             inside = (begin + n // 2 >= -postings.SLACK) & (begin + n // 2 < lengths[document])
-            found, document, begin = found[inside], document[inside], begin[inside]
+            peaks, document, begin = peaks[inside], document[inside], begin[inside]
             some = budget.choose(
                 Windows(
-                    np.full(len(found), k, np.int32),
+                    np.full(len(peaks), k, np.int32),
                     document.astype(np.int32),
                     begin + n // 2,
                     np.maximum(begin + n + n // 2 + 1, 1),
-                    -found[:, 1],
+                    -peaks[:, 1],
                 ),
                 material,
                 self.widen,

@@ -77,15 +77,15 @@ def visit(
     room = Rooms()
     scan = [Scanner(example, distance, window, room) for example in examples]
     overlap = int(_PART + 2 * (window + sizes.max(initial=0)))
-    found: list[NDArray[np.int64]] = []
+    candidates: list[NDArray[np.int64]] = []
     cells = 0
     ends = np.bincount(parts.document, minlength=len(lengths)).cumsum()
     by_document = np.argsort(parts.document, kind="stable")
     done = np.zeros(len(parts.document), bool)
     stream = (part for index, blocks in documents for part in stretches(index, blocks, overlap))
-    for held in buffered(stream, distance):
+    for stretch in buffered(stream, distance):
         rows, shifts = [], []
-        for item, base in zip(held.stretches, held.bases, strict=True):
+        for item, base in zip(stretch.stretches, stretch.bases, strict=True):
             due = by_document[ends[item.document - 1] if item.document else 0 : ends[item.document]]
             due = due[~done[due] & (item.last | (parts.right[due] <= item.offset + len(item.frames)))]
             done[due] = True
@@ -100,7 +100,7 @@ def visit(
             for now in _calls(example_parts.right - example_parts.left):
                 of = example_parts.take(now)
                 columns = of.right - of.left
-                laid = held.lay(of.left + shift[bounds[k] :][now], columns)
+                laid = stretch.lay(of.left + shift[bounds[k] :][now], columns)
                 table = np.column_stack(
                     [laid.start, columns, of.begin - of.left, of.first - of.left, of.stop - of.left]
                 )
@@ -108,9 +108,9 @@ def visit(
                 place = rows_found[:, 0]
                 index = np.full(len(place), k)
                 where = (index, of.document[place], of.left[place] + rows_found[:, 1])
-                found.append(np.column_stack([*where, rows_found[:, 2:]]))
+                candidates.append(np.column_stack([*where, rows_found[:, 2:]]))
                 cells += int(sizes[k] * columns.sum())
-    return Visited(best_matches(found, most, 1.0), Work(cells=cells))
+    return Visited(best_matches(candidates, most, 1.0), Work(cells=cells))
 
 
 def warm(distance: Distance, window: int) -> None:
@@ -126,7 +126,7 @@ def search_all(examples: list[Example], documents: Documents, count: int, distan
     scan = [Scanner(example, distance, window, room) for example in examples]
     before = 2 * max(sizes, default=0) + 2 * window
     limits = Limits(len(examples), count)
-    found: list[NDArray[np.int64]] = []
+    candidates: list[NDArray[np.int64]] = []
     cells = 0
     stream = (part for index, blocks in documents for part in stretches(index, blocks, before + window))
     for held in buffered(stream, distance):
@@ -147,8 +147,8 @@ def search_all(examples: list[Example], documents: Documents, count: int, distan
                 limits.add(k, rows[:, 3])
                 which = some.start + rows[:, 0]
                 where = (np.full(len(rows), k), document[which], offset[which] + rows[:, 1])
-                found.append(np.column_stack([*where, rows[:, 2:]]))
-    rows = np.concatenate(found) if found else np.empty((0, 5), np.int64)
+                candidates.append(np.column_stack([*where, rows[:, 2:]]))
+    rows = np.concatenate(candidates) if candidates else np.empty((0, 5), np.int64)
     rows = rows[rows[:, 4] <= np.array(limits.now)[rows[:, 0]]]
     unlimited = np.full(int(rows[:, 1].max(initial=0)) + 1, len(rows))
     return Visited(best_matches([rows], unlimited, 1.0), Work(cells=cells))
@@ -269,7 +269,7 @@ class Scanner:
         """
         distances = self._query_distances(laid.source)
         packed = self._packing
-        found = np.empty((int(((table[:, 4] - table[:, 3]) // (self._window + 1) + 1).sum()), 4), np.int64)
+        candidates = np.empty((int(((table[:, 4] - table[:, 3]) // (self._window + 1) + 1).sum()), 4), np.int64)
         count = self._scan(
             distances,
             self._query_distances.height,
@@ -280,6 +280,6 @@ class Scanner:
             self._window,
             limit,
             self._rooms.rows[packed.dtype](windows.room(int(table[:, 1].max()))),
-            found,
+            candidates,
         )
-        return found[:count]
+        return candidates[:count]

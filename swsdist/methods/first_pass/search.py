@@ -61,9 +61,9 @@ def search_windows(
         search_config: names the first pass.
     """
     documents, material = material_of(store, shards, examples, search_config)
-    wanted = search_config.first_pass
-    budget = Budget(wanted.windows.least, wanted.windows.per_second, wanted.over)
-    first_pass = create(wanted.name, **wanted.complete())
+    options = search_config.first_pass
+    budget = Budget(options.windows.least, options.windows.per_second, options.over)
+    first_pass = create(options.name, **options.complete())
     if isinstance(first_pass, Quantised):
         first_pass = replace(first_pass, index=kept_index(store, shards, search_config))
     found, kept, work, indexing = run(first_pass, material, budget)
@@ -125,9 +125,9 @@ _known: dict[tuple[str, str, str, int, int], Landmarks] = {}
 def fit_codebook(store: Store, search_config: Search) -> Model:
     """The landmarks of the current store, for pinning."""
     options = QuantisedOptions.model_validate(search_config.first_pass.complete())
-    made = _landmarks(store, search_config, options.factor, options.codewords)
+    landmarks = _landmarks(store, search_config, options.factor, options.codewords)
     settings = {"recipe": codebook_name(store, search_config)}
-    return Model("codebook", 1, {"query": made.query, "document": made.document}, settings)
+    return Model("codebook", 1, {"query": landmarks.query, "document": landmarks.document}, settings)
 
 
 def index_shard(store: Store, shard: str, search_config: Search, codebook: str) -> pa.Table:

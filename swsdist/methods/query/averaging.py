@@ -27,15 +27,15 @@ def averaged(blocks: Iterable[Frames], factor: int) -> Iterator[Frames]:
     if factor == 1:
         yield from blocks
         return
-    held: Frames | None = None
+    rest: Frames | None = None
     for block in blocks:
-        frames = block if held is None else np.concatenate([held, block])
-        whole = len(frames) // factor * factor
-        if whole:
-            yield _means(frames[:whole], factor)
-        held = frames[whole:]
-    if held is not None and len(held):
-        yield _means(held, factor)
+        frames = block if rest is None else np.concatenate([rest, block])
+        complete = len(frames) // factor * factor
+        if complete:
+            yield _means(frames[:complete], factor)
+        rest = frames[complete:]
+    if rest is not None and len(rest):
+        yield _means(rest, factor)
 
 
 def _means(frames: Frames, factor: int) -> Frames:

@@ -47,8 +47,8 @@ def reach(extractors: Iterable[Extractor | Precomputed]) -> float:
 
 
 def _options(extractor: Extractor) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(json.dumps(recipe(extractor)["options"]))
-    return found
+    options: dict[str, Any] = json.loads(json.dumps(recipe(extractor)["options"]))
+    return options
 
 
 def _seen(table: pa.Table, highest: float) -> NDArray[np.float64]:

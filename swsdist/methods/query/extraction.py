@@ -94,15 +94,15 @@ def groups(query_ids: list[str]) -> list[list[str]]:
 
     A stable hash of the ids sets the boundaries, so adding a query changes only its own group.
     """
-    found: list[list[str]] = []
+    cut: list[list[str]] = []
     current: list[str] = []
     for query_id in sorted(set(query_ids)):
         current.append(query_id)
         ends = len(current) >= GROUP_LEAST and stable_hash(query_id) % 64 == 0
         if ends or len(current) == GROUP_MOST:
-            found.append(current)
+            cut.append(current)
             current = []
-    return [*found, current] if current else found
+    return [*cut, current] if current else cut
 
 
 def extract(
@@ -219,7 +219,7 @@ def write_group(
 def examples_of(store: Store) -> pa.Table:
     """All examples of a store of queries (EXAMPLES), with the columns of all tracks concatenated."""
     tracks = Tracks(store)
-    made: list[dict[str, Any]] = []
+    examples: list[dict[str, Any]] = []
     for shard in store.manifest.shards:
         rows = tracks.documents(shard.name).to_pylist()
         frames: dict[tuple[str, int], list[NDArray[np.float32]]] = {}
@@ -227,7 +227,7 @@ def examples_of(store: Store) -> pa.Table:
             frames.setdefault((block.doc_id, block.channel), []).append(block.features)
         for row in rows:
             blocks = frames[row["doc_id"], row["channel"]]
-            made.append(
+            examples.append(
                 {
                     "query_id": row["doc_id"],
                     "example": row["channel"],
@@ -239,12 +239,12 @@ def examples_of(store: Store) -> pa.Table:
                     **({name: row[name] for name in ("mean", "variance")} if row["recording"] else {}),
                 }
             )
-    return pa.Table.from_pylist(made, EXAMPLES)
+    return pa.Table.from_pylist(examples, EXAMPLES)
 
 
 def _as_document(row: dict[str, Any]) -> dict[str, Any]:
     """Convert the row of an example to a document of `store.writing`; a place in a file has no SHA-256."""
-    whole = row["path"] is not None and row["start"] is None and row["end"] is None
+    uncut = row["path"] is not None and row["start"] is None and row["end"] is None
     document = {
         "doc_id": row["query_id"],
         "channel": row["example"],
@@ -253,7 +253,7 @@ def _as_document(row: dict[str, Any]) -> dict[str, Any]:
         "speaker": row["speaker"],
         "example": row,
     }
-    return document if whole else {**document, "sha256": ""}
+    return document if uncut else {**document, "sha256": ""}
 
 
 def _with_frames(document: dict[str, Any], recipe: str) -> dict[str, Any]:
@@ -286,9 +286,9 @@ def _reading(search: Search, several: Mapping[str, int], cuts: dict[tuple[str, i
         if cuts is None or (row["start"] is not None and row["end"] is not None):
             return row
         if key not in places:  # later extractors use the places of the first
-            heard = trim_to_speech(row, rate, folder.storage)
-            places[key] = heard.start, heard.end
-            cuts[key] = Cut(*key, round(heard.before, 3), round(heard.after, 3))
+            speech = trim_to_speech(row, rate, folder.storage)
+            places[key] = speech.start, speech.end
+            cuts[key] = Cut(*key, round(speech.before, 3), round(speech.after, 3))
         return {**row, "start": places[key][0], "end": places[key][1]}
 
     def read(
@@ -343,7 +343,7 @@ def prepared(
 
     distance = distance_of(search, dimension)
     collection = statistics["collection", ""]
-    by_speaker, made = search.queries_by == "speaker", []
+    by_speaker, examples = search.queries_by == "speaker", []
     averaging: dict[str, list[tuple[int, NDArray[np.float64], int]]] = {}
     for row in table.to_pylist():
         normalisation = statistics.get(("speaker", row["speaker"] or ""), collection) if by_speaker else collection
@@ -360,12 +360,12 @@ def prepared(
                 (row["example"], (features - offset) / scale, spoken.saturated)
             )
             continue
-        made.append(Example(row["query_id"], row["example"], spoken.frames, spoken.saturated))
+        examples.append(Example(row["query_id"], row["example"], spoken.frames, spoken.saturated))
     if averaging:
         from swsdist.methods.query.template import template
 
         for query_id, several in averaging.items():
             numbers, values, saturated = zip(*several, strict=True)
             frames = template(values, distance, f"query {query_id}")
-            made.append(Example(query_id, min(numbers), frames, sum(saturated)))
-    return made
+            examples.append(Example(query_id, min(numbers), frames, sum(saturated)))
+    return examples

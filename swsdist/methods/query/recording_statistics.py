@@ -1,7 +1,8 @@
-"""Means and variances for queries that are places in recordings, normalised by their recording as documents are
-(`search.documents_by: document`).
+"""Means and variances for queries that are places in recordings, normalised by recording like documents.
 
-They come from the store if it contains the recording, or else from up to six minutes around the place.
+They apply with `search.documents_by: document`. They come from the store if it contains the recording, otherwise from
+up to six
+minutes around the place.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ from swsdist.store.places import relocated_paths
 from swsdist.store.reading import Store
 from swsdist.store.writing import ReadResult
 
-#: Length of a stretch (s): statistics without a store are those of the stretch that a place begins in, and of its neighbours.
-#: Least length of a recording (s).
+#: Length of a stretch, and least length of a recording, in s. Without a store, statistics cover the stretch where a place
+#: begins, and its neighbours.
 _STRETCH, _LEAST = 120.0, 10.0
 
 _COLUMNS = ["doc_id", "channel", "path", "recording", "start", "duration", "shard"]
 
 
-#: Of a shard's track means and variances, and by document and channel the row.
+#: A shard's track means and variances, and the row of each document and channel.
 _Means = tuple[pa.Table, dict[tuple[str, int], int]]
 
 
@@ -44,12 +45,12 @@ def uses_recording_statistics(search: Search) -> bool:
 
 
 def with_statistics(rows: Sequence[dict[str, Any]], store: Store, tracks: Sequence[str]) -> list[dict[str, Any]]:
-    """Rows of QUERIES; those that are places have `statistics`: mean and variance of each track, [] where the store has none.
+    """Add `statistics` to rows of QUERIES that are places: mean and variance of each track, [] if the store has none.
 
     Args:
         rows: of QUERIES.
-        store: that is searched.
-        tracks: names, from left to right.
+        store: the searched store.
+        tracks: names, in column order.
     """
     marked = [k for k, row in enumerate(rows) if row["start"] is not None or row["end"] is not None]
     if not marked:
@@ -75,15 +76,15 @@ def _documents(store: Store, rows: Sequence[dict[str, Any]]) -> _Found:
     ids = pa.array({row["doc_id"] for row in rows if row["doc_id"] is not None}, pa.string())
     meant = pc.or_kleene(pc.is_in(table["doc_id"], ids), pc.is_in(table["recording"], ids))
     files = {row["path"] for row in rows if row["doc_id"] is None and row["path"] is not None}
-    if files:  # a link may have another name than its file
+    if files:  # a link may differ in name from its file
         ends = pa.array({path.rsplit("/", 1)[-1] for file in files for path in (file, _real(file))}, pa.string())
         end = pc.replace_substring_regex(table["path"], "^.*/", "")
         meant = pc.or_kleene(meant, pc.is_in(end, ends))
-    found: _Found = {}
+    documents: _Found = {}
     for row in table.filter(meant).to_pylist():
         for name in {row["doc_id"], row["recording"] or row["doc_id"], f"\0{_real(row['path'])}"}:
-            found.setdefault((name, row["channel"]), []).append(row)
-    return found
+            documents.setdefault((name, row["channel"]), []).append(row)
+    return documents
 
 
 def _real(path: str) -> str:
@@ -106,7 +107,7 @@ def _of(
     document: dict[str, Any], store: Store, tracks: Sequence[str], loaded: dict[tuple[str, str], _Means]
 ) -> list[Any]:
     """Mean and variance of each track of a document; each shard is read once."""
-    found = []
+    moments = []
     for track in tracks:
         key = document["shard"], track
         if key not in loaded:
@@ -115,14 +116,14 @@ def _of(
             loaded[key] = table.select(["mean", "variance"]), {item: k for k, item in enumerate(keys)}
         values, rows = loaded[key]
         if (k := rows.get((document["doc_id"], document["channel"]))) is not None:
-            found.append([values["mean"][k].as_py(), values["variance"][k].as_py()])
-    return found if len(found) == len(tracks) else []  # a track may lack it
+            moments.append([values["mean"][k].as_py(), values["variance"][k].as_py()])
+    return moments if len(moments) == len(tracks) else []  # a track may lack the document
 
 
 def with_recording_statistics(
     read: ReadResult, document: dict[str, Any], extractor: Extractor | Precomputed, folder: Folder
 ) -> ReadResult:
-    """What was read, with the statistics of the recording that it is a place in, where these normalise it.
+    """Add the statistics of the recording that contains a place, if they normalise the place.
 
     Args:
         read: of the place.
@@ -137,16 +138,16 @@ def with_recording_statistics(
     if loaded is None:
         return read
     if loaded:
-        found = [Statistics.from_variance(1, mean, variance) for mean, variance in loaded]
+        statistics = [Statistics.from_variance(1, mean, variance) for mean, variance in loaded]
     elif isinstance(extractor, Precomputed) or (taken := _around(document["example"], extractor, folder)) is None:
         return read
     else:
-        found = taken
-    return read._replace(recording=document["path"] or document["doc_id"], statistics=found)
+        statistics = taken
+    return read._replace(recording=document["path"] or document["doc_id"], statistics=statistics)
 
 
 def _around(row: dict[str, Any], extractor: Extractor, folder: Folder) -> list[Statistics] | None:
-    """Statistics of each track of an extractor, of the minutes around a place; None where a recording is too short.
+    """Statistics of each track of an extractor, over the minutes around a place; None if a recording is too short.
 
     Raises:
         AudioError: the recording cannot be read.
@@ -166,7 +167,7 @@ def _around(row: dict[str, Any], extractor: Extractor, folder: Folder) -> list[S
         end=end,
         storage=folder.storage,
     )
-    with suppress(CutOff):  # what can be read of it is enough
+    with suppress(CutOff):  # the readable part is enough
         for frames in in_blocks(extractor, samples):
             parts = [Statistics.of(frames[:, track.first : track.stop]) for track in tracks]
             total = [item + part for item, part in zip(total, parts, strict=True)]

@@ -94,8 +94,8 @@ def _averaged(
     query = _fixed(mean, distance, "query", where)
     better, counts = np.zeros(mean.shape), np.zeros(len(mean), np.int64)
     for frames, document in zip(examples, fixed, strict=True):
-        found = _aligned(query, document, distance)
-        average(found.path, found.places, frames, counts, better)
+        alignment = _aligned(query, document, distance)
+        average(alignment.path, alignment.places, frames, counts, better)
     return better
 
 

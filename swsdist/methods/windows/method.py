@@ -104,10 +104,13 @@ class Windows:
             documents.most,
             options.ends == "free",
         )
-        found = search(queries, documents.stream(), limits, documents.distance)
+        matches = search(queries, documents.stream(), limits, documents.distance)
         return Result(
-            (table for _, table in candidate_tables(documents.table, queries, found, documents.distance.unit, buckets)),
-            len(found.cost),
+            (
+                table
+                for _, table in candidate_tables(documents.table, queries, matches, documents.distance.unit, buckets)
+            ),
+            len(matches.cost),
             sum(len(example.frames) for example in queries) * documents.searched,
             None,
             documents.saturated + sum(example.saturated for example in queries),

@@ -72,9 +72,9 @@ def search(examples: list[Example], documents: Documents, limits: Limits, distan
     found: list[_Rows] = []
     pending = np.empty((0, _COLUMNS), np.int64)
     parts = (part for index, blocks in documents for part in stretches(index, blocks, longest))
-    for held in buffered(parts, distance):
-        rows = np.concatenate([pending, *_fine(held, queries, seen, limits)])
-        last = held.stretches[-1]
+    for stretch in buffered(parts, distance):
+        rows = np.concatenate([pending, *_fine(stretch, queries, seen, limits)])
+        last = stretch.stretches[-1]
         going_on = rows[:, _DOCUMENT] == (-1 if last.last else last.document)
         pending = rows[going_on]
         if len(pending) > len(queries) * limits.windows[last.document]:
@@ -94,7 +94,7 @@ def _fine(held: FrameBuffer, queries: list[QueryDistances], seen: NDArray[np.int
     most = np.minimum(limits.windows[document], [len(part.frames) + 2 for part in held.stretches])
     best = np.empty((int(most.sum()), 3), np.int64)
     minima = np.empty(-(-len(held.pairs) // WIDTH) * WIDTH, np.int16)
-    made = []
+    candidates = []
     for k, query in enumerate(queries):
         distances = query(laid.source)
         column_minima(distances, query.height, query.frames, minima)
@@ -105,19 +105,19 @@ def _fine(held: FrameBuffer, queries: list[QueryDistances], seen: NDArray[np.int
         places = np.column_stack([zero[stretch] + first, columns])
         _paths(distances, query, places, limits.free, paths)
         paths[:, :2] += first[:, None]
-        made.append(np.column_stack([np.full(count, k), document[stretch], best[:count, 1:], paths]))
-    return made
+        candidates.append(np.column_stack([np.full(count, k), document[stretch], best[:count, 1:], paths]))
+    return candidates
 
 
 def _paths(
-    distances: NDArray[np.int16], query: QueryDistances, places: _Rows, free: bool, found: NDArray[np.int64]
+    distances: NDArray[np.int16], query: QueryDistances, places: _Rows, free: bool, rows: NDArray[np.int64]
 ) -> None:
     """Find the best path of a query in each window; see `kernels.alignment.in_windows`."""
     n = query.frames
     state = packed(n, int(places[:, 1].max(initial=1)))
     column = cast("State", aligned(n * WIDTH, np.dtype(state.dtype)))
     run = in_windows(state.dtype)  # type: ignore[arg-type] # mypy: a class cannot be hashed
-    run(distances, query.height, n, places, free, state.bits, aligned(n * WIDTH, np.int16), column, found)
+    run(distances, query.height, n, places, free, state.bits, aligned(n * WIDTH, np.int16), column, rows)
 
 
 def settled(rows: _Rows, limits: Limits) -> _Rows:
@@ -140,14 +140,14 @@ def settled(rows: _Rows, limits: Limits) -> _Rows:
     separated(bounds, np.ascontiguousarray(rows[chosen, _LAST]), limits.apart, keep)
     kept = rows[chosen[keep]]
     frames = kept[:, _LAST] - kept[:, _FIRST] + 1
-    made = np.column_stack([kept[:, _EXAMPLE], kept[:, _DOCUMENT], kept[:, _LAST], frames, kept[:, _COST]])
-    return pruned(made, limits.candidates)
+    candidates = np.column_stack([kept[:, _EXAMPLE], kept[:, _DOCUMENT], kept[:, _LAST], frames, kept[:, _COST]])
+    return pruned(candidates, limits.candidates)
 
 
 def _groups(rows: _Rows, limits: Limits) -> NDArray[np.int64]:
     """A number for each pair of example and document."""
-    made: NDArray[np.int64] = rows[:, _EXAMPLE] * len(limits.lengths) + rows[:, _DOCUMENT]
-    return made
+    numbers: NDArray[np.int64] = rows[:, _EXAMPLE] * len(limits.lengths) + rows[:, _DOCUMENT]
+    return numbers
 
 
 def _of_least_estimate(rows: _Rows, limits: Limits) -> NDArray[np.int64]:
@@ -167,8 +167,8 @@ def best_in(example: Example, part: NDArray[np.float32], distance: Distance, *, 
     Returns:
         First and last frame of the path, and its cost; the first window wins ties.
     """
-    (held,) = buffered([Stretch(0, 0, part, True)], distance)
-    laid = held.lay(np.array([0], np.int64), np.array([len(part)], np.int64))
+    (stretch,) = buffered([Stretch(0, 0, part, True)], distance)
+    laid = stretch.lay(np.array([0], np.int64), np.array([len(part)], np.int64))
     query = QueryDistances(example.frames, distance, Room(np.int16))
     n = query.frames
     last = max(0, len(part) - n)

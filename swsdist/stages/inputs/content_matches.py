@@ -79,7 +79,10 @@ def match_content(
     rows = [{**row, "place": place} for row, place in zip(corpus.rows(places), places.tolist(), strict=True)]
     rows = [row for row in rows if row.get("start") is None and not is_command(row["path"])]
     result.read(row["path"] for row in rows if not is_remote(row["path"]))
-    olds = {source.fingerprint: _known(store, source, state, identities.take(pa.array(places))) for source in sources}
+    olds = {
+        source.fingerprint: _stored_by_content(store, source, state, identities.take(pa.array(places)))
+        for source in sources
+    }
     moved: list[int] = []
     stored: dict[Key, dict[str, dict[str, Any]]] = {}
     for row in rows:
@@ -132,7 +135,7 @@ class _Contents:
         return None if known is None else (known, _ending(path))
 
 
-def _known(
+def _stored_by_content(
     store: Store, source: Source, state: StoreContents, identities: pa.Array
 ) -> Mapping[tuple[str, str, int, str | None], dict[str, str]]:
     """By content, ending, channel and speaker: an extractor's documents whose files have equal length, with their

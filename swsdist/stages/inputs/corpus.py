@@ -33,9 +33,15 @@ class Corpus:
     @cached_property
     def documents(self) -> pa.Table:
         """CORPUS, or PLACED where documents are places in recordings."""
-        given, storage = self.config.corpus, self.config.storage
+        section, storage = self.config.corpus, self.config.storage
         return read_documents(
-            given.documents, storage, given.speakers, self._notices, given.prefer, given.audio, audio=self._audio
+            section.documents,
+            storage,
+            section.speakers,
+            self._notices,
+            section.prefer,
+            section.audio,
+            audio=self._audio,
         )
 
     @cached_property
@@ -58,12 +64,12 @@ class Corpus:
         Raises:
             UserError: the config names none.
         """
-        given, theirs = self.config.corpus, self.query_inputs
-        if given.queries is None:
+        section, theirs = self.config.corpus, self.query_inputs
+        if section.queries is None:
             raise codes.NO_QUERIES(where="corpus.queries")
         if theirs is None:
-            return self._queries(given.queries, given.spoken, self.documents)
-        return without_documents(self._queries(given.queries, given.spoken, theirs.documents), self.config)
+            return self._queries(section.queries, section.spoken, self.documents)
+        return without_documents(self._queries(section.queries, section.spoken, theirs.documents), self.config)
 
     @cached_property
     def cohort(self) -> pa.Table:
@@ -95,10 +101,10 @@ class Corpus:
     @cached_property
     def own_places(self) -> SourcePlaces:
         """Places that queries were cut from, if detections there are excluded: for trials in seconds."""
-        given, trials = self.config.corpus, protocol_of(self.config.score).trials
-        if given.own_places == "keep" or self.query_inputs is not None or given.queries is None or trials != "time":
+        section, trials = self.config.corpus, protocol_of(self.config.score).trials
+        if section.own_places == "keep" or self.query_inputs is not None or section.queries is None or trials != "time":
             return {}
-        return source_places(self.queries.to_pylist(), self.documents, by_path=given.own_places == "leave-out")
+        return source_places(self.queries.to_pylist(), self.documents, by_path=section.own_places == "leave-out")
 
     def has_read(self, name: str) -> bool:
         """Whether a table has been read."""

@@ -97,7 +97,9 @@ class CorpusDocuments(Mapping[Key, Row]):
 def corpus_documents_of(table: pa.Table, sources: Sequence[Source], storage: Mapping[str, object]) -> CorpusDocuments:
     """The documents of a table, with current identities of the sources of their frames."""
     recipes = [source.fingerprint for source in sources if isinstance(source.extractor, Extractor)]
-    recording_identities = _heard(table, storage) if recipes else pa.nulls(table.num_rows, pa.large_string())
+    recording_identities = (
+        _recording_identities(table, storage) if recipes else pa.nulls(table.num_rows, pa.large_string())
+    )
     if len(recipes) == len(sources):
         return CorpusDocuments(table, dict.fromkeys(recipes, recording_identities))
     rows, known = table.to_pylist(), recording_identities.to_pylist()
@@ -112,7 +114,7 @@ def corpus_documents_of(table: pa.Table, sources: Sequence[Source], storage: Map
     return CorpusDocuments(table, given, more)
 
 
-def _heard(table: pa.Table, storage: Mapping[str, object]) -> pa.Array:
+def _recording_identities(table: pa.Table, storage: Mapping[str, object]) -> pa.Array:
     """The identity of each document's recording, and of its place in it."""
     where = [name for name in ("recording", "start", "end") if name in table.column_names]
     result, listed = [pa.array([], pa.large_string())], dict[str, dict[str, Info]]()

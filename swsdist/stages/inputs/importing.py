@@ -59,13 +59,13 @@ def import_store(
         UserError, DataError: an option is wrong, or no frames can be read.
         IncompleteError: some shards could not be made; repeat the call to continue.
     """
-    given = create("external", dict(options))
-    assert isinstance(given, Precomputed)
+    extractor = create("external", dict(options))
+    assert isinstance(extractor, Precomputed)
     with tempfile.TemporaryDirectory(dir=scratch()) as place:
         if documents is None:
             documents = str(Path(place) / "keys.parquet")
             pq.write_table(
-                pa.table({"doc_id": pa.array(list(given.items(False, storage or {})), pa.string())}), documents
+                pa.table({"doc_id": pa.array(list(extractor.items(False, storage or {})), pa.string())}), documents
             )
         features: dict[str, Any] = {"name": "external", "options": dict(options)}
         values = {

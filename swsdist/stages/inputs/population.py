@@ -81,7 +81,7 @@ def seconds_of_channel_1(population: pa.Table) -> float:
 
 def spans_of(population: pa.Table) -> pa.Table:
     """Searchable spans: doc_id, channel, start, duration (s); for places in recordings, by recording."""
-    known = population.filter(pc.is_valid(population["duration"]))
-    if known["recording"].null_count == known.num_rows:
-        return known.select(["doc_id", "channel", "duration"])
-    return stretches(known)
+    with_duration = population.filter(pc.is_valid(population["duration"]))
+    if with_duration["recording"].null_count == with_duration.num_rows:
+        return with_duration.select(["doc_id", "channel", "duration"])
+    return stretches(with_duration)

@@ -37,7 +37,7 @@ def add_items(rows: list[dict[str, Any]], sources: Sequence[Source], storage: Ma
         UserError: frames are missing, or two documents have one key.
         DataError: a file of frames is damaged.
     """
-    result = _found(sources, False, storage)
+    result = _items_by_extractor(sources, False, storage)
     if not result:
         return
     rates = _rates(result)
@@ -75,7 +75,7 @@ def add_items_of_examples(
         documents: by key, completed by `add_items`.
         storage: options for s3fs.
     """
-    result = _found(sources, True, storage)
+    result = _items_by_extractor(sources, True, storage)
     rates, holding = _rates(result), _Holding(documents)
     for row in rows if result else ():
         key, document = example_key(row["query_id"], row["example"]), holding.document(row)
@@ -124,7 +124,7 @@ def row_for(source: Source, row: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def _found(
+def _items_by_extractor(
     sources: Sequence[Source], queries: bool, storage: Mapping[str, object]
 ) -> dict[str, tuple[Precomputed, Mapping[str, Item]]]:
     """Items of each extractor of precomputed frames."""

@@ -102,13 +102,13 @@ def note_provenance(data: bytes, path: str, config: Config, own: CorpusInputs, n
     scores depend on.
     """
     try:
-        theirs = json.loads(data)["trained_on"]
+        training = json.loads(data)["trained_on"]
     except (ValueError, KeyError, TypeError):
         return  # its reader reports the defect
-    if "scores" in theirs and (others := score_differences(own.scores(), theirs["scores"])):
+    if "scores" in training and (others := score_differences(own.scores(), training["scores"])):
         notices.add(
             codes.CALIBRATION_OF_OTHER_SCORES,
-            where=f"{path}, of system {theirs.get('system')}: {'; '.join(others)}",
+            where=f"{path}, of system {training.get('system')}: {'; '.join(others)}",
             count=1,
         )
     if is_of_scored(data, config, own):
@@ -118,10 +118,10 @@ def note_provenance(data: bytes, path: str, config: Config, own: CorpusInputs, n
 def is_of_scored(data: bytes, config: Config, own: CorpusInputs) -> bool:
     """Whether a calibration was fitted on the scored data: by its occurrences, or by its documents if it records none."""
     try:
-        theirs = json.loads(data)["trained_on"]
+        training = json.loads(data)["trained_on"]
     except (ValueError, KeyError, TypeError):
         return False
-    known = overlaps(theirs, own.corpus.references)
+    known = overlaps(training, own.corpus.references)
     if known is not None:
         return known
-    return isinstance(theirs, dict) and theirs.get("documents") == provenance(config, own)["documents"]
+    return isinstance(training, dict) and training.get("documents") == provenance(config, own)["documents"]

@@ -38,29 +38,29 @@ def identities(paths: list[str], storage: Any, listed: dict[str, dict[str, Info]
         if commands.is_command(path):
             return commands.identity(path)
         path, byte = archives.split(path)
-        known = of_file(path)
-        return known if byte is None or known.startswith(NO_FILE) else f"{known}:{byte}"
+        identity = of_file(path)
+        return identity if byte is None or identity.startswith(NO_FILE) else f"{identity}:{byte}"
 
     def of_file(path: str) -> str:
-        if "://" not in path and (known := _readable(path)) is not None:
-            return known
+        if "://" not in path and (identity := _readable(path)) is not None:
+            return identity
         if is_remote(path):
             folder, name = locate(path, storage)
             if folder.root in listed:
                 info = listed[folder.root].get(name)
                 return info.identity if info is not None else "missing"
         try:
-            known = identify(path, storage)
+            identity = identify(path, storage)
         except FileNotFoundError:
             return _no_file(path) if not is_remote(path) and Path(path).exists() else "missing"
         except (StorageError, OSError) as error:  # a fault of one file; faults that affect all files end the run
             return f"unreadable: {as_file_fault(error, path).message}"
         if is_remote(path):
-            return known
+            return identity
         if not Path(path).is_file():
             return _no_file(path)
         # Identities ignore permissions: with permissions corrected the identity differs, and the file is tried again.
-        return known if is_readable(path) else "unreadable: permission denied"
+        return identity if is_readable(path) else "unreadable: permission denied"
 
     far = [path for path in paths if not commands.is_command(path) and is_remote(path)]
     remote = sorted({locate(path, storage)[0].root for path in far})
@@ -73,9 +73,9 @@ def identities(paths: list[str], storage: Any, listed: dict[str, dict[str, Info]
     else:
         result = {path: one(path) for path in paths}
     if ffmpeg.program() is None:
-        for path, known in result.items():
-            if ffmpeg.is_for(path) and known[0].isdigit():
-                result[path] = known + ffmpeg.ABSENT
+        for path, identity in result.items():
+            if ffmpeg.is_for(path) and identity[0].isdigit():
+                result[path] = identity + ffmpeg.ABSENT
     return [result[path] for path in several]
 
 

@@ -118,8 +118,8 @@ class CorpusInputs(ChainInputs):
 
     def check_scorable(self) -> None:
         """Refuse references of which too few are in searched documents."""
-        if (known := self.corpus.references) is not None and known.num_rows:
-            check_scorable(self.corpus.documents, self.config.corpus.documents, known, self.folds)
+        if (known_durations := self.corpus.references) is not None and known_durations.num_rows:
+            check_scorable(self.corpus.documents, self.config.corpus.documents, known_durations, self.folds)
 
     def is_first(self, what: str) -> bool:
         """Whether this is the first call with a name: each oddity is noted once."""
@@ -151,8 +151,8 @@ class CorpusInputs(ChainInputs):
             )
         text = self.corpus.tabled and not self.corpus.placed
         if "references" in read and text and corpus.references is not None and self.corpus.references is not None:
-            known = seconds_of(self.corpus.documents, self.corpus.references["doc_id"])
-            note_late_references(self.corpus.references, known, corpus.references, storage, self.notices)
+            known_durations = seconds_of(self.corpus.documents, self.corpus.references["doc_id"])
+            note_late_references(self.corpus.references, known_durations, corpus.references, storage, self.notices)
 
     def check_measured(self, spoken: Mapping[tuple[str, int], float], *, force: bool = True) -> Notices:
         """`check_tables` with measured durations.
@@ -181,8 +181,8 @@ class CorpusInputs(ChainInputs):
             and self.corpus.references is not None
         ):
             meant = self.corpus.references["doc_id"]
-            known = seconds_of(self.corpus.documents, meant)  # noted before
-            rest = {key: seconds for key, seconds in seconds_of(measured, meant).items() if key not in known}
+            known_durations = seconds_of(self.corpus.documents, meant)  # noted before
+            rest = {key: seconds for key, seconds in seconds_of(measured, meant).items() if key not in known_durations}
             note_late_references(self.corpus.references, rest, corpus.references, storage, result)
         return result
 

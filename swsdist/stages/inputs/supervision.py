@@ -67,10 +67,10 @@ def supervisions(own: CorpusInputs) -> list[Supervision]:
                     searched = {
                         document_hash(row) for row in own.corpus.documents.select(["doc_id", "channel"]).to_pylist()
                     }
-                known = settings["documents"]
-                both = len(searched.intersection(known))
+                trained_on = settings["documents"]
+                both = len(searched.intersection(trained_on))
                 track, automatic = source.tracks[0].name, bool(settings["automatic"])
-                result.append(Supervision(track, transform.name, settings["file"], len(known), both, automatic))
+                result.append(Supervision(track, transform.name, settings["file"], len(trained_on), both, automatic))
     return result
 
 

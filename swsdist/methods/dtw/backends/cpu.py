@@ -1,5 +1,8 @@
-"""The search on a CPU: one call of the compiled inner loop (`kernels.scan`) computes distances, recurrence and candidates of a
-batch of sixteen pieces and a group of queries. Each thread takes batches.
+"""The search on a CPU.
+
+One call of the compiled inner loop (`kernels.scan`) computes distances, recurrence and candidates of a batch of sixteen
+pieces and a
+group of queries. Threads process batches.
 """
 
 from __future__ import annotations
@@ -24,43 +27,43 @@ from swsdist.methods.dtw.backends.lanes import LaneBatch, batches
 from swsdist.methods.dtw.backends.matrix_product import Multiply, by_numpy
 from swsdist.methods.dtw.backends.pieces import Piece
 
-#: Queries of one call of the inner loop.
+#: Queries per call of the inner loop.
 _GROUP = 32
 
-#: Frames of a document that is not cut are laid out so many at a time.
+#: Uncut documents are laid out in segments of this many frames.
 _SEGMENT = 4096
 
 
 class _Group(NamedTuple):
-    """Queries that share a call, and so the type of their state."""
+    """Queries that share a call, and thus the type of their state."""
 
-    rows: NDArray[np.int64]  # (queries, len(QUERY)), `begin` not yet known
-    margin: NDArray[np.int64]  # frames before the first that is reported that a query needs; -1: all of them
+    rows: NDArray[np.int64]  # (queries, len(QUERY)), `begin` not yet set
+    margin: NDArray[np.int64]  # frames that a query needs before the first reported; -1: all
     paired: NDArray[np.int16]  # flat
-    frames: list[NDArray[np.float32]]  # a stream each, (rows, columns of the stream), for other people's products
+    frames: list[NDArray[np.float32]]  # one per stream, (rows, columns of the stream), for library products
     scan: Scan
     state: StateType
     curve: StateType
     columns: int  # elements
-    height: int  # most rows of a query
+    height: int  # the most rows of a query
 
 
 def int16(work: Work) -> Cpu:
-    """With our own product."""
+    """Create the backend with the int16 product of `kernels.products`."""
     return Cpu(work, None)
 
 
 def blas(work: Work) -> Cpu:
-    """With numpy's product.
+    """Create the backend with numpy's product.
 
     Raises:
-        UserError: it is not exact.
+        UserError: the product is inexact.
     """
     return Cpu(work, by_numpy())
 
 
 class Cpu:
-    """The search in vectors of sixteen lanes, with our own product (None) or a library's."""
+    """The search in vectors of sixteen lanes, with the int16 product (None) or a library's."""
 
     def __init__(self, work: Work, multiply: Multiply | None) -> None:
         self._work, self._multiply = work, multiply
@@ -69,7 +72,7 @@ class Cpu:
         self._rooms: SimpleQueue[_Room] = SimpleQueue()
 
     def scan(self, pieces: Iterable[Piece]) -> Iterator[Scanned]:
-        """Batches, as many at a time as there are threads, in their order."""
+        """Search batches in parallel threads; results are in order."""
         settings = self._work.settings
         of_lanes = batches(pieces, settings.lanes, self._layout.order)
         for batch, rows in _in_threads(self._scan, of_lanes, settings.threads):
@@ -91,7 +94,7 @@ class Cpu:
 def _in_threads(
     work: Callable[[LaneBatch], list[NDArray[np.int64]]], items: Iterable[LaneBatch], threads: int
 ) -> Iterator[tuple[LaneBatch, list[NDArray[np.int64]]]]:
-    """Each item with what came of it, in their order; at most threads + 1 are in hand."""
+    """Each item with its result, in order; at most threads + 1 are in progress."""
     if threads == 1:
         for item in items:
             yield item, work(item)
@@ -108,22 +111,22 @@ def _in_threads(
 
 
 class _Room:
-    """Arrays that a thread uses again and again; each grows to what was asked of it."""
+    """Reusable arrays of a thread, which grow on demand."""
 
     def __init__(self) -> None:
         self._held: dict[str, NDArray[np.generic]] = {}
 
     def __call__(self, name: str, elements: int, dtype: type[Element]) -> NDArray[Element]:
         key = f"{name} {np.dtype(dtype)}"
-        held = cast("NDArray[Element] | None", self._held.get(key))
-        if held is None or held.size < elements:
-            held = products.aligned(elements, dtype)
-            self._held[key] = held
-        return held
+        array = cast("NDArray[Element] | None", self._held.get(key))
+        if array is None or array.size < elements:
+            array = products.aligned(elements, dtype)
+            self._held[key] = array
+        return array
 
 
 def _groups(work: Work, layout: products.Layout, *, wide: bool) -> list[_Group]:
-    """Examples of similar length and the same type of state, together; `wide`: for documents that int32 does not hold."""
+    """Group examples of similar length and the same type of state; `wide`: for documents too long for int32."""
     return [
         _group(chosen[first : first + _GROUP], work, layout, wide)
         for chosen in work.by_state()

@@ -22,8 +22,8 @@ def create(name: str, work: Work) -> Backend:
         ConfigError: the name is unknown.
         UserError: the machine lacks its requirements.
     """
-    made: Backend = BACKENDS[name].load()(work)
-    return made
+    backend: Backend = BACKENDS[name].load()(work)
+    return backend
 
 
 def cpu(work: Work) -> Backend:

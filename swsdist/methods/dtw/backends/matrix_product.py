@@ -1,9 +1,10 @@
-"""A library's float32 matrix product in place of our own int16 product.
+"""A library's float32 matrix product in place of the int16 product of `kernels.products`.
 
-Prepared frames are integers whose sums float32 holds exactly, so both give the same bytes, and the choice is one of speed: our
-own (`kernels.products`, in registers, fused with the map) is the fastest where the CPU has vectors of 512 bits; see
-docs/concepts/engine.md for figures. A library is trusted only after it multiplied known integers of the largest size without
-error.
+Prepared frames are integers whose sums float32 holds exactly, so both give the same bytes, and the choice affects only
+speed: the
+int16 product (in registers, fused with the map) is fastest on CPUs with 512-bit vectors; see docs/concepts/engine.md. A
+library is
+used only after it multiplied known integers of the largest size without error.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from swsdist.kernels.vectors import WIDTH
 
 
 class Room(Protocol):
-    """Arrays that are used again and again, by name; at least so many elements."""
+    """Reusable arrays by name, with at least this many elements."""
 
     def __call__(self, name: str, elements: int, dtype: type[Element], /) -> NDArray[Element]: ...
 
@@ -32,7 +33,7 @@ class Multiply(NamedTuple):
     Attributes:
         name: of the library.
         into: (left, right, out): writes left @ right.
-        frames: of a segment whose product with a group of queries is made at once.
+        frames: frames of a segment per product with a group of queries.
     """
 
     name: str
@@ -52,14 +53,16 @@ class Multiply(NamedTuple):
     def __call__(
         self, queries: list[NDArray[np.float32]], blocks: list[NDArray[np.float32]], room: Room
     ) -> tuple[NDArray[np.int16], ...]:
-        """Products of a group of queries and a segment, a stream each: float32 (rows, frames, 16), their bytes as int16."""
-        made = []
+        """Products of a group of queries and a segment, one per stream: float32 (rows, frames, 16), their bytes as
+        int16.
+        """
+        products = []
         for k, (left, right) in enumerate(zip(queries, blocks, strict=True)):
             size = len(left) * right.shape[1]
             out = room(f"products {k}", size, np.float32)[:size]
             self.into(left, right, out.reshape(len(left), -1))
-            made.append(out.view(np.int16))
-        return tuple(made)
+            products.append(out.view(np.int16))
+        return tuple(products)
 
 
 @cache

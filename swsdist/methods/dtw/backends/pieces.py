@@ -1,8 +1,10 @@
-"""Documents in pieces.
+"""Cut documents into pieces.
 
-A long document is cut. Since a path of bounded slope takes at most twice the query's frames, and a candidate depends on the
-costs within its window, a piece that begins 2 N frames early and ends a window late gives exactly the candidates of the whole
-document. With a recurrence that has no such bound a document stays whole.
+A path of bounded slope spans at most twice the query's frames, and a candidate depends on the costs within its window.
+A piece that
+begins 2 N frames early and ends a window late therefore yields exactly the candidates of the complete document. With an
+unbounded
+recurrence, documents are not cut.
 """
 
 from __future__ import annotations
@@ -19,8 +21,8 @@ class Piece(NamedTuple):
 
     Attributes:
         document: index of the document.
-        offset: document frame that `frames` begins with.
-        first, stop: frames of the piece whose candidates are this piece's to report.
+        offset: the document frame where `frames` begins.
+        first, stop: range of the piece's frames whose candidates it reports.
         frames: float32 (frames, columns), prepared.
     """
 
@@ -39,17 +41,17 @@ def cut(
     Args:
         document: its index.
         blocks: float32 (frames, columns) each.
-        piece: frames that a piece reports on; None for the whole document in one.
-        before, after: frames it also takes in on either side.
+        piece: frames that a piece reports; None: one piece with the complete document.
+        before, after: additional frames on either side.
     """
     if piece is None:
-        whole = list(blocks)
-        if whole:
-            frames = np.concatenate(whole) if len(whole) > 1 else whole[0]
+        parts = list(blocks)
+        if parts:
+            frames = np.concatenate(parts) if len(parts) > 1 else parts[0]
             yield Piece(document, 0, 0, len(frames), frames)
         return
-    held: list[NDArray[np.float32]] = []
-    have = offset = 0  # frames held, and document frame that they begin with
+    buffered: list[NDArray[np.float32]] = []
+    have = offset = 0  # buffered frames, and the document frame where they begin
     reported = 0
     source = iter(blocks)
     more = True
@@ -59,14 +61,14 @@ def cut(
             if block is None:
                 more = False
                 break
-            held.append(block)
+            buffered.append(block)
             have += len(block)
-        if not held:
+        if not buffered:
             return
-        frames = np.concatenate(held) if len(held) != 1 else held[0]
+        frames = np.concatenate(buffered) if len(buffered) != 1 else buffered[0]
         length = reported - offset + piece + after if more else have
         stop = reported + piece if more else offset + have
-        while not more and stop - reported > piece:  # the rest is more than one piece
+        while not more and stop - reported > piece:  # more than one piece remains
             end = reported + piece
             yield Piece(document, offset, reported - offset, end - offset, frames[: end - offset + after])
             drop = max(0, end - before - offset)
@@ -75,5 +77,5 @@ def cut(
         if stop > reported:
             yield Piece(document, offset, reported - offset, stop - offset, frames[:length])
         drop = max(0, stop - before - offset)
-        held, have = [frames[drop:]], len(frames) - drop
+        buffered, have = [frames[drop:]], len(frames) - drop
         offset, reported = offset + drop, stop

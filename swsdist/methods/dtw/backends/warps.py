@@ -1,6 +1,6 @@
-"""QueryTiles in tiles and documents in warps: how a search lies in a GPU's memory.
+"""Queries in tiles and documents in warps: the layout of a search in a GPU's memory.
 
-`kernels.cuda.threads` has the layouts, and says what for.
+`kernels.cuda.threads` defines the layouts.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from swsdist.kernels.vectors import WIDTH
 from swsdist.methods.dtw.backends.interface import Work
 from swsdist.methods.dtw.backends.pieces import Piece
 
-#: Frames before a piece's first, where all are needed.
+#: Frames before a piece's first, if all are needed.
 _ALL = 1 << 40
 
 
 class QueryTiles(NamedTuple):
-    """QueryTiles that share the type of their curve, the longest first, so that no long one is left over at the end.
+    """Queries with the same type of curve, the longest first, so that no long one remains at the end.
 
     Attributes:
-        which: int64 (queries,), of the examples.
+        which: int64 (queries,), indices of the examples.
         tasks: int64 (queries, 6), see `kernels.cuda.threads.TASK`.
         tops: state (queries x 16,).
         tiles: float32 (tiles x columns x 16,).
-        rows: of the tiles of one query, at most.
-        elements: of the recurrence's columns for one query, at most.
+        rows: the most rows of a query's tiles.
+        elements: the most elements of the recurrence's columns for a query.
     """
 
     which: NDArray[np.int64]
@@ -41,12 +41,12 @@ class QueryTiles(NamedTuple):
     elements: int
 
     def arrays(self) -> tuple[NDArray[np.generic], ...]:
-        """Those that go to the GPU."""
+        """The arrays to copy to the GPU."""
         return self.tasks, self.tops, self.tiles
 
 
 def queries(work: Work) -> list[QueryTiles]:
-    """All examples, a group for each type of the curve."""
+    """All examples, grouped by type of the curve."""
     return [_queries(chosen[::-1], work) for chosen in work.by_state()]
 
 
@@ -62,7 +62,7 @@ def _queries(chosen: list[int], work: Work) -> QueryTiles:
         padding = count * WIDTH - n
         tasks[row] = first, count, packing.frame_bits, packing.infinity, _ALL if reach is None else reach, n
         first += count
-        # Rows for frames before the query's first: that just before it is where every path begins.
+        # Padding rows come before the query's first frame; every path begins in the last of them.
         tops.append([packing.infinity] * (padding - 1) + [0] * min(padding, 1) + [-1] * (WIDTH - padding))
         padded = np.concatenate([np.zeros((padding, columns), np.float32), frames])
         tiles.append(padded.reshape(count, WIDTH, columns).transpose(0, 2, 1).reshape(-1))
@@ -102,18 +102,18 @@ class WarpBatch:
         self.used = begins
 
     def room(self, window: int) -> int:
-        """Candidates that a query may have in a lane."""
+        """Most candidates of a query in a lane."""
         reported = self.lanes[:, 3] - self.lanes[:, 2]
         return max(1, int(np.minimum(self.lanes[:, 4], -(-reported // (window + 1))).max()))
 
 
 def batches(pieces: Iterable[Piece], columns: int, limit: int, most: NDArray[np.int64]) -> Iterator[WarpBatch]:
-    """Lay pieces into warps, and warps into batches.
+    """Group pieces into warps, and warps into batches.
 
     Args:
-        pieces: none of them empty.
+        pieces: non-empty.
         columns: of a frame.
-        limit: bytes of a batch's warps (`warp_size`) at most, where it has more than one.
+        limit: the most bytes of a batch with several warps (`warp_size`).
         most: int64 (documents,), candidates kept per query and document.
     """
     waiting: list[Piece] = []
@@ -128,7 +128,7 @@ def batches(pieces: Iterable[Piece], columns: int, limit: int, most: NDArray[np.
 
 
 def warp_size(warp: Sequence[Piece], columns: int) -> int:
-    """Bytes of a warp in the GPU's memory: the pieces as they come, and as they are laid out."""
+    """Bytes of a warp in GPU memory: the raw and the laid-out pieces."""
     frames = (sum(len(piece.frames) for piece in warp) + _height(warp) * len(warp)) * columns * 4
     return frames + 8 * (WARP * len(LANE) + len(SPAN))
 
@@ -148,7 +148,7 @@ def _batches(pieces: list[Piece], columns: int, limit: int, most: NDArray[np.int
 
 
 def _warps(pieces: list[Piece], columns: int, limit: int) -> Iterator[list[Piece]]:
-    """Pieces of similar length, fewer where they are so long that a whole warp of them has no room."""
+    """Group pieces of similar length; fewer per warp if a full warp would exceed the limit."""
     ordered = sorted(pieces, key=lambda piece: (-len(piece.frames), -piece.first))
     while ordered:
         width = WARP
@@ -159,5 +159,5 @@ def _warps(pieces: list[Piece], columns: int, limit: int) -> Iterator[list[Piece
 
 
 def _height(warp: Sequence[Piece]) -> int:
-    """Frames of a warp, a multiple of four; its pieces are by length."""
+    """Frames of a warp, a multiple of four; its pieces are sorted by length."""
     return -(-len(warp[0].frames) // 4) * 4
