@@ -112,7 +112,7 @@ def test_documents_of_a_table(swsdist: Command, place: Path, frames: Path) -> No
     short = ("--shift", "0.005", "--dimension", "39")
     assert "wrong-duration" not in swsdist("store", "import", "x", "f", *SHIFT, "--documents", docs, cwd=frames).err
     told = swsdist("store", "import", "y", "f", *short, "--documents", docs, cwd=frames, code=3).err
-    assert "frames of 'd001' at 0.005 s last 4.69 s, the recording 9.40 s" in told
+    assert "frames of 'd001' at 0.005 s last 4.69 s, its audio 9.40 s" in told
 
 
 def test_a_query_must_be_frames(swsdist: Command, place: Path, frames: Path) -> None:
