@@ -18,7 +18,8 @@ from swsdist.core.codes import fuse as fuse_codes
 from swsdist.core.codes import fusion as fusion_codes
 from swsdist.core.codes import pipeline as codes
 from swsdist.core.codes import searcher as searcher_codes
-from swsdist.core.errors import ConfigError, UserError
+from swsdist.core.codes import stages as stages_codes
+from swsdist.core.errors import ConfigError
 from swsdist.fusion.parts import parts_of
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import StepSelection
@@ -134,7 +135,7 @@ def test_systems_are_run_first_and_share_what_they_can(fused: Fusing) -> None:
     assert '<h2 id="fusion">' in page
     assert "detected by it alone" in page
     assert page.count("Missing scores: average.") == 1
-    assert not any("in common" in one for one in report["warnings"])
+    assert not any(says(one, fusion_codes.DISJOINT_SYSTEMS) for one in report["warnings"])
 
 
 @pytest.mark.slow
@@ -229,9 +230,9 @@ def test_fitted_elsewhere_and_applied_here(fusing: Fusing) -> None:
     (told,) = found.outcome.chain_run.results("fit", Fitted)
     # What is scored is the same, and that is told.
     assert told.fit == "oracle"
-    assert any("fitted on the documents that it decides on" in one for one in found.report.warnings)
+    assert any(says(one, stages_codes.CALIBRATION_ON_TEST_DATA) for one in found.report.warnings)
     others = [{"name": "one", "run": "fused/systems/one"}, {"name": "three", "run": "fused/systems/two"}]
-    with pytest.raises(UserError, match="fitted for one, two, and these lists are of one, three"):
+    with raises(fusion_codes.FUSION_OF_OTHER_SYSTEMS, fitted="one, two", systems="one, three"):
         fusing.fuse("others", systems=others, config=config)
     oracle = fusing.fuse("oracle", systems=TAKEN, config={"calibrate": {"fit": "oracle"}})
     assert oracle.measures()["calibration"] == "oracle"
