@@ -16,10 +16,10 @@ kst         eq. 3, n = alpha S(w)      (eq. 4)  p (1 - thr) / (p (1 - thr) + (1 
 sto         thr(alpha) S(w)            (eq. 6)  p / S(w), thr(alpha): eq. 3 with n = alpha             (eq. 5)
 ==========  ==================================  =====================================================================
 
-The normalised score of KST divides the odds of p by those of the threshold. Published normalisations raise p to the power
-ln(1/2) / ln(thr) (Kaldi's normalize_results_kst.pl): the decisions are the same. Of the two only the odds keep their meaning
-at other thresholds: x instead of 1/2 decides as KST with x / (1 - x) times beta. Odds need no logarithm, so
-they are the same on every machine.
+The odds of KST's normalised score, score / (1 - score), are the odds of p divided by those of thr. Published normalisations
+raise p to the power ln(1/2) / ln(thr) (Kaldi's normalize_results_kst.pl): the decisions are the same. Of the two only the
+formula above keeps its meaning at other thresholds: x instead of 1/2 decides as KST with x / (1 - x) times beta. It needs no
+logarithm, so it is the same on every machine.
 
 Decisions are by thresholds on p, ``p >= thr``; where the last bit of a normalised score would decide otherwise,
 the score is replaced by the nearest one that agrees, so both always decide alike. Edge cases: n is at most T

@@ -6,7 +6,10 @@ from swsdist.calibrate.steps.by_term import ByTerm
 
 
 class Kst(ByTerm):
-    """The odds of a probability over those of its term's threshold, as a score with threshold 1/2 (eqs. 3 and 4)."""
+    """p (1 - thr) / (p (1 - thr) + (1 - p) thr), thr being the threshold of the term (eqs. 3 and 4).
+
+    So the odds of the score are those of p divided by those of thr, and the threshold is 1/2.
+    """
 
     name = "kst"
     version = 1

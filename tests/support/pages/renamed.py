@@ -64,6 +64,8 @@ def page() -> str:
     """The text of the page."""
     lines = ["# Old names", "", "<!-- Generated from swsdist/config/renamed.py: make docs -->", ""]
     lines += [
+        "For those with configs, scripts or extensions from before version 0.1.0.",
+        "",
         "An old key in a config, a corpus file or `--set` is the error [`renamed-key`](codes.md#config). An entry also holds "
         "for the keys below it.",
     ]
