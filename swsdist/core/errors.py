@@ -27,7 +27,7 @@ from swsdist.core.text import shown
 
 
 class SwsdistError(Exception):
-    """Base of all errors that are not bugs.
+    """Base of all errors that swsdist raises on purpose.
 
     Args:
         message: what is wrong.
@@ -75,7 +75,7 @@ def _rebuild(
     return kind(message, where=where, remedy=remedy, code=code, values=values)
 
 
-E = typing.TypeVar("E", bound=SwsdistError)
+E = typing.TypeVar("E", bound=SwsdistError, covariant=True)
 
 
 def recast(error: SwsdistError, kind: type[E], *, where: str | None = None, **attributes: typing.Any) -> E:
@@ -111,7 +111,7 @@ class StorageError(UserError):
     """A file system, or a server of files, refuses or fails; its `code` says how (`swsdist.io.failures`)."""
 
 
-class PassingError(StorageError):
+class TransientError(StorageError):
     """A file system or a server fails, and it may pass: the task is tried again."""
 
 
@@ -165,7 +165,7 @@ class StoreError(DataError):
     """A feature store is missing, incomplete or damaged."""
 
 
-class TransitError(StoreError):
+class DamagedTransferError(StoreError):
     """A file that came over a network is damaged: perhaps on its way, so a task that meets it is tried again."""
 
 

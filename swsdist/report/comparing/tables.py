@@ -63,8 +63,8 @@ def entropy_tables(data: ComparisonData) -> list[Table]:
     over = f"{_percent(data.settings)} over queries"
     rows = [[row.system, fixed(row.value), _interval(row.interval)] for row in results.systems]
     note = (
-        f"Less is better. {results.queries} queries, with and without references; intervals from {results.draws} draws of queries, "
-        f"seed {data.settings.seed}, the map fitted anew to each."
+        f"Less is better. {results.queries} queries, with and without references; intervals from {results.draws} draws "
+        f"of queries, seed {data.settings.seed}, the map fitted anew to each."
     )
     if results.undefined:
         note += f" {results.undefined} draws have no true occurrence and are left out."

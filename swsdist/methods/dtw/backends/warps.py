@@ -1,4 +1,4 @@
-"""QueryTiles in tiles and documents in warps: how a search lies in a GPU's memory.
+"""Queries in tiles and documents in warps: how a search lies in a GPU's memory.
 
 `kernels.cuda.threads` has the layouts, and says what for.
 """
