@@ -1,9 +1,9 @@
 """CPU time of the processes that this one started, and of their descendants.
 
 The kernel adds a process's CPU time to its parent's account when the parent waits for its end: not before, and never if
-nobody waits; Ray's raylet, for one, does not wait for its workers. So the total_of tree is sampled regularly. For a live
-process its last sample counts. For its dead children, the larger value counts: its cpu account of waited children, or the
-sum of their last samples. Children that this process has waited for are in its cpu account.
+nobody waits; Ray's raylet, for one, does not wait for its workers. So the whole tree is sampled regularly. For a live
+process its last sample counts. For its dead children, the larger value counts: its own account of waited children, or the
+sum of their last samples. Children that this process has waited for are in its own account.
 """
 
 from __future__ import annotations

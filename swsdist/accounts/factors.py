@@ -122,7 +122,7 @@ def factors(
     search_peaks_gb: Iterable[float] = (),
     weight: float = 0.1,
 ) -> Factors:
-    """Compute all measures that the quantities values define; the others are None.
+    """Compute all measures that the given values define; the others are None.
 
     Args:
         index_cpu_s: CPU s of indexing.

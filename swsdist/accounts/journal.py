@@ -28,7 +28,7 @@ from typing import IO, Any
 
 from swsdist.accounts.gpu import gpu_bytes
 from swsdist.core.codes.storage import OBJECT_CHANGED
-from swsdist.core.errors import PassingError, StorageError
+from swsdist.core.errors import StorageError, TransientError
 from swsdist.core.redaction import redacted
 from swsdist.io.failures import storage_errors
 from swsdist.io.filesystem import Folder
@@ -178,7 +178,7 @@ class Journal:
             try:
                 self._write_sample()
             except StorageError as error:
-                if isinstance(error, PassingError):
+                if isinstance(error, TransientError):
                     continue
                 return  # permanent: the tasks report it
 

@@ -1,7 +1,7 @@
 """The memory of a node, second by second: the sum over its processes.
 
-In each second of its life a process counts with its last sample. Processes are added one after the other, and only the sums are
-kept: 16 bytes for each second of a node, whatever the number of processes.
+In a second with samples a process counts with the highest of them, in the seconds after it with the last. Processes are added
+one after the other, and only the sums are kept: 24 bytes for each second of a node, whatever the number of processes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
 
-#: Seconds for which a process counts after its last sample, since it may have been killed.
+#: Most seconds for which a sample counts if the next is late; the last sample of a process counts for its own second.
 _HOLDS = 5
 
 

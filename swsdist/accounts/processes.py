@@ -33,7 +33,7 @@ class Attempt(NamedTuple):
 
 
 class Bar(NamedTuple):
-    """An interval in which a process intervals on a stage, s."""
+    """An interval in which a process works on a stage, s."""
 
     stage: str
     start: float
@@ -47,7 +47,7 @@ class Process:
     Attributes:
         host, pid, role: identity of the process.
         hardware: hardware of its node.
-        touched: whether it intervals on a task of the plan.
+        touched: whether it worked on a task of the plan.
         attempts: attempts at tasks of the plan, in order.
         intervals: intervals of finished attempts at tasks of the plan, by (stage, phase).
         starting: ticks until its first line.

@@ -45,7 +45,7 @@ def overlaps(trained_on: object, references: pa.Table | None) -> bool | None:
 
 
 def fit_kind(trained_on: object, references: pa.Table | None) -> str:
-    """Kind of a fit from a file: `oracle` or `file`."""
+    """Kind of a fit from a file: `oracle` if it is known to overlap with the references, else `file`."""
     return "oracle" if overlaps(trained_on, references) else "file"
 
 

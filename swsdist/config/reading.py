@@ -19,7 +19,7 @@ from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from ruamel.yaml.reader import ReaderError
 
 from swsdist.config.suggest import Place, dotted, shown
-from swsdist.core.codes import Code
+from swsdist.core.codes import Code, one_line
 from swsdist.core.codes import config as codes
 from swsdist.core.errors import ConfigError
 
@@ -148,8 +148,7 @@ def _named(place: Place, problem: Problem) -> str:
 def _line(place: Place, problem: Problem) -> str:
     """A problem in a list of several."""
     where = f"{problem.origin}: " if str(problem.origin) else ""
-    remedy = f"; {problem.remedy}" if problem.remedy else ""
-    return f"{where}{_named(place, problem)}{remedy} [{problem.code}]"
+    return one_line(f"{where}{_named(place, problem)}", problem.remedy, problem.code)
 
 
 def read(text: str, place: Place, draft: Draft, origin: Origin) -> object:

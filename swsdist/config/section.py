@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
+from swsdist.core.codes import pydantic_error
 from swsdist.core.errors import SwsdistError
 
 #: Path of a file or folder, or a url; the loader makes it absolute, relative to the config's folder.
@@ -39,13 +40,7 @@ def execution_only(default: object, description: str) -> Any:
 
 def error_for_pydantic(error: SwsdistError, place: str = "") -> PydanticCustomError:
     """An error of a code for pydantic's validators; `place` begins the message."""
-    message, remedy = f"{place}{error.message}", error.remedy or ""
-    context = {
-        "message": f"{message}; {remedy}" if remedy else message,
-        "parts": (message, remedy),
-        "values": dict(error.values),
-    }
-    return PydanticCustomError(error.code, "{message}", context)
+    return pydantic_error(error.code, f"{place}{error.message}", error.remedy or "", error.values)
 
 
 def paths_in(section: Section) -> Iterator[str]:

@@ -28,7 +28,7 @@ from swsdist.core.text import shown
 
 
 class SwsdistError(Exception):
-    """Base of all errors that are not bugs.
+    """Base of all errors that swsdist raises on purpose.
 
     Args:
         message: the fault.
@@ -76,7 +76,7 @@ def _rebuild(
     return kind(message, where=where, remedy=remedy, code=code, values=values)
 
 
-E = typing.TypeVar("E", bound=SwsdistError)
+E = typing.TypeVar("E", bound=SwsdistError, covariant=True)
 
 
 def recast(error: SwsdistError, kind: type[E], *, where: str | None = None, **attributes: typing.Any) -> E:
@@ -112,7 +112,7 @@ class StorageError(UserError):
     """A file system, or a server of files, refuses or fails; its `code` says how (`swsdist.io.failures`)."""
 
 
-class PassingError(StorageError):
+class TransientError(StorageError):
     """A possibly transient failure of a file system or server: the task is retried."""
 
 
@@ -166,7 +166,7 @@ class StoreError(DataError):
     """A feature store is missing, incomplete or damaged."""
 
 
-class TransitError(StoreError):
+class DamagedTransferError(StoreError):
     """A file transferred over a network is damaged, possibly in transit: the task is retried."""
 
 

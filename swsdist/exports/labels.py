@@ -9,7 +9,6 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.core import errors
 from swsdist.exports.interface import Material
 from swsdist.io.labels import write_labels
 
@@ -24,12 +23,7 @@ def write(material: Material, folder: Path) -> None:
         UserError: a name is not valid in a label.
     """
     (folder / "labels").mkdir()
-    try:
-        write_labels(_shown(material), folder / "labels")
-    except errors.DataError as error:
-        raise errors.UserError(
-            error.message, where=error.where, remedy=error.remedy, code=error.code, values=error.values
-        ) from None
+    write_labels(_shown(material), folder / "labels")
 
 
 def _shown(material: Material) -> Iterator[pa.RecordBatch]:

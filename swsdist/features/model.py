@@ -111,7 +111,7 @@ def read_model(path: str, where: str, read: Callable[[Model], T]) -> T:
     Args:
         path: the file.
         where: its place in the config, for messages.
-        read: converts the model; raises a DataError if it is invalid.
+        read: converts the model; raises a ConfigError if it is invalid.
 
     Raises:
         ConfigError: the file is missing or damaged, or `read` rejects it.
@@ -120,8 +120,12 @@ def read_model(path: str, where: str, read: Callable[[Model], T]) -> T:
         return read(load_model(*locate(str(local_file(path)))))
     except FileNotFoundError:
         raise codes.NO_MODEL_OBJECT(where=where) from None
+    except ConfigError as error:
+        raise recast(error, ConfigError, where=error.where or where) from None
     except DataError as error:
-        raise recast(error, ConfigError, where=where) from None
+        if error.code == codes.MISSING_MODEL.name:
+            raise codes.NO_MODEL_OBJECT(where=where) from None
+        raise codes.UNUSABLE_MODEL(where=where, detail=error.message, fix=error.remedy or "") from None
 
 
 def _little_endian(array: NDArray[np.generic]) -> NDArray[np.generic]:

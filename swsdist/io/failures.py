@@ -17,7 +17,7 @@ from contextlib import contextmanager
 
 from swsdist.core.codes import Code
 from swsdist.core.codes import storage as codes
-from swsdist.core.errors import PassingError, StorageError
+from swsdist.core.errors import StorageError, TransientError
 
 #: The folder of temporary files in a local folder; messages omit their names.
 TEMPORARY = ".tmp"
@@ -166,7 +166,7 @@ def explain(error: BaseException, where: str | None = None) -> StorageError | No
 
 def transient_messages() -> frozenset[str]:
     """The C library's messages of transient errors, to search the output of programs for."""
-    return frozenset(os.strerror(number) for number, code in _ERRNO.items() if issubclass(code.error, PassingError))
+    return frozenset(os.strerror(number) for number, code in _ERRNO.items() if issubclass(code.error, TransientError))
 
 
 def as_file_fault(error: OSError | StorageError, where: str | None = None) -> StorageError:

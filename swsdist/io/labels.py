@@ -41,7 +41,7 @@ def write_labels(batches: Iterable[pa.RecordBatch], folder: Path) -> list[str]:
         the names of the files in the folder, sorted.
 
     Raises:
-        DataError: a query id holds a tab or a line break, or a document's id is too long for a file's name.
+        UserError: a query id holds a tab or a line break, or a document's id is too long for a file's name.
     """
     names: set[str] = set()
     for batch in batches:

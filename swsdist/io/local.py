@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from swsdist.core.codes import storage as codes
-from swsdist.core.errors import PassingError
+from swsdist.core.errors import TransientError
 from swsdist.io.failures import TEMPORARY, as_file_fault, explain
 
 T = TypeVar("T")
@@ -30,7 +30,7 @@ def retry_local(do: Callable[[], T]) -> T:
         try:
             return do()
         except OSError as error:
-            if not isinstance(explain(error), PassingError):
+            if not isinstance(explain(error), TransientError):
                 raise
         time.sleep(PAUSE * attempt)
     return do()

@@ -24,10 +24,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
 
-from swsdist.core.codes import Code
-from swsdist.core.errors import ImplausibleError, OddError, SwsdistError
+from swsdist.core.codes import Code, one_line
+from swsdist.core.errors import E, ImplausibleError, OddError
 from swsdist.core.text import shown
 
 #: Share of documents and query examples that may be rejected; and the number always tolerated.
@@ -69,8 +68,7 @@ class Notice:
 
     def __str__(self) -> str:
         message, remedy = self.text()
-        end = f"; {remedy}" if remedy else ""
-        return f"{message} (first: {shown(self.first)}){end} [{self.code.name}]"
+        return one_line(f"{message} (first: {shown(self.first)})", remedy, self.code.name)
 
 
 @dataclass
@@ -144,9 +142,6 @@ class Notices:
 
     def __str__(self) -> str:
         return "\n".join(str(notice) for notice in self.entries.values())
-
-
-E = TypeVar("E", bound=SwsdistError)
 
 
 def _error(kind: type[E], code: Code[OddError], where: str, end: str, values: Mapping[str, object]) -> E:

@@ -58,7 +58,7 @@ class ChainInputs:
 
     @property
     def hours(self) -> float:
-        """Hours of audio, as far as earlier."""
+        """Hours of audio, as far as they are known."""
         return 0.0
 
     @property

@@ -13,7 +13,7 @@ from swsdist.accounts.records import pack
 from swsdist.config import Config, dump_config, without_secrets
 from swsdist.core.codes import pipeline as codes
 from swsdist.core.codes.storage import READ_ONLY_FILE_SYSTEM
-from swsdist.core.errors import PassingError, StorageError, StoreError
+from swsdist.core.errors import StorageError, StoreError, TransientError
 from swsdist.core.needs import Needs
 from swsdist.io.failures import FULL, TEMPORARY
 from swsdist.io.filesystem import Folder
@@ -169,7 +169,7 @@ class RunServices:
                 remove_failures(self.ledger.run, self._failed & {failure_file(task)})
             elif result.file:
                 self._failed.add(result.file)
-            transient = transient + 1 if isinstance(storage, PassingError) else 0
+            transient = transient + 1 if isinstance(storage, TransientError) else 0
             if storage is not None and storage.code in _STOP:
                 stopped.append(storage)
             yield task, result

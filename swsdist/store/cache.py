@@ -22,7 +22,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from swsdist.core.codes import store as codes
-from swsdist.core.errors import StoreError, TransitError
+from swsdist.core.errors import DamagedTransferError, StoreError
 from swsdist.io.filesystem import Folder
 
 _PIECE = 1 << 22
@@ -136,7 +136,7 @@ class Cache:
                     digest.update(piece)
                     target.write(piece)
             if digest.hexdigest() != sha256:
-                raise (StoreError if folder.local() is not None else TransitError)(
+                raise (StoreError if folder.local() is not None else DamagedTransferError)(
                     "the file is not what the store's manifest says",
                     where=folder.path(name),
                     remedy="run `swsdist store check`, then index again what it names",

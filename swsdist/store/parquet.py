@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from swsdist.core.codes import store as store_codes
-from swsdist.core.errors import StoreError, TransitError
+from swsdist.core.errors import DamagedTransferError, StoreError
 from swsdist.core.path_safety import demand_no_detour
 from swsdist.io.filesystem import Folder
 
@@ -149,7 +149,7 @@ def reader(folder: Folder, name: str, codes: Sequence[str] = (), keep: bool = Fa
             if isinstance(error, OSError) and (error.errno is not None or type(error) is not OSError):
                 raise
             _footers.pop(folder.path(name), None)
-            raise (StoreError if root is not None else TransitError)(
+            raise (StoreError if root is not None else DamagedTransferError)(
                 f"the file is damaged ({error})", where=folder.path(name), remedy="remove it and run again"
             ) from None
 

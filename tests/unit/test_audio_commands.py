@@ -14,7 +14,7 @@ from swsdist.audio import commands
 from swsdist.audio.commands import permitted
 from swsdist.audio.reader import probe, read_blocks, sha256
 from swsdist.core.codes import audio as codes
-from swsdist.core.errors import PassingError, StorageError
+from swsdist.core.errors import StorageError, TransientError
 from tests.support.coded import raises
 
 
@@ -95,13 +95,13 @@ def test_one_that_somebody_ends_may_be_run_again(command: str) -> None:
         samples(command)
     assert caught.value.values["ending"] in ("signal 9", "exit status 137")
     assert isinstance(caught.value, StorageError)
-    assert isinstance(caught.value, PassingError)
+    assert isinstance(caught.value, TransientError)
 
 
 def test_no_room_for_what_it_writes(wav: Path) -> None:
     with permitted(True), pytest.raises(StorageError, match="no space left") as caught:
         samples(f"cat {wav} > /dev/full |")
-    assert isinstance(caught.value, PassingError)
+    assert isinstance(caught.value, TransientError)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 
 from swsdist.core.codes import Code
 from swsdist.core.codes import storage as codes
-from swsdist.core.errors import PassingError, StorageError, StoreError, TransitError
+from swsdist.core.errors import DamagedTransferError, StorageError, StoreError, TransientError
 from swsdist.io.failures import explain, storage_errors
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.execution.executor import error_action, failure_of
@@ -72,7 +72,7 @@ def test_what_a_file_system_does(tmp_path: Path) -> None:
     ):
         told = explain(error, "/the/place")
         assert told is not None, error
-        assert (told.code, isinstance(told, PassingError)) == (code.name, passing)
+        assert (told.code, isinstance(told, TransientError)) == (code.name, passing)
         assert told.remedy
         assert told.where in {"/the/place", error.filename}
         assert error_action(error) == ("retry" if passing else "fail")
@@ -112,7 +112,7 @@ def test_what_a_program_does_wrong_stays_a_bug() -> None:
         assert explain(error) is None
     assert error_action(OSError("no number")) == "retry"
     assert error_action(StoreError("the file is damaged")) == "fail"
-    assert error_action(TransitError("the file is damaged")) == "retry"  # perhaps on its way
+    assert error_action(DamagedTransferError("the file is damaged")) == "retry"  # perhaps on its way
 
 
 def test_temporary_names_are_not_told(tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def answer(code: str) -> Exception:
 def test_what_s3_answers(answer_code: str, code: Code[StorageError], passing: bool) -> None:
     told = explain(answer(answer_code), "s3://bucket/run/x")
     assert told is not None
-    assert (told.code, isinstance(told, PassingError), told.where) == (code.name, passing, "s3://bucket/run/x")
+    assert (told.code, isinstance(told, TransientError), told.where) == (code.name, passing, "s3://bucket/run/x")
     assert told.remedy
 
 

@@ -118,7 +118,7 @@ def test_what_all_say_alike(name: str, tmp_path: Path) -> None:
     assert given.get("labels") is None
     with_one = one(**given)
     assert with_one.files() == [Path(place)]
-    with raises(codes.MISSING_MODEL) as told:
+    with raises(codes.NO_MODEL_OBJECT) as told:
         with_one.becomes(Shape(("a", "b", "c"), "features"))
     assert told.value.where == f"features.transforms: {name}, model: {place}"
     Model("other", 1, {"it": np.zeros(3)}).save(Folder(str(tmp_path)), "m.npz")

@@ -159,7 +159,7 @@ def test_what_cannot_be(tmp_path: Path) -> None:
     with raises(codes.MODEL_NOT_FITTED):
         Gmm().apply(np.zeros((1, 3), np.float32))
     (tmp_path / "bad.npz").write_bytes(b"no")
-    with raises(codes.NOT_A_MODEL):
+    with raises(codes.UNUSABLE_MODEL):
         Gmm(model=str(tmp_path / "bad.npz")).becomes(Shape(tuple("abc"), "features"))
 
 

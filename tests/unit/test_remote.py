@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from swsdist.core.codes import storage as codes
-from swsdist.core.errors import PassingError, StorageError
+from swsdist.core.errors import StorageError, TransientError
 from swsdist.io import filesystem
 from swsdist.io.filesystem import Folder
 from swsdist.io.remote import retry
@@ -98,7 +98,7 @@ def test_nothing_helps(folder: Folder, proxy: FaultProxy) -> None:
     proxy.requests.clear()
     with raises(codes.S3_TRANSFER_DAMAGED) as caught:
         folder.read_bytes("x")
-    assert isinstance(caught.value, PassingError)
+    assert isinstance(caught.value, TransientError)
     assert proxy.requests["GET"] == retry.ATTEMPTS
     proxy.faults = [Fault("503", ("GET",))]
     with raises(codes.S3_THROTTLED):
@@ -176,7 +176,7 @@ def test_credentials_that_stay_expired(folder: Folder, proxy: FaultProxy) -> Non
     proxy.requests.clear()
     with raises(codes.EXPIRED_S3_CREDENTIALS) as caught:
         folder.read_bytes("x")
-    assert not isinstance(caught.value, PassingError)
+    assert not isinstance(caught.value, TransientError)
     assert proxy.requests["GET"] == 1
 
 

@@ -27,9 +27,8 @@ from swsdist.config.files import folder_of
 from swsdist.config.loader import Assignment, FileAssignment
 from swsdist.config.model import Features
 from swsdist.config.suggest import shown
-from swsdist.core import errors
 from swsdist.core.codes import sweep as codes
-from swsdist.core.errors import ConfigError, StoreError, UserError
+from swsdist.core.errors import ConfigError, StoreError, UserError, recast
 from swsdist.core.fingerprint import fingerprint
 from swsdist.corpora.documents import ENDINGS
 from swsdist.corpora.kinds import kind_of
@@ -304,8 +303,9 @@ def _of_point(spec: SweepSpec, number: int, of: str = "") -> Iterator[None]:
 
 def of_point(error: UserError | StoreError, where: str) -> ConfigError:
     """An error of a point's config, with the point's place in the sweep's file."""
-    code, values = error.code, error.values
-    return errors.ConfigError(error.message, where=where, remedy=error.remedy, code=code, values=values)
+    if isinstance(error, StoreError):
+        return codes.UNUSABLE_STORE_OF_POINT(where=where, detail=error.message, fix=error.remedy or "")
+    return recast(error, ConfigError, where=where)
 
 
 def _absolute(path: str) -> str:

@@ -73,7 +73,7 @@ def data_of(
     notes = [*notices]
     if len(ranked.rankings) > 1:
         notes.append(
-            f"The points have {len(ranked.rankings)} scoring setups (column scored_by). They are results and tested "
+            f"The points have {len(ranked.rankings)} scoring setups (column scored_by). They are ranked and tested "
             "against each other only within a setup."
         )
     if spec.repeated:

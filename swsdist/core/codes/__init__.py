@@ -12,14 +12,12 @@ import importlib
 import pkgutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic
 
-from swsdist.core.errors import OddError, SwsdistError, UnusableError
+from swsdist.core.errors import E, OddError, SwsdistError, UnusableError
 
 if TYPE_CHECKING:
     from pydantic_core import PydanticCustomError
-
-E = TypeVar("E", bound=SwsdistError, covariant=True)
 
 
 @dataclass(frozen=True)
@@ -55,15 +53,7 @@ class Code(Generic[E]):
 
     def invalid(self, **values: object) -> PydanticCustomError:
         """The same for pydantic's validators, which know the place: the loader of configs adds it."""
-        from pydantic_core import PydanticCustomError
-
-        message, remedy = self.text(**values)
-        context = {
-            "message": f"{message}; {remedy}" if remedy else message,
-            "parts": (message, remedy),
-            "values": values,
-        }
-        return PydanticCustomError(self.name, "{message}", context)
+        return pydantic_error(self.name, *self.text(**values), values)
 
     @property
     def kind(self) -> str:
@@ -98,10 +88,26 @@ def error_of(problem: Mapping[str, Any], where: str | None, place: str = "") -> 
     return code.error(f"{place}{message}", where=where, remedy=remedy or None, code=code.name, values=values)
 
 
+def pydantic_error(name: str, message: str, remedy: str, values: Mapping[str, object]) -> PydanticCustomError:
+    """An error of a code, by its parts, for pydantic's validators; `error_of` reads it."""
+    from pydantic_core import PydanticCustomError
+
+    context = {
+        "message": f"{message}; {remedy}" if remedy else message,
+        "parts": (message, remedy),
+        "values": dict(values),
+    }
+    return PydanticCustomError(name, "{message}", context)
+
+
 def line_of(code: Code[E], **values: object) -> str:
     """Message, remedy and name of a code in one line, as notices have them."""
-    message, remedy = code.text(**values)
-    return f"{message}{remedy and '; '}{remedy} [{code.name}]"
+    return one_line(*code.text(**values), code.name)
+
+
+def one_line(message: str, remedy: str, name: str) -> str:
+    """The same by their parts."""
+    return f"{message}{remedy and '; '}{remedy} [{name}]"
 
 
 def every_code() -> dict[str, Code[SwsdistError]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from swsdist.core.codes import Code
-from swsdist.core.errors import AudioError, DataError, PassingError, UserError
+from swsdist.core.errors import AudioError, DataError, TransientError, UserError
 
 _PAIR = "give a pair of float samples of shape (n,), full scale 1, and their rate in Hz: (samples, 16000)"
 _COPY = "copy the file again from its source"
@@ -51,7 +51,7 @@ COMMAND_TIMEOUT = Code("command-timeout", AudioError, "the command took longer t
 _MEMORY = "check the memory of the machine (dmesg); run again: results so far are kept"
 COMMAND_KILLED = Code(
     "command-killed",
-    PassingError,
+    TransientError,
     "the command was ended from outside, with {ending}; its standard error: {stderr}",
     _MEMORY,
 )
@@ -148,10 +148,10 @@ FFMPEG_OUTPUT = Code(
     "ffmpeg-output", AudioError, "ffmpeg wrote no AU stream of 32-bit floats", "install another version of ffmpeg"
 )
 NO_AUDIO_TRACK = Code("no-audio-track", AudioError, "the file has no audio track", "remove it from the corpus")
-FFMPEG_KILLED = Code("ffmpeg-killed", PassingError, "ffmpeg was ended by signal {signal}", _MEMORY)
+FFMPEG_KILLED = Code("ffmpeg-killed", TransientError, "ffmpeg was ended by signal {signal}", _MEMORY)
 FFMPEG_READ_ERROR = Code(
     "ffmpeg-read-error",
-    PassingError,
+    TransientError,
     "ffmpeg failed to read the file once ({detail}), and read it the second time",
     "check the disk and the mount (dmesg)",
 )

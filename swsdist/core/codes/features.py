@@ -245,6 +245,7 @@ NO_MODEL_OBJECT = Code(
     "no-model-object", ConfigError, "the model file does not exist", "check the url, or fit the model again"
 )
 UNREADABLE_MODEL = Code("unreadable-model", DataError, "the model file cannot be read: {detail}", "{fix}")
+UNUSABLE_MODEL = Code("unusable-model", ConfigError, "{detail}", "{fix}")
 NOT_A_MODEL = Code("not-a-model", DataError, "the file is not a model ({error})", _FIT_AGAIN)
 OTHER_MODEL = Code(
     "other-model",
@@ -252,28 +253,28 @@ OTHER_MODEL = Code(
     "the model differs from the one that was used",
     "restore the right file, or fit the model again",
 )
-WRONG_MODEL = Code("wrong-model", DataError, "the model {name!r} is not {wanted}", _FIT_AGAIN)
+WRONG_MODEL = Code("wrong-model", ConfigError, "the model {name!r} is not {wanted}", _FIT_AGAIN)
 WRONG_MIXTURE = Code(
     "wrong-mixture",
-    DataError,
+    ConfigError,
     "the model {name!r} of version {version} is not a mixture of version 1",
     "create it with swsdist.features.fitting.mixture.mixture_model, or fit it",
 )
 NOT_A_PROJECTION = Code(
     "not-a-projection",
-    DataError,
+    ConfigError,
     "the model is not a projection of version 1: {problem}",
     "create it with swsdist.features.transforms.project.projection",
 )
 BAD_PROJECTION_ARRAYS = Code(
     "bad-projection-arrays",
-    DataError,
+    ConfigError,
     "mean {mean}, deviation {deviation} and matrix {matrix} do not form a projection",
     "give (n,), (n,) above 0 and (n, m), all finite, with a finite product deviation x matrix",
 )
 PROJECTION_TOO_LARGE = Code(
     "projection-too-large",
-    DataError,
+    ConfigError,
     "the projection takes {columns} columns, more than {highest}",
     "use fewer columns",
 )

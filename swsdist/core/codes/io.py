@@ -143,14 +143,14 @@ BAD_FRAMES_TYPE = Code(
 
 INVALID_LABEL_QUERY = Code(
     "invalid-label-query",
-    DataError,
+    UserError,
     "query id {query!r} holds a tab or line break, which a label cannot hold",
     "rename the query, or leave labels out of report.exports",
 )
 
 LABEL_FILE_NAME_TOO_LONG = Code(
     "label-file-name-too-long",
-    DataError,
+    UserError,
     "no file can have the name {name}...",
     "give the document a shorter id, or leave labels out of report.exports",
 )
@@ -409,8 +409,6 @@ UNREADABLE_TAG = Code(
     "unreadable-tag", DataError, "a tag cannot be separated from the text after it", "take out the <!DOCTYPE ...>"
 )
 
-# Cells
-
 END_WITHOUT_START = Code(
     "end-without-start",
     OddError,
@@ -438,7 +436,5 @@ NEGATIVE_CELL = Code("negative-cell", TableError, "{column}{value} is negative{a
 CELL_TOO_LARGE = Code(
     "cell-too-large", TableError, "{column}{value} is longer than any recording{also}", "give seconds, up to {most}"
 )
-
-# Arguments of public functions
 
 BAD_ARGUMENT = Code("bad-argument", UserError, "{value} is not {expected}", "give a number, as {name}={example}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from swsdist.core.codes import Code
-from swsdist.core.errors import PassingError, StorageError
+from swsdist.core.errors import StorageError, TransientError
 
 _KEPT = "what was computed is kept"
 _AGAIN = f"run again: {_KEPT}"
@@ -15,12 +15,12 @@ _CREDENTIALS = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or `storage: {{
 MISSING_FILE = Code("missing-file", StorageError, "no such file or folder{detail}", "check the path")
 DISK_FULL = Code(
     "disk-full",
-    PassingError,
+    TransientError,
     "no space left on the disk{detail}",
     f"make room (df -h, df -i), or name another folder (temporary files: TMPDIR); {_AGAIN}",
 )
 QUOTA_EXCEEDED = Code(
-    "quota-exceeded", PassingError, "the disk quota is used up{detail}", f"remove files, or ask for more; {_AGAIN}"
+    "quota-exceeded", TransientError, "the disk quota is used up{detail}", f"remove files, or ask for more; {_AGAIN}"
 )
 READ_ONLY_FILE_SYSTEM = Code(
     "read-only-file-system",
@@ -36,13 +36,13 @@ PERMISSION_DENIED = Code(
 )
 TOO_MANY_OPEN_FILES = Code(
     "too-many-open-files",
-    PassingError,
+    TransientError,
     "this process has too many open files{detail}",
     "raise the limit (ulimit -n 8192), or use fewer workers",
 )
 SYSTEM_FILE_LIMIT = Code(
     "system-file-limit",
-    PassingError,
+    TransientError,
     "this machine has too many open files{detail}",
     "end other programs, or raise fs.file-max",
 )
@@ -74,27 +74,27 @@ FILE_TOO_LARGE = Code(
 )
 STALE_FILE_HANDLE = Code(
     "stale-file-handle",
-    PassingError,
+    TransientError,
     "the NFS server has another file there now (stale file handle){detail}",
     "mount the folder again, and run again",
 )
 IO_ERROR = Code(
-    "io-error", PassingError, "the disk or the network failed{detail}", "check the disk and the mount (dmesg)"
+    "io-error", TransientError, "the disk or the network failed{detail}", "check the disk and the mount (dmesg)"
 )
-STORAGE_TIMEOUT = Code("storage-timeout", PassingError, "no answer in time{detail}", _SERVER)
-RESOURCE_BUSY = Code("resource-busy", PassingError, "the file is in use, or the server is overloaded{detail}", _AGAIN)
-INTERRUPTED_CALL = Code("interrupted-call", PassingError, "a signal interrupted a system call{detail}", _AGAIN)
+STORAGE_TIMEOUT = Code("storage-timeout", TransientError, "no answer in time{detail}", _SERVER)
+RESOURCE_BUSY = Code("resource-busy", TransientError, "the file is in use, or the server is overloaded{detail}", _AGAIN)
+INTERRUPTED_CALL = Code("interrupted-call", TransientError, "a signal interrupted a system call{detail}", _AGAIN)
 OUT_OF_MEMORY = Code(
-    "out-of-memory", PassingError, "no memory left{detail}", "end other programs, or use fewer workers"
+    "out-of-memory", TransientError, "no memory left{detail}", "end other programs, or use fewer workers"
 )
-FILE_SERVER_ERROR = Code("file-server-error", PassingError, "the file server failed{detail}", _SERVER)
+FILE_SERVER_ERROR = Code("file-server-error", TransientError, "the file server failed{detail}", _SERVER)
 DEVICE_GONE = Code(
     "device-gone",
-    PassingError,
+    TransientError,
     "the disk or file server is gone{detail}",
     "mount it again, and run again",
 )
-SERVER_UNREACHABLE = Code("server-unreachable", PassingError, "the server does not answer{detail}", _SERVER)
+SERVER_UNREACHABLE = Code("server-unreachable", TransientError, "the server does not answer{detail}", _SERVER)
 UNSAFE_TEMPORARY_FOLDER = Code(
     "unsafe-temporary-folder",
     StorageError,
@@ -121,14 +121,14 @@ EXPIRED_S3_CREDENTIALS = Code(
 )
 NO_S3_CREDENTIALS = Code("no-s3-credentials", StorageError, "no S3 credentials found{detail}", _CREDENTIALS)
 S3_CREDENTIALS_UNAVAILABLE = Code(
-    "s3-credentials-unavailable", PassingError, "the S3 credentials could not be fetched{detail}", _CREDENTIALS
+    "s3-credentials-unavailable", TransientError, "the S3 credentials could not be fetched{detail}", _CREDENTIALS
 )
 NO_SUCH_AWS_PROFILE = Code(
     "no-such-aws-profile", StorageError, "no such AWS profile{detail}", "check AWS_PROFILE and ~/.aws/config"
 )
 S3_THROTTLED = Code(
     "s3-throttled",
-    PassingError,
+    TransientError,
     "the S3 server asks for fewer requests{detail}",
     f"use fewer workers, or {_AGAIN}",
 )
@@ -145,25 +145,25 @@ WRONG_S3_REGION = Code(
     "the bucket is in another region{detail}",
     "set storage.client_kwargs.region_name, or AWS_REGION",
 )
-S3_SERVER_ERROR = Code("s3-server-error", PassingError, "the S3 server failed{detail}", _AGAIN)
+S3_SERVER_ERROR = Code("s3-server-error", TransientError, "the S3 server failed{detail}", _AGAIN)
 S3_TRANSFER_DAMAGED = Code(
     "s3-transfer-damaged",
-    PassingError,
+    TransientError,
     "a transfer to or from the S3 server was cut off or damaged{detail}",
     f"check the network and proxies; {_AGAIN}",
 )
 S3_STORAGE_FULL = Code(
-    "s3-storage-full", PassingError, "no space left on the S3 server{detail}", "make room, or ask for more"
+    "s3-storage-full", TransientError, "no space left on the S3 server{detail}", "make room, or ask for more"
 )
 S3_UNREACHABLE = Code(
     "s3-unreachable",
-    PassingError,
+    TransientError,
     "the S3 server does not answer{detail}",
     "check storage.endpoint_url, AWS_ENDPOINT_URL and the network",
 )
 CLOCK_SKEW = Code(
     "clock-skew",
-    PassingError,
+    TransientError,
     "the clocks of this machine and of the S3 server differ{detail}",
     "set this machine's (timedatectl), and run again",
 )
@@ -175,7 +175,7 @@ ARCHIVED_OBJECT = Code(
 )
 OBJECT_CHANGED = Code(
     "object-changed",
-    PassingError,
+    TransientError,
     "the object changed while it was read",
     "write nothing there while swsdist reads it; run again",
 )

@@ -26,6 +26,9 @@ LISTS_WITHOUT_CONFIG = Code(
 )
 NO_RESULT_FOLDER = Code("no-result-folder", ConfigError, "no folder to write to", "give run, or --run FOLDER")
 
+UNUSABLE_STORE_OF_POINT = Code(
+    "unusable-store-of-point", ConfigError, "the store of a point cannot be used: {detail}", "{fix}"
+)
 UNRANKED_OBJECTIVE = Code(
     "unranked-objective",
     ConfigError,

@@ -24,7 +24,7 @@ from swsdist.accounts.hardware import gpu_count
 from swsdist.accounts.journal import Journal
 from swsdist.config.model import Executor as Settings
 from swsdist.core.codes.storage import MISSING_FILE
-from swsdist.core.errors import DataError, PassingError, StorageError, TransitError, UserError
+from swsdist.core.errors import DamagedTransferError, DataError, StorageError, TransientError, UserError
 from swsdist.core.needs import Needs
 from swsdist.core.redaction import redacted
 from swsdist.io.failures import explain
@@ -65,13 +65,13 @@ class Executor(Protocol):
 def error_action(error: BaseException) -> str:
     """`stop` the run, `fail` the task, or `retry` it."""
     storage_error = explain(error)
-    if isinstance(storage_error, PassingError):
+    if isinstance(storage_error, TransientError):
         return "retry"
     if isinstance(error, UserError) or not isinstance(error, Exception):
         return "stop"
     if storage_error is None and isinstance(error, OSError):
         return "retry"  # without an errno it may be transient
-    if isinstance(error, TransitError):
+    if isinstance(error, DamagedTransferError):
         return "retry"
     return "fail"
 

@@ -5,7 +5,7 @@
 - A worker that fails to start is tried again after a minute; meanwhile its slot is kept, or the next worker would be started in
   the same place. If its process died, its node is unknown: from then on Ray is asked to spread workers over nodes.
 - If consecutive tasks fail on a node because its disk is full or gone, its worker gets no tasks for a minute, and a task that
-  failed node is tried on another node next, if node is one.
+  failed there is tried on another node next, if there is one.
 - A node that leaves takes its workers with it, which does not count against them; a node that joins is used at once.
 """
 
@@ -43,7 +43,7 @@ class Slot:
         up: whether it is ready.
         host, pid, journal: its node, process and journal.
         node: Ray's id of its node.
-        reason_unused: why it is not used; empty: it is used. An unused actor keeps its room, so that no other is started node.
+        reason_unused: why it is not used; empty: it is used. An unused actor keeps its room, so that no other is started there.
         again: time of the next attempt to start it.
         misses: consecutive failures that may be the node's.
         rests: time until which it gets no tasks.

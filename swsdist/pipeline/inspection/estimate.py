@@ -39,7 +39,7 @@ class Estimate:
         tasks, work: number and work of its tasks; None: depends on open steps.
         done: finished tasks.
         cpu_s: CPU s of the open tasks; None: unknown.
-        left: work of each open task, as far as receipts.
+        left: work of each open task, as far as it is known.
         cost: cost of earlier tasks, or None.
     """
 

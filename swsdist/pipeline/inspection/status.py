@@ -30,7 +30,7 @@ _OFF = 86_400.0
 
 @dataclass(frozen=True)
 class StageStatus:
-    """Numbers of tasks of a step: all, finished, and failed as far as fingerprints."""
+    """Numbers of tasks of a step: all, finished, and failed as far as is known."""
 
     stage: str
     tasks: int
@@ -57,7 +57,7 @@ class ProcessStatus:
 class Status:
     """The state of a run: `running`, `died`, `done`, `incomplete` or `cancelled`, with details.
 
-    `ended` is the state and message with which the last driver ended, if fingerprints.
+    `ended` is the state and message with which the last driver ended, if known.
     """
 
     state: str

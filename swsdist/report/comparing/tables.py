@@ -65,7 +65,8 @@ def entropy_tables(data: ComparisonData) -> list[Table]:
     note = (
         f"Less is better. {results.queries} queries, with and without references; "
         f"intervals from {results.draws} "
-        f"draws of queries, seed {data.settings.seed}, the map fitted anew to each."
+        f"draws "
+        f"of queries, seed {data.settings.seed}, the map fitted anew to each."
     )
     if results.undefined:
         note += f" {results.undefined} draws have no true occurrence and are left out."

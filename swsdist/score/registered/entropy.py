@@ -22,7 +22,7 @@ class CrossEntropies:
     }
 
     def values(self, parts: Parts, point: OperatingPoint) -> Mapping[str, Value]:
-        """None without targets or non-targets, or if more trials were submitted than there are."""
+        """Nothing without targets or non-targets, or if more trials were submitted than there are."""
         prior = point.effective_prior
         try:
             result = measure(trials_of(parts, point), prior)

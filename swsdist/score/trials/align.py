@@ -109,6 +109,8 @@ def align(
             raise TypeError("STDEval's kernel needs the least and greatest score of the whole list")
         lows, highs = np.array(low), np.array(high)
     else:
+        if (low is None) != (high is None):
+            raise TypeError("the least and greatest score are given together, or neither is")
         lows, highs = _group_limits(detected.score, det_group, low, high)
         lows, highs = lows[det_group[dets]], highs[det_group[dets]]
     chosen = Assignment(dets, refs, part).best(_kernel(detected, dets, true, tail, refs, lows, highs) + 1)

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from swsdist.config import config_from_dict
 from swsdist.core.codes import stages as codes
-from swsdist.core.errors import StoreError
+from swsdist.core.errors import StoreError, recast
 from swsdist.features.extractors import create
 from swsdist.features.interface import Precomputed
 from swsdist.io.remote.scratch import scratch
@@ -82,13 +82,7 @@ def import_store(
             if error.where is None or not error.where.startswith(place):
                 raise
             # The temporary table of keys no longer exists.
-            raise type(error)(
-                error.message,
-                where=str(options["path"]),
-                remedy=error.remedy,
-                code=error.code,
-                values=error.values,
-            ) from None
+            raise recast(error, type(error), where=str(options["path"])) from None
     if outcome.failures:
         raise codes.SHARDS_NOT_IMPORTED(
             where=store, shards=len(outcome.failures), error=outcome.failures[0].message.splitlines()[0]
