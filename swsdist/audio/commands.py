@@ -94,7 +94,7 @@ def require_file(name: str, source: str, where: str) -> None:
         raise codes.COMMAND_NOT_FILE(where=where, name=name, source=source)
 
 
-class Unrunnable(AudioError):
+class UnrunnableError(AudioError):
     """The command's program is missing or not executable on this machine."""
 
 
@@ -214,7 +214,7 @@ def _run(command: str) -> Any:
         if number in KILL_SIGNALS:
             raise codes.COMMAND_KILLED(where=command, ending=ending, stderr=last)
         failed = codes.COMMAND_FAILED(where=command, ending=ending, stderr=last)
-        raise recast(failed, Unrunnable) if status in _UNRUNNABLE else failed
+        raise recast(failed, UnrunnableError) if status in _UNRUNNABLE else failed
     if Path(file.name).stat().st_size == 0:
         file.close()
         raise codes.COMMAND_WITHOUT_OUTPUT(where=command, stderr=last)

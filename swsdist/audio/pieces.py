@@ -10,7 +10,7 @@ import soundfile
 from numpy.typing import NDArray
 
 from swsdist.audio.formats import ffmpeg
-from swsdist.audio.formats.headers import CutOff, plain
+from swsdist.audio.formats.headers import CutOffError, plain
 from swsdist.audio.formats.mpeg import listening
 from swsdist.audio.streams import UNKNOWN, Sequential
 from swsdist.core.codes import audio as codes
@@ -35,7 +35,7 @@ def pieces_of(sound: Sound, path: str, position: int = 0) -> Iterator[NDArray[np
         position: its current frame.
 
     Raises:
-        CutOff: after the last readable frame: the recording ends early.
+        CutOffError: after the last readable frame: the recording ends early.
         AudioError: the recording is damaged before its end.
     """
     expected, mpeg = sound.frames, sound.format == "MP3"
@@ -50,7 +50,7 @@ def pieces_of(sound: Sound, path: str, position: int = 0) -> Iterator[NDArray[np
                 raise damaged from error.error
             if len(error.piece):
                 yield error.piece
-            raise recast(damaged, CutOff, expected_seconds=stated) from error.error
+            raise recast(damaged, CutOffError, expected_seconds=stated) from error.error
         if not len(piece):
             break
         position += len(piece)
@@ -58,12 +58,12 @@ def pieces_of(sound: Sound, path: str, position: int = 0) -> Iterator[NDArray[np
     missing = 0 if stated is None else expected - position
     if sound.cut is not None and (mpeg or missing <= 0):
         seconds = stated if mpeg and missing > 0 else sound.cut.expected_seconds
-        raise recast(sound.cut, CutOff, where=path, expected_seconds=seconds)
+        raise recast(sound.cut, CutOffError, where=path, expected_seconds=seconds)
     if missing > (_MP3_FRAME if mpeg else 0):
         actual = position / sound.samplerate
         truncated = codes.TRUNCATED(where=path, stated=f"{stated or 0:.3f} s", actual=f"{actual:.3f} s")
         # In other formats than FLAC there is a hole before the end.
-        raise recast(truncated, CutOff, expected_seconds=stated) if sound.format == "FLAC" else truncated
+        raise recast(truncated, CutOffError, expected_seconds=stated) if sound.format == "FLAC" else truncated
 
 
 class _Broken(Exception):

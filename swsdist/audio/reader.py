@@ -34,8 +34,8 @@ from swsdist.audio import commands, places
 from swsdist.audio.copies import ENDS, copy_of
 from swsdist.audio.formats import archives, ffmpeg
 from swsdist.audio.formats.headers import (
-    CutOff,
-    Foreign,
+    CutOffError,
+    ForeignError,
     check_bytes,
     check_length,
     check_shape,
@@ -107,7 +107,7 @@ def _counted(path: str, storage: Mapping[str, object] | None) -> AudioInfo:
 
 def _count(sound: Sound, path: str) -> int:
     frames = 0
-    with suppress(CutOff):
+    with suppress(CutOffError):
         for piece in pieces_of(sound, path):
             frames += len(piece)
     return frames
@@ -139,7 +139,7 @@ def read_blocks(
 
     Raises:
         AudioError: the recording or the place cannot be used; maybe only after some blocks.
-        CutOff: after all blocks: the recording ends early.
+        CutOffError: after all blocks: the recording ends early.
     """
     size = max(1, round(block_seconds * rate))
     buffered: list[NDArray[np.float32]] = []
@@ -155,7 +155,7 @@ def read_blocks(
                     yield joined[begin : begin + size]
                 buffered = [joined[complete:].copy()]
                 count -= complete
-    except CutOff as error:
+    except CutOffError as error:
         cut = error
     if count:
         yield np.concatenate(buffered)
@@ -202,7 +202,7 @@ def _resampled(
         try:
             for piece in pieces:
                 yield stream.resample_chunk(piece)
-        except CutOff as error:
+        except CutOffError as error:
             cut = error
         yield stream.resample_chunk(np.zeros(0, np.float32), last=True)
         if cut is not None:
@@ -279,7 +279,7 @@ def _decoding(
             with _by_libsndfile(path, raw) as sound:
                 yield sound
                 return
-        except Foreign as error:
+        except ForeignError as error:
             program = ffmpeg.program()
             if program is None:
                 raise
@@ -327,7 +327,7 @@ def _by_ffmpeg(
     source: str,
     path: str,
     brief: bool,
-    foreign: Foreign,
+    foreign: ForeignError,
     complete: bool = True,
     kind: type[ffmpeg.Decoded] = ffmpeg.Decoded,
 ) -> ffmpeg.Decoded:
@@ -348,7 +348,9 @@ def _by_ffmpeg(
     return sound
 
 
-def _by_its_ends(program: str, path: str, storage: Mapping[str, object] | None, foreign: Foreign) -> ffmpeg.Decoded:
+def _by_its_ends(
+    program: str, path: str, storage: Mapping[str, object] | None, foreign: ForeignError
+) -> ffmpeg.Decoded:
     """Header of a remote file, by its two ends, or else by the complete file."""
     with _opened(path, storage) as file:
         with suppress(AudioError), copy_of(file, ENDS) as source:

@@ -18,7 +18,7 @@ import numpy as np
 import soundfile
 from numpy.typing import NDArray
 
-from swsdist.audio.formats.headers import CutOff
+from swsdist.audio.formats.headers import CutOffError
 
 _PIECE = 1 << 20
 #: Frames by libsndfile of a stream without a length in its header (FLAC from a pipe).
@@ -32,7 +32,7 @@ class Sequential(soundfile.SoundFile):  # type: ignore[misc]  # soundfile has no
         with _interruptible():
             super().__init__(file)
         self.file = file
-        self.cut: CutOff | None = None  # set by the checks of its first and last bytes
+        self.cut: CutOffError | None = None  # set by the checks of its first and last bytes
 
     def read(self, frames: int, **options: Any) -> NDArray[np.float32]:
         """As soundfile does."""

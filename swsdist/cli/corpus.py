@@ -42,7 +42,7 @@ def describe(
     from pathlib import Path
 
     from swsdist.cli.outputs import demand_apart, write_data
-    from swsdist.cli.progress import hearing
+    from swsdist.cli.progress import showing_audio_read
     from swsdist.config import load_corpus
     from swsdist.config.section import paths_in
     from swsdist.core.codes import cli as codes
@@ -57,7 +57,7 @@ def describe(
     configs = [load_corpus(corpus, sets) for corpus in corpora]
     demand_apart(context, [path for config in configs for path in paths_in(config.corpus)])
     descriptions = []
-    with hearing() as show:
+    with showing_audio_read() as show:
         for name, config in zip(names, configs, strict=True):
             descriptions.append(work(config, name, listen=not no_audio, strict=strict, progress=show))
     tables = tables_of(*descriptions)

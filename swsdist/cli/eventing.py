@@ -20,9 +20,9 @@ class _Written(ForwardingProgress):
         super().__init__(inner)
         self._stream = stream
 
-    def before(self, run: str) -> Progress:
+    def for_prerequisite(self, run: str) -> Progress:
         """Events of a preceding run go to the same stream."""
-        return _Written(self._inner.before(run), self._stream)
+        return _Written(self._inner.for_prerequisite(run), self._stream)
 
     def event(self, line: Mapping[str, Any]) -> None:
         """Write and flush an event, so that readers can react."""

@@ -97,7 +97,7 @@ class _Pace:
         return ", ".join(words)
 
 
-def points_told(inner: Progress) -> Progress:
+def with_point_count(inner: Progress) -> Progress:
     """A display that also prints how many points of a sweep are done."""
     return _Points(inner)
 
@@ -109,7 +109,7 @@ class _Points(ForwardingProgress):
         super().__init__(inner)
         self._done = 0.0
 
-    def before(self, run: str) -> Progress:
+    def for_prerequisite(self, run: str) -> Progress:
         """Points of preceding runs count, too."""
         return self
 
@@ -119,9 +119,9 @@ class _Points(ForwardingProgress):
             self._done += outcome.work if step.stage.unit == "points" else "det" in step.stage.tables
         super().task(step, outcome)
 
-    def end(self, step: Step, wall: float) -> None:
+    def step_ends(self, step: Step, wall: float) -> None:
         """A step has ended."""
-        super().end(step, wall)
+        super().step_ends(step, wall)
         if "det" in step.stage.tables or step.stage.unit == "points":
             print(f"points done: {self._done:.0f}", file=sys.stderr, flush=True)
 
@@ -134,11 +134,11 @@ class Lines(Progress):
         self._said = 0.0
         self._run = f"{run}: " if run else ""
 
-    def before(self, run: str) -> Progress:
+    def for_prerequisite(self, run: str) -> Progress:
         """Lines of a preceding run begin with its name."""
         return Lines(f"{self._run}{run}")
 
-    def stage(self, step: Step, todo: int, skipped: int, work: float, hours: float) -> None:
+    def step_begins(self, step: Step, todo: int, skipped: int, work: float, hours: float) -> None:
         """A stage begins, or its next round, which has no line."""
         self._pace = _Pace.after(self._pace, step, todo, skipped, work, hours)
         if self._pace.round > 1:
@@ -168,7 +168,7 @@ class Lines(Progress):
             self._said = time.monotonic()
             self._say(f"{step.name}: {pace.text()}")
 
-    def end(self, step: Step, wall: float) -> None:
+    def step_ends(self, step: Step, wall: float) -> None:
         """A stage has ended."""
         if self._pace is not None:
             self._say(f"{step.name}: {self._pace.text()}, {span(wall)}")
@@ -184,7 +184,7 @@ class Lines(Progress):
 class Bars(Progress):
     """A bar per stage, with rich."""
 
-    def before(self, run: str) -> Progress:
+    def for_prerequisite(self, run: str) -> Progress:
         """A preceding run has its own bars, below its name."""
         print(f"{run}:", file=sys.stderr, flush=True)
         return Bars()
@@ -206,7 +206,7 @@ class Bars(Progress):
         self._id: TaskID | None = None
         self._running = False
 
-    def stage(self, step: Step, todo: int, skipped: int, work: float, hours: float) -> None:
+    def step_begins(self, step: Step, todo: int, skipped: int, work: float, hours: float) -> None:
         """A stage begins, or its next round, which restarts the bar."""
         if not self._running:
             self._bars.start()
@@ -233,7 +233,7 @@ class Bars(Progress):
         if isinstance(outcome, Failure):
             self._bars.console.print(f"{step.name}: FAILED {outcome.task.label}: {outcome.message}", markup=False)
 
-    def end(self, step: Step, wall: float) -> None:
+    def step_ends(self, step: Step, wall: float) -> None:
         """A stage has ended."""
 
     def note(self, text: str) -> None:
@@ -248,7 +248,7 @@ class Bars(Progress):
 
 
 @contextmanager
-def searching(store: Store) -> Iterator[Store]:
+def showing_search(store: Store) -> Iterator[Store]:
     """A store whose search shows the hours done: a bar, or lines in a log."""
     from swsdist.store.reading import Store
 
@@ -270,7 +270,7 @@ def searching(store: Store) -> Iterator[Store]:
 
 
 @contextmanager
-def hearing() -> Iterator[Callable[[float, float], None]]:
+def showing_audio_read() -> Iterator[Callable[[float, float], None]]:
     """A function that shows the seconds of audio read, and the total (0: not known): a bar, or lines in a log."""
     with _shown("heard") as show:
 

@@ -111,7 +111,7 @@ def search(
     if not queries:
         raise codes.NO_QUERY(where=target)
     from swsdist.cli.outputs import check_new_folder, write_data
-    from swsdist.cli.progress import searching
+    from swsdist.cli.progress import showing_search
     from swsdist.searcher.hit_threshold import default_threshold, threshold_from
     from swsdist.searcher.query_input import is_table
     from swsdist.searcher.searcher import Searcher
@@ -164,7 +164,7 @@ def search(
         rows = [{**row, "query_id": word, "example": number} for number, row in enumerate(rows, 1)]
     elif alike := _alike(rows):
         say(alike)
-    with searching(store) as searcher.store:
+    with showing_search(store) as searcher.store:
         # The same audio on several channels is one hit.
         *_, hits = searcher.stream(rows, top * _channels(store), on_cut=note_cut, skip=skip, warn=warn)
         detections = hits.table()

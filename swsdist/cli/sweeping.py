@@ -26,10 +26,10 @@ def sweep(sweep: str, corpus: str | None, run_folder: str | None, sets: tuple[st
     import sys
 
     from swsdist import api
-    from swsdist.cli.progress import points_told, progress
+    from swsdist.cli.progress import progress, with_point_count
     from swsdist.core.codes import cli as codes
 
-    result = api.sweep(sweep, corpus=corpus, run=run_folder, sets=sets, progress=points_told(progress()))
+    result = api.sweep(sweep, corpus=corpus, run=run_folder, sets=sets, progress=with_point_count(progress()))
     for notice in result.notices:
         print(f"warning: {notice}", file=sys.stderr)
     print(result.as_json() if as_json else "\n".join([*result.lines(), "", f"written: {result.folder}/sweep.html"]))

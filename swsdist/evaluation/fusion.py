@@ -268,7 +268,7 @@ def _shares(table: pa.Table) -> list[str]:
     ]
     decided = {value: int(pc.sum(pc.equal(table["decision"], value)).as_py() or 0) for value in (True, False)}
     return [
-        f"of the detections were made by: {', '.join(shares) or 'nobody'}; the other scores are filled in",
+        f"found by: {', '.join(shares) or 'nobody'}, of detections; missing scores are imputed",
         f"result: {table.num_rows} detections, {decided[True]} YES, {decided[False]} NO",
     ]
 

@@ -33,7 +33,7 @@ from swsdist.core.text import shown
 REJECTED, FEW = 0.1, 2
 #: Share of rows with mismatching names or times that may be left out or missed.
 UNFIT = 0.5
-#: Greatest ratio between the lengths of detections and references, either way.
+#: Largest allowed ratio of the median lengths of detections and references, either way.
 TIMES = 100.0
 #: Number of true occurrences from which finding all is odd.
 MANY = 20

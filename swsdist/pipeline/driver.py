@@ -107,7 +107,9 @@ def _run_first(outcome: Outcome, selection: StepSelection, progress: Progress) -
         for name, config in (
             chain_run.chain.prerequisites() if chain_run.chain.prerequisites is not None else {}
         ).items():
-            preceding = run_stages(config, StepSelection(keep_going=selection.keep_going), progress.before(name))
+            preceding = run_stages(
+                config, StepSelection(keep_going=selection.keep_going), progress.for_prerequisite(name)
+            )
             outcome.preceding[name] = preceding
             if preceding.failures:
                 failure = preceding.failures[0]
@@ -216,7 +218,7 @@ def _run_step(
         for stage, place in sorted(written):
             services.ledger.pack(stage, place)
         services.save_plans()
-        progress.end(first, wall)
+        progress.step_ends(first, wall)
 
 
 @contextmanager
@@ -361,7 +363,7 @@ def _announce(
     for key, tasks in open_tasks.items():
         if tasks:
             chain_runs[key].chain.step(step.name).stage.prepare(chain_runs[key].inputs(step))
-    progress.stage(step, left, count - left, work, hours)
+    progress.step_begins(step, left, count - left, work, hours)
 
 
 def _record(

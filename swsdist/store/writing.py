@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from swsdist.audio import commands, places
 from swsdist.audio.formats import ffmpeg
-from swsdist.audio.formats.headers import CutOff, Foreign
+from swsdist.audio.formats.headers import CutOffError, ForeignError
 from swsdist.audio.marks import Listener, pack_marks
 from swsdist.audio.reader import digested, probe, read_blocks, sha256
 from swsdist.audio.streams import Digest, digesting
@@ -309,7 +309,7 @@ def read_recording(
                 if listener is not None:
                     listener.add(block)
                 yield block
-        except CutOff as error:
+        except CutOffError as error:
             if start is not None or not samples:
                 raise
             cut_off = error.expected_seconds or 0.0
@@ -372,10 +372,12 @@ def raise_transient(document: dict[str, Any], error: DataError) -> None:
         UserError: ffmpeg, or the program of a command, is missing on this machine.
         OSError: the file is missing: the task is retried, or fails and is repeated by the next run.
     """
-    if isinstance(error, commands.Unrunnable) and commands.ABSENT not in document["identity"]:
+    if isinstance(error, commands.UnrunnableError) and commands.ABSENT not in document["identity"]:
         raise codes.COMMAND_MISSING_ON_WORKER(where=document["path"], host=socket.gethostname(), error=error.message)
     lacking = (
-        isinstance(error, Foreign) and error.code == audio_codes.NEEDS_FFMPEG.name and ffmpeg.is_for(document["path"])
+        isinstance(error, ForeignError)
+        and error.code == audio_codes.NEEDS_FFMPEG.name
+        and ffmpeg.is_for(document["path"])
     )
     if lacking and document["identity"] and not document["identity"].endswith(ffmpeg.ABSENT):
         raise codes.FFMPEG_MISSING_ON_WORKER(where=document["path"], host=socket.gethostname())

@@ -164,7 +164,7 @@ def test_a_long_search_tells_how_far_it_is(
     assert "searched" not in swsdist("search", "run", "--query", WORD, cwd=place).err
     monkeypatch.setattr(progress, "_SEARCH_EVERY", 0.0)
     store = package.open_store(str(place / "run" / "store"))
-    with progress.searching(store) as watched:
+    with progress.showing_search(store) as watched:
         package.search(watched, str(place / WORD))
     lines = capsys.readouterr().err.splitlines()
     hours = store.manifest.counts["seconds"] / 3600

@@ -347,7 +347,7 @@ class Taken(Progress):
     def __init__(self, run: Path, stage: str) -> None:
         self._run, self._stage = run, stage
 
-    def end(self, step: Any, wall: float) -> None:
+    def step_ends(self, step: Any, wall: float) -> None:
         """That stage has ended."""
         if step.name == self._stage:
             holder = json.loads((self._run / "lock.json").read_text())

@@ -14,7 +14,7 @@ import soundfile
 
 from swsdist.accounts.journal import Journal, last_part
 from swsdist.cli.eventing import events_to
-from swsdist.cli.progress import Bars, Lines, _Pace, points_told
+from swsdist.cli.progress import Bars, Lines, _Pace, with_point_count
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.execution import worker
 from swsdist.pipeline.inspection.status import _process
@@ -35,14 +35,14 @@ class Heard(Progress):
     def note(self, text: str) -> None:
         self.notes.append(text)
 
-    def stage(self, step: Any, todo: int, skipped: int, work: float, hours: float) -> None:
+    def step_begins(self, step: Any, todo: int, skipped: int, work: float, hours: float) -> None:
         self.stages[step.name] = work, hours
 
     def part(self, step: Any, task: Any, part: float) -> None:
         assert step.name not in self.ended
         self.parts.setdefault(step.name, []).append(part)
 
-    def end(self, step: Any, wall: float) -> None:
+    def step_ends(self, step: Any, wall: float) -> None:
         self.ended.append(step.name)
 
 
@@ -111,9 +111,9 @@ def test_rounds_of_a_stage_are_one_stage(rounds: int, capsys: pytest.CaptureFixt
         task = Task(name, "a", "", 3600.0, {})
         for display in (lines, bars):
             for _ in range(many):
-                display.stage(step, 1, 0, 3600.0, 1.0)
+                display.step_begins(step, 1, 0, 3600.0, 1.0)
                 display.task(step, Failure(task, "data", "broken", 1))
-            display.end(step, 2.0)
+            display.step_ends(step, 2.0)
     assert [one.description for one in bars._bars.tasks] == ["fit-transforms", "index"]
     assert all(one.finished for one in bars._bars.tasks)
     bars.close()
@@ -199,6 +199,6 @@ def test_the_bar_counts_hours(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_note_reaches_the_display_through_those_who_listen_too(tmp_path: Path) -> None:
     heard = Heard()
-    with events_to(str(tmp_path / "events.jsonl"), points_told(heard)) as outer:
+    with events_to(str(tmp_path / "events.jsonl"), with_point_count(heard)) as outer:
         outer.note("a lock is watched")
     assert heard.notes == ["a lock is watched"]

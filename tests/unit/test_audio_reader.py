@@ -18,7 +18,7 @@ import soxr
 
 from swsdist.audio import pieces, reader
 from swsdist.audio.formats import ffmpeg
-from swsdist.audio.formats.headers import CutOff
+from swsdist.audio.formats.headers import CutOffError
 from swsdist.audio.reader import AudioInfo, probe, read_blocks, sha256
 from swsdist.core.codes import audio as codes
 from swsdist.core.codes import codes_of
@@ -196,7 +196,7 @@ def test_what_is_before_a_cut_is_read(tmp_path, kind):
     path = write(tmp_path, kind, sweep(20, 16000))
     whole, blocks = read(path), []
     path = cut(path, Path(path).stat().st_size * 6 // 10)
-    with pytest.raises(CutOff) as caught:
+    with pytest.raises(CutOffError) as caught:
         blocks += read_blocks(path, rate=16000)
     found = np.concatenate(blocks)
     assert 0.5 * len(whole) < len(found) < 0.65 * len(whole)
@@ -207,7 +207,7 @@ def test_what_is_before_a_cut_is_read(tmp_path, kind):
     assert probe(path).channels == 1
     assert len(read(path, start=0.5, end=1.5)) == 16000  # a place before the cut is as good as any
     resampled = []
-    with pytest.raises(CutOff):
+    with pytest.raises(CutOffError):
         resampled += read_blocks(path, rate=8000)
     assert abs(sum(map(len, resampled)) - len(found) / 2) <= 1
 
@@ -223,7 +223,7 @@ def test_damage_in_the_middle_is_no_cut(tmp_path, kind):
     with pytest.raises(AudioError) as caught:
         read(str(path))
     assert caught.value.code in (codes.DAMAGED_STREAM.name, codes.TRUNCATED.name)
-    assert not isinstance(caught.value, CutOff)
+    assert not isinstance(caught.value, CutOffError)
 
 
 def test_an_error_in_reading_is_no_cut(tmp_path, monkeypatch):

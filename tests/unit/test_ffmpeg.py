@@ -16,7 +16,7 @@ import soundfile
 from swsdist.audio import pieces, reader
 from swsdist.audio.clips import write_clip
 from swsdist.audio.formats import ffmpeg
-from swsdist.audio.formats.headers import CutOff
+from swsdist.audio.formats.headers import CutOffError
 from swsdist.audio.reader import AudioInfo, probe, read_blocks, sha256
 from swsdist.core.codes import audio as codes
 from swsdist.core.errors import AudioError
@@ -79,7 +79,7 @@ def reason(path: str, **options) -> AudioError:
         read(path, **options)
     assert caught.value.where == path
     assert caught.value.remedy
-    assert type(caught.value) in (AudioError, CutOff)
+    assert type(caught.value) in (AudioError, CutOffError)
     return caught.value
 
 

@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.audio.commands import KILL_SIGNALS
-from swsdist.audio.formats.headers import CutOff
+from swsdist.audio.formats.headers import CutOffError
 from swsdist.core.codes import audio as codes
 from swsdist.core.errors import recast
 from swsdist.io.byte_count import open_counted
@@ -195,7 +195,7 @@ class Decoded:
         self._listener.start()
         self._frames_read = 0
         self.duration: float | None = None
-        self.cut: CutOff | None = None
+        self.cut: CutOffError | None = None
         try:
             self.samplerate, self.channels = self._header()
             if brief:
@@ -298,12 +298,12 @@ class Decoded:
             raise codes.DAMAGED_STREAM(where=self._path, detail=f"ffmpeg: {self._complaint()}")
         stated = self._stated_seconds()
         if any("ended prematurely" in line for line in self._errors):
-            self.cut = recast(codes.TRUNCATED_STREAM(where=self._path), CutOff, expected_seconds=stated)
+            self.cut = recast(codes.TRUNCATED_STREAM(where=self._path), CutOffError, expected_seconds=stated)
         seconds = (self._frames_read + last) / self.samplerate
         pictures = any(re.search(r"Stream #0.*: Video: (?!.*\(attached pic\))", line) for line in self._log)
         if stated is not None and not pictures and seconds < stated - _SHORTFALL:
             error = codes.TRUNCATED(where=self._path, stated=f"{stated:.2f} s", actual=f"{seconds:.2f} s")
-            self.cut = recast(error, CutOff, expected_seconds=stated)
+            self.cut = recast(error, CutOffError, expected_seconds=stated)
 
     def _raise_foreign_fault(self) -> None:
         """Raise if the program failed for a reason outside the file.

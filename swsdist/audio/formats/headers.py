@@ -42,11 +42,11 @@ _FOREIGN = (
 _KNOWN = (b"RIFF", b"RF64", b"RIFX", b"fLaC", b"OggS", b"ID3", b"NIST_1A", b"FORM", b".snd", b"caff", b"riff")
 
 
-class Foreign(AudioError):
+class ForeignError(AudioError):
     """libsndfile does not decode the recording, but ffmpeg may."""
 
 
-class CutOff(AudioError):
+class CutOffError(AudioError):
     """The recording ends early: it is truncated, or damaged up to its end. All samples before that were read.
 
     Args:
@@ -76,7 +76,7 @@ class Seekable(Protocol):
     def seek(self, offset: int, whence: int = 0, /) -> int: ...
 
 
-def check_bytes(path: str, file: Seekable) -> tuple[bytes, CutOff | None]:
+def check_bytes(path: str, file: Seekable) -> tuple[bytes, CutOffError | None]:
     """Check the first and the last bytes of a file, and rewind it.
 
     Returns:
@@ -109,7 +109,7 @@ def _check_head(path: str, head: bytes) -> None:
         raise codes.HEADERLESS_SAMPLES(where=path)
 
 
-def _check_sphere(path: str, head: bytes, size: int) -> CutOff | None:
+def _check_sphere(path: str, head: bytes, size: int) -> CutOffError | None:
     """Check a NIST SPHERE file for compressions that libsndfile lacks, and for truncation.
 
     The header is text: `NIST_1A`, its length in bytes, then lines `name -type value` to `end_head`.
@@ -128,7 +128,7 @@ def _check_sphere(path: str, head: bytes, size: int) -> CutOff | None:
     return _cut_off(path, need, size, seconds) if size < need else None
 
 
-def _check_xing(path: str, file: Seekable, head: bytes, size: int) -> CutOff | None:
+def _check_xing(path: str, file: Seekable, head: bytes, size: int) -> CutOffError | None:
     """Check the number of bytes that the first frame of an MP3 may state (tag Xing or Info).
 
     An ID3 tag may precede the frame; bytes 6 to 9 hold its length, seven bits each.
@@ -143,13 +143,13 @@ def _check_xing(path: str, file: Seekable, head: bytes, size: int) -> CutOff | N
     return _cut_off(path, need, size) if size < need else None
 
 
-def _cut_off(path: str, stated: int, actual: int, seconds: float | None = None) -> CutOff:
+def _cut_off(path: str, stated: int, actual: int, seconds: float | None = None) -> CutOffError:
     """The error for a file of fewer bytes than its header states."""
     error = codes.TRUNCATED(where=path, stated=f"{stated} bytes", actual=f"{actual} bytes")
-    return recast(error, CutOff, expected_seconds=seconds)
+    return recast(error, CutOffError, expected_seconds=seconds)
 
 
-def _check_ogg_end(path: str, file: Seekable, size: int) -> CutOff | None:
+def _check_ogg_end(path: str, file: Seekable, size: int) -> CutOffError | None:
     """Check that the last page of an Ogg file is complete and has the end-of-stream flag (RFC 3533, section 6)."""
     start = max(0, size - (1 << 17))  # a page has at most 65307 bytes
     file.seek(start)
@@ -158,11 +158,11 @@ def _check_ogg_end(path: str, file: Seekable, size: int) -> CutOff | None:
     # Byte 5: flags; byte 26: number of segments; then their lengths; then the segments.
     segments = page[27 : 27 + page[26]] if len(page) > 26 else b""
     if not segments or len(page) < 27 + page[26] + sum(segments) or not page[5] & 4:
-        return recast(codes.TRUNCATED_OGG(where=path), CutOff)
+        return recast(codes.TRUNCATED_OGG(where=path), CutOffError)
     return None
 
 
-def check_length(path: str, sound: soundfile.SoundFile) -> CutOff | None:
+def check_length(path: str, sound: soundfile.SoundFile) -> CutOffError | None:
     """The error if a PCM file is shorter than its header states, by libsndfile's log, which has both lengths."""
     chunk = {"AIFF": "SSND", "AU": "Data Size", "W64": "riff", "RF64": "Riff size"}.get(sound.format, "data")
     lengths = re.search(rf"^\s*{chunk}\s*: (\d+) \(should be (\d+)\)", sound.extra_info, re.MULTILINE)
@@ -216,7 +216,7 @@ def not_opened(path: str, head: bytes, error: soundfile.LibsndfileError) -> Audi
         return _needs_ffmpeg(path, f"the Ogg stream ({message})")
     if head.startswith(_KNOWN) and head[8:12] != b"AVI ":
         return codes.DAMAGED_HEADER(where=path, detail=message)
-    return recast(codes.NOT_AUDIO(where=path), Foreign)
+    return recast(codes.NOT_AUDIO(where=path), ForeignError)
 
 
 def plain(error: soundfile.LibsndfileError) -> str:
@@ -224,5 +224,5 @@ def plain(error: soundfile.LibsndfileError) -> str:
     return str(error.error_string).strip().rstrip(".")
 
 
-def _needs_ffmpeg(path: str, name: str) -> Foreign:
-    return recast(codes.NEEDS_FFMPEG(where=path, format=name), Foreign)
+def _needs_ffmpeg(path: str, name: str) -> ForeignError:
+    return recast(codes.NEEDS_FFMPEG(where=path, format=name), ForeignError)

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from swsdist.audio.formats.headers import CutOff
+from swsdist.audio.formats.headers import CutOffError
 from swsdist.audio.reader import probe, read_blocks
 from swsdist.config.search import Search
 from swsdist.features.blocks import in_blocks
@@ -167,7 +167,7 @@ def _around(row: dict[str, Any], extractor: Extractor, folder: Folder) -> list[S
         end=end,
         storage=folder.storage,
     )
-    with suppress(CutOff):  # the readable part is enough
+    with suppress(CutOffError):  # the readable part is enough
         for frames in in_blocks(extractor, samples):
             parts = [Statistics.of(frames[:, track.first : track.stop]) for track in tracks]
             total = [item + part for item, part in zip(total, parts, strict=True)]

@@ -21,11 +21,11 @@ from swsdist.pipeline.operation.run_status import RunStatus
 from swsdist.pipeline.plan import Plan, load_plans
 
 #: First and largest number of bytes read at the end of a journal, to find the start of the present task.
-_TAIL, _MOST = 1 << 16, 1 << 22
+_FIRST_TAIL, _LARGEST_TAIL = 1 << 16, 1 << 22
 
 
 #: Age in s of a heartbeat up to which the lock file is watched, since clocks differ; older: dead.
-_OFF = 86_400.0
+_WATCHED_AGE = 86_400.0
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def status(run: Folder) -> Status:
     holder = read(run)
     driver_status = run_status.read(run)
     text = f"process {holder['pid']} on {holder['host']}" if holder is not None else None
-    if holder is not None and lives(run, holder, within=_OFF):
+    if holder is not None and lives(run, holder, within=_WATCHED_AGE):
         if driver_status is not None and driver_status.token == holder["token"]:
             return _running(run, text, driver_status)
         return Status("running", text, _counted(run, load_plans(run)), (), None)  # no open task, or not started yet
@@ -110,9 +110,9 @@ def _counted(run: Folder, plans: dict[str, Plan]) -> tuple[StageStatus, ...]:
         tasks = done = 0
         for place, stage in sorted({(step.place, step.stage) for step in steps}):
             fingerprints = [step.tasks.array for step in steps if (step.place, step.stage) == (place, stage)]
-            item = np.unique(np.concatenate(fingerprints))
-            tasks += len(item)
-            done += int((ledger.receipts(stage, place).find(item) >= 0).sum())
+            distinct = np.unique(np.concatenate(fingerprints))
+            tasks += len(distinct)
+            done += int((ledger.receipts(stage, place).find(distinct) >= 0).sum())
         stages.append(StageStatus(name, max(tasks, *(step.planned for step in steps)), done))
     return tuple(stages)
 
@@ -124,7 +124,7 @@ def _running(run: Folder, holder: str | None, driver_status: RunStatus) -> Statu
     }
     names = set(run.listing("accounts")) if run.local() is None else None
     journals = [lines for name in driver_status.journals if (lines := _end(run, name, names))]
-    processes = tuple(item for item in map(_process, journals) if item.seen_s < STALE_AFTER)
+    processes = tuple(process for process in map(_process, journals) if process.seen_s < STALE_AFTER)
     return Status("running", holder, tuple(stages.values()), processes, _eta(driver_status))
 
 
@@ -137,11 +137,11 @@ def _end(run: Folder, name: str, names: set[str] | None) -> list[dict[str, Any]]
     files = [name] if names is None else sorted(name for name in names if name.startswith(stem))
     try:
         first = lines_of(run, files[0], 0, 4096)[:1]
-        size, length = run.info(files[-1]).size, _TAIL
+        size, length = run.info(files[-1]).size, _FIRST_TAIL
         while True:
             lines = lines_of(run, files[-1], max(0, size - length), length + 4096)
             sufficient = any(line["event"] in ("begin", "end", "failed", "close") for line in lines)
-            if sufficient or length >= min(size, _MOST):
+            if sufficient or length >= min(size, _LARGEST_TAIL):
                 return first + [line for line in lines if line["event"] != "open"]
             length *= 8
     except (FileNotFoundError, IndexError):

@@ -67,7 +67,7 @@ class RunMonitor(ForwardingProgress):
 
     # -- calls of the driver --------------------------------------------------------------------------------------
 
-    def stage(self, step: Step, todo: int, skipped: int, work: float, hours: float) -> None:
+    def step_begins(self, step: Step, todo: int, skipped: int, work: float, hours: float) -> None:
         """A stage begins."""
         self._open()
         stages = self._status.stages
@@ -83,7 +83,7 @@ class RunMonitor(ForwardingProgress):
         self._log_event("stage-begun", **fields, hours=round(hours, 6))
         self._read_stores()
         self._write()
-        super().stage(step, todo, skipped, work, hours)
+        super().step_begins(step, todo, skipped, work, hours)
 
     def part(self, step: Step, task: Task, part: float) -> None:
         """A part of a task is done."""
@@ -121,7 +121,7 @@ class RunMonitor(ForwardingProgress):
         super().task(step, outcome)
         self._obey()
 
-    def end(self, step: Step, wall: float) -> None:
+    def step_ends(self, step: Step, wall: float) -> None:
         """A stage has ended."""
         stage_progress = self._status.stages[-1]
         stage_progress.ended = time.time()
@@ -133,7 +133,7 @@ class RunMonitor(ForwardingProgress):
             wall=round(wall, 3),
         )
         self._write()
-        super().end(step, wall)
+        super().step_ends(step, wall)
 
     def journal_event(self, event: str, values: Mapping[str, object]) -> None:
         """An event of the driver's journal."""

@@ -12,11 +12,11 @@ from swsdist.pipeline.task import Failure, Receipt, Task
 class Progress:
     """Receives the driver's progress; the base class ignores it."""
 
-    def before(self, run: str) -> Progress:
+    def for_prerequisite(self, run: str) -> Progress:
         """The progress of a prerequisite run; called when it begins."""
         return self
 
-    def stage(self, step: Step, todo: int, skipped: int, work: float, hours: float) -> None:
+    def step_begins(self, step: Step, todo: int, skipped: int, work: float, hours: float) -> None:
         """A step begins: open tasks, tasks done earlier, open work in the stage's unit, hours of audio."""
 
     def part(self, step: Step, task: Task, part: float) -> None:
@@ -25,7 +25,7 @@ class Progress:
     def task(self, step: Step, outcome: Receipt | Failure) -> None:
         """A task has ended."""
 
-    def end(self, step: Step, wall: float) -> None:
+    def step_ends(self, step: Step, wall: float) -> None:
         """A step has ended, after `wall` seconds."""
 
     def note(self, text: str) -> None:
@@ -44,13 +44,13 @@ class ForwardingProgress(Progress):
     def __init__(self, inner: Progress) -> None:
         self._inner = inner
 
-    def before(self, run: str) -> Progress:
+    def for_prerequisite(self, run: str) -> Progress:
         """The other progress's answer."""
-        return self._inner.before(run)
+        return self._inner.for_prerequisite(run)
 
-    def stage(self, step: Step, todo: int, skipped: int, work: float, hours: float) -> None:
+    def step_begins(self, step: Step, todo: int, skipped: int, work: float, hours: float) -> None:
         """A step begins."""
-        self._inner.stage(step, todo, skipped, work, hours)
+        self._inner.step_begins(step, todo, skipped, work, hours)
 
     def part(self, step: Step, task: Task, part: float) -> None:
         """A part of a task is done."""
@@ -60,9 +60,9 @@ class ForwardingProgress(Progress):
         """A task has ended."""
         self._inner.task(step, outcome)
 
-    def end(self, step: Step, wall: float) -> None:
+    def step_ends(self, step: Step, wall: float) -> None:
         """A step has ended."""
-        self._inner.end(step, wall)
+        self._inner.step_ends(step, wall)
 
     def note(self, text: str) -> None:
         """A message for the user."""
