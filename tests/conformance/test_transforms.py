@@ -229,7 +229,7 @@ def test_a_projection_that_is_none(tmp_path: Path, model: str) -> None:
     with pytest.raises(ConfigError, match=r"it has no deviation \[not-a-projection\]"):
         Project(model=str(tmp_path / "part.npz")).becomes(shape)
     (tmp_path / "folder.npz").mkdir()
-    with pytest.raises(ConfigError, match=r"the model file cannot be read: this is a folder.*\[unreadable-model\]"):
+    with pytest.raises(ConfigError, match=r"the model file cannot be read: this is a folder.*\[unusable-model\]"):
         Project(model=str(tmp_path / "folder.npz")).becomes(shape)
     projection(np.zeros(2), np.eye(2), np.ones(2)).save(Folder(str(tmp_path)), "narrow.npz")
     narrow = Project(model=str(tmp_path / "narrow.npz"))

@@ -89,7 +89,7 @@ def test_a_visit_finds_what_the_oracle_finds_there(
             curve = oracle.bounded_slope(local_distances(distance, query.frames, document))
             there = [c for c in oracle.candidates(curve, window) if inside((q, k, c[0]), rows)]
             expected += [(q, k, *c) for c in oracle.keep_best(there, most)]
-    assert as_rows(visited.found) == expected
+    assert as_rows(visited.matches) == expected
     assert (visited.work.cells > 0) == any(w[3] > 0 and w[2] < len(data[w[1]]) for w in rows)
 
 
@@ -120,7 +120,7 @@ def test_windows_everywhere_are_the_full_search(seed: int, most: int) -> None:
         create("cosine", DIMENSION),
         4,
     )
-    assert as_rows(visited.found) == as_rows(full)
+    assert as_rows(visited.matches) == as_rows(full)
     assert len(full.cost) > 0
 
 

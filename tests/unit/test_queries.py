@@ -168,7 +168,7 @@ def test_a_recurrence_has_its_longest_query(
     """One that is longer is rejected and the others are extracted, whatever the recurrence holds of them."""
     most = 150 + settings.get("band", 0)
     name = settings["recurrence"]
-    monkeypatch.setitem(RECURRENCES._own, name, replace(RECURRENCES[name], longest_query=most))
+    monkeypatch.setitem(RECURRENCES._entries, name, replace(RECURRENCES[name], longest_query=most))
     names = (("fits", 0.0, 1.5), ("longer", 0.0, 2.0))
     frames = [len(frames_of(recording, *place)) for _, *place in names]
     assert frames[0] <= 150 < frames[1]

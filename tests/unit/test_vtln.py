@@ -94,7 +94,7 @@ def test_a_recording_has_one_factor(model: str, monkeypatch: pytest.MonkeyPatch)
         monkeypatch.setattr(Vtln, name, frames)
     made = Vtln(model=model)
     parts = [voice(5, 0.9, 6.0), voice(6, 1.1, 12.0)]
-    first, later = (for_speaker(made, None)._own([one.extract(part) for one in made._all]) for part in parts)  # type: ignore[attr-defined]
+    first, later = (for_speaker(made, None)._best([one.extract(part) for one in made._all]) for part in parts)  # type: ignore[attr-defined]
     assert first != later
     found = np.concatenate(list(in_blocks(for_speaker(made, None), parts)))
     assert np.array_equal(found, made.under(made.factors[first]).extract(np.concatenate(parts)))
