@@ -51,7 +51,7 @@ def test_two_drivers_and_the_first_whose_clock_is_off_is_killed(on_cluster: Any)
     third = on_cluster.start(host=elsewhere)
     said = on_cluster.end(third, seconds=300)
     took = time.time() - died
-    assert "waiting for a sign of life" in said
+    assert "waiting for a heartbeat" in said
     assert before.keys() <= on_cluster.receipts().keys()
     assert on_cluster.same()
     on_cluster.note(

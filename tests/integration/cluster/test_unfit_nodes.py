@@ -39,8 +39,8 @@ def test_a_full_disk_and_another_version_and_a_clock_that_is_behind(on_cluster: 
         for host in hosts.workers:
             host.kill()
         full.disk = ""
-    assert f"{old.name} is not used: it has numpy 1.0 (here " in said
-    assert f"{full.name} gets no tasks for a minute: there is no space left on the disk" in said
+    assert f"{old.name} is not used: it has numpy 1.0 (driver: " in said
+    assert f"{full.name} gets no tasks for a minute: no space left on the disk" in said
     assert on_cluster.hosts_of("index") == {good.name}
     assert all(one.finished < began - 3000 for one in on_cluster.receipts().values() if one.host == good.name)
     assert on_cluster.same()
@@ -96,7 +96,7 @@ def test_a_worker_that_cannot_start_and_a_task_that_is_too_large(
         bad.kill()
         old.kill()
     assert "a worker could not start" in said
-    assert f"{old.name} is not used: it has swsdist 0.0.9 (here " in said
+    assert f"{old.name} is not used: it has swsdist 0.0.9 (driver: " in said
     assert on_cluster.hosts_of("index") == {good.name}
     with on_cluster.run.open("rejected.parquet") as file:
         (row,) = pq.read_table(file).to_pylist()
