@@ -232,7 +232,7 @@ def test_text_scores_documents(scene: Any) -> None:
         said[row["doc_id"]].append(terms[row["query_id"]].upper())
     text = scene.folder / "text"
     text.write_text("".join(f"{name} {' '.join(words)}\n" for name, words in said.items()))
-    with pytest.raises(UserError, match="a text tells in which documents terms are said"):
+    with pytest.raises(UserError, match="a text says in which documents terms occur"):
         swsdist.run(kaldi(scene, text=str(text)))
     sets = ["score.trials=document"]
     mine = swsdist.run(kaldi(scene, text=str(text)), sets=sets)
