@@ -45,7 +45,7 @@ def _compact(store: Folder) -> None:
     if Store(store).manifest.unfinished is None:
         compact(store, 1.0)
         return
-    with pytest.raises(UserError, match="its index was interrupted: "):
+    with pytest.raises(UserError, match="the index was interrupted: "):
         compact(store, 1.0)
 
 
