@@ -163,7 +163,7 @@ def test_no_server_and_no_bucket(scene: Any, s3: Any) -> None:
     scene.base = {"storage": s3.storage}
     nowhere = scene.here(run="s3://no-such-bucket-here/run")
     assert nowhere.code == 2, nowhere.err
-    assert "no bucket 'no-such-bucket-here'" in nowhere.err
+    assert "no such bucket: no-such-bucket-here [no-such-bucket]" in nowhere.err
     assert "Traceback" not in nowhere.err
 
 
