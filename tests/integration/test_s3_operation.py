@@ -55,7 +55,7 @@ def test_it_is_followed_and_cancelled(on_s3: Any, s3: Any) -> None:
         assert process.returncode == 143, err
         assert says(err, codes.RUN_CANCELLED)
         followed = follower.communicate(timeout=240)[0]
-        assert followed.endswith("the run ended: cancelled\ncancelled (cancelled)\n"), followed
+        assert followed.endswith("the run ended: cancelled\ncancelled\n"), followed
     finally:
         process.kill()
         process.communicate()
