@@ -279,7 +279,7 @@ def test_queries_from_the_standard_input(process, place: Path) -> None:
         nothing, input=(place / words.split()[0]).read_bytes(), cwd=place, capture_output=True, check=False
     )
     assert (sound.returncode, sound.stdout) == (2, b"")
-    assert b"standard input is a list of queries" in sound.stderr
+    assert b"[queries-not-text]" in sound.stderr
     ended = subprocess.run(nothing, input="\n", cwd=place, capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stdout) == (2, "")
     assert "[no-query]" in ended.stderr

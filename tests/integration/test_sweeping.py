@@ -221,7 +221,7 @@ def test_a_file_of_what_was_fitted_here_is_told(finished: Any) -> None:
     apart = swsdist.sweep(write(finished, "apart", points=points, measures=[*FEW, "mtwv"], set=values))
     for done in (together, apart):
         assert not done.failed
-        assert any("fitted on the documents that it decides on" in notice for notice in done.notices)
+        assert any("[calibration-on-test-data]" in notice for notice in done.notices)
         assert all(row["oracle"] for row in rows(done))
     assert [row["atwv"] for row in rows(together)] == [row["atwv"] for row in rows(apart)]
     assert (finished.folder / "together/sweeps/together/sweep.html").read_text().count("fitted on the documents") == 1
