@@ -182,9 +182,7 @@ def test_a_cohort_is_checked(scene: Any, tmp_path: Path) -> None:
     told = in_this_process("check", scene.config, *sets).out
     assert "4 queries, 4 examples; they are searched, and never scored" in " ".join(told.split())
     same = scene.run("calibrate.steps=[zt-norm]", f"corpus.cohort={scene.corpus}/queries.csv", "report.exports=[]")
-    assert any(
-        "[cohort-example-is-query]" in warning for warning in scene.report()["warnings"]
-    ), same
+    assert any("[cohort-example-is-query]" in warning for warning in scene.report()["warnings"]), same
     with pytest.raises(ConfigError, match="put llr before it"):
         scene.run("calibrate.steps=[zt-norm, at-prior]")
 
