@@ -146,13 +146,13 @@ def _run() -> int:
         print(error, file=sys.stderr)
         return error.exit_code
     except SwsdistError as error:
-        return _tell(error, error)
+        return _report(error, error)
     except Exception as error:
         from swsdist.io.failures import explain
 
         explained = explain(error)
         if explained is not None:
-            return _tell(explained, error)
+            return _report(explained, error)
         _print_traceback(error)
         print("This is a bug of swsdist: please report it with the lines above.", file=sys.stderr)
         return 1
@@ -173,7 +173,7 @@ def _demand_no_secret(words: Sequence[str]) -> None:
                 raise codes.SECRET_ON_COMMAND_LINE(where=f"--set {key}, {name}", name=name)
 
 
-def _tell(explained: SwsdistError, error: Exception) -> int:
+def _report(explained: SwsdistError, error: Exception) -> int:
     """Print an error, with a traceback if SWSDIST_TRACEBACK=1, and return its exit code."""
     if os.environ.get("SWSDIST_TRACEBACK", "0") not in ("", "0"):
         _print_traceback(error)

@@ -10,9 +10,8 @@ code  meaning
 1     a bug of ours, with a traceback (any other exception)
 2     the user's mistake, or a failure of a file system or server: `UserError`
 3     broken data: `DataError`
-4     finished, but some tasks failed: `IncompleteError`; or, with `--strict`, inputs were rejected, or something was
-odd
-      that is a warning without it: `OddError`
+4     finished, but some tasks failed: `IncompleteError`; or, with `--strict`, inputs were rejected, or there is a notice:
+      `OddError`
 5     the inputs are so odd that results would be nonsense: `ImplausibleError`; `--force` goes on
 130   interrupted; 143 terminated, or cancelled: `CancelledError`
 ====  ==========================================================

@@ -128,7 +128,7 @@ def kind_of(source: str, key: str, endings: frozenset[str], storage: Mapping[str
         hint = (
             f"Name the folder, {source.rpartition('/')[0] or '.'}, in corpus.documents: it is read with its wav.scp. "
         )
-        hint += "What is said stands in corpus.text. " if result.startswith("the text ") else ""
+        hint += "The spoken text belongs in corpus.text. " if result.startswith("the text ") else ""
     raise codes.WRONG_KIND_OF_FILE(
         where=source, key=key, kind=spelled, hint=hint, reads="; ".join(_SPELLED[read] for read in reads)
     )

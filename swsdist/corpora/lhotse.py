@@ -213,7 +213,7 @@ def _recording(
     elif first.get("type") not in ("file", "url") or not isinstance(first.get("source"), str):
         wrong = f"is no file: its source is a {first.get('type')}"
     elif is_command(first["source"]):
-        wrong = "is the output of a command, which stands in a Kaldi wav.scp alone"
+        wrong = "is the output of a command, which only a Kaldi wav.scp may list"
     elif not channels or list(channels) != list(range(len(channels))):
         wrong = f"has the channels {first.get('channels')}, and those of a file are 0, 1, ..."
     elif row.get("transforms"):

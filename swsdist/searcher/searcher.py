@@ -200,10 +200,10 @@ class Searcher:
 
         Args:
             queries, top: as for `search`.
-            on_cut: is called with what was cut off.
-            skip: is told of each example that cannot be used, and the others are searched; without, it is an error.
-            say: is told what was chosen that nobody said.
-            warn: is told what is odd.
+            on_cut: called with the parts of the query that are cut off.
+            skip: called for each unusable example, and the others are searched; without it, an unusable example is an error.
+            say: called with each choice that the caller did not make.
+            warn: called with each oddity.
         """
         top = integer(top, "top", 1)
         examples, sides = self._examples(queries, on_cut, skip, say)

@@ -45,7 +45,7 @@ def test_paths_are_relative_to_the_file(place: Folder) -> None:
 
 
 def test_what_is_not_there_or_wrong(place: Folder) -> None:
-    with pytest.raises(UserError, match=r"\[(no-such-file|unreadable-config|missing-file)\]") as gone:
+    with pytest.raises(UserError, match="there is no such config") as gone:
         load_config(place.path("none.yaml"))
     assert gone.value.where == place.path("none.yaml")
     config = write(place, "a.yaml", {"run": "run", "corpus": "none.yaml"})

@@ -7,8 +7,7 @@ both are checked here. Sources: NIST SPHERE headers as written by its tools; RFC
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
 import soundfile
 
@@ -50,21 +49,12 @@ class CutOffError(AudioError):
     """The recording ends early: it is truncated, or damaged up to its end. All samples before that were read.
 
     Args:
-        message, where, remedy, code, values: as of `SwsdistError`.
+        message, attributes: those of `SwsdistError`.
         expected_seconds: duration that the header states; None where it states none.
     """
 
-    def __init__(
-        self,
-        message: str,
-        *,
-        where: str | None = None,
-        remedy: str | None = None,
-        code: str = "",
-        values: Mapping[str, object] | None = None,
-        expected_seconds: float | None = None,
-    ) -> None:
-        super().__init__(message, where=where, remedy=remedy, code=code, values=values)
+    def __init__(self, message: str, *, expected_seconds: float | None = None, **attributes: Any) -> None:
+        super().__init__(message, **attributes)
         self.expected_seconds = expected_seconds
 
 

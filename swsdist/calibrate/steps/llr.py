@@ -50,7 +50,7 @@ from swsdist.calibrate.statistics import CostSums, Tally
 from swsdist.calibrate.steps.interface import Floats, Json, Options, Step, TwvParameters, scores_of
 from swsdist.calibrate.steps.q_norm import moments
 from swsdist.core.codes import calibrate as codes
-from swsdist.core.warning_text import warning_text
+from swsdist.core.codes import warning_text
 from swsdist.kernels.coding import coded
 from swsdist.kernels.regression import Fitted, linear, log_odds, logarithm, maximise, prior_weights, total
 from swsdist.registry.calibration_entries import Score

@@ -27,7 +27,7 @@ from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 from swsdist.calibrate.statistics import Tally
 from swsdist.calibrate.steps.interface import Floats, Json, Options, Step, TwvParameters, scores_of
 from swsdist.core.codes import calibrate as codes
-from swsdist.core.warning_text import warning_text
+from swsdist.core.codes import warning_text
 from swsdist.kernels.regression import Fitted, linear, maximise, prior_weights, sigmoid
 
 Ints = NDArray[np.int64]

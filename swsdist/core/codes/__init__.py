@@ -105,6 +105,11 @@ def line_of(code: Code[E], **values: object) -> str:
     return one_line(*code.text(**values), code.name)
 
 
+def warning_text(code: Code[OddError], **values: object) -> str:
+    """Message and name of a code, for `warnings.warn`."""
+    return one_line(code.text(**values)[0], "", code.name)
+
+
 def one_line(message: str, remedy: str, name: str) -> str:
     """The same by their parts."""
     return f"{message}{remedy and '; '}{remedy} [{name}]"

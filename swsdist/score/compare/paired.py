@@ -92,7 +92,7 @@ def paired(tables: Mapping[str, pa.Table], value: str = "twv") -> Paired:
     Raises:
         UserError: there are fewer than two systems, references differ, detections are not decided, or no query has
             references.
-        TableError: a query stands in a table twice, or a column is missing.
+        TableError: a table has a duplicate query or lacks a column.
     """
     if value not in (columns := values()):
         raise codes.UNKNOWN_TERM_VALUE(value=value, values=", ".join(columns))

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.core.codes import score as codes
-from swsdist.core.warning_text import warning_text
+from swsdist.core.codes import warning_text
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

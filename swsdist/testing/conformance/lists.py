@@ -43,9 +43,11 @@ def check_reader(name: str, content: bytes) -> None:
     require(
         bool(entry.detector) or name == rest[0], what, f"it does not tell its files; {rest[0]} reads what nothing tells"
     )
-    tell = [reader for reader in READERS if READERS[reader].recognises(content[:HEAD])]
+    detectors = [reader for reader in READERS if READERS[reader].recognises(content[:HEAD])]
     require(
-        tell == ([name] if entry.detector else []), what, f"its file is told by {' and '.join(tell) or 'no reader'}"
+        detectors == ([name] if entry.detector else []),
+        what,
+        f"its file is recognised by {' and '.join(detectors) or 'no reader'}",
     )
     require(not entry.recognises(b""), what, "it takes an empty file for its own")
     with tempfile.TemporaryDirectory(prefix="swsdist-") as place:
@@ -85,7 +87,7 @@ def check_writer(name: str, reader: str) -> None:
         content = written(name, system, out)
         require(written(name, system, root / "again") == content, what, "it writes other bytes the second time")
         require({path.name for path in root.iterdir()} == {"list", "again"}, what, "it writes beside its file")
-        require(reader_of(str(out)) == reader, what, f"its file is told as {reader_of(str(out))}, not {reader}")
+        require(reader_of(str(out)) == reader, what, f"its file is recognised as {reader_of(str(out))}, not {reader}")
         require(_known(read(reader, out)) == _known(system), what, f"{reader} reads other detections of its file")
         for k, hard in enumerate(HARD):
             item = {**system.detections.slice(0, 1).to_pylist()[0], "query_id": hard, "doc_id": hard}
