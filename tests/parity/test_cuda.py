@@ -134,11 +134,12 @@ for memory in (1, 20_000, 2_000_000):
         search([Example("", 1, frames)], [(0, [frames])], np.ones(1, np.int64), settings)
         print("searched")
     except UserError as error:
-        print(error.code)
+        print(error.where, error.code)
 """
     done = python("-c", code, **SIMULATED)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == [codes.GPU_MEMORY.name] * 2 + ["searched"]
+    refused = f"search.device_memory_gb {codes.GPU_MEMORY.name}"
+    assert done.stdout.splitlines() == [refused, refused, "searched"]
 
 
 # -- around it ----------------------------------------------------------------------------------------------------------
