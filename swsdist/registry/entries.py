@@ -87,6 +87,19 @@ class MethodEntry(Configured):
 
 
 @dataclass(frozen=True)
+class LatticeFormatEntry(Entry):
+    """A format of lattices or transcripts: ``target(origin: swsdist.lattices.lattice.Origin)`` yields its lattices.
+
+    Attributes:
+        detect: `module:function` of a file's name and first 4096 bytes, unpacked: whether it has this format.
+        says: what it is, in a few words.
+    """
+
+    detect: str = ""
+    says: str = ""
+
+
+@dataclass(frozen=True)
 class Quantity:
     """A value of a measure, with its presentation in tables, pages, sweeps and comparisons.
 

@@ -10,6 +10,7 @@ from swsdist.registry.entries import (
     DistanceEntry,
     ExportEntry,
     FirstPassEntry,
+    LatticeFormatEntry,
     MeasureEntry,
     MethodEntry,
     Quantity,
@@ -176,6 +177,17 @@ EXPORTS: Registry[ExportEntry] = Registry(
 )
 
 _RD, _WR = "swsdist.evaluation.readers", "swsdist.evaluation.writing"
+
+_L = "swsdist.lattices.formats"
+
+#: Files to lattices: the first format that detects a file reads it.
+LATTICE_FORMATS: Registry[LatticeFormatEntry] = Registry(
+    "format of lattices",
+    "swsdist.lattice_formats",
+    "lattices.format",
+    {},
+    LatticeFormatEntry,
+)
 
 #: Files to systems' lists: the first matching reader is used; the one without a detector is the fallback.
 READERS: Registry[ReaderEntry] = Registry(

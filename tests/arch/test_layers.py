@@ -24,7 +24,7 @@ LEVELS = (
     ("core",),
     ("io", "registry"),
     ("accounts", "audio", "config", "kernels"),
-    ("corpora", "exports", "features", "fusion"),
+    ("corpora", "exports", "features", "fusion", "lattices"),
     ("score", "store"),
     ("calibrate", "methods"),
     ("evaluation", "pipeline", "reduce"),

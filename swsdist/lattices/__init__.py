@@ -1,0 +1,1 @@
+"""Lattices and transcripts: what recognisers write, read and made ready to be searched."""

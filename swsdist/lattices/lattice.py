@@ -1,0 +1,153 @@
+"""A lattice: an acyclic graph of states and labelled arcs with costs, as a file holds it.
+
+A cost is -ln of a likelihood. An arc has two, of graph (language model, pronunciation) and of acoustics; scaled and added, they
+give the cost of the arc. A path's cost is the sum over its arcs and of the final state that it ends in. Label 0 is no word:
+silence, or nothing. An arc lasts from the time of its source to the time of its target, end exclusive.
+
+A transcript is a lattice with one path, or one whose words have the alternative of no word: see `transcript`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swsdist.core.errors import SwsdistError
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Lattice:
+    """A lattice of an utterance, as read: neither connected nor sorted.
+
+    Attributes:
+        key: its name in the file.
+        tick: seconds per unit of times.
+        times: of each state, in ticks (a state that no path reaches: any).
+        source, target: states of each arc, in the order of the file.
+        label: of each arc, a place in `labels`.
+        graph, acoustic: costs of each arc; infinite: no path takes it.
+        final_graph, final_acoustic: costs of ending in each state; infinite: not final.
+        labels: texts of the labels; the first is empty, no word.
+        start: state; -1 if there are no states.
+        length: of the utterance, in ticks; at least the largest time.
+        channel: of the recording.
+        probabilities: costs are of probabilities that the recogniser computed, to which no scale applies.
+    """
+
+    key: str
+    tick: float
+    times: Ints
+    source: Ints
+    target: Ints
+    label: Ints
+    graph: Floats
+    acoustic: Floats
+    final_graph: Floats
+    final_acoustic: Floats
+    labels: tuple[str, ...]
+    start: int
+    length: int
+    channel: int = 1
+    probabilities: bool = False
+
+    @property
+    def states(self) -> int:
+        """Number of states."""
+        return len(self.times)
+
+
+class Broken(NamedTuple):
+    """A lattice of a file that cannot be read; those after it still are, where the format allows.
+
+    Attributes:
+        key: its name, or the file's if it has none.
+        error: why, with file and line.
+    """
+
+    key: str
+    error: SwsdistError
+
+
+class Origin(NamedTuple):
+    """A file to read lattices of, and what it does not say itself.
+
+    Attributes:
+        path: local or s3://; `FILE:OFFSET` for an archive of which one object is read.
+        storage: options for S3.
+        words: labels by their integers (`words.txt`); without it a Kaldi label is its integer.
+        frame: seconds per frame of formats that count frames.
+        tiers: of ELAN and TextGrid; empty: all that hold intervals.
+    """
+
+    path: str
+    storage: Mapping[str, object] = {}
+    words: Mapping[int, str] | None = None
+    frame: float = 0.01
+    tiers: tuple[str, ...] = ()
+
+
+class Word(NamedTuple):
+    """A word of a transcript: times in s, confidence 0 to 1."""
+
+    text: str
+    start: float
+    end: float
+    confidence: float = 1.0
+
+
+#: Seconds per tick of transcripts, whose times are seconds.
+MILLISECOND = 0.001
+
+
+def transcript(key: str, words: Sequence[Word], channel: int = 1) -> Lattice:
+    """A transcript as a lattice: word by word, each with its confidence and, for the rest, no word.
+
+    A word lasts from a state of its own to another, so words may overlap and leave gaps.
+    """
+    count = len(words)
+    times = np.zeros(2 * count + 2, np.int64)
+    for k, word in enumerate(words):
+        times[2 * k + 1 : 2 * k + 3] = round(word.start / MILLISECOND), round(word.end / MILLISECOND)
+    times[-1] = times.max(initial=0)
+    labels: dict[str, int] = {"": 0}
+    arcs: list[tuple[int, int, int, float]] = []
+    for k, word in enumerate(words):
+        arcs.append((2 * k, 2 * k + 1, 0, 1.0))
+        label = labels.setdefault(word.text, len(labels))
+        arcs.append((2 * k + 1, 2 * k + 2, label, word.confidence))
+        if word.confidence < 1:
+            arcs.append((2 * k + 1, 2 * k + 2, 0, 1 - word.confidence))
+    arcs.append((2 * count, 2 * count + 1, 0, 1.0))
+    source, target, label_of, chance = (np.array(column) for column in zip(*arcs, strict=True))
+    with np.errstate(divide="ignore"):
+        graph = -np.log(chance)
+    final = np.full(len(times), np.inf)
+    final[-1] = 0.0
+    return Lattice(
+        key,
+        MILLISECOND,
+        times,
+        source.astype(np.int64),
+        target.astype(np.int64),
+        label_of.astype(np.int64),
+        graph + 0.0,
+        np.zeros(len(graph)),
+        final,
+        np.where(np.isinf(final), np.inf, 0.0),
+        tuple(labels),
+        0,
+        int(times[-1]),
+        channel,
+        probabilities=True,
+    )
+
+
+#: What a reader yields.
+Lattices = Iterator[Lattice | Broken]
