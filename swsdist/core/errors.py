@@ -157,6 +157,10 @@ class FramesError(UnusableError):
     """Frames from another program are unusable."""
 
 
+class TermError(UnusableError):
+    """A text query cannot be searched."""
+
+
 class TableError(DataError):
     """A table (CSV, Parquet) lacks a column, or a row of it holds an impossible value."""
 

@@ -69,6 +69,9 @@ CHAINS: Registry[Entry] = Registry(
             "swsdist.chains.fuse.chain:build", 1, "swsdist.chains.fuse.options:FuseOptions", joined=True
         ),
         "sweep": ChainEntry("swsdist.chains.sweep.chain:build", 1, of_points=True),
+        "text": ChainEntry(
+            "swsdist.chains.text.chain:build", 1, "swsdist.chains.text.options:TextOptions", searches=True
+        ),
     },
 )
 
@@ -81,6 +84,10 @@ METHODS: Registry[MethodEntry] = Registry(
         "dtw": MethodEntry("swsdist.methods.dtw.method:Dtw", 1),
         "windows": MethodEntry(
             "swsdist.methods.windows.method:Windows", 1, "swsdist.methods.windows.options:WindowsOptions"
+        ),
+        "lattice": MethodEntry(
+            *("swsdist.methods.lattice.method:Lattice", 1, "swsdist.methods.lattice.options:LatticeOptions"),
+            *("text", "lattices", "posterior", "sum"),
         ),
     },
     MethodEntry,

@@ -25,7 +25,11 @@ from swsdist.core.path_safety import demand_no_detour
 from swsdist.io.filesystem import Folder
 
 _BLOBS = ("features",)
-_WITHOUT_STATISTICS = (*_BLOBS, "speech")
+_WITHOUT_STATISTICS = (
+    *_BLOBS,
+    "speech",
+    *("times", "visits", "arcs", "steps", "labels", "chances", "document_rows", "expected"),
+)
 
 #: Most rows in a row group; larger groups are cut, so readers of a part need not hold everything.
 LARGEST_ROW_GROUP = 1 << 22

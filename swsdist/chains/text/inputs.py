@@ -1,0 +1,165 @@
+"""Inputs of the chain text: its options, its files, and documents that only lattices name."""
+
+from __future__ import annotations
+
+import json
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from swsdist.chains.text.options import TextOptions
+from swsdist.config import Config
+from swsdist.core.codes import text as codes
+from swsdist.core.types import CORPUS, PLACED
+from swsdist.corpora.documents import recordings
+from swsdist.corpora.kaldi_data import segment_lines
+from swsdist.io.compressed import lines
+from swsdist.io.fields import integer, split
+from swsdist.io.filesystem import identify
+from swsdist.io.notices import Notices
+from swsdist.lattices.collection import LatticeFile, document_id, find_files, read_file
+from swsdist.lattices.lattice import Lattice, Origin
+from swsdist.pipeline.ledger import Ledger
+from swsdist.score.measures.protocol import protocol_of
+from swsdist.stages.inputs.corpus import Corpus
+from swsdist.stages.inputs.search_inputs import SearchInputs
+
+
+class TextInputs(SearchInputs):
+    """The inputs of a search in lattices."""
+
+    @classmethod
+    def of(cls, config: Config, ledger: Ledger) -> TextInputs:
+        """The inputs of a config, shared with equal ones."""
+        keys = {"run", "corpus", "index", "score", "options", "storage", "strict", "force"}
+        values: dict[str, Any] = config.model_dump(mode="json", include=keys)
+        values["trials"] = protocol_of(config.score).trials
+        return ledger.memoize(("text", json.dumps(values, sort_keys=True)), lambda: cls(config, ledger))
+
+    @cached_property
+    def lattices(self) -> LatticeSource:
+        """The lattices of the config."""
+        return LatticeSource(self.config, self.notices)
+
+    @cached_property
+    def corpus(self) -> Corpus:
+        """The tables of the corpus; its documents are those of the lattices, unless they have a path of their own."""
+        if self.lattices.options.lattices.path is not None:
+            return Corpus(self.config, self.notices, audio=True)
+        return _LatticeCorpus(self.config, self.notices, self.lattices)
+
+    def expected_cells(self) -> float:
+        """Terms times milliseconds of documents, from durations."""
+        seconds = sum(value or 0.0 for value in self.corpus.documents["duration"].to_pylist())
+        return float(self.corpus.queries.num_rows * seconds * 1000)
+
+
+class LatticeSource:
+    """The lattices that a config names.
+
+    Args:
+        config: of a run.
+        notices: collects files that are left out.
+    """
+
+    def __init__(self, config: Config, notices: Notices) -> None:
+        self._config, self._notices = config, notices
+        self.options = TextOptions.model_validate(config.options)
+        self.path = self.options.lattices.path or config.corpus.documents
+
+    @cached_property
+    def files(self) -> list[LatticeFile]:
+        """Files, in the order of their names."""
+
+        def skipped(path: str, better: str | None) -> None:
+            if better is None:
+                self._notices.inform(codes.NOT_A_LATTICE, where=self.path, count=1)
+            else:
+                self._notices.inform(codes.BETTER_LATTICE, where=self.path, count=1, format=better)
+
+        return find_files(self.path, self.options.lattices.format, self._config.storage, skipped)
+
+    @cached_property
+    def segments(self) -> dict[str, tuple[str, float, float]]:
+        """Recording, start and end (s) of utterances; empty: each is a recording."""
+        path = self.options.lattices.segments
+        return {} if path is None else {name: place for name, place, _ in segment_lines(path, self._config.storage)}
+
+    def matters(self) -> list[Any]:
+        """All that the lattices of a file depend on besides it, as JSON values."""
+        given = self.options.lattices
+        words = None if given.words is None else identify(given.words, self._config.storage)
+        return [self.options.recipe.matters(), given.frame, list(given.tiers), words]
+
+    def documents(self) -> pa.Table:
+        """The documents that the lattices name: CORPUS, or PLACED with segments; by name.
+
+        Raises:
+            DataError: no lattice can be read, or one has no segment.
+        """
+        given, storage = self.options.lattices, self._config.storage
+        words = None if given.words is None else read_words(given.words, storage)
+        # Recordings that lie beside their transcripts can be heard.
+        audio = recordings(self.path, storage, notices=Notices()) if Path(self.path).is_dir() else {}
+        rows: dict[tuple[str, int], dict[str, Any]] = {}
+        for file in self.files:
+            for lattice in read_file(file.format, Origin(file.path, storage, words, given.frame, given.tiers)):
+                if isinstance(lattice, Lattice):
+                    doc_id = document_id(lattice.key, file.path, self.path)
+                    seconds = lattice.length * lattice.tick
+                    row = {
+                        "doc_id": doc_id,
+                        "channel": lattice.channel,
+                        "path": audio.get(doc_id, file.path),
+                        "duration": seconds,
+                    }
+                    if self.segments:
+                        recording, start, end = self._segment(doc_id)
+                        row |= {"recording": recording, "start": start, "end": end, "duration": end - start}
+                        row["listed"] = str(given.segments)
+                    rows.setdefault((doc_id, lattice.channel), row)
+        if not rows:
+            raise codes.NO_READABLE_LATTICE(where=self.path, files=len(self.files))
+        return pa.Table.from_pylist([rows[key] for key in sorted(rows)], PLACED if self.segments else CORPUS)
+
+    def _segment(self, doc_id: str) -> tuple[str, float, float]:
+        if doc_id not in self.segments:
+            raise codes.NO_SEGMENT(where=self.options.lattices.segments, utterance=doc_id)
+        return self.segments[doc_id]
+
+
+class _LatticeCorpus(Corpus):
+    """A corpus whose documents are those of its lattices."""
+
+    def __init__(self, config: Config, notices: Notices, lattices: LatticeSource) -> None:
+        super().__init__(config, notices, audio=True)
+        self._lattices = lattices
+
+    @cached_property
+    def documents(self) -> pa.Table:
+        """CORPUS, or PLACED with segments."""
+        return self._lattices.documents()
+
+
+def read_words(path: str, storage: dict[str, object]) -> dict[int, str]:
+    """Labels by number, of Kaldi's words.txt: lines `WORD NUMBER`.
+
+    Raises:
+        UserError: there is no such file.
+        DataError: a line has another form, or repeats a number.
+    """
+    result: dict[int, str] = {}
+    for line, text in lines(path, storage):
+        fields = split(text)
+        if not fields:
+            continue
+        where = f"{path}:{line}"
+        if len(fields) != 2:
+            raise codes.WORDS_LINE(where=where, text=text.strip())
+        number = integer(fields[1], "number", where)
+        if number in result:
+            raise codes.DUPLICATE_WORD_NUMBER(where=where, number=number, word=result[number])
+        result[number] = fields[0]
+    return result

@@ -1,0 +1,286 @@
+"""Search of label sequences in lattices: exact posteriors of all places of many terms at once.
+
+A lattice is packed: states in topological order, arcs by source. `chance` of an arc is the probability to take it from its
+source, `visits` of a state the probability to pass it, so a chain of arcs from a state has the posterior visits x product of
+chances. Label 0 is no word: arcs of that label may stand between two words of a term, never at its ends.
+
+Terms are one deterministic automaton over labels. A *token* is a state of the lattice, reached from a start by a chain of arcs,
+and the automaton's node; tokens that meet are added, so the work is bounded by states and nodes, not by paths.
+
+Source: D. Can and M. Saraclar, "Lattice indexing for spoken term detection", IEEE TASLP 19(8), 2011, section III (the sum over
+chains of a factor, here computed when a term is searched instead of when the index is made).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swsdist.kernels.compiled import compiled
+
+#: Bits of a mask of labels; a label's bit is its number modulo this.
+BITS = 64
+#: Slots of the first table of tokens, and tokens that fit the first lists; both grow.
+_SLOTS, _TOKENS = 1 << 12, 1 << 10
+
+
+@compiled("void(int32[::1], int64[::1], int32[::1], uint64[::1], boolean[::1])")
+def label_masks(
+    label: NDArray[np.int32],
+    first: NDArray[np.int64],
+    target: NDArray[np.int32],
+    mask: NDArray[np.uint64],
+    silent: NDArray[np.bool_],
+) -> None:
+    """Labels that can follow each state, through arcs of label 0 too, as bits; and whether such an arc leaves it.
+
+    Args:
+        label: int32 (arcs,).
+        first: int64 (states + 1,), the first arc of each state.
+        target: int32 (arcs,), target less source, 1 or more.
+        mask: uint64 (states,), written.
+        silent: bool (states,), written.
+    """
+    for s in range(len(mask) - 1, -1, -1):
+        bits = np.uint64(0)
+        passes = False
+        for a in range(first[s], first[s + 1]):
+            if label[a] == 0:
+                passes = True
+                bits |= mask[s + target[a]]
+            else:
+                bits |= np.uint64(1) << np.uint64(label[a] % BITS)
+        mask[s] = bits
+        silent[s] = passes
+
+
+@compiled(
+    "Tuple((int64[::1], int32[::1], float64[::1]))"
+    "(int32[::1], int64[::1], int32[::1], float64[::1], int32[::1], boolean[::1], int64)"
+)
+def closures(
+    label: NDArray[np.int32],
+    first: NDArray[np.int64],
+    target: NDArray[np.int32],
+    chance: NDArray[np.float64],
+    time: NDArray[np.int32],
+    silent: NDArray[np.bool_],
+    gap: int,
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
+    """States reached through arcs of label 0, with their chances; only of states that such an arc leaves.
+
+    Args:
+        label, first, target, chance: of the arcs; see `search`.
+        time: int32 (states,).
+        silent: from `label_masks`.
+        gap: greatest time between the state and the reached one, ticks.
+
+    Returns:
+        begin, int64 (states + 1,), places of each state's entries, backwards: state s has those from begin[s] to
+        begin[s] + count, where begin[-1] is not used and count is kept in its first entry; distance (int32) and chance
+        (float64) of each.
+    """
+    states = len(time)
+    begin = np.full(states + 1, -1, np.int64)
+    reached = np.empty(1024, np.int32)
+    passed = np.empty(1024, np.float64)
+    used = 0
+    # Chance to reach each state from the present one, by distance; zero between uses.
+    sums = np.zeros(states + 1, np.float64)
+    order = np.empty(states + 1, np.int64)
+    for s in range(states - 1, -1, -1):
+        if not silent[s]:
+            continue
+        count = 0
+        for a in range(first[s], first[s + 1]):
+            if label[a] != 0:
+                continue
+            d = s + target[a]
+            if sums[d] == 0.0 and chance[a] > 0.0 and time[d] - time[s] <= gap:
+                order[count] = d
+                count += 1
+            if time[d] - time[s] <= gap:
+                sums[d] += chance[a]
+            if begin[d] >= 0:
+                for e in range(begin[d] + 1, begin[d] + 1 + reached[begin[d]]):
+                    u = d + reached[e]
+                    if time[u] - time[s] <= gap:
+                        if sums[u] == 0.0 and chance[a] * passed[e] > 0.0:
+                            order[count] = u
+                            count += 1
+                        sums[u] += chance[a] * passed[e]
+        if used + count + 1 > len(reached):
+            size = max(2 * len(reached), used + count + 1)
+            more_reached = np.empty(size, np.int32)
+            more_reached[:used] = reached[:used]
+            more_passed = np.empty(size, np.float64)
+            more_passed[:used] = passed[:used]
+            reached, passed = more_reached, more_passed
+        begin[s] = used
+        reached[used] = count
+        passed[used] = 0.0
+        used += 1
+        for k in range(count):
+            reached[used] = order[k] - s
+            passed[used] = sums[order[k]]
+            sums[order[k]] = 0.0
+            used += 1
+    return begin, reached[:used].copy(), passed[:used].copy()
+
+
+@compiled("int64(int64, int64, int64)")
+def _slot(state: int, node: int, slots: int) -> int:
+    mixed = np.uint64(state) * np.uint64(0x9E3779B97F4A7C15) ^ np.uint64(node) * np.uint64(0xC2B2AE3D27D4EB4F)
+    return np.int64((mixed >> np.uint64(20)) & np.uint64(slots - 1))
+
+
+@compiled(
+    "Tuple((int32[::1], int32[::1], int32[::1], int32[::1], float64[::1], int64))"
+    "(int32[::1], int64[::1], int32[::1], float64[::1], int32[::1], float64[::1], int64[::1],"
+    " uint64[::1], boolean[::1], int64[::1], int32[::1], float64[::1],"
+    " int32[:,::1], uint64[::1], int64[::1], int32[::1], float64[::1], float64)"
+)
+def search(
+    label: NDArray[np.int32],
+    first: NDArray[np.int64],
+    target: NDArray[np.int32],
+    chance: NDArray[np.float64],
+    time: NDArray[np.int32],
+    visits: NDArray[np.float64],
+    documents: NDArray[np.int64],
+    mask: NDArray[np.uint64],
+    silent: NDArray[np.bool_],
+    closure: NDArray[np.int64],
+    closure_reached: NDArray[np.int32],
+    closure_chance: NDArray[np.float64],
+    child: NDArray[np.int32],
+    node_mask: NDArray[np.uint64],
+    accepts: NDArray[np.int64],
+    accepted: NDArray[np.int32],
+    weight: NDArray[np.float64],
+    least: float,
+) -> tuple[
+    NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[np.float64], int
+]:
+    """Places of all terms in some lattices.
+
+    Args:
+        label: int32 (arcs,), 0 no word, else a column of `child`.
+        first: int64 (states + 1,), the first arc of each state.
+        target: int32 (arcs,), target less source, 1 or more.
+        chance: float64 (arcs,).
+        time: int32 (states,), ticks.
+        visits: float64 (states,).
+        documents: int64 (lattices + 1,), the first state of each lattice.
+        mask, silent: from `label_masks`.
+        closure, closure_reached, closure_chance: from `closures`.
+        child: int32 (nodes, columns), the next node by label, -1: none; node 0 is the root.
+        node_mask: uint64 (nodes,), bits of the labels that have a next node.
+        accepts: int64 (nodes + 1,), the first entry in `accepted` of each node.
+        accepted: int32, terms that end at a node; `weight` float64, what their posterior is multiplied by.
+        least: tokens and places of a smaller posterior are left out.
+
+    Returns:
+        term, lattice, first tick, tick after the last, posterior of each place; a place may stand in several rows, to be
+        added. And the number of tokens.
+    """
+    rows = 0
+    term = np.empty(_TOKENS, np.int32)
+    lattice = np.empty(_TOKENS, np.int32)
+    start = np.empty(_TOKENS, np.int32)
+    end = np.empty(_TOKENS, np.int32)
+    posterior = np.empty(_TOKENS, np.float64)
+    slots = _SLOTS
+    stamp = np.zeros(slots, np.int64)
+    holds = np.empty(slots, np.int32)
+    now = np.int64(0)
+    size = _TOKENS
+    here_state, here_node, here_p = np.empty(size, np.int64), np.empty(size, np.int32), np.empty(size, np.float64)
+    next_state, next_node, next_p = np.empty(size, np.int64), np.empty(size, np.int32), np.empty(size, np.float64)
+    tokens = np.int64(0)
+    root = node_mask[0]
+    for document in range(len(documents) - 1):
+        for s0 in range(documents[document], documents[document + 1]):
+            mass = visits[s0]
+            if mask[s0] & root == 0 or mass < least:
+                continue
+            here = 1
+            here_state[0], here_node[0], here_p[0] = s0, 0, mass
+            level = 0
+            while here > 0:
+                now += 1
+                count = 0
+                for k in range(here):
+                    state, node, p = here_state[k], here_node[k], here_p[k]
+                    entries = 0
+                    entry = np.int64(-1)
+                    if level > 0 and silent[state]:
+                        entry = closure[state]
+                        entries = closure_reached[entry]
+                    for e in range(entries + 1):
+                        s, q = state, p
+                        if e > 0:
+                            s = state + closure_reached[entry + e]
+                            q = p * closure_chance[entry + e]
+                        if mask[s] & node_mask[node] == 0:
+                            continue
+                        for a in range(first[s], first[s + 1]):
+                            if label[a] == 0:
+                                continue
+                            after = child[node, label[a]]
+                            if after < 0:
+                                continue
+                            d = s + target[a]
+                            if accepts[after] == accepts[after + 1] and mask[d] & node_mask[after] == 0:
+                                continue
+                            value = q * chance[a]
+                            if value < least:
+                                continue
+                            at = _slot(d, after, slots)
+                            while stamp[at] == now and (next_state[holds[at]] != d or next_node[holds[at]] != after):
+                                at = (at + 1) & (slots - 1)
+                            if stamp[at] == now:
+                                next_p[holds[at]] += value
+                                continue
+                            if count == size:
+                                size *= 2
+                                next_state = np.concatenate((next_state, np.empty(size - count, np.int64)))
+                                next_node = np.concatenate((next_node, np.empty(size - count, np.int32)))
+                                next_p = np.concatenate((next_p, np.empty(size - count, np.float64)))
+                                here_state = np.concatenate((here_state, np.empty(size - count, np.int64)))
+                                here_node = np.concatenate((here_node, np.empty(size - count, np.int32)))
+                                here_p = np.concatenate((here_p, np.empty(size - count, np.float64)))
+                            next_state[count], next_node[count], next_p[count] = d, after, value
+                            stamp[at] = now
+                            holds[at] = count
+                            count += 1
+                            if 2 * count > slots:
+                                slots *= 4
+                                stamp = np.zeros(slots, np.int64)
+                                holds = np.empty(slots, np.int32)
+                                for j in range(count):
+                                    at = _slot(next_state[j], next_node[j], slots)
+                                    while stamp[at] == now:
+                                        at = (at + 1) & (slots - 1)
+                                    stamp[at] = now
+                                    holds[at] = j
+                tokens += count
+                for k in range(count):
+                    node = next_node[k]
+                    for e in range(accepts[node], accepts[node + 1]):
+                        if rows == len(term):
+                            term = np.concatenate((term, np.empty(rows, np.int32)))
+                            lattice = np.concatenate((lattice, np.empty(rows, np.int32)))
+                            start = np.concatenate((start, np.empty(rows, np.int32)))
+                            end = np.concatenate((end, np.empty(rows, np.int32)))
+                            posterior = np.concatenate((posterior, np.empty(rows, np.float64)))
+                        term[rows], lattice[rows] = accepted[e], document
+                        start[rows], end[rows] = time[s0], time[next_state[k]]
+                        posterior[rows] = next_p[k] * weight[e]
+                        rows += 1
+                here_state, next_state = next_state, here_state
+                here_node, next_node = next_node, here_node
+                here_p, next_p = next_p, here_p
+                here = count
+                level += 1
+    return term[:rows].copy(), lattice[:rows].copy(), start[:rows].copy(), end[:rows].copy(), posterior[:rows].copy(), tokens

@@ -1,0 +1,150 @@
+"""Files of lattices and transcripts: which there are, their formats, and what is in them.
+
+A path is a file, or a folder of files of any of the registered formats, searched with its subfolders; hidden files and files of
+no format are left out, and reported.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
+from typing import NamedTuple
+
+from swsdist.core.codes import text as codes
+from swsdist.core.errors import DataError, SwsdistError
+from swsdist.core.fingerprint import stable_hash
+from swsdist.io.compressed import opened
+from swsdist.io.filesystem import Folder, locate
+from swsdist.lattices.lattice import Broken, Lattices, Origin
+from swsdist.registry.registries import LATTICE_FORMATS
+from swsdist.registry.registry import Entry
+
+#: Bytes by which a format is detected.
+HEAD = 4096
+#: Files of a task end with one whose name has a hash of 0 modulo this, so that a new file changes one task only; and bytes and
+#: files of a task at most.
+_FILES, _MOST_FILES, _MOST_BYTES = 64, 1024, 1 << 25
+
+
+class LatticeFile(NamedTuple):
+    """A file of lattices: its path, identity, bytes, and format."""
+
+    path: str
+    identity: str
+    size: int
+    format: str
+
+
+def find_files(
+    path: str, form: str | None, storage: Mapping[str, object], skipped: Callable[[str, str | None], None]
+) -> list[LatticeFile]:
+    """Files of a path, in the order of their names. Of files that differ only in their endings, and in format, the one of the
+    first format is taken: a recogniser often writes each transcript in several.
+
+    Args:
+        path: file or folder, local or s3://.
+        form: their format; None: detected.
+        storage: options for S3.
+        skipped: receives files of a folder that are left out, with the format of the one taken instead; None: no format.
+
+    Raises:
+        UserError: there is no such file or folder, or no file of a format.
+    """
+    folder, name = locate(path, storage)
+    everything = Folder(path, storage)
+    local = everything.local()
+    alone = not local.is_dir() if local is not None else folder.exists(name)
+    if alone:
+        listing: Mapping[str, Info] = {name: folder.info(name)}
+    else:
+        folder, listing = everything, everything.listing()
+    files: list[LatticeFile] = []
+    for file in sorted(listing):
+        if any(part.startswith(".") for part in file.split("/")):
+            continue
+        where = folder.path(file)
+        detected = form or detect(where, storage)
+        if detected is not None:
+            files.append(LatticeFile(where, listing[file].identity, listing[file].size, detected))
+        elif alone:
+            raise codes.UNKNOWN_LATTICE_FORMAT(where=path, formats=", ".join(LATTICE_FORMATS))
+        else:
+            skipped(where, None)
+    rank = {known: k for k, known in enumerate(LATTICE_FORMATS)}
+    first: dict[str, str] = {}
+    for item in files:
+        first[_stem(item.path)] = min(item.format, first.get(_stem(item.path), item.format), key=rank.__getitem__)
+    result = []
+    for item in files:
+        better = first[_stem(item.path)]
+        if item.format == better:
+            result.append(item)
+        else:
+            skipped(item.path, better)
+    if not result:
+        raise codes.NO_LATTICES(where=path, formats=", ".join(LATTICE_FORMATS))
+    return result
+
+
+def _stem(path: str) -> str:
+    """A path without packing and the last ending."""
+    return path.removesuffix(".gz").removesuffix(".xz").rpartition(".")[0]
+
+
+def document_id(key: str, file: str, path: str) -> str:
+    """The document of a lattice: its key; with the folder below `path` where the key is the file's name without ending."""
+    folder, _, name = file.removeprefix(path).lstrip("/").rpartition("/")
+    return f"{folder}/{key}" if folder and name.startswith(f"{key}.") else key
+
+
+def detect(path: str, storage: Mapping[str, object]) -> str | None:
+    """The first format that takes a file for its own; None: none does."""
+    try:
+        with opened(path, storage) as stream:
+            head = stream.read(HEAD)
+    except SwsdistError:
+        head = b""  # unreadable: its name may still say what it is, and reading it raises the error
+    name = posixpath.basename(path)
+    return next((form for form in LATTICE_FORMATS if _detector(form)(name, head)), None)
+
+
+@cache
+def _detector(form: str) -> Callable[[str, bytes], bool]:
+    entry = LATTICE_FORMATS[form]
+    result: Callable[[str, bytes], bool] = Entry(entry.detect, entry.version).load()
+    return result
+
+
+def read_file(form: str, origin: Origin) -> Lattices:
+    """Lattices of a file; an error of the whole file is one `Broken`, too.
+
+    Raises:
+        StorageError: the storage failed, not the file.
+    """
+    read: Callable[[Origin], Lattices] = LATTICE_FORMATS[form].load()
+    return _guarded(read(origin), origin)
+
+
+def _guarded(lattices: Lattices, origin: Origin) -> Lattices:
+    try:
+        yield from lattices
+    except DataError as error:
+        yield Broken(posixpath.basename(origin.path), error)
+
+
+def chunks(files: Iterable[LatticeFile]) -> Iterator[list[LatticeFile]]:
+    """Files by task. A file ends a task by a hash of its name, so adding a file leaves other tasks as they are."""
+    some: list[LatticeFile] = []
+    size = 0
+    for file in files:
+        if some and (size + file.size > _MOST_BYTES or len(some) == _MOST_FILES):
+            yield some
+            some, size = [], 0
+        some.append(file)
+        size += file.size
+        if stable_hash(posixpath.basename(file.path)) % _FILES == 0:
+            yield some
+            some, size = [], 0
+    if some:
+        yield some

@@ -1,0 +1,119 @@
+"""A lattice as it is searched: scaled, connected, pushed, pruned; arrays by state and by arc.
+
+A chain of arcs from a state has the posterior visits[state] x product of the chances of its arcs. These are shares of the whole
+lattice, also where arcs are pruned: what is left keeps its posterior.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, NonNegativeFloat, PositiveFloat
+
+from swsdist.config.section import Section
+from swsdist.core.codes import text as codes
+from swsdist.lattices.lattice import MILLISECOND, Lattice
+from swsdist.lattices.posteriors import best_through, connect, forward_backward
+from swsdist.lattices.spelling import Spelling, spelled
+
+#: Seconds per tick of a store of lattices.
+TICK = MILLISECOND
+#: Labels that are no words in what common recognisers write.
+FILLERS = ("<s>", "</s>", "<sil>", "!NULL", "!SENT_START", "!SENT_END", "[NOISE]")
+
+
+class Recipe(Section):
+    """What is made of a lattice."""
+
+    acoustic_scale: PositiveFloat = Field(
+        1.0, description="factor of acoustic costs: 1 / language model weight; 0.1 for Kaldi's chain models; transcripts: 1"
+    )
+    lm_scale: NonNegativeFloat = Field(1.0, description="factor of graph costs")
+    beam: PositiveFloat | None = Field(
+        None, description="leave out arcs whose best path costs more than the best path's by more than this"
+    )
+    least: float = Field(0.0, ge=0, lt=1, description="leave out arcs of a smaller posterior; 1e-3 for phones")
+    fillers: tuple[str, ...] = Field(FILLERS, description="labels that are no words: silence, noise, sentence marks")
+    spelling: Spelling = Field(
+        "folded", description="labels and terms are compared without case and outer punctuation, or exact (phones)"
+    )
+
+
+class Packed(NamedTuple):
+    """A lattice, ready to be searched.
+
+    Attributes:
+        times: int32 (states,), ticks of a store.
+        visits: float64 (states,), probability to pass each state.
+        arcs: int32 (states,), number of arcs that leave each state.
+        steps: int32 (arcs,), target less source, at least 1.
+        labels: int32 (arcs,), places in `texts`.
+        chances: float64 (arcs,), probability to take each arc from its source.
+        texts: of the labels; the first is empty, no word.
+        ticks: length of the utterance.
+    """
+
+    times: NDArray[np.int32]
+    visits: NDArray[np.float64]
+    arcs: NDArray[np.int32]
+    steps: NDArray[np.int32]
+    labels: NDArray[np.int32]
+    chances: NDArray[np.float64]
+    texts: tuple[str, ...]
+    ticks: int
+
+    def expected(self) -> NDArray[np.float64]:
+        """Posterior of each arc, float64 (arcs,)."""
+        return np.repeat(self.visits, self.arcs) * self.chances
+
+
+def pack(lattice: Lattice, recipe: Recipe) -> Packed:
+    """Prepare a lattice for search.
+
+    Raises:
+        DataError: it has a cycle, is too long, or `spelling` makes different labels equal in a lattice of no transcript.
+    """
+    connected = connect(lattice)
+    sums = forward_backward(connected, recipe.acoustic_scale, recipe.lm_scale)
+    kept = sums.arcs >= recipe.least
+    if recipe.beam is not None:
+        kept &= best_through(connected, recipe.acoustic_scale, recipe.lm_scale) <= recipe.beam
+    states = np.zeros(connected.states, bool)
+    states[connected.source[kept]] = True
+    states[connected.target[kept]] = True
+    number = np.cumsum(states) - 1
+    source, target = number[connected.source[kept]], number[connected.target[kept]]
+    count = int(states.sum())
+    texts, labels = _spelled(lattice, recipe)
+    factor = lattice.tick / TICK
+    times = np.rint(connected.times[states] * factor)
+    ticks = round(max(lattice.length, 0) * factor)
+    if ticks >= 1 << 31:
+        raise codes.LATTICE_TOO_LONG(where=lattice.key, seconds=ticks * TICK)
+    return Packed(
+        times.astype(np.int32),
+        np.minimum(np.exp(sums.alpha + sums.beta - sums.total)[states], 1.0),
+        np.bincount(source, minlength=count).astype(np.int32),
+        (target - source).astype(np.int32),
+        labels[connected.label[kept]],
+        np.minimum(sums.pushed[kept], 1.0),
+        texts,
+        ticks,
+    )
+
+
+def _spelled(lattice: Lattice, recipe: Recipe) -> tuple[tuple[str, ...], NDArray[np.int32]]:
+    """Texts of labels as they are compared, each once, and the place of each label of the lattice."""
+    number: dict[str, int] = {"": 0}
+    written: dict[int, str] = {}
+    places = np.empty(len(lattice.labels), np.int32)
+    fillers = frozenset(recipe.fillers)
+    for k, label in enumerate(lattice.labels):
+        text = "" if k == 0 or label in fillers else spelled(label, recipe.spelling)
+        places[k] = number.setdefault(text, len(number))
+        if text and written.setdefault(int(places[k]), label) != label and not lattice.probabilities:
+            raise codes.LABELS_MEET(where=lattice.key, first=written[int(places[k])], second=label, text=text)
+    return tuple(number), places
+

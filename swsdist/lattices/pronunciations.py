@@ -1,0 +1,123 @@
+"""Pronunciations of words: a dictionary, rules for words that it lacks, and the words that sound nearest.
+
+**Dictionary**: a line a pronunciation, `WORD PHONE PHONE ...`, or with its probability, `WORD 0.7 PHONE PHONE ...` (Kaldi's
+lexicon.txt and lexiconp.txt, CMU's and pocketsphinx's dictionaries; `word(2)` is another pronunciation of `word`). Lines that
+begin with `;;;` or `#` are comments.
+
+**Rules**: a line a rule, `LETTERS PHONE PHONE ...`; letters without phones are silent. A word is read from left to right, each
+time by the rule with the most letters. A word that no rule reads to its end has no pronunciation.
+
+Sources: Kaldi, "Data preparation", section on lang files; the header of CMUdict 0.7.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from swsdist.core.codes import lattices as codes
+from swsdist.io.compressed import lines
+from swsdist.io.fields import split
+from swsdist.lattices.spelling import Spelling, spelled
+
+Phones = tuple[str, ...]
+
+_VARIANT = re.compile(r"(?P<word>.+)\(\d+\)")
+_PROBABILITY = re.compile(r"(0?\.\d+|1(\.0*)?|0(\.0*)?)([eE]-\d+)?")
+
+
+class Pronunciation(NamedTuple):
+    """Phones of a word, and -ln of their probability."""
+
+    phones: Phones
+    cost: float
+
+
+def read_dictionary(
+    path: str, storage: Mapping[str, object] | None, spelling: Spelling
+) -> dict[str, list[Pronunciation]]:
+    """Pronunciations by word, in the order of the file.
+
+    Raises:
+        UserError: there is no such file.
+        DataError: a line has no phones, or a probability outside 0 to 1.
+    """
+    result: dict[str, list[Pronunciation]] = {}
+    for where, fields in _rows(path, storage):
+        word, rest, cost = fields[0], fields[1:], 0.0
+        if rest and _PROBABILITY.fullmatch(rest[0]):
+            probability = float(rest[0])
+            if probability == 0:
+                raise codes.IMPOSSIBLE_PRONUNCIATION(where=where, word=word)
+            cost, rest = -math.log(probability) + 0.0, rest[1:]
+        if not rest:
+            raise codes.NO_PHONES(where=where, word=word)
+        if variant := _VARIANT.fullmatch(word):
+            word = variant["word"]
+        known = result.setdefault(spelled(word, spelling), [])
+        if all(item.phones != tuple(rest) for item in known):
+            known.append(Pronunciation(tuple(rest), cost))
+    return result
+
+
+def read_rules(path: str, storage: Mapping[str, object] | None, spelling: Spelling) -> dict[str, Phones]:
+    """Phones by letters.
+
+    Raises:
+        UserError: there is no such file.
+        DataError: two rules have the same letters.
+    """
+    result: dict[str, Phones] = {}
+    for where, fields in _rows(path, storage):
+        letters = spelled(fields[0], spelling) or fields[0]
+        if letters in result:
+            raise codes.DUPLICATE_RULE(where=where, letters=letters)
+        result[letters] = tuple(fields[1:])
+    return result
+
+
+def _rows(path: str, storage: Mapping[str, object] | None) -> Iterator[tuple[str, list[str]]]:
+    for number, line in lines(path, storage):
+        fields = split(line)
+        if fields and not fields[0].startswith((";;;", "#")):
+            yield f"{path}:{number}", fields
+
+
+def by_rules(word: str, rules: Mapping[str, Phones]) -> Phones | None:
+    """Phones of a word by the longest rules from left to right; None if they do not read it to its end."""
+    longest = max(map(len, rules), default=0)
+    phones: list[str] = []
+    first = 0
+    while first < len(word):
+        size = next((k for k in range(min(longest, len(word) - first), 0, -1) if word[first : first + k] in rules), 0)
+        if not size:
+            return None
+        phones += rules[word[first : first + size]]
+        first += size
+    return tuple(phones) or None
+
+
+def nearest_words(
+    phones: Sequence[Phones], dictionary: Mapping[str, Sequence[Pronunciation]], count: int
+) -> list[tuple[str, int]]:
+    """Words of a dictionary with the fewest edits between their phones and the nearest of some pronunciations.
+
+    Returns:
+        Word and edits (substitutions, insertions, deletions, each 1) of at most `count`, by edits and then by word.
+    """
+    from swsdist.kernels.edits import edits_to_all  # loads numba
+
+    number: dict[str, int] = {}
+    entries = [(word, item.phones) for word, items in dictionary.items() for item in items]
+    flat = np.array([number.setdefault(phone, len(number)) for _, item in entries for phone in item], np.int32)
+    starts = np.concatenate(([0], np.cumsum([len(item) for _, item in entries]))).astype(np.int64)
+    best: dict[str, int] = {}
+    for item in phones:
+        pattern = np.array([number.get(phone, -1) for phone in item], np.int32)
+        for (word, _), edits in zip(entries, edits_to_all(pattern, flat, starts).tolist(), strict=True):
+            best[word] = min(edits, best.get(word, edits))
+    return sorted(best.items(), key=lambda item: (item[1], item[0]))[:count]

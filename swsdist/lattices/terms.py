@@ -1,0 +1,204 @@
+"""Written terms: from text to the sequences of labels that are searched.
+
+A term is words, separated by blanks. In a store of words they are the labels; in one of phones each is replaced by its
+pronunciations. With `patterns` a word may hold `?`, any one character, and `*`, any number of them; alone, `?` is any one word,
+`*` none to three words; `(one two|three)` are alternatives. A phone is a word of a term that is written in phones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from itertools import product
+from typing import Any, Literal, NamedTuple
+
+import pyarrow as pa
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, model_validator
+
+from swsdist.config.section import IsPath, Section
+from swsdist.core.codes import text as codes
+from swsdist.io.filesystem import identify
+from swsdist.lattices.pronunciations import (
+    Phones,
+    Pronunciation,
+    by_rules,
+    nearest_words,
+    read_dictionary,
+    read_rules,
+)
+from swsdist.lattices.spelling import Spelling, spelled
+
+#: A row an alternative: a sequence of labels, and what it costs (-ln of a weight). With `patterns`, labels may hold ? and *.
+WRITTEN = pa.schema(
+    [
+        pa.field("query_id", pa.string(), False),
+        pa.field("example", pa.int32(), False),
+        pa.field("labels", pa.list_(pa.string()), False),
+        pa.field("cost", pa.float64(), False),
+        pa.field("patterns", pa.bool_(), False),
+    ]
+)
+
+#: Most alternatives of a term.
+MOST = 4096
+#: Most words that a lone `*` stands for.
+_MOST_OF_STAR = 3
+
+
+class Terms(Section):
+    """How written terms become labels of the store."""
+
+    units: Literal["words", "phones"] = Field("words", description="labels of the store")
+    patterns: bool = Field(False, description="terms are patterns: ?, * and (one|two)")
+    dictionary: IsPath | None = Field(None, description="pronunciations: lines `WORD [PROBABILITY] PHONE PHONE ...`")
+    rules: IsPath | None = Field(
+        None, description="rules for words that the dictionary lacks: lines `LETTERS PHONE PHONE ...`, the longest first"
+    )
+    nearest: NonNegativeInt = Field(
+        0,
+        description="words: search a word that the dictionary lacks as this many of its words, those nearest in phones; 0: as "
+        "it is",
+    )
+    edit_cost: NonNegativeFloat = Field(
+        1.0, description="-ln of what each edit of a phone of such a word multiplies the posterior by"
+    )
+
+    @model_validator(mode="after")
+    def _nearest_of_a_dictionary(self) -> Terms:
+        if self.nearest and self.dictionary is None:
+            raise codes.NEAREST_WITHOUT_DICTIONARY.invalid()
+        return self
+
+    def identities(self, storage: Mapping[str, object]) -> list[Any]:
+        """All that alternatives depend on, as JSON values; files by their identity."""
+        files = [None if path is None else identify(path, storage) for path in (self.dictionary, self.rules)]
+        return [self.model_dump(mode="json", exclude={"dictionary", "rules"}), files]
+
+
+class Alternative(NamedTuple):
+    """A sequence of labels, and its cost."""
+
+    labels: tuple[str, ...]
+    cost: float
+
+
+class TermReader:
+    """Makes alternatives of terms.
+
+    Args:
+        options: units, dictionary and rules.
+        spelling: of the store's labels; phones are always exact.
+        storage: options for S3.
+
+    Raises:
+        UserError, DataError: the dictionary or the rules cannot be read.
+    """
+
+    def __init__(self, options: Terms, spelling: Spelling, storage: Mapping[str, object] | None = None) -> None:
+        self._options, self._spelling = options, spelling
+        words: Spelling = "folded" if options.units == "phones" else spelling
+        self._spell = partial(spelled, spelling=words)
+        read = {} if options.dictionary is None else read_dictionary(options.dictionary, storage, words)
+        self._dictionary: dict[str, list[Pronunciation]] = read
+        self._rules: dict[str, Phones] = {} if options.rules is None else read_rules(options.rules, storage, words)
+        self._pronounces = options.dictionary is not None or options.rules is not None
+
+    def alternatives(self, term: str) -> list[Alternative]:
+        """The sequences of labels of a term, the cheapest first, each once.
+
+        Raises:
+            TermError: it has no word, an unknown one, too many alternatives, or a pattern that cannot be read.
+        """
+        sequences = list(_sequences(term)) if self._options.patterns else [tuple(term.split())]
+        best: dict[tuple[str, ...], float] = {}
+        for sequence in sequences:
+            words = [choice for word in sequence if (choice := self._choices(word)) is not None]
+            if not words:
+                raise codes.EMPTY_TERM(where=term, term=term)
+            size = 1
+            for choices in words:
+                size *= len(choices)
+            if size + len(best) > MOST:
+                raise codes.TOO_MANY_ALTERNATIVES(where=term, most=MOST)
+            for chosen in product(*words):
+                labels = tuple(label for choice in chosen for label in choice.labels)
+                cost = sum(choice.cost for choice in chosen)
+                if labels:
+                    best[labels] = min(cost, best.get(labels, cost))
+        if not any(label != "?" for labels in best for label in labels):
+            raise codes.EMPTY_TERM(where=term, term=term)
+        return [Alternative(*item) for item in sorted(best.items(), key=lambda item: (item[1], item[0]))]
+
+    def _choices(self, word: str) -> list[Alternative] | None:
+        """Labels that a word of a term stands for; None: it is punctuation."""
+        options = self._options
+        if options.patterns and word in ("?", "*"):
+            return [Alternative(("?",) * count, 0.0) for count in ((1,) if word == "?" else range(_MOST_OF_STAR + 1))]
+        if options.units == "phones" and not self._pronounces:
+            return [Alternative((word,), 0.0)]
+        globbed = options.patterns and ("?" in word or "*" in word)
+        text = self._spell(word, keep="?*" if globbed else "")
+        if not text:
+            return None
+        if globbed:
+            return [Alternative((text,), 0.0)]
+        if options.units == "words" and (not options.nearest or text in self._dictionary):
+            return [Alternative((text,), 0.0)]
+        phones = self._pronunciations(text, word)
+        if options.units == "phones":
+            return [Alternative(item.phones, item.cost) for item in phones]
+        nearest = nearest_words([item.phones for item in phones], self._dictionary, options.nearest)
+        return [Alternative((known,), options.edit_cost * edits) for known, edits in nearest]
+
+    def _pronunciations(self, text: str, word: str) -> Sequence[Pronunciation]:
+        if known := self._dictionary.get(text):
+            return known
+        phones = by_rules(text, self._rules)
+        if phones is None:
+            raise codes.NO_PRONUNCIATION(where=word, word=word)
+        return [Pronunciation(phones, 0.0)]
+
+    def rows(self, query_id: str, term: str) -> list[dict[str, Any]]:
+        """Rows of WRITTEN of a query.
+
+        Raises:
+            TermError: as `alternatives`.
+        """
+        common = {"query_id": query_id, "example": 1, "patterns": self._options.patterns}
+        return [{**common, "labels": list(item.labels), "cost": item.cost} for item in self.alternatives(term)]
+
+
+def _sequences(term: str) -> Iterator[tuple[str, ...]]:
+    """The sequences of words of a pattern.
+
+    Raises:
+        TermError: a parenthesis is unpaired, or there are too many sequences.
+    """
+    text = term.replace("(", " ( ").replace(")", " ) ").replace("|", " | ")
+    words = text.split()
+    result, end = _alternation(words, 0, term)
+    if end < len(words):
+        raise codes.UNBALANCED_PATTERN(where=term, term=term)
+    return iter(result)
+
+
+def _alternation(words: list[str], at: int, term: str) -> tuple[list[tuple[str, ...]], int]:
+    """The sequences from a word on, to the end or before a closing parenthesis, and where that is."""
+    result: list[tuple[str, ...]] = []
+    branch: list[tuple[str, ...]] = [()]
+    while at < len(words) and words[at] != ")":
+        if words[at] == "|":
+            result += branch
+            branch, at = [()], at + 1
+            continue
+        if words[at] == "(":
+            inner, at = _alternation(words, at + 1, term)
+            if at == len(words):
+                raise codes.UNBALANCED_PATTERN(where=term, term=term)
+        else:
+            inner = [(words[at],)]
+        at += 1
+        if len(branch) * len(inner) > MOST:
+            raise codes.TOO_MANY_ALTERNATIVES(where=term, most=MOST)
+        branch = [before + after for before in branch for after in inner]
+    return result + branch, at

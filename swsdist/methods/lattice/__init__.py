@@ -1,0 +1,1 @@
+"""The method lattice: written terms in a store of lattices."""

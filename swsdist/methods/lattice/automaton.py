@@ -1,0 +1,175 @@
+"""All terms of a search as one deterministic automaton over the labels of a shard, by subset construction.
+
+A path through a lattice meets each node of the automaton at most once from a start, so a place of a term is counted once, also
+where several of the term's alternatives or patterns match the same labels.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swsdist.core.codes import text as codes
+from swsdist.kernels.lattice_search import BITS
+
+#: Most numbers in the table of a search's automaton.
+_LARGEST = 1 << 27
+
+
+class Written(NamedTuple):
+    """A sequence of labels that a term stands for.
+
+    Attributes:
+        term: number of the term.
+        labels: texts; with `patterns`, with ? and *.
+        weight: what its posterior is multiplied by.
+        patterns: whether labels may be patterns.
+    """
+
+    term: int
+    labels: tuple[str, ...]
+    weight: float
+    patterns: bool
+
+
+class Automaton(NamedTuple):
+    """What `swsdist.kernels.lattice_search.search` takes.
+
+    Attributes:
+        columns: int32 (labels,), the column of each label of the shard; 0: no word.
+        child: int32 (nodes, columns), the next node; the last column is that of all other labels.
+        mask: uint64 (nodes,), bits of columns with a next node.
+        accepts: int64 (nodes + 1,), first entry of each node in the next two.
+        terms: int32, terms that end at a node.
+        weights: float64, of these.
+    """
+
+    columns: NDArray[np.int32]
+    child: NDArray[np.int32]
+    mask: NDArray[np.uint64]
+    accepts: NDArray[np.int64]
+    terms: NDArray[np.int32]
+    weights: NDArray[np.float64]
+
+
+#: Labels of a word of a term; None: any.
+Choice = frozenset[int] | None
+
+
+def possible(written: Sequence[Written], numbers: Mapping[str, int]) -> list[tuple[Written, list[Choice]]]:
+    """The sequences whose labels all occur among those of a shard, with the numbers of these.
+
+    Args:
+        written: sequences.
+        numbers: labels of the shard by text, from 1.
+    """
+    texts = list(numbers)
+    globs: dict[str, Choice] = {"?": None}
+
+    def choice(label: str, patterns: bool) -> Choice:
+        if not (patterns and ("?" in label or "*" in label)):
+            number = numbers.get(label)
+            return frozenset(() if number is None else (number,))
+        if label not in globs:
+            matches = re.compile(fnmatch.translate(re.sub(r"([\[\]])", r"[\1]", label))).match
+            globs[label] = frozenset(numbers[text] for text in texts if matches(text))
+        return globs[label]
+
+    result = []
+    for item in written:
+        choices = [choice(label, item.patterns) for label in item.labels]
+        if all(some is None or some for some in choices):
+            result.append((item, choices))
+    return result
+
+
+def automaton(sequences: Sequence[tuple[Written, Sequence[Choice]]], labels: int) -> Automaton:
+    """The automaton of some sequences.
+
+    Args:
+        sequences: from `possible`.
+        labels: number of labels of the shard, 0 (no word) included.
+
+    Raises:
+        UserError: the table would be too large.
+    """
+    used = sorted({number for _, choices in sequences for some in choices if some is not None for number in some})
+    column = {number: k for k, number in enumerate(used, 1)}
+    other = len(used) + 1
+    columns = np.full(labels, other, np.int32)
+    columns[0] = 0
+    columns[used] = np.arange(1, other)
+    nodes: dict[frozenset[tuple[int, int]], int] = {}
+    members: list[frozenset[tuple[int, int]]] = []
+
+    def node(items: frozenset[tuple[int, int]]) -> int:
+        if items not in nodes:
+            nodes[items] = len(members)
+            members.append(items)
+        return nodes[items]
+
+    rows: list[dict[int, int]] = []
+    rest: list[int] = []
+    node(frozenset((k, 0) for k in range(len(sequences))))
+    while len(rows) < len(members):
+        if len(members) * (other + 1) > _LARGEST:
+            raise codes.TOO_MANY_PATTERNS(where="queries", count=len(sequences))
+        specific: dict[int, set[tuple[int, int]]] = {}
+        always: set[tuple[int, int]] = set()
+        for k, place in members[len(rows)]:
+            choices = sequences[k][1]
+            if place == len(choices):
+                continue
+            some = choices[place]
+            if some is None:
+                always.add((k, place + 1))
+            else:
+                for number in some:
+                    specific.setdefault(column[number], set()).add((k, place + 1))
+        rows.append({at: node(frozenset(items | always)) for at, items in sorted(specific.items())})
+        rest.append(node(frozenset(always)) if always else -1)
+    child = np.full((len(rows), other + 1), -1, np.int32)
+    mask = np.zeros(len(rows), np.uint64)
+    for k, row in enumerate(rows):
+        child[k, 1:] = rest[k]
+        for at, after in row.items():
+            child[k, at] = after
+            mask[k] |= np.uint64(1) << np.uint64(at % BITS)
+        if rest[k] >= 0:
+            mask[k] = ~np.uint64(0)
+    ends = [_ends(items, sequences) for items in members]
+    flat = [item for some in ends for item in some]
+    return Automaton(
+        columns,
+        child,
+        mask,
+        np.concatenate(([0], np.cumsum([len(some) for some in ends]))).astype(np.int64),
+        np.array([term for term, _ in flat], np.int32),
+        np.array([weight for _, weight in flat], np.float64),
+    )
+
+
+def _ends(
+    items: frozenset[tuple[int, int]], sequences: Sequence[tuple[Written, Sequence[Choice]]]
+) -> list[tuple[int, float]]:
+    """Terms that end at a node, with the weight of the likeliest of their sequences."""
+    best: dict[int, float] = {}
+    for k, place in items:
+        written, choices = sequences[k]
+        if place == len(choices):
+            best[written.term] = max(written.weight, best.get(written.term, 0.0))
+    return sorted(best.items())
+
+
+def written_of(rows: Sequence[Mapping[str, object]], number: Mapping[str, int]) -> Iterator[Written]:
+    """The sequences of rows of `swsdist.lattices.terms.WRITTEN`, with terms numbered by query."""
+    for row in rows:
+        labels, cost = row["labels"], row["cost"]
+        assert isinstance(labels, list) and isinstance(cost, float)
+        yield Written(number[str(row["query_id"])], tuple(labels), math.exp(-cost), bool(row["patterns"]))

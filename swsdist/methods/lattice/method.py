@@ -1,0 +1,145 @@
+"""The method lattice: every place of a written term in a store of lattices, with its posterior."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from swsdist.config.search import Search
+from swsdist.core.codes import methods as codes
+from swsdist.core.fingerprint import fingerprint
+from swsdist.core.partition import SLOTS, slot_of
+from swsdist.core.types import CANDIDATES
+from swsdist.lattices.packed import TICK
+from swsdist.methods.lattice.options import LatticeOptions
+from swsdist.methods.method import Result, Unit
+from swsdist.registry.entries import checked
+from swsdist.registry.registries import METHODS
+from swsdist.store.reading import Store
+
+#: A posterior of 1 in candidates.
+_ONE = 1 << 40
+
+
+class Prepared(NamedTuple):
+    """Written queries: their ids, and rows of WRITTEN."""
+
+    query_ids: list[str]
+    rows: list[dict[str, Any]]
+
+
+class Lattice:
+    """The method of a config's section `search`.
+
+    Raises:
+        ConfigError: an option is invalid, or a key is set that this method does not use.
+    """
+
+    def __init__(self, settings: Search) -> None:
+        where = "search.method_options"
+        self._options = LatticeOptions.model_validate(checked(METHODS, "lattice", settings.method_options, where))
+        usual = Search(method="lattice")
+        for key in Search.model_fields:
+            if key not in ("method", "method_options") and getattr(settings, key) != getattr(usual, key):
+                raise codes.UNUSED_SEARCH_KEY(where=f"search.{key}", key=key)
+
+    def matters(self) -> Any:
+        """The options."""
+        return self._options.model_dump(mode="json")
+
+    def plan(self, store: Store) -> Iterator[Unit]:
+        """One unit per shard."""
+        for shard in store.manifest.shards:
+            matters = fingerprint(shard.name, sorted(store.live(shard.name)))
+            yield Unit((shard.name,), matters, shard.documents, shard.frames)
+
+    def weight(self, queries: int, examples: int, frames: int) -> int:
+        """Number of queries."""
+        return queries
+
+    def warm(self) -> None:
+        """Load the compiled kernels."""
+        from swsdist.methods.lattice import search  # noqa: F401
+
+    def prepare(self, queries: pa.Table, store: Store) -> Prepared:
+        """Rows of WRITTEN."""
+        return Prepared(sorted(set(queries["query_id"].to_pylist())), queries.to_pylist())
+
+    def search(self, queries: Prepared, store: Store, shards: tuple[str, ...], buckets: int) -> Result:
+        """All places in some shards."""
+        from swsdist.methods.lattice.search import search_shard  # loads numba, which planning avoids
+
+        tables = [search_shard(queries, store, shard, self._options) for shard in shards]
+        table = pa.concat_tables([CANDIDATES.empty_table(), *tables]).sort_by(
+            [(name, "ascending") for name in ("slot", "query_id", "doc_id", "channel", "last", "first")]
+        )
+        ticks = sum(store.manifest.shard(shard).frames for shard in shards)
+        return Result(_by_bucket(table, buckets), table.num_rows, len(queries.query_ids) * ticks)
+
+    def rescore(self, queries: Prepared, store: Store, spans: pa.Table) -> pa.Table:
+        """The likeliest place inside each span."""
+        from swsdist.methods.lattice.search import search_shard
+
+        keys = set(zip(spans["doc_id"].to_pylist(), spans["channel"].to_pylist(), strict=True))
+        places: dict[tuple[str, str, int], list[dict[str, Any]]] = {}
+        for shard in store.manifest.shards:
+            if keys & store.live(shard.name):
+                for row in search_shard(queries, store, shard.name, self._options, keys).to_pylist():
+                    places.setdefault((row["query_id"], row["doc_id"], row["channel"]), []).append(row)
+        result = []
+        for span in spans.to_pylist():
+            rows = places.get((span["query_id"], span["doc_id"], span["channel"]), [])
+            inside = [row for row in rows if span["first"] <= row["first"] and row["last"] <= span["last"]]
+            result += sorted(inside, key=lambda row: (row["cost"], row["first"], row["last"]))[:1]
+        return pa.Table.from_pylist(result, CANDIDATES)
+
+
+def candidates(
+    query_ids: list[str],
+    documents: tuple[list[str], list[int]],
+    term: NDArray[np.int64],
+    document: NDArray[np.int64],
+    start: NDArray[np.int64],
+    end: NDArray[np.int64],
+    posterior: NDArray[np.float64],
+) -> pa.Table:
+    """CANDIDATES of places.
+
+    Args:
+        query_ids: by term.
+        documents: ids and channels, by document.
+        term, document: of each place.
+        start, end: ticks, `end` exclusive; a place of no length has one tick.
+        posterior: 0 to 1.
+    """
+    slots = np.array([slot_of(query_id) for query_id in query_ids], np.int32)
+    columns = {
+        "slot": slots[term],
+        "query_id": pa.array(query_ids, pa.string()).take(pa.array(term)),
+        "example": np.ones(len(term), np.int32),
+        "doc_id": pa.array(documents[0], pa.string()).take(pa.array(document)),
+        "channel": pa.array(documents[1], pa.int32()).take(pa.array(document)),
+        "first": start,
+        "last": np.maximum(end - 1, start),
+        "cost": -np.rint(np.minimum(posterior, 1.0) * _ONE).astype(np.int64),
+        "scale": np.full(len(term), _ONE),
+    }
+    return pa.table([columns[name] for name in CANDIDATES.names], schema=CANDIDATES)
+
+
+def _by_bucket(table: pa.Table, buckets: int) -> Iterator[pa.Table]:
+    """The rows of each bucket that has any, in the order of slots."""
+    bucket = table["slot"].to_numpy().astype(np.int64) * buckets // SLOTS
+    cuts = np.flatnonzero(np.diff(bucket, prepend=-1))
+    for first, stop in zip(cuts, [*cuts[1:], len(bucket)], strict=True):
+        yield table.slice(first, stop - first)
+
+
+def gap_ticks(options: LatticeOptions) -> int:
+    """Greatest gap between two words, ticks."""
+    return round(options.gap / TICK)

@@ -1,0 +1,24 @@
+"""What the method lattice takes as options (`search.method_options`): quick to load, for the config checks them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from swsdist.registry.options import Options
+
+
+class LatticeOptions(Options):
+    """Of the search of lattices.
+
+    Attributes:
+        gap: s, at most, between two words of a term.
+        least: places of a smaller posterior are left out.
+        mode: `exact`: posteriors of all places. `kaldi`: the answers of Kaldi's kws-search, where chains of one sequence of
+            words and clusters are one place, and some of these are lost (`swsdist.lattices.kws_search`).
+    """
+
+    gap: Annotated[float, Field(ge=0)] = 0.5
+    least: Annotated[float, Field(gt=0, lt=1)] = 1e-6
+    mode: Literal["exact", "kaldi"] = "exact"

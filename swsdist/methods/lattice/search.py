@@ -1,0 +1,140 @@
+"""Search a shard of lattices for written terms."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from swsdist.core.types import CANDIDATES
+from swsdist.kernels.lattice_search import closures, label_masks, search
+from swsdist.methods.lattice.automaton import Automaton, Choice, Written, automaton, possible, written_of
+from swsdist.methods.lattice.method import Prepared, candidates, gap_ticks
+from swsdist.methods.lattice.options import LatticeOptions
+from swsdist.store.lattice_shards import Lattices, labels_of, read_lattices, rows_with, shard_rows
+from swsdist.store.reading import Store
+
+#: Chains of a smaller posterior are dropped while they are followed: far below what 1e-9 shows.
+_NEGLIGIBLE = 1e-15
+
+
+class Places(NamedTuple):
+    """Places of terms, each once: term, document (of the lattices searched), start and end (ticks, exclusive), posterior."""
+
+    term: NDArray[np.int64]
+    document: NDArray[np.int64]
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    posterior: NDArray[np.float64]
+
+
+def search_shard(
+    queries: Prepared,
+    store: Store,
+    shard: str,
+    options: LatticeOptions,
+    only: Collection[tuple[str, int]] | None = None,
+) -> pa.Table:
+    """CANDIDATES of all queries in a shard.
+
+    Args:
+        queries: from the method's `prepare`.
+        store: of lattices.
+        shard: its name.
+        options: of the method.
+        only: documents to search; by default all live ones.
+    """
+    files = store.manifest.shard(shard).files
+    numbers = labels_of(store.folder, files)
+    terms = {query_id: k for k, query_id in enumerate(queries.query_ids)}
+    sequences = possible(list(written_of(queries.rows, terms)), numbers)
+    if not sequences:
+        return CANDIDATES.empty_table()
+    live = store.live(shard)
+    searched = live if only is None else live & set(only)
+    holders = _holders(sequences, numbers, store, shard)
+    machine = automaton(sequences, max(numbers.values()) + 1)
+    tables = [CANDIDATES.empty_table()]
+    for first, lattices in read_lattices(store.folder, files, holders):
+        keys = zip(lattices.doc_ids, lattices.channels, strict=True)
+        chosen = np.array([key in searched for key in keys], bool) & holders[first : first + len(lattices.doc_ids)]
+        places = places_in(lattices, machine, gap_ticks(options), options.least, chosen)
+        tables.append(candidates(queries.query_ids, (lattices.doc_ids, lattices.channels), *places))
+    return pa.concat_tables(tables)
+
+
+def places_in(
+    lattices: Lattices, machine: Automaton, gap: int, least: float, chosen: NDArray[np.bool_] | None = None
+) -> Places:
+    """All places of the terms of an automaton.
+
+    Args:
+        lattices: to be searched.
+        machine: over their labels.
+        gap: greatest time between two words, ticks.
+        least: least posterior of a place.
+        chosen: bool (documents,), those to search; by default all.
+    """
+    labels = machine.columns[lattices.labels]
+    mask, silent = np.empty(len(lattices.times), np.uint64), np.empty(len(lattices.times), bool)
+    label_masks(labels, lattices.first, lattices.steps, mask, silent)
+    reached = closures(labels, lattices.first, lattices.steps, lattices.chances, lattices.times, silent, gap)
+    visits = lattices.visits
+    if chosen is not None and not chosen.all():
+        visits = np.where(np.repeat(chosen, np.diff(lattices.documents)), visits, 0.0)
+    rows = search(
+        *(labels, lattices.first, lattices.steps, lattices.chances, lattices.times, visits, lattices.documents),
+        *(mask, silent, *reached),
+        *(machine.child, machine.mask, machine.accepts, machine.terms, machine.weights, _NEGLIGIBLE),
+    )
+    return _added(*rows[:5], least)
+
+
+def _added(
+    term: NDArray[np.int32],
+    document: NDArray[np.int32],
+    start: NDArray[np.int32],
+    end: NDArray[np.int32],
+    posterior: NDArray[np.float64],
+    least: float,
+) -> Places:
+    """Rows of one place are added, in their order."""
+    order = np.lexsort((end, start, document, term))
+    keys = [column[order].astype(np.int64) for column in (term, document, start, end)]
+    new = np.ones(len(order), bool)
+    new[1:] = np.logical_or.reduce([key[1:] != key[:-1] for key in keys])
+    cuts = np.flatnonzero(new)
+    sums = np.add.reduceat(posterior[order], cuts) if len(cuts) else np.empty(0)
+    kept = sums >= least
+    return Places(*(key[cuts][kept] for key in keys), sums[kept])  # type: ignore[call-arg]
+
+
+def _holders(
+    sequences: Sequence[tuple[Written, list[Choice]]], numbers: Mapping[str, int], store: Store, shard: str
+) -> NDArray[np.bool_]:
+    """Documents of a shard that hold all labels of a sequence: bool (rows of the shard,)."""
+    files = store.manifest.shard(shard).files
+    texts = {number: text for text, number in numbers.items()}
+    used = {number for _, choices in sequences for choice in choices if choice is not None for number in choice}
+    rows = rows_with(store.folder, files, [texts[number] for number in used])
+    count = shard_rows(store.folder, files)
+    known: dict[frozenset[int], NDArray[np.bool_]] = {}
+
+    def documents(choice: frozenset[int]) -> NDArray[np.bool_]:
+        if choice not in known:
+            known[choice] = np.zeros(count, bool)
+            for number in choice:
+                known[choice][rows[texts[number]]] = True
+        return known[choice]
+
+    result = np.zeros(count, bool)
+    for _, choices in sequences:
+        held = np.ones(count, bool)
+        for choice in choices:
+            if choice is not None:
+                held &= documents(choice)
+        result |= held
+    return result

@@ -1,0 +1,275 @@
+"""Shards of a store of lattices: the lattices of documents, and postings of their labels beside them.
+
+A shard is two files::
+
+    shards/part-<fp>-<k>.parquet    LATTICES: a row a document; arrays by state and by arc as binary columns, so that those of a
+                                    row group lie one after the other and are searched without a loop over documents
+    postings/part-<fp>-<k>.parquet  POSTINGS: a row a label, sorted by text: its number in the shard, and the rows of the
+                                    documents that hold it, each with its expected count
+
+A search finds the labels of its terms among the postings, and reads the row groups of documents that hold them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from swsdist.io.filesystem import Folder
+from swsdist.lattices.packed import Packed
+from swsdist.store import parquet
+from swsdist.store.cache import nearest
+from swsdist.store.manifest import File
+
+#: Little-endian arrays: int32, or float32 for `visits` and `chances`. `ticks`: length of the document.
+LATTICES = pa.schema(
+    [
+        pa.field("doc_id", pa.string(), False),
+        pa.field("channel", pa.int32(), False),
+        pa.field("ticks", pa.int64(), False),
+        pa.field("states", pa.int32(), False),
+        pa.field("times", pa.large_binary(), False),
+        pa.field("visits", pa.large_binary(), False),
+        pa.field("arcs", pa.large_binary(), False),
+        pa.field("steps", pa.large_binary(), False),
+        pa.field("labels", pa.large_binary(), False),
+        pa.field("chances", pa.large_binary(), False),
+    ]
+)
+
+#: `document_rows`: int32, ascending; `expected`: float32, expected count of the label in each.
+POSTINGS = pa.schema(
+    [
+        pa.field("label", pa.string(), False),
+        pa.field("number", pa.int32(), False),
+        pa.field("document_rows", pa.large_binary(), False),
+        pa.field("expected", pa.large_binary(), False),
+    ]
+)
+
+#: Arcs of a row group; it ends with the document that reaches them.
+ROW_GROUP_ARCS = 1 << 16
+#: Arcs of a shard, likewise.
+SHARD_ARCS = 1 << 22
+#: Labels of a row group of postings.
+_LABELS = 1 << 10
+
+
+def lattices_name(fingerprint: str, number: int) -> str:
+    """Path of the lattices of a shard in its store: the shard's name."""
+    return f"shards/part-{fingerprint}-{number}.parquet"
+
+
+def postings_name(shard: str) -> str:
+    """Path of the postings of a shard."""
+    return shard.replace("shards/", "postings/", 1)
+
+
+class Written(NamedTuple):
+    """A shard that was written: its files, lattices before postings, and their rows."""
+
+    lattices: parquet.Output
+    postings: parquet.Output
+    documents: int
+    labels: int
+
+
+class LatticeShardWriter:
+    """Writes lattices into a shard until it is full.
+
+    Args:
+        folder: of the store.
+        name: from `lattices_name`.
+    """
+
+    def __init__(self, folder: Folder, name: str) -> None:
+        self.folder, self.name = folder, name
+        self.arcs = self.documents = 0
+        self._temporary = folder.temporary(".parquet")
+        self._path: Path = self._temporary.__enter__()
+        self._writer = parquet.writer(self._path, LATTICES)
+        self._file = self._writer.__enter__()
+        self._rows: list[dict[str, object]] = []
+        self._pending = 0
+        self._numbers: dict[str, int] = {"": 0}
+        self._postings: dict[int, tuple[list[int], list[float]]] = {}
+
+    @property
+    def full(self) -> bool:
+        """Whether it is time for another shard."""
+        return self.arcs >= SHARD_ARCS
+
+    def append(self, doc_id: str, channel: int, packed: Packed) -> None:
+        """Add a document."""
+        numbers = np.array([self._numbers.setdefault(text, len(self._numbers)) for text in packed.texts], np.int32)
+        sums = np.bincount(packed.labels, packed.expected(), len(packed.texts))
+        for k in np.flatnonzero(np.bincount(packed.labels, minlength=len(packed.texts))).tolist():
+            if numbers[k]:
+                rows, expected = self._postings.setdefault(int(numbers[k]), ([], []))
+                rows.append(self.documents)
+                expected.append(sums[k])
+        self._rows.append(
+            {
+                "doc_id": doc_id,
+                "channel": channel,
+                "ticks": packed.ticks,
+                "states": len(packed.times),
+                "times": packed.times.astype("<i4").tobytes(),
+                "visits": packed.visits.astype("<f4").tobytes(),
+                "arcs": packed.arcs.astype("<i4").tobytes(),
+                "steps": packed.steps.astype("<i4").tobytes(),
+                "labels": numbers[packed.labels].astype("<i4").tobytes(),
+                "chances": packed.chances.astype("<f4").tobytes(),
+            }
+        )
+        self.documents += 1
+        self.arcs += len(packed.steps)
+        self._pending += len(packed.steps)
+        if self._pending >= ROW_GROUP_ARCS:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._rows:
+            self._file.write_table(pa.Table.from_pylist(self._rows, LATTICES))
+            self._rows, self._pending = [], 0
+
+    def publish(self) -> Written:
+        """Finish the shard and put both files in place."""
+        self._flush()
+        self._writer.__exit__(None, None, None)
+        lattices = parquet.describe(self._path, self.name)
+        self.folder.publish(self._path, self.name)
+        self._temporary.__exit__(None, None, None)
+        texts = sorted((text, number) for text, number in self._numbers.items() if number)
+        postings = parquet.publish(self.folder, postings_name(self.name), self._tables(texts), POSTINGS)
+        return Written(lattices, postings, self.documents, len(texts))
+
+    def _tables(self, texts: Sequence[tuple[str, int]]) -> Iterator[pa.Table]:
+        for first in range(0, max(len(texts), 1), _LABELS):
+            some = texts[first : first + _LABELS]
+            rows, expected = [], []
+            for _, number in some:
+                documents, counts = self._postings.get(number, ([], []))
+                rows.append(np.array(documents, "<i4").tobytes())
+                expected.append(np.array(counts, "<f4").tobytes())
+            columns = [[text for text, _ in some], [number for _, number in some], rows, expected]
+            yield pa.table(
+                [pa.array(column, field.type) for column, field in zip(columns, POSTINGS, strict=True)],
+                schema=POSTINGS,
+            )
+
+    def discard(self) -> None:
+        """Give up an unfinished shard."""
+        self._writer.__exit__(None, None, None)
+        self._temporary.__exit__(None, None, None)
+
+
+class Lattices(NamedTuple):
+    """Lattices of a row group, one after the other, as `swsdist.kernels.lattice_search.search` takes them.
+
+    Attributes:
+        doc_ids, channels, ticks: by document.
+        documents: int64 (documents + 1,), first state of each.
+        first: int64 (states + 1,), first arc of each state.
+        times: int32 (states,).
+        visits: float64 (states,).
+        steps, labels: int32 (arcs,).
+        chances: float64 (arcs,).
+    """
+
+    doc_ids: list[str]
+    channels: list[int]
+    ticks: list[int]
+    documents: NDArray[np.int64]
+    first: NDArray[np.int64]
+    times: NDArray[np.int32]
+    visits: NDArray[np.float64]
+    steps: NDArray[np.int32]
+    labels: NDArray[np.int32]
+    chances: NDArray[np.float64]
+
+
+def labels_of(folder: Folder, files: Mapping[str, File]) -> dict[str, int]:
+    """Numbers of the labels of a shard by text, in their order."""
+    place = _place(folder, files["postings"])
+    table = parquet.read(*place, ["label", "number"])
+    return dict(zip(table["label"].to_pylist(), table["number"].to_pylist(), strict=True))
+
+
+def shard_rows(folder: Folder, files: Mapping[str, File]) -> int:
+    """Number of rows of a shard, of documents that are not live too."""
+    with parquet.reader(*_place(folder, files["lattices"])) as file:
+        return int(file.metadata.num_rows)
+
+
+def rows_with(folder: Folder, files: Mapping[str, File], labels: Sequence[str]) -> dict[str, NDArray[np.int32]]:
+    """Rows of the documents of a shard that hold each of some labels."""
+    required = sorted(set(labels))
+    if not required:
+        return {}
+    result: dict[str, NDArray[np.int32]] = {}
+    with parquet.reader(*_place(folder, files["postings"])) as file:
+        groups: set[int] = set()
+        for label in required:
+            groups.update(parquet.row_groups_with(file, "label", label))
+        table = file.read_row_groups(sorted(groups), columns=["label", "document_rows"], use_threads=False)
+    wanted = set(required)
+    for text, rows in zip(table["label"].to_pylist(), table["document_rows"], strict=True):
+        if text in wanted:
+            result[text] = np.frombuffer(rows.as_buffer(), "<i4")
+    return result
+
+
+def read_lattices(
+    folder: Folder, files: Mapping[str, File], rows: NDArray[np.bool_] | None = None
+) -> Iterator[tuple[int, Lattices]]:
+    """Row groups of a shard with any of some rows, and the first row of each.
+
+    Args:
+        folder: of the store.
+        files: of the shard.
+        rows: bool (documents,); by default all.
+    """
+    with parquet.reader(*_place(folder, files["lattices"])) as file:
+        first = 0
+        for k in range(file.num_row_groups):
+            count = file.metadata.row_group(k).num_rows
+            if rows is None or rows[first : first + count].any():
+                yield first, _lattices(file.read_row_group(k, use_threads=False))
+            first += count
+
+
+def _lattices(table: pa.Table) -> Lattices:
+    table = table.combine_chunks()
+
+    def flat(name: str, dtype: str) -> NDArray[np.generic]:
+        column = table[name].chunk(0)
+        offsets = np.frombuffer(column.buffers()[1], np.int64)[column.offset :][: len(column) + 1]
+        data = column.buffers()[2]
+        if data is None:
+            return np.empty(0, dtype)
+        return np.frombuffer(data, np.uint8)[offsets[0] : offsets[-1]].view(dtype)
+
+    states = table["states"].to_numpy().astype(np.int64)
+    return Lattices(
+        table["doc_id"].to_pylist(),
+        table["channel"].to_pylist(),
+        table["ticks"].to_pylist(),
+        np.concatenate(([0], np.cumsum(states))),
+        np.concatenate(([0], np.cumsum(flat("arcs", "<i4"), dtype=np.int64))),
+        flat("times", "<i4"),  # type: ignore[arg-type]
+        flat("visits", "<f4").astype(np.float64),
+        flat("steps", "<i4"),  # type: ignore[arg-type]
+        flat("labels", "<i4"),  # type: ignore[arg-type]
+        flat("chances", "<f4").astype(np.float64),
+    )
+
+
+def _place(folder: Folder, file: File) -> tuple[Folder, str]:
+    """A file, from the node's cache if it has one."""
+    return nearest(folder, file.name, file.size, file.sha256)
