@@ -192,7 +192,9 @@ LATTICE_FORMATS: Registry[LatticeFormatEntry] = Registry(
     "format of lattices",
     "swsdist.lattice_formats",
     "lattices.format",
-    {},
+    {
+        "kaldi": LatticeFormatEntry(f"{_L}.kaldi:read", 1, f"{_L}.kaldi:detect", "Kaldi's lattices, ark or scp"),
+    },
     LatticeFormatEntry,
 )
 
