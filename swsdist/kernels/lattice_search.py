@@ -24,23 +24,29 @@ BITS = 64
 _SLOTS, _TOKENS = 1 << 12, 1 << 10
 
 
-@compiled("void(int32[::1], int64[::1], int32[::1], uint64[::1], boolean[::1])")
+@compiled("boolean(int32[::1], int64[::1], int32[::1], int32[::1], uint64[::1], boolean[::1])")
 def label_masks(
     label: NDArray[np.int32],
     first: NDArray[np.int64],
     target: NDArray[np.int32],
+    time: NDArray[np.int32],
     mask: NDArray[np.uint64],
     silent: NDArray[np.bool_],
-) -> None:
+) -> bool:
     """Labels that can follow each state, through arcs of label 0 too, as bits; and whether such an arc leaves it.
 
     Args:
         label: int32 (arcs,).
         first: int64 (states + 1,), the first arc of each state.
         target: int32 (arcs,), target less source, 1 or more.
+        time: int32 (states,), ticks.
         mask: uint64 (states,), written.
         silent: bool (states,), written.
+
+    Returns:
+        Whether an arc of a word has no length.
     """
+    empty = False
     for s in range(len(mask) - 1, -1, -1):
         bits = np.uint64(0)
         passes = False
@@ -50,8 +56,10 @@ def label_masks(
                 bits |= mask[s + target[a]]
             else:
                 bits |= np.uint64(1) << np.uint64(label[a] % BITS)
+                empty |= time[s] == time[s + target[a]]
         mask[s] = bits
         silent[s] = passes
+    return empty
 
 
 @compiled(

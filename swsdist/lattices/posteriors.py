@@ -135,43 +135,16 @@ def best(lattice: Lattice, acoustic_scale: float = 1.0, lm_scale: float = 1.0) -
     return Best(float(-beta[lattice.start]), np.array(path, np.int64))
 
 
-def prune(
-    lattice: Lattice,
-    acoustic_scale: float = 1.0,
-    lm_scale: float = 1.0,
-    *,
-    beam: float = np.inf,
-    posterior: float = 0.0,
-) -> Lattice:
-    """The likely part of a lattice, connected: a best path, and other arcs and ends within both limits.
-
-    Args:
-        lattice: connected or not.
-        acoustic_scale, lm_scale: of costs.
-        beam: greatest difference between the cost of the best path through an arc and that of the best path.
-        posterior: least posterior.
+def best_through(lattice: Lattice, acoustic_scale: float = 1.0, lm_scale: float = 1.0) -> Floats:
+    """How much more than a best path the best path through each arc costs; infinite: no path uses it.
 
     Raises:
         DataError: there is a cycle.
     """
     arc_costs, final_costs = costs(lattice, acoustic_scale, lm_scale)
-    alpha, beta, graph = _sums(lattice, arc_costs, final_costs, best=True)
-    if not len(graph.order):
-        return connect(lattice)
-    sums = forward_backward(lattice, acoustic_scale, lm_scale)
-    worst = beta[lattice.start] - beam
-    arcs = (alpha[lattice.source] - arc_costs + beta[lattice.target] >= worst) & (sums.arcs >= posterior)
-    ends = (alpha - final_costs >= worst) & (sums.finals >= posterior)
-    path = best(lattice, acoustic_scale, lm_scale).arcs
-    arcs[path] = True
-    ends[lattice.target[path[-1]] if len(path) else lattice.start] = True
-    return connect(
-        replace(
-            lattice,
-            graph=np.where(arcs, lattice.graph, np.inf),
-            final_graph=np.where(ends, lattice.final_graph, np.inf),
-        )
-    )
+    alpha, beta, _ = _sums(lattice, arc_costs, final_costs, best=True)
+    through = arc_costs - alpha[lattice.source] - beta[lattice.target]
+    return np.where(np.isfinite(through), through + beta[lattice.start] if lattice.states else 0.0, np.inf)
 
 
 def _scaled(graph: Floats, acoustic: Floats, acoustic_scale: float, lm_scale: float) -> Floats:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -135,8 +136,8 @@ def candidates(
 def _by_bucket(table: pa.Table, buckets: int) -> Iterator[pa.Table]:
     """The rows of each bucket that has any, in the order of slots."""
     bucket = table["slot"].to_numpy().astype(np.int64) * buckets // SLOTS
-    cuts = np.flatnonzero(np.diff(bucket, prepend=-1))
-    for first, stop in zip(cuts, [*cuts[1:], len(bucket)], strict=True):
+    cuts = [*np.flatnonzero(np.diff(bucket, prepend=-1)).tolist(), len(bucket)]
+    for first, stop in pairwise(cuts):
         yield table.slice(first, stop - first)
 
 

@@ -14,6 +14,7 @@ from swsdist.kernels.lattice_search import closures, label_masks, search
 from swsdist.methods.lattice.automaton import Automaton, Choice, Written, automaton, possible, written_of
 from swsdist.methods.lattice.method import Prepared, candidates, gap_ticks
 from swsdist.methods.lattice.options import LatticeOptions
+from swsdist.methods.lattice.repeated import ZeroLength
 from swsdist.store.lattice_shards import Lattices, labels_of, read_lattices, rows_with, shard_rows
 from swsdist.store.reading import Store
 
@@ -80,7 +81,7 @@ def places_in(
     """
     labels = machine.columns[lattices.labels]
     mask, silent = np.empty(len(lattices.times), np.uint64), np.empty(len(lattices.times), bool)
-    label_masks(labels, lattices.first, lattices.steps, mask, silent)
+    any_empty = label_masks(labels, lattices.first, lattices.steps, lattices.times, mask, silent)
     reached = closures(labels, lattices.first, lattices.steps, lattices.chances, lattices.times, silent, gap)
     visits = lattices.visits
     if chosen is not None and not chosen.all():
@@ -90,7 +91,15 @@ def places_in(
         *(mask, silent, *reached),
         *(machine.child, machine.mask, machine.accepts, machine.terms, machine.weights, _NEGLIGIBLE),
     )
-    return _added(*rows[:5], least)
+    return _once(_added(*rows[:5], least), ZeroLength(lattices, labels, machine, gap, any_empty))
+
+
+def _once(places: Places, empty: ZeroLength) -> Places:
+    """The same, with paths that hold a term twice at a place counted once."""
+    for k, (term, document, start, end) in enumerate(zip(*places[:4], strict=True) if empty else ()):
+        if empty.repeats(int(document), int(start), int(end)):
+            places.posterior[k] = empty.posterior(int(term), int(document), int(start), int(end))
+    return places
 
 
 def _added(
