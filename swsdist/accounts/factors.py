@@ -53,6 +53,14 @@ def searching_speed_factor(cpu_s: float, query_s: float, audio_s: float) -> floa
     return cpu_s / (query_s * audio_s) if query_s > 0 and audio_s > 0 else None
 
 
+def query_cost(cpu_s: float, queries: int, audio_s: float) -> float | None:
+    """CPU seconds of searching per query and hour of audio: of written queries too, which have no duration.
+
+    None where there was nothing to search.
+    """
+    return cpu_s / (queries * audio_s / 3600) if queries > 0 and audio_s > 0 else None
+
+
 def peak_memory(gigabytes: Iterable[float]) -> float | None:
     """PMU of a phase: the single highest value over all steps and nodes (section 4.3). None if there are none.
 

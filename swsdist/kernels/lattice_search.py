@@ -4,8 +4,9 @@ A lattice is packed: states in topological order, arcs by source. `chance` of an
 source, `visits` of a state the probability to pass it, so a chain of arcs from a state has the posterior visits x product of
 chances. Label 0 is no word: arcs of that label may stand between two words of a term, never at its ends.
 
-Terms are one deterministic automaton over labels. A *token* is a state of the lattice, reached from a start by a chain of arcs,
-and the automaton's node; tokens that meet are added, so the work is bounded by states and nodes, not by paths.
+Terms are one deterministic automaton over labels. A *pair* is a state of the lattice and a node of the automaton; arcs between
+pairs are made when they are met first, and serve all starts (lazy composition). A *token* is a pair that is reached from a start;
+tokens of as many words that meet are added, so the work is bounded by pairs, not by paths.
 
 Source: D. Can and M. Saraclar, "Lattice indexing for spoken term detection", IEEE TASLP 19(8), 2011, section III (the sum over
 chains of a factor, here computed when a term is searched instead of when the index is made).
@@ -20,8 +21,8 @@ from swsdist.kernels.compiled import compiled
 
 #: Bits of a mask of labels; a label's bit is its number modulo this.
 BITS = 64
-#: Slots of the first table of tokens, and tokens that fit the first lists; both grow.
-_SLOTS, _TOKENS = 1 << 12, 1 << 10
+#: Length of the lists of tokens, pairs, arcs and places at first; they grow.
+_ROOM = 1 << 10
 
 
 @compiled("boolean(int32[::1], int64[::1], int32[::1], int32[::1], uint64[::1], boolean[::1])")
@@ -142,6 +143,29 @@ def _slot(state: int, node: int, slots: int) -> int:
     return np.int64((mixed >> np.uint64(20)) & np.uint64(slots - 1))
 
 
+@compiled("int64(int64, int64, int64, int32[::1], int64[::1], int32[::1])")
+def _find(
+    state: int, node: int, pairs: int, table: NDArray[np.int32], states: NDArray[np.int64], nodes: NDArray[np.int32]
+) -> int:
+    """The slot of a pair in a table of pairs by number, or the free slot where it belongs."""
+    at = _slot(state, node, len(table))
+    while table[at] < pairs and table[at] >= 0 and (states[table[at]] != state or nodes[table[at]] != node):
+        at = (at + 1) & (len(table) - 1)
+    return at
+
+
+@compiled("int32[::1](int64, int64, int64[::1], int32[::1])")
+def _rehashed(pairs: int, slots: int, states: NDArray[np.int64], nodes: NDArray[np.int32]) -> NDArray[np.int32]:
+    """A larger table of the same pairs."""
+    table = np.full(slots, -1, np.int32)
+    for k in range(pairs):
+        at = _slot(states[k], nodes[k], slots)
+        while table[at] >= 0:
+            at = (at + 1) & (slots - 1)
+        table[at] = k
+    return table
+
+
 @compiled(
     "Tuple((int32[::1], int32[::1], int32[::1], int32[::1], float64[::1], int64))"
     "(int32[::1], int64[::1], int32[::1], float64[::1], int32[::1], float64[::1], int64[::1],"
@@ -167,9 +191,7 @@ def search(
     accepted: NDArray[np.int32],
     weight: NDArray[np.float64],
     least: float,
-) -> tuple[
-    NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[np.float64], int
-]:
+) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[np.float64], int]:
     """Places of all terms in some lattices.
 
     Args:
@@ -182,7 +204,7 @@ def search(
         documents: int64 (lattices + 1,), the first state of each lattice.
         mask, silent: from `label_masks`.
         closure, closure_reached, closure_chance: from `closures`.
-        child: int32 (nodes, columns), the next node by label, -1: none; node 0 is the root.
+        child: int32 (nodes, columns), the next node by label, -1: none, as for label 0; node 0 is the root.
         node_mask: uint64 (nodes,), bits of the labels that have a next node.
         accepts: int64 (nodes + 1,), the first entry in `accepted` of each node.
         accepted: int32, terms that end at a node; `weight` float64, what their posterior is multiplied by.
@@ -193,88 +215,115 @@ def search(
         added. And the number of tokens.
     """
     rows = 0
-    term = np.empty(_TOKENS, np.int32)
-    lattice = np.empty(_TOKENS, np.int32)
-    start = np.empty(_TOKENS, np.int32)
-    end = np.empty(_TOKENS, np.int32)
-    posterior = np.empty(_TOKENS, np.float64)
-    slots = _SLOTS
-    stamp = np.zeros(slots, np.int64)
-    holds = np.empty(slots, np.int32)
-    now = np.int64(0)
-    size = _TOKENS
-    here_state, here_node, here_p = np.empty(size, np.int64), np.empty(size, np.int32), np.empty(size, np.float64)
-    next_state, next_node, next_p = np.empty(size, np.int64), np.empty(size, np.int32), np.empty(size, np.float64)
-    tokens = np.int64(0)
+    term = np.empty(_ROOM, np.int32)
+    lattice = np.empty(_ROOM, np.int32)
+    start = np.empty(_ROOM, np.int32)
+    end = np.empty(_ROOM, np.int32)
+    posterior = np.empty(_ROOM, np.float64)
+    # Pairs of a state and a node, by number, of the present lattice; the arcs from a pair to others are made when it is met.
+    room = _ROOM
+    states, nodes = np.empty(room, np.int64), np.empty(room, np.int32)
+    begin, stop = np.empty(room, np.int64), np.empty(room, np.int64)
+    # Where a pair stands among the tokens of a step, if its stamp is that step's.
+    stamp, place = np.zeros(room, np.int64), np.empty(room, np.int32)
+    table = np.full(4 * room, -1, np.int32)
+    arcs, used = _ROOM, 0
+    onward, factor = np.empty(arcs, np.int32), np.empty(arcs, np.float64)
+    # Tokens of this step and of the next one: rows `here` and `1 - here`.
+    size = _ROOM
+    pair_of, sums = np.empty((2, size), np.int32), np.empty((2, size), np.float64)
+    now, tokens = np.int64(0), np.int64(0)
     root = node_mask[0]
     for document in range(len(documents) - 1):
+        pairs, used = 0, 0
+        table[:] = -1
         for s0 in range(documents[document], documents[document + 1]):
             mass = visits[s0]
             if mask[s0] & root == 0 or mass < least:
                 continue
-            here = 1
-            here_state[0], here_node[0], here_p[0] = s0, 0, mass
-            level = 0
-            while here > 0:
-                now += 1
-                count = 0
-                for k in range(here):
-                    state, node, p = here_state[k], here_node[k], here_p[k]
-                    entries = 0
-                    entry = np.int64(-1)
-                    if level > 0 and silent[state]:
-                        entry = closure[state]
-                        entries = closure_reached[entry]
-                    for e in range(entries + 1):
-                        s, q = state, p
-                        if e > 0:
-                            s = state + closure_reached[entry + e]
-                            q = p * closure_chance[entry + e]
-                        if mask[s] & node_mask[node] == 0:
+            here, count, step = 0, 0, 0
+            now += 1
+            while step == 0 or count > 0:
+                there, made = 1 - here, 0
+                for k in range(max(count, 1)):
+                    # The pair that is extended: in the first step the root at s0, which needs no number.
+                    pair = -1 if step == 0 else np.int64(pair_of[here, k])
+                    value = mass if step == 0 else sums[here, k]
+                    if pair < 0 or begin[pair] < 0:
+                        state = s0 if pair < 0 else states[pair]
+                        node = 0 if pair < 0 else np.int64(nodes[pair])
+                        follows = node_mask[node]
+                        from_arc = used
+                        entry, entries = np.int64(-1), 0
+                        if pair >= 0 and silent[state]:
+                            entry = closure[state]
+                            entries = closure_reached[entry]
+                        for e in range(entries + 1):
+                            s, q = state, 1.0
+                            if e > 0:
+                                s = state + closure_reached[entry + e]
+                                q = closure_chance[entry + e]
+                            if mask[s] & follows == 0:
+                                continue
+                            for a in range(first[s], first[s + 1]):
+                                after = child[node, label[a]]
+                                if after < 0:
+                                    continue
+                                d = s + target[a]
+                                if mask[d] & node_mask[after] == 0 and accepts[after] == accepts[after + 1]:
+                                    continue
+                                at = _find(d, after, pairs, table, states, nodes)
+                                if table[at] < 0:
+                                    if pairs == room:
+                                        states = np.concatenate((states, np.empty(room, np.int64)))
+                                        nodes = np.concatenate((nodes, np.empty(room, np.int32)))
+                                        begin = np.concatenate((begin, np.empty(room, np.int64)))
+                                        stop = np.concatenate((stop, np.empty(room, np.int64)))
+                                        stamp = np.concatenate((stamp, np.zeros(room, np.int64)))
+                                        place = np.concatenate((place, np.empty(room, np.int32)))
+                                        room *= 2
+                                        table = _rehashed(pairs, 4 * room, states, nodes)
+                                        at = _find(d, after, pairs, table, states, nodes)
+                                    table[at] = pairs
+                                    states[pairs], nodes[pairs], begin[pairs] = d, after, -1
+                                    pairs += 1
+                                if used == arcs:
+                                    onward = np.concatenate((onward, np.empty(arcs, np.int32)))
+                                    factor = np.concatenate((factor, np.empty(arcs, np.float64)))
+                                    arcs *= 2
+                                onward[used], factor[used] = table[at], q * chance[a]
+                                used += 1
+                        to_arc = used
+                        if pair < 0:
+                            used = from_arc
+                        else:
+                            begin[pair], stop[pair] = from_arc, to_arc
+                    else:
+                        from_arc, to_arc = begin[pair], stop[pair]
+                    for a in range(from_arc, to_arc):
+                        after_value = value * factor[a]
+                        if after_value < least:
                             continue
-                        for a in range(first[s], first[s + 1]):
-                            if label[a] == 0:
-                                continue
-                            after = child[node, label[a]]
-                            if after < 0:
-                                continue
-                            d = s + target[a]
-                            if accepts[after] == accepts[after + 1] and mask[d] & node_mask[after] == 0:
-                                continue
-                            value = q * chance[a]
-                            if value < least:
-                                continue
-                            at = _slot(d, after, slots)
-                            while stamp[at] == now and (next_state[holds[at]] != d or next_node[holds[at]] != after):
-                                at = (at + 1) & (slots - 1)
-                            if stamp[at] == now:
-                                next_p[holds[at]] += value
-                                continue
-                            if count == size:
-                                size *= 2
-                                next_state = np.concatenate((next_state, np.empty(size - count, np.int64)))
-                                next_node = np.concatenate((next_node, np.empty(size - count, np.int32)))
-                                next_p = np.concatenate((next_p, np.empty(size - count, np.float64)))
-                                here_state = np.concatenate((here_state, np.empty(size - count, np.int64)))
-                                here_node = np.concatenate((here_node, np.empty(size - count, np.int32)))
-                                here_p = np.concatenate((here_p, np.empty(size - count, np.float64)))
-                            next_state[count], next_node[count], next_p[count] = d, after, value
-                            stamp[at] = now
-                            holds[at] = count
-                            count += 1
-                            if 2 * count > slots:
-                                slots *= 4
-                                stamp = np.zeros(slots, np.int64)
-                                holds = np.empty(slots, np.int32)
-                                for j in range(count):
-                                    at = _slot(next_state[j], next_node[j], slots)
-                                    while stamp[at] == now:
-                                        at = (at + 1) & (slots - 1)
-                                    stamp[at] = now
-                                    holds[at] = j
+                        next_pair = onward[a]
+                        if stamp[next_pair] == now:
+                            sums[there, place[next_pair]] += after_value
+                            continue
+                        if made == size:
+                            more_pairs, more_sums = (
+                                np.empty((2, 2 * size), np.int32),
+                                np.empty((2, 2 * size), np.float64),
+                            )
+                            more_pairs[:, :size], more_sums[:, :size] = pair_of, sums
+                            pair_of, sums, size = more_pairs, more_sums, 2 * size
+                        pair_of[there, made], sums[there, made] = next_pair, after_value
+                        stamp[next_pair], place[next_pair] = now, made
+                        made += 1
+                here, count = there, made
+                step += 1
+                now += 1
                 tokens += count
                 for k in range(count):
-                    node = next_node[k]
+                    node = np.int64(nodes[pair_of[here, k]])
                     for e in range(accepts[node], accepts[node + 1]):
                         if rows == len(term):
                             term = np.concatenate((term, np.empty(rows, np.int32)))
@@ -283,12 +332,14 @@ def search(
                             end = np.concatenate((end, np.empty(rows, np.int32)))
                             posterior = np.concatenate((posterior, np.empty(rows, np.float64)))
                         term[rows], lattice[rows] = accepted[e], document
-                        start[rows], end[rows] = time[s0], time[next_state[k]]
-                        posterior[rows] = next_p[k] * weight[e]
+                        start[rows], end[rows] = time[s0], time[states[pair_of[here, k]]]
+                        posterior[rows] = sums[here, k] * weight[e]
                         rows += 1
-                here_state, next_state = next_state, here_state
-                here_node, next_node = next_node, here_node
-                here_p, next_p = next_p, here_p
-                here = count
-                level += 1
-    return term[:rows].copy(), lattice[:rows].copy(), start[:rows].copy(), end[:rows].copy(), posterior[:rows].copy(), tokens
+    return (
+        term[:rows].copy(),
+        lattice[:rows].copy(),
+        start[:rows].copy(),
+        end[:rows].copy(),
+        posterior[:rows].copy(),
+        tokens,
+    )

@@ -17,7 +17,7 @@ from pydantic import Field
 
 from swsdist.accounts.by_type import TypeCost
 from swsdist.accounts.costs import Costs
-from swsdist.accounts.factors import indexing_speed_factor, processing_load, searching_speed_factor
+from swsdist.accounts.factors import indexing_speed_factor, processing_load, query_cost, searching_speed_factor
 from swsdist.registry.calibration_entries import Dependency
 from swsdist.registry.entries import Quantity
 from swsdist.registry.registries import quantities
@@ -135,7 +135,8 @@ class Resources:
     score_cpu_s: Annotated[float, _says("CPU s of scoring")]
     warm_up_cpu_s: Annotated[float, _says("CPU s of starting workers and compiling; in no other figure")] = 0.0
     repeated_cpu_s: Annotated[float, _says("CPU s of lost attempts that were repeated; in no other figure")] = 0.0
-    query_seconds: Annotated[float, _says("s of all searched query examples, before trimming")]
+    queries: Annotated[int, _says("queries searched")] = 0
+    query_seconds: Annotated[float, _says("s of all searched query examples, before trimming; 0 of written queries")]
     searched_query_seconds: Annotated[float, _says("the same after trimming")]
     audio_seconds: Annotated[float, _says("s of the documents")]
     pmu_index_gb: Annotated[float | None, _says("peak memory of indexing, highest over nodes, GB")]
@@ -163,6 +164,11 @@ class Resources:
     def ssf(self) -> float | None:
         """Searching speed factor, 1/s."""
         return searching_speed_factor(self.search_cpu_s, self.query_seconds, self.audio_seconds)
+
+    @property
+    def query_cost(self) -> float | None:
+        """CPU s of searching per query and hour of audio."""
+        return query_cost(self.search_cpu_s, self.queries, self.audio_seconds)
 
     @property
     def ssf_hours(self) -> float | None:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from rich.console import Console
 from rich.text import Text
 
-from swsdist.report.data import RejectedRow, ReportData, quantity_of
+from swsdist.report.data import RejectedRow, ReportData, Resources, quantity_of
 from swsdist.report.summary import (
     STYLES,
     SummaryRow,
@@ -85,6 +85,13 @@ def issues(data: ReportData) -> list[Issue]:
     return [*results, *input_issues(rejections(data.rejected), data.warnings)]
 
 
+def _search_speed(cost: Resources) -> tuple[str, str]:
+    """SSF; of written queries, which have no duration, the cost of a query."""
+    if cost.ssf is not None or cost.query_cost is None:
+        return "SSF", short(cost.ssf)
+    return "query cost", f"{short(cost.query_cost)} CPU s per hour of audio"
+
+
 def key_figures(data: ReportData) -> tuple[SummaryRow, ...]:
     """Six figures: quality, costs and sizes; without scoring, sizes and costs."""
     cost, counts = data.resources, data.counts
@@ -95,7 +102,7 @@ def key_figures(data: ReportData) -> tuple[SummaryRow, ...]:
             SummaryRow("queries", str(counts.queries), f"{counts.examples} examples, {short(cost.query_seconds)} s"),
             SummaryRow("detections", str(counts.detections)),
             SummaryRow("indexing", span(cost.index_cpu_s), f"of CPU, ISF {short(cost.isf)}"),
-            SummaryRow("searching", span(cost.search_cpu_s), f"of CPU, SSF {short(cost.ssf)}"),
+            SummaryRow("searching", span(cost.search_cpu_s), f"of CPU, {' '.join(_search_speed(cost))}"),
         )
     values = results.values()
     why = undefined_reasons(values)
@@ -115,7 +122,7 @@ def key_figures(data: ReportData) -> tuple[SummaryRow, ...]:
         actual,
         figure("stwv", "recall of the whole list"),
         figure("cnxe_min", f"{quantity_of('cnxe').name} {fixed(values.get('cnxe'))}"),
-        SummaryRow("SSF", short(cost.ssf), f"ISF {short(cost.isf)}, wall time {span(cost.wall_s)}"),
+        SummaryRow(*_search_speed(cost), f"ISF {short(cost.isf)}, wall time {span(cost.wall_s)}"),
         SummaryRow(
             *("audio", f"{short(data.hours)} h"),
             f"{counts.queries} queries, {counts.documents} documents, {counts.detections} detections",

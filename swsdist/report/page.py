@@ -195,6 +195,7 @@ def _costs(data: ReportData) -> Table:
             "ISF (CPU s of indexing / audio s)": short(cost.isf),
             "SSF (CPU s of searching / (query s x audio s))": short(cost.ssf),
             "SSF in hours (3600 x SSF)": short(cost.ssf_hours),
+            "CPU s of searching per query and hour of audio": short(cost.query_cost),
             "PMU while indexing, GB": fixed(cost.pmu_index_gb, 3),
             "PMU while searching, GB": fixed(cost.pmu_search_gb, 3),
             f"PL (lambda {short(cost.pl_lambda)}, SSF in seconds)": short(cost.pl),

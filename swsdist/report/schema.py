@@ -80,6 +80,7 @@ class ReportJson(BaseModel):
     isf: float | None = Field(description="indexing speed factor: CPU s per s of audio")
     ssf: float | None = Field(description="searching speed factor: CPU s / (query s x audio s)")
     ssf_hours: float | None = Field(description="the same with hours: 3600 x ssf")
+    query_cost: float | None = Field(description="CPU s of searching per query and hour of audio")
     pmu_index_gb: float | None = Field(description="peak memory of indexing, highest over nodes, GB = 1e9 bytes")
     pmu_search_gb: float | None = Field(description="peak memory of searching, highest over nodes, GB")
     pl: float | None = Field(description="processing load: lambda ISF PMU_i + (1 - lambda) SSF PMU_s, with `ssf`")

@@ -229,6 +229,7 @@ def summary_rows(data: ReportData) -> tuple[SummaryRow, ...]:
     rows += [
         _cost("ISF", cost.isf, short(cost.isf), "CPU s per s of audio"),
         _cost("SSF", cost.ssf, short(cost.ssf), f"CPU s per query s and audio s; in hours {short(cost.ssf_hours)}"),
+        _cost("query cost", cost.query_cost, short(cost.query_cost), "CPU s of searching per query and hour of audio"),
         _cost("PMU index", cost.pmu_index_gb, f"{fixed(cost.pmu_index_gb, 3)} GB", "peak memory, highest over nodes"),
         _cost(
             "PMU search", cost.pmu_search_gb, f"{fixed(cost.pmu_search_gb, 3)} GB", "peak memory, highest over nodes"

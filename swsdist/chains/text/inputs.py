@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -13,11 +12,11 @@ from swsdist.chains.text.options import TextOptions
 from swsdist.config import Config
 from swsdist.core.codes import text as codes
 from swsdist.core.types import CORPUS, PLACED
-from swsdist.corpora.documents import recordings
+from swsdist.corpora.documents import ENDINGS
 from swsdist.corpora.kaldi_data import segment_lines
 from swsdist.io.compressed import lines
 from swsdist.io.fields import integer, split
-from swsdist.io.filesystem import identify
+from swsdist.io.filesystem import Folder, identify
 from swsdist.io.notices import Notices
 from swsdist.lattices.collection import LatticeFile, document_id, find_files, read_file
 from swsdist.lattices.lattice import Lattice, Origin
@@ -101,8 +100,7 @@ class LatticeSource:
         """
         given, storage = self.options.lattices, self._config.storage
         words = None if given.words is None else read_words(given.words, storage)
-        # Recordings that lie beside their transcripts can be heard.
-        audio = recordings(self.path, storage, notices=Notices()) if Path(self.path).is_dir() else {}
+        audio = self._recordings()
         rows: dict[tuple[str, int], dict[str, Any]] = {}
         for file in self.files:
             for lattice in read_file(file.format, Origin(file.path, storage, words, given.frame, given.tiers)):
@@ -112,7 +110,7 @@ class LatticeSource:
                     row = {
                         "doc_id": doc_id,
                         "channel": lattice.channel,
-                        "path": audio.get(doc_id, file.path),
+                        "path": audio.get(doc_id, ""),
                         "duration": seconds,
                     }
                     if self.segments:
@@ -123,6 +121,15 @@ class LatticeSource:
         if not rows:
             raise codes.NO_READABLE_LATTICE(where=self.path, files=len(self.files))
         return pa.Table.from_pylist([rows[key] for key in sorted(rows)], PLACED if self.segments else CORPUS)
+
+    def _recordings(self) -> dict[str, str]:
+        """Recordings that lie beside their transcripts, by name without ending: they can be heard."""
+        folder = Folder(self.path, self._config.storage)
+        local = folder.local()
+        if local is not None and local.is_file():
+            return {}
+        stems = ((name.rpartition("."), name) for name in sorted(folder.listing()))
+        return {stem: folder.path(name) for (stem, _, ending), name in stems if ending.lower() in ENDINGS}
 
     def _segment(self, doc_id: str) -> tuple[str, float, float]:
         if doc_id not in self.segments:

@@ -240,6 +240,7 @@ def _resources(
         score_cpu_s=_cpu(receipts_by_phase(chain_run).score),
         warm_up_cpu_s=accounts.warm_up(),
         repeated_cpu_s=repeated,
+        queries=len({query_id for group in queries for query_id in group.query_ids}),
         query_seconds=searched + math.fsum(cut[2] + cut[3] for group in queries for cut in group.cuts),
         searched_query_seconds=searched,
         audio_seconds=float(manifest.counts["seconds"]) if manifest is not None else 0.0,
