@@ -9,7 +9,9 @@ from swsdist.kernels.compiled import compiled
 
 
 @compiled("int32[::1](int32[::1], int32[::1], int64[::1])")
-def edits_to_all(pattern: NDArray[np.int32], symbols: NDArray[np.int32], starts: NDArray[np.int64]) -> NDArray[np.int32]:
+def edits_to_all(
+    pattern: NDArray[np.int32], symbols: NDArray[np.int32], starts: NDArray[np.int64]
+) -> NDArray[np.int32]:
     """Least substitutions, insertions and deletions between a sequence and each of many.
 
     Args:

@@ -143,31 +143,156 @@ def _slot(state: int, node: int, slots: int) -> int:
     return np.int64((mixed >> np.uint64(20)) & np.uint64(slots - 1))
 
 
-@compiled("int64(int64, int64, int64, int32[::1], int64[::1], int32[::1])")
-def _find(
-    state: int, node: int, pairs: int, table: NDArray[np.int32], states: NDArray[np.int64], nodes: NDArray[np.int32]
+@compiled(
+    "int64(int64, int64, int64, int32[::1], int64[::1], int32[::1], float64[::1], int32[::1], float64[::1],"
+    " uint64[::1], boolean[::1], int64[::1], int32[::1], float64[::1],"
+    " int32[:,::1], uint64[::1], int64[::1], int32[::1], float64[::1], float64,"
+    " int32[:,::1], int64[:,::1], int32[::1], int32[::1], float64[::1], int32[:,::1], float64[:,::1],"
+    " int32[:,::1], float64[::1], int64, int64[::1])"
+)
+def _search_lattice(
+    document: int,
+    first_state: int,
+    last_state: int,
+    label: NDArray[np.int32],
+    first: NDArray[np.int64],
+    target: NDArray[np.int32],
+    chance: NDArray[np.float64],
+    time: NDArray[np.int32],
+    visits: NDArray[np.float64],
+    mask: NDArray[np.uint64],
+    silent: NDArray[np.bool_],
+    closure: NDArray[np.int64],
+    closure_reached: NDArray[np.int32],
+    closure_chance: NDArray[np.float64],
+    child: NDArray[np.int32],
+    node_mask: NDArray[np.uint64],
+    accepts: NDArray[np.int64],
+    accepted: NDArray[np.int32],
+    weight: NDArray[np.float64],
+    least: float,
+    pairs: NDArray[np.int32],
+    spans: NDArray[np.int64],
+    table: NDArray[np.int32],
+    onward: NDArray[np.int32],
+    factor: NDArray[np.float64],
+    token_pair: NDArray[np.int32],
+    token_sum: NDArray[np.float64],
+    places: NDArray[np.int32],
+    posterior: NDArray[np.float64],
+    rows: int,
+    tokens: NDArray[np.int64],
 ) -> int:
-    """The slot of a pair in a table of pairs by number, or the free slot where it belongs."""
-    at = _slot(state, node, len(table))
-    while table[at] < pairs and table[at] >= 0 and (states[table[at]] != state or nodes[table[at]] != node):
-        at = (at + 1) & (len(table) - 1)
-    return at
+    """Places in one lattice, written from a row on; the number of rows after it, or -1: an array is too short.
 
+    Nothing is allocated here, nor any array bound anew: each would cost a count of references in the inner loops.
 
-@compiled("int32[::1](int64, int64, int64[::1], int32[::1])")
-def _rehashed(pairs: int, slots: int, states: NDArray[np.int64], nodes: NDArray[np.int32]) -> NDArray[np.int32]:
-    """A larger table of the same pairs."""
-    table = np.full(slots, -1, np.int32)
-    for k in range(pairs):
-        at = _slot(states[k], nodes[k], slots)
-        while table[at] >= 0:
-            at = (at + 1) & (slots - 1)
-        table[at] = k
-    return table
+    Args:
+        pairs: int32 (room, 3): state (from the lattice's first), node, and place among the tokens of a step.
+        spans: int64 (room, 3): first arc and the one after the last, -1 until they are made; and the step of that place.
+        table: int32 (a power of 2 of at least twice the room,), numbers of pairs by hash.
+        onward, factor: int32, float64 (arcs,), pair and factor of each arc between pairs.
+        token_pair, token_sum: int32, float64 (2, room), tokens of this step and of the next one.
+        places: int32 (places, 4), term, lattice, start, end; written. `posterior` likewise.
+        rows: places before.
+        tokens: int64 (2,), number of tokens so far, and of steps.
+    """
+    room, slots = len(pairs), len(table)
+    made_pairs, used = 0, 0
+    table[:] = -1
+    now, counted = tokens[1], tokens[0]
+    root = node_mask[0]
+    for s0 in range(first_state, last_state):
+        mass = visits[s0]
+        if mask[s0] & root == 0 or mass < least:
+            continue
+        here, count, step = 0, 1, 0
+        while count > 0:
+            now += 1
+            there, made = 1 - here, 0
+            for k in range(count):
+                # The pair that is extended: in the first step the root at s0, which needs no number.
+                if step == 0:
+                    pair, value, state, node = -1, mass, s0, 0
+                else:
+                    pair, value = np.int64(token_pair[here, k]), token_sum[here, k]
+                    state, node = first_state + pairs[pair, 0], np.int64(pairs[pair, 1])
+                if pair < 0 or spans[pair, 0] < 0:
+                    follows = node_mask[node]
+                    from_arc = used
+                    entry, entries = np.int64(-1), 0
+                    if pair >= 0 and silent[state]:
+                        entry = closure[state]
+                        entries = closure_reached[entry]
+                    for e in range(entries + 1):
+                        s, q = state, 1.0
+                        if e > 0:
+                            s = state + closure_reached[entry + e]
+                            q = closure_chance[entry + e]
+                        if mask[s] & follows == 0:
+                            continue
+                        for a in range(first[s], first[s + 1]):
+                            after = child[node, label[a]]
+                            if after < 0:
+                                continue
+                            d = s + target[a]
+                            if mask[d] & node_mask[after] == 0 and accepts[after] == accepts[after + 1]:
+                                continue
+                            local = d - first_state
+                            at = _slot(local, after, slots)
+                            other = table[at]
+                            while other >= 0 and (pairs[other, 0] != local or pairs[other, 1] != after):
+                                at = (at + 1) & (slots - 1)
+                                other = table[at]
+                            if other < 0:
+                                if made_pairs == room:
+                                    return -1
+                                other = made_pairs
+                                table[at] = other
+                                pairs[other, 0], pairs[other, 1] = local, after
+                                spans[other, 0], spans[other, 2] = -1, 0
+                                made_pairs += 1
+                            if used == len(onward):
+                                return -1
+                            onward[used], factor[used] = other, q * chance[a]
+                            used += 1
+                    to_arc = used
+                    if pair < 0:
+                        used = from_arc
+                    else:
+                        spans[pair, 0], spans[pair, 1] = from_arc, to_arc
+                else:
+                    from_arc, to_arc = spans[pair, 0], spans[pair, 1]
+                for a in range(from_arc, to_arc):
+                    product = value * factor[a]
+                    if product < least:
+                        continue
+                    other = onward[a]
+                    if spans[other, 2] == now:
+                        token_sum[there, pairs[other, 2]] += product
+                        continue
+                    token_pair[there, made], token_sum[there, made] = other, product
+                    spans[other, 2], pairs[other, 2] = now, made
+                    made += 1
+            here, count = there, made
+            step += 1
+            counted += count
+            for k in range(count):
+                other = token_pair[here, k]
+                node = np.int64(pairs[other, 1])
+                for e in range(accepts[node], accepts[node + 1]):
+                    if rows == len(posterior):
+                        return -1
+                    places[rows, 0], places[rows, 1] = accepted[e], document
+                    places[rows, 2], places[rows, 3] = time[s0], time[first_state + pairs[other, 0]]
+                    posterior[rows] = token_sum[here, k] * weight[e]
+                    rows += 1
+    tokens[0], tokens[1] = counted, now
+    return rows
 
 
 @compiled(
-    "Tuple((int32[::1], int32[::1], int32[::1], int32[::1], float64[::1], int64))"
+    "Tuple((int32[:,::1], float64[::1], int64))"
     "(int32[::1], int64[::1], int32[::1], float64[::1], int32[::1], float64[::1], int64[::1],"
     " uint64[::1], boolean[::1], int64[::1], int32[::1], float64[::1],"
     " int32[:,::1], uint64[::1], int64[::1], int32[::1], float64[::1], float64)"
@@ -191,7 +316,7 @@ def search(
     accepted: NDArray[np.int32],
     weight: NDArray[np.float64],
     least: float,
-) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[np.float64], int]:
+) -> tuple[NDArray[np.int32], NDArray[np.float64], int]:
     """Places of all terms in some lattices.
 
     Args:
@@ -208,138 +333,36 @@ def search(
         node_mask: uint64 (nodes,), bits of the labels that have a next node.
         accepts: int64 (nodes + 1,), the first entry in `accepted` of each node.
         accepted: int32, terms that end at a node; `weight` float64, what their posterior is multiplied by.
-        least: tokens and places of a smaller posterior are left out.
+        least: tokens of a smaller posterior are left out.
 
     Returns:
-        term, lattice, first tick, tick after the last, posterior of each place; a place may stand in several rows, to be
-        added. And the number of tokens.
+        int32 (places, 4): term, lattice, first tick, and tick after the last; float64 (places,): posterior. A place may stand in
+        several rows, to be added. And the number of tokens.
     """
-    rows = 0
-    term = np.empty(_ROOM, np.int32)
-    lattice = np.empty(_ROOM, np.int32)
-    start = np.empty(_ROOM, np.int32)
-    end = np.empty(_ROOM, np.int32)
-    posterior = np.empty(_ROOM, np.float64)
-    # Pairs of a state and a node, by number, of the present lattice; the arcs from a pair to others are made when it is met.
-    room = _ROOM
-    states, nodes = np.empty(room, np.int64), np.empty(room, np.int32)
-    begin, stop = np.empty(room, np.int64), np.empty(room, np.int64)
-    # Where a pair stands among the tokens of a step, if its stamp is that step's.
-    stamp, place = np.zeros(room, np.int64), np.empty(room, np.int32)
-    table = np.full(4 * room, -1, np.int32)
-    arcs, used = _ROOM, 0
+    room, arcs, most = _ROOM, 8 * _ROOM, _ROOM
+    pairs, spans = np.empty((room, 3), np.int32), np.empty((room, 3), np.int64)
+    table = np.empty(4 * room, np.int32)
     onward, factor = np.empty(arcs, np.int32), np.empty(arcs, np.float64)
-    # Tokens of this step and of the next one: rows `here` and `1 - here`.
-    size = _ROOM
-    pair_of, sums = np.empty((2, size), np.int32), np.empty((2, size), np.float64)
-    now, tokens = np.int64(0), np.int64(0)
-    root = node_mask[0]
-    for document in range(len(documents) - 1):
-        pairs, used = 0, 0
-        table[:] = -1
-        for s0 in range(documents[document], documents[document + 1]):
-            mass = visits[s0]
-            if mask[s0] & root == 0 or mass < least:
-                continue
-            here, count, step = 0, 0, 0
-            now += 1
-            while step == 0 or count > 0:
-                there, made = 1 - here, 0
-                for k in range(max(count, 1)):
-                    # The pair that is extended: in the first step the root at s0, which needs no number.
-                    pair = -1 if step == 0 else np.int64(pair_of[here, k])
-                    value = mass if step == 0 else sums[here, k]
-                    if pair < 0 or begin[pair] < 0:
-                        state = s0 if pair < 0 else states[pair]
-                        node = 0 if pair < 0 else np.int64(nodes[pair])
-                        follows = node_mask[node]
-                        from_arc = used
-                        entry, entries = np.int64(-1), 0
-                        if pair >= 0 and silent[state]:
-                            entry = closure[state]
-                            entries = closure_reached[entry]
-                        for e in range(entries + 1):
-                            s, q = state, 1.0
-                            if e > 0:
-                                s = state + closure_reached[entry + e]
-                                q = closure_chance[entry + e]
-                            if mask[s] & follows == 0:
-                                continue
-                            for a in range(first[s], first[s + 1]):
-                                after = child[node, label[a]]
-                                if after < 0:
-                                    continue
-                                d = s + target[a]
-                                if mask[d] & node_mask[after] == 0 and accepts[after] == accepts[after + 1]:
-                                    continue
-                                at = _find(d, after, pairs, table, states, nodes)
-                                if table[at] < 0:
-                                    if pairs == room:
-                                        states = np.concatenate((states, np.empty(room, np.int64)))
-                                        nodes = np.concatenate((nodes, np.empty(room, np.int32)))
-                                        begin = np.concatenate((begin, np.empty(room, np.int64)))
-                                        stop = np.concatenate((stop, np.empty(room, np.int64)))
-                                        stamp = np.concatenate((stamp, np.zeros(room, np.int64)))
-                                        place = np.concatenate((place, np.empty(room, np.int32)))
-                                        room *= 2
-                                        table = _rehashed(pairs, 4 * room, states, nodes)
-                                        at = _find(d, after, pairs, table, states, nodes)
-                                    table[at] = pairs
-                                    states[pairs], nodes[pairs], begin[pairs] = d, after, -1
-                                    pairs += 1
-                                if used == arcs:
-                                    onward = np.concatenate((onward, np.empty(arcs, np.int32)))
-                                    factor = np.concatenate((factor, np.empty(arcs, np.float64)))
-                                    arcs *= 2
-                                onward[used], factor[used] = table[at], q * chance[a]
-                                used += 1
-                        to_arc = used
-                        if pair < 0:
-                            used = from_arc
-                        else:
-                            begin[pair], stop[pair] = from_arc, to_arc
-                    else:
-                        from_arc, to_arc = begin[pair], stop[pair]
-                    for a in range(from_arc, to_arc):
-                        after_value = value * factor[a]
-                        if after_value < least:
-                            continue
-                        next_pair = onward[a]
-                        if stamp[next_pair] == now:
-                            sums[there, place[next_pair]] += after_value
-                            continue
-                        if made == size:
-                            more_pairs, more_sums = (
-                                np.empty((2, 2 * size), np.int32),
-                                np.empty((2, 2 * size), np.float64),
-                            )
-                            more_pairs[:, :size], more_sums[:, :size] = pair_of, sums
-                            pair_of, sums, size = more_pairs, more_sums, 2 * size
-                        pair_of[there, made], sums[there, made] = next_pair, after_value
-                        stamp[next_pair], place[next_pair] = now, made
-                        made += 1
-                here, count = there, made
-                step += 1
-                now += 1
-                tokens += count
-                for k in range(count):
-                    node = np.int64(nodes[pair_of[here, k]])
-                    for e in range(accepts[node], accepts[node + 1]):
-                        if rows == len(term):
-                            term = np.concatenate((term, np.empty(rows, np.int32)))
-                            lattice = np.concatenate((lattice, np.empty(rows, np.int32)))
-                            start = np.concatenate((start, np.empty(rows, np.int32)))
-                            end = np.concatenate((end, np.empty(rows, np.int32)))
-                            posterior = np.concatenate((posterior, np.empty(rows, np.float64)))
-                        term[rows], lattice[rows] = accepted[e], document
-                        start[rows], end[rows] = time[s0], time[states[pair_of[here, k]]]
-                        posterior[rows] = sums[here, k] * weight[e]
-                        rows += 1
-    return (
-        term[:rows].copy(),
-        lattice[:rows].copy(),
-        start[:rows].copy(),
-        end[:rows].copy(),
-        posterior[:rows].copy(),
-        tokens,
-    )
+    token_pair, token_sum = np.empty((2, room), np.int32), np.empty((2, room), np.float64)
+    places, posterior = np.empty((most, 4), np.int32), np.empty(most, np.float64)
+    tokens = np.zeros(2, np.int64)
+    rows = 0
+    for k in range(len(documents) - 1):
+        while True:
+            after = _search_lattice(
+                k, documents[k], documents[k + 1], label, first, target, chance, time, visits, mask, silent, closure,
+                closure_reached, closure_chance, child, node_mask, accepts, accepted, weight, least, pairs, spans, table, onward,
+                factor, token_pair, token_sum, places, posterior, rows, tokens,
+            )  # fmt: skip
+            if after >= 0:
+                break
+            room, arcs, most = 2 * room, 2 * arcs, 2 * most
+            pairs, spans = np.empty((room, 3), np.int32), np.empty((room, 3), np.int64)
+            table = np.empty(4 * room, np.int32)
+            onward, factor = np.empty(arcs, np.int32), np.empty(arcs, np.float64)
+            token_pair, token_sum = np.empty((2, room), np.int32), np.empty((2, room), np.float64)
+            more_places, more_posteriors = np.empty((most, 4), np.int32), np.empty(most, np.float64)
+            more_places[:rows], more_posteriors[:rows] = places[:rows], posterior[:rows]
+            places, posterior = more_places, more_posteriors
+        rows = after
+    return places[:rows].copy(), posterior[:rows].copy(), tokens[0]

@@ -28,7 +28,8 @@ class Recipe(Section):
     """What is made of a lattice."""
 
     acoustic_scale: PositiveFloat = Field(
-        1.0, description="factor of acoustic costs: 1 / language model weight; 0.1 for Kaldi's chain models; transcripts: 1"
+        1.0,
+        description="factor of acoustic costs: 1 / language model weight; 0.1 for Kaldi's chain models; transcripts: 1",
     )
     lm_scale: NonNegativeFloat = Field(1.0, description="factor of graph costs")
     beam: PositiveFloat | None = Field(
@@ -116,4 +117,3 @@ def _spelled(lattice: Lattice, recipe: Recipe) -> tuple[tuple[str, ...], NDArray
         if text and written.setdefault(int(places[k]), label) != label and not lattice.probabilities:
             raise codes.LABELS_MEET(where=lattice.key, first=written[int(places[k])], second=label, text=text)
     return tuple(number), places
-

@@ -52,7 +52,8 @@ class Terms(Section):
     patterns: bool = Field(False, description="terms are patterns: ?, * and (one|two)")
     dictionary: IsPath | None = Field(None, description="pronunciations: lines `WORD [PROBABILITY] PHONE PHONE ...`")
     rules: IsPath | None = Field(
-        None, description="rules for words that the dictionary lacks: lines `LETTERS PHONE PHONE ...`, the longest first"
+        None,
+        description="rules for words that the dictionary lacks: lines `LETTERS PHONE PHONE ...`, the longest first",
     )
     nearest: NonNegativeInt = Field(
         0,

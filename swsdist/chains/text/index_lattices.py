@@ -76,9 +76,7 @@ class IndexLattices(Stage[IndexingLattices]):
         _ = inputs.chain_inputs(TextInputs).corpus.documents  # mistakes in them show before any work
         for files in chunks(source.files):
             names = [[file.path.removeprefix(source.path), file.identity, file.format] for file in files]
-            payload = IndexingLattices(
-                files, source.path, source.options.recipe, given.words, given.frame, given.tiers
-            )
+            payload = IndexingLattices(files, source.path, source.options.recipe, given.words, given.frame, given.tiers)
             size = sum(file.size for file in files)
             label = files[0].path.rpartition("/")[2] if len(files) == 1 else f"{len(files)} files"
             yield inputs.task(matters, names, label=label, work=max(size, 1), payload=payload)
@@ -201,9 +199,7 @@ class IndexLattices(Stage[IndexingLattices]):
         for row in rows:
             ticks[row["shard"]] += row["frames"]
         table = pa.Table.from_pylist([{name: row[name] for name in DOCUMENTS.names} for row in rows], DOCUMENTS)
-        used = [
-            Shard(name, files[name], documents[name], ticks[name]) for name in files if documents[name]
-        ]
+        used = [Shard(name, files[name], documents[name], ticks[name]) for name in files if documents[name]]
         chain_inputs.store.manifest = commit(
             folder,
             NewTrack(LATTICE_STORE, recipe, 1, table, columns=(LATTICE_STORE,)),

@@ -86,12 +86,12 @@ def places_in(
     visits = lattices.visits
     if chosen is not None and not chosen.all():
         visits = np.where(np.repeat(chosen, np.diff(lattices.documents)), visits, 0.0)
-    rows = search(
+    rows, posterior, _ = search(
         *(labels, lattices.first, lattices.steps, lattices.chances, lattices.times, visits, lattices.documents),
         *(mask, silent, *reached),
         *(machine.child, machine.mask, machine.accepts, machine.terms, machine.weights, _NEGLIGIBLE),
     )
-    return _once(_added(*rows[:5], least), ZeroLength(lattices, labels, machine, gap, any_empty))
+    return _once(_added(rows, posterior, least), ZeroLength(lattices, labels, machine, gap, any_empty))
 
 
 def _once(places: Places, empty: ZeroLength) -> Places:
@@ -102,23 +102,14 @@ def _once(places: Places, empty: ZeroLength) -> Places:
     return places
 
 
-def _added(
-    term: NDArray[np.int32],
-    document: NDArray[np.int32],
-    start: NDArray[np.int32],
-    end: NDArray[np.int32],
-    posterior: NDArray[np.float64],
-    least: float,
-) -> Places:
+def _added(rows: NDArray[np.int32], posterior: NDArray[np.float64], least: float) -> Places:
     """Rows of one place are added, in their order."""
-    order = np.lexsort((end, start, document, term))
-    keys = [column[order].astype(np.int64) for column in (term, document, start, end)]
-    new = np.ones(len(order), bool)
-    new[1:] = np.logical_or.reduce([key[1:] != key[:-1] for key in keys])
-    cuts = np.flatnonzero(new)
+    order = np.lexsort(rows.T[::-1])
+    rows = rows[order]
+    cuts = np.flatnonzero((np.diff(rows, axis=0, prepend=-1) != 0).any(axis=1))
     sums = np.add.reduceat(posterior[order], cuts) if len(cuts) else np.empty(0)
     kept = sums >= least
-    return Places(*(key[cuts][kept] for key in keys), sums[kept])  # type: ignore[call-arg]
+    return Places(*rows[cuts[kept]].T.astype(np.int64), sums[kept])  # type: ignore[call-arg]
 
 
 def _holders(
