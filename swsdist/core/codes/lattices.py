@@ -69,3 +69,73 @@ LATTICE_FROM_COMMAND = Code(
     "the lattice comes from a command, which is not run",
     "run it yourself, and name the archive that it writes (lattice-copy ... ark,scp:x.ark,x.scp)",
 )
+
+# HTK's lattices, and those of pocketsphinx.
+
+MALFORMED_SLF_LINE = Code(
+    "malformed-slf-line",
+    DataError,
+    "the line {fault}",
+    "correct it, or write the lattice again; a line is NAME=VALUE fields: of the header, a node (I=) or a link (J=, S=, E=)",
+)
+
+SLF_COUNTS = Code(
+    "slf-counts",
+    DataError,
+    "the header says {expected} {kind}, and there are {count}",
+    "the file is cut off, or not what its header says: write, or copy, it again",
+)
+
+NO_SLF_COUNTS = Code("no-slf-counts", DataError, "there is no line N= L= in the header", "write, or copy, it again")
+
+SUBLATTICE = Code(
+    "sublattice", DataError, "the lattice has sub-lattices, which are not read", "expand them first: HTK's HLRescore -x"
+)
+
+NODE_WITHOUT_TIME = Code(
+    "node-without-time",
+    DataError,
+    "node {node} has no time",
+    "write the lattice with times of nodes (HTK: -q with t)",
+)
+
+AMBIGUOUS_END = Code(
+    "ambiguous-end",
+    DataError,
+    "{count} nodes have no link {direction}, and the header has no {name}=",
+    "add {name}=NODE to the header",
+)
+
+NO_LINK_POSTERIORS = Code(
+    "no-link-posteriors",
+    DataError,
+    "the posteriors of the links that leave the start add up to {total:.3g}, not 1",
+    "call get_prob() before write_htk(): it computes them",
+)
+
+MALFORMED_SPHINX_LINE = Code(
+    "malformed-sphinx-line", DataError, "the line {fault}", "write, or copy, the lattice again"
+)
+
+# Confusion networks.
+
+NO_TIMES_OF_BINS = Code(
+    "no-times-of-bins",
+    DataError,
+    "there is no file {times} with the times of the bins",
+    "have lattice-mbr-decode write them (its fourth output), and name that file so",
+)
+
+MALFORMED_CONFUSION = Code(
+    "malformed-confusion",
+    DataError,
+    "the line {fault}",
+    "a line of a confusion network is KEY [ WORD P WORD P ... ] [ ... ], of its times KEY START END ; START END ; ...",
+)
+
+UNPAIRED_CONFUSION = Code(
+    "unpaired-confusion",
+    DataError,
+    "{key!r} has {bins} bins, and {times} times of bins in {file}",
+    "the two files must be of the same run of lattice-mbr-decode: write them again",
+)

@@ -16,7 +16,7 @@ import numpy as np
 
 from swsdist.core.codes import lattices as codes
 from swsdist.kernels.lattices import chained, grouped, state_times
-from swsdist.lattices.formats.parts import demand_costs
+from swsdist.lattices.formats.parts import demand_costs, text_of
 from swsdist.lattices.lattice import Floats, Ints, Lattice
 
 
@@ -75,18 +75,10 @@ def lattice_of(raw: Raw, key: str, words: Mapping[int, str] | None, frame: float
         raw.acoustic,
         raw.final_graph,
         raw.final_acoustic,
-        tuple("" if number == 0 else _text(number, words, where) for number in known.tolist()),
+        tuple(text_of(number, words, where) for number in known.tolist()),
         raw.start,
         length,
     )
-
-
-def _text(number: int, words: Mapping[int, str] | None, where: str) -> str:
-    if words is None:
-        return str(number)
-    if number not in words:
-        raise codes.UNKNOWN_LABEL(where=where, label=number)
-    return words[number]
 
 
 def _times(raw: Raw, where: str) -> tuple[Ints, int]:

@@ -1,0 +1,155 @@
+"""Posteriors, best paths, connecting and pruning, against the listing of all paths."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from swsdist.core.codes import lattices as codes
+from swsdist.lattices.lattice import Lattice
+from swsdist.lattices.posteriors import best, connect, costs, forward_backward, prune
+from tests.oracles.lattices import paths
+from tests.support.coded import raises
+from tests.support.lattices import lattice
+
+_COSTS = st.one_of(
+    st.integers(-24, 80).map(lambda k: k / 8), st.integers(0, 8).map(lambda k: k * 1e4), st.just(math.inf)
+)
+
+
+@st.composite
+def lattices(draw: st.DrawFn) -> Lattice:
+    """Up to six states in any order, some that no path uses."""
+    states = draw(st.integers(1, 6))
+    order = draw(st.permutations(range(states)))
+    pairs = [(order[i], order[k]) for i in range(states) for k in range(i + 1, states)]
+    arcs = [
+        (*draw(st.sampled_from(pairs)), draw(st.integers(0, 3)), draw(_COSTS), draw(_COSTS))
+        for _ in range(draw(st.integers(0, 9)) if pairs else 0)
+    ]
+    finals = {state: (draw(_COSTS), draw(_COSTS)) for state in range(states) if draw(st.booleans())}
+    start = draw(st.sampled_from(order[:2]))
+    return lattice(arcs, finals, draw(st.lists(st.integers(0, 9), min_size=states, max_size=states)), start=start)
+
+
+@given(lattices(), st.sampled_from([(1.0, 1.0), (0.1, 1.0), (0.5, 2.0), (0.0, 1.0), (1.0, 0.0)]))
+def test_sums_are_of_all_paths(given_: Lattice, scales: tuple[float, float]) -> None:
+    known = paths(given_, *scales)
+    ours = forward_backward(given_, *scales)
+    path = best(given_, *scales)
+    if not known:
+        assert ours.total == -math.inf
+        assert not ours.arcs.any()
+        assert not ours.finals.any()
+        assert not ours.pushed.any()
+        assert (path.cost, len(path.arcs)) == (math.inf, 0)
+        return
+    least = min(item.cost for item in known)
+    chances = [math.exp(least - item.cost) for item in known]
+    whole = math.fsum(chances)
+    assert ours.total == pytest.approx(math.log(whole) - least, rel=1e-12, abs=1e-9)
+    arcs, finals = np.zeros(len(given_.source)), np.zeros(given_.states)
+    for item, chance in zip(known, chances, strict=True):
+        arcs[list(item.arcs)] += chance / whole
+        finals[item.end] += chance / whole
+    assert ours.arcs == pytest.approx(arcs, abs=1e-9)
+    assert ours.finals == pytest.approx(finals, abs=1e-9)
+    assert path.cost == pytest.approx(least, rel=1e-12, abs=1e-9)
+    assert tuple(path.arcs) in {item.arcs for item in known if item.cost <= least + 1e-6}
+    used = np.isfinite(ours.alpha)
+    assert np.array_equal(used, np.isfinite(ours.beta))
+    for arc in np.flatnonzero(ours.arcs > 1e-12):
+        state = given_.source[arc]
+        visits = math.exp(ours.alpha[state] + ours.beta[state] - ours.total)
+        assert ours.pushed[arc] == pytest.approx(ours.arcs[arc] / visits, rel=1e-6)
+
+
+@given(lattices())
+def test_connected(given_: Lattice) -> None:
+    ours = connect(given_)
+    known = paths(given_, 1.0, 1.0)
+    assert sorted(item.cost for item in paths(ours, 1.0, 1.0)) == pytest.approx(sorted(item.cost for item in known))
+    assert len(ours.source) == len({arc for item in known for arc in item.arcs})
+    assert (ours.source < ours.target).all()
+    assert (np.diff(ours.source) >= 0).all()
+    assert ours.start == (0 if known else -1)
+    again = connect(ours)
+    assert np.array_equal(again.source, ours.source)
+    assert np.array_equal(again.times, ours.times)
+    # The next state is the earliest of those that may come next.
+    entering = {state: set(ours.source[ours.target == state].tolist()) for state in range(ours.states)}
+    for state in range(1, ours.states):
+        ready = [other for other in range(state, ours.states) if entering[other] <= set(range(state))]
+        assert ours.times[state] == min(ours.times[other] for other in ready)
+
+
+@given(lattices(), st.sampled_from([0.0, 0.5, 3.0, math.inf]), st.sampled_from([0.0, 0.01, 0.3, 1.0]))
+def test_pruned(given_: Lattice, beam: float, posterior: float) -> None:
+    known = paths(given_, 1.0, 1.0)
+    ours = paths(prune(given_, beam=beam, posterior=posterior), 1.0, 1.0)
+    if not known:
+        assert ours == []
+        return
+    least = min(item.cost for item in known)
+    sums = forward_backward(given_)
+    # Of a path within both limits each arc is.
+    within = [
+        item.cost
+        for item in known
+        if item.cost <= least + beam - 1e-9
+        and all(sums.arcs[arc] > posterior + 1e-9 for arc in item.arcs)
+        and sums.finals[item.end] > posterior + 1e-9
+    ]
+    left = sorted(item.cost for item in ours)
+    assert left[0] == pytest.approx(least)
+    for cost in within:
+        assert any(cost == pytest.approx(other) for other in left)
+    if beam == math.inf and posterior == 0:
+        assert len(ours) == len(known)
+
+
+def test_pruning_by_hand() -> None:
+    given_ = lattice(
+        [(0, 1, 1, 0, 0), (0, 1, 2, 2, 0), (1, 2, 3, 0, 0), (1, 2, 1, 5, 0)], {2: (0, 0), 1: (7, 0)}, [0, 3, 9]
+    )
+    assert len(prune(given_, beam=4.9).source) == 3
+    assert len(prune(given_, beam=5).source) == 4
+    assert np.isinf(prune(given_, beam=5).final_graph[1])
+    assert len(prune(given_, posterior=0.05).source) == 3
+    assert prune(given_, posterior=1.0).label.tolist() == [1, 3]
+
+
+def test_infinity_is_no_number_at_scale_0() -> None:
+    given_ = lattice([(0, 1, 1, math.inf, 1), (0, 1, 2, 1, math.inf), (0, 1, 3, 2, 4)], {1: (0, 0)}, [0, 1])
+    assert costs(given_, 0.0, 1.0)[0].tolist() == [math.inf, math.inf, 2.0]
+    assert costs(given_, 1.0, 0.0)[0].tolist() == [math.inf, math.inf, 4.0]
+    assert forward_backward(given_, 0.0, 0.0).arcs.tolist() == [0.0, 0.0, 1.0]
+
+
+def test_no_scale_applies_to_probabilities() -> None:
+    given_ = lattice(
+        [(0, 1, 1, math.log(4), 0), (0, 1, 2, math.log(4 / 3), 0)], {1: (0, 0)}, [0, 1], probabilities=True
+    )
+    assert forward_backward(given_, 0.1, 5.0).arcs == pytest.approx([0.25, 0.75])
+    scaled = replace(given_, probabilities=False)
+    assert forward_backward(scaled, 0.1, 2.0).arcs == pytest.approx([0.1, 0.9])
+
+
+def test_a_cycle_is_an_error_if_paths_use_it() -> None:
+    cycle = [(0, 1, 1, 0, 0), (1, 2, 1, 0, 0), (2, 1, 1, 0, 0), (2, 3, 1, 0, 0)]
+    for function in (connect, forward_backward, best, prune):
+        with raises(codes.LATTICE_CYCLE, where="key"):
+            function(lattice(cycle, {3: (0, 0)}, [0, 1, 2, 3]))  # type: ignore[operator]
+    assert connect(lattice(cycle, {0: (0, 0)}, [0, 1, 2, 3])).states == 1
+
+
+def test_no_states() -> None:
+    nothing = lattice([], {}, [], start=-1)
+    assert forward_backward(nothing).total == -math.inf
+    assert best(nothing).cost == math.inf
+    assert connect(nothing).states == prune(nothing, beam=3).states == 0
