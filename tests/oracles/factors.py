@@ -18,7 +18,7 @@ import pynini
 import pywrapfst
 
 from swsdist.lattices.lattice import Lattice
-from tests.oracles.lattices import Place, costs
+from tests.oracles.phrases import Place, costs
 
 _ARCS, _SILENCE = "log64", 1  # label k is the symbol k + 1: 0 is epsilon
 _DELTA = 1e-15  # sums smaller than it are left out

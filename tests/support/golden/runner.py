@@ -31,6 +31,7 @@ GROUPS = [
     "tests.support.golden.cnxe",
     "tests.support.golden.quesst",
     "tests.support.golden.nist",
+    "tests.support.golden.kws",
 ]
 
 

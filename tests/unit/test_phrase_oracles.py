@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from swsdist.lattices.lattice import Lattice
 from tests.oracles.factors import phrase_counts, phrase_posteriors
-from tests.oracles.lattices import paths, phrases, read_compact
-from tests.support.lattices import GOLDEN, lattices
+from tests.oracles.phrases import paths, phrases, read_compact
+from tests.support.random_lattices import GOLDEN, lattices
 
 CASES = sorted(path.parent for path in GOLDEN.glob("synthetic/*/compact.txt"))
 #: pynini's weights have 9 digits.
