@@ -35,6 +35,7 @@ import numpy as np
 from swsdist.core.codes import lattices as codes
 from swsdist.core.codes import score as score_codes
 from swsdist.lattices.lattice import Lattice
+from swsdist.lattices.posteriors import connect, costs, forward_backward
 
 #: Costs that differ by no more are equal to the program.
 _DELTA = 1 / 1024
@@ -118,9 +119,11 @@ def kws_search(
 
 
 def _alternatives(name: str, keyword: Keyword) -> list[Alternative]:
-    proxies = [item for item in keyword if isinstance(item, Alternative)]
-    result = proxies or [Alternative(0.0, [item for item in keyword if isinstance(item, str)])]
-    if not all(words and all(words) for _, words in result):
+    words = [item for item in keyword if isinstance(item, str)]
+    result = [Alternative(*item) for item in keyword if not isinstance(item, str)]
+    if words or not result:
+        result.append(Alternative(0.0, words))
+    if not all(spoken and all(spoken) for _, spoken in result):
         raise codes.KEYWORD_WITHOUT_WORDS(keyword=name)
     return result
 
@@ -129,36 +132,27 @@ class _Index:
     """The factors of a lattice, followed word by word."""
 
     def __init__(self, lattice: Lattice, acoustic_scale: float, lm_scale: float, longest_silence: int) -> None:
-        graph, acoustic = (1.0, 1.0) if lattice.probabilities else (lm_scale, acoustic_scale)
-        costs = _sum(lattice.graph, graph, lattice.acoustic, acoustic)
+        lattice = connect(lattice)
         source, target, label = lattice.source.tolist(), lattice.target.tolist(), lattice.label.tolist()
         times = self._times = lattice.times.tolist()
         self._labels = {text: number for number, text in enumerate(lattice.labels)}
-        self._rank = _ranks(lattice)
-        arcs = sorted(np.flatnonzero(np.isfinite(costs)).tolist(), key=lambda arc: self._rank[source[arc]])
-        final_costs = _sum(lattice.final_graph, graph, lattice.final_acoustic, acoustic)
-        forward, backward = _forward_backward(lattice, arcs, costs, final_costs)
-        log_chance, by_label = {}, defaultdict(list)
-        for arc in arcs:
-            if forward[source[arc]] > -math.inf and backward[target[arc]] > -math.inf:
-                log_chance[arc] = backward[target[arc]] - costs[arc] - backward[source[arc]]
-                by_label[label[arc]].append(arc)
+        arc_costs, _ = costs(lattice, acoustic_scale, lm_scale)
+        total, alpha, beta, *_ = forward_backward(lattice, acoustic_scale, lm_scale)
+        log_chance = (beta[lattice.target] - arc_costs - beta[lattice.source]).tolist()
+        by_label: dict[int, list[int]] = defaultdict(list)
+        for arc, number in enumerate(label):
+            by_label[number].append(arc)
         self._silences: dict[int, list[tuple[int, float]]] = defaultdict(list)
         for arc in by_label.pop(0, ()):
             if times[target[arc]] - times[source[arc]] <= longest_silence:
                 self._silences[source[arc]].append((target[arc], log_chance[arc]))
         #: By label and state.
         self._words: dict[int, dict[int, list[_Arc]]] = defaultdict(lambda: defaultdict(list))
-        for number, spoken in by_label.items():
-            clusters = _clusters([(times[source[arc]], times[target[arc]]) for arc in spoken])
-            for arc, cluster in zip(spoken, clusters, strict=True):
+        for number, arcs in by_label.items():
+            clusters = _clusters([(times[source[arc]], times[target[arc]]) for arc in arcs])
+            for arc, cluster in zip(arcs, clusters, strict=True):
                 self._words[number][source[arc]].append(_Arc(target[arc], cluster, log_chance[arc]))
-        total = backward[lattice.start] if lattice.states else -math.inf
-        anywhere = {
-            state: (forward[state] + backward[state] - total, times[state])
-            for state in range(lattice.states)
-            if forward[state] > -math.inf and backward[state] > -math.inf
-        }
+        anywhere = dict(enumerate(zip((alpha + beta - total).tolist(), times, strict=True)))
         #: By the labels of a sequence: where the chains of each of its sequences of clusters end.
         self._reached: dict[tuple[int, ...], list[_Ends]] = {(): [anywhere]}
 
@@ -205,13 +199,12 @@ class _Index:
     def _through_silence(self, ends: _Ends) -> _Ends:
         """The states from which the next word can start."""
         closed = dict(ends)
-        waiting = [(self._rank[state], state) for state in closed]
-        heapq.heapify(waiting)
+        waiting = sorted(closed)
         while waiting:  # in topological order: what comes into a state is complete when it is left
-            _, state = heapq.heappop(waiting)
+            state = heapq.heappop(waiting)
             for target, log_chance in self._silences.get(state, ()):
                 if target not in closed:
-                    heapq.heappush(waiting, (self._rank[target], target))
+                    heapq.heappush(waiting, target)
                 _add(closed, target, closed[state][0] + log_chance, closed[state][1])
         return closed
 
@@ -238,49 +231,3 @@ def _clusters(spans: Sequence[tuple[int, int]]) -> list[int]:
                 best, most = head, overlap
         result.append(best)
     return result
-
-
-def _sum(graph: np.ndarray, graph_scale: float, acoustic: np.ndarray, acoustic_scale: float) -> list[float]:
-    """Scaled costs; an infinite one stays infinite at any scale."""
-    usable = np.isfinite(graph) & np.isfinite(acoustic)
-    total = np.full(len(graph), math.inf)
-    total[usable] = graph[usable] * graph_scale + acoustic[usable] * acoustic_scale
-    result: list[float] = total.tolist()
-    return result
-
-
-def _ranks(lattice: Lattice) -> list[int]:
-    """Places of the states in a topological order."""
-    incoming = np.bincount(lattice.target, minlength=lattice.states).tolist()
-    leaving: dict[int, list[int]] = defaultdict(list)
-    for source, target in zip(lattice.source.tolist(), lattice.target.tolist(), strict=True):
-        leaving[source].append(target)
-    order = [state for state in range(lattice.states) if not incoming[state]]
-    for state in order:  # grows
-        for target in leaving[state]:
-            incoming[target] -= 1
-            if not incoming[target]:
-                order.append(target)
-    if len(order) < lattice.states:
-        state = next(state for state in range(lattice.states) if incoming[state])
-        raise codes.LATTICE_WITH_CYCLE(where=lattice.key, state=state)
-    ranks = [0] * lattice.states
-    for rank, state in enumerate(order):
-        ranks[state] = rank
-    return ranks
-
-
-def _forward_backward(
-    lattice: Lattice, arcs: Sequence[int], costs: Sequence[float], final_costs: Sequence[float]
-) -> tuple[list[float], list[float]]:
-    """ln of the sums over paths to each state, and from it; arcs in topological order of their sources."""
-    source, target = lattice.source.tolist(), lattice.target.tolist()
-    forward = [-math.inf] * lattice.states
-    if lattice.states:
-        forward[lattice.start] = 0.0
-    for arc in arcs:
-        forward[target[arc]] = float(np.logaddexp(forward[target[arc]], forward[source[arc]] - costs[arc]))
-    backward = [-cost for cost in final_costs]
-    for arc in reversed(arcs):
-        backward[source[arc]] = float(np.logaddexp(backward[source[arc]], backward[target[arc]] - costs[arc]))
-    return forward, backward

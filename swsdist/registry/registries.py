@@ -185,7 +185,16 @@ LATTICE_FORMATS: Registry[LatticeFormatEntry] = Registry(
     "format of lattices",
     "swsdist.lattice_formats",
     "lattices.format",
-    {},
+    {
+        "kaldi": LatticeFormatEntry(f"{_L}.kaldi:read", 1, f"{_L}.kaldi:detect", "Kaldi's lattices, ark or scp"),
+        "pocketsphinx": LatticeFormatEntry(
+            f"{_L}.pocketsphinx:read", 1, f"{_L}.pocketsphinx:detect", "pocketsphinx's lattices, its own or SLF"
+        ),
+        "htk": LatticeFormatEntry(f"{_L}.htk:read", 1, f"{_L}.htk:detect", "HTK's SLF"),
+        "confusion": LatticeFormatEntry(
+            f"{_L}.confusion:read", 1, f"{_L}.confusion:detect", "Kaldi's confusion networks, with times beside"
+        ),
+    },
     LatticeFormatEntry,
 )
 

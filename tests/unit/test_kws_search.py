@@ -116,6 +116,7 @@ def test_proxies_add_their_costs() -> None:
     lattice = lattice_of(f"0 1 1 {math.log(2)} 4\n0 1 2 {math.log(2)} 4\n1 2 3 0 4\n2")
     proxies = [Alternative(0.5, ["1"]), Alternative(0.25, ["2"]), Alternative(1.0, ["3"]), Alternative(0.0, ["4"])]
     hits = list(kws_search([lattice], {"OOV": proxies}))
+    assert hits == list(kws_search([lattice], {"OOV": [*proxies[:3], "4"]}))  # words among proxies cost nothing
     # The first two end in the same state: one hit, the better.
     assert rows(hits) == [(0, 4, math.log(2) + 0.25), (4, 8, 1.0)]
     assert list(kws_search([lattice], {"OOV": proxies[:1]})) == [
@@ -159,6 +160,11 @@ def test_what_cannot_be_searched_is_refused() -> None:
             list(kws_search([lattice], {"KW": words}))
     with raises(score_codes.VALUE_NOT_POSITIVE, name="subsampling", value=0):
         list(kws_search([lattice], {"KW": ["1"]}, subsampling=0))
-    turning = replace(lattice, source=np.array([0, 1, 1]), target=np.array([1, 2, 1]), label=np.array([1, 1, 1]))
-    with raises(codes.LATTICE_WITH_CYCLE, where="utt", state=1):
-        list(kws_search([replace(turning, times=np.array([0, 4, 4]))], {"KW": ["1"]}))
+    turning = replace(lattice_of("0 1 1 0 4\n1 2 1 0 4\n2"), final_graph=np.zeros(3), final_acoustic=np.zeros(3))
+    with raises(codes.LATTICE_CYCLE, where="utt"):
+        list(
+            kws_search(
+                [replace(turning, target=np.array([1, 0]))],
+                {"KW": ["1"]},
+            )
+        )

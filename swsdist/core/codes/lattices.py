@@ -5,11 +5,142 @@ from __future__ import annotations
 from swsdist.core.codes import Code
 from swsdist.core.errors import DataError, UserError
 
-# Kaldi's keyword search.
+# Lattices.
 
-LATTICE_WITH_CYCLE = Code(
-    "lattice-with-cycle", DataError, "a path comes back to state {state}", "write the lattice without cycles"
+LATTICE_CYCLE = Code(
+    "lattice-cycle",
+    DataError,
+    "the lattice has a cycle: a path can return to a state that it left",
+    "write a lattice without cycles; programs that prune or determinise lattices do",
 )
+
+IMPOSSIBLE_COST = Code(
+    "impossible-cost",
+    DataError,
+    "a cost is {value}",
+    "a cost is a number from -1e30 to 1e30, or Infinity; decode again, or repair the file",
+)
+
+# Kaldi's lattices.
+
+MALFORMED_LATTICE_LINE = Code(
+    "malformed-lattice-line",
+    DataError,
+    "this is no line of a lattice: {text}",
+    "a line is an arc (source, target, word, graph,acoustic,ids; or source, target, id, word, graph,acoustic) or a final state"
+    " (state, graph,acoustic), and an empty line ends the lattice",
+)
+
+LATTICE_CUT_OFF = Code(
+    "lattice-cut-off",
+    DataError,
+    "the file ends within a lattice",
+    "write, or copy, it again; an empty line ends each lattice that is text",
+)
+
+NO_LATTICE_HERE = Code(
+    "no-lattice-here",
+    DataError,
+    "no lattice begins here: {fault}",
+    "write, or copy, it again; lattice-copy converts it",
+)
+
+DAMAGED_LATTICE = Code(
+    "damaged-lattice", DataError, "the lattice is damaged: {fault}", "write, or copy, the file again"
+)
+
+UNKNOWN_LABEL = Code(
+    "unknown-label",
+    DataError,
+    "the list of words has no number {label}",
+    "name the words.txt with which the lattices were made",
+)
+
+STATE_AT_TWO_TIMES = Code(
+    "state-at-two-times",
+    DataError,
+    "paths reach state {state} at frames {first} and {second}",
+    "paths to a state must have as many frames; write the lattice again without removing ids",
+)
+
+LATTICE_FROM_COMMAND = Code(
+    "lattice-from-command",
+    DataError,
+    "the lattice comes from a command, which is not run",
+    "run it yourself, and name the archive that it writes (lattice-copy ... ark,scp:x.ark,x.scp)",
+)
+
+# HTK's lattices, and those of pocketsphinx.
+
+MALFORMED_SLF_LINE = Code(
+    "malformed-slf-line",
+    DataError,
+    "the line {fault}",
+    "correct it, or write the lattice again; a line is NAME=VALUE fields: of the header, a node (I=) or a link (J=, S=, E=)",
+)
+
+SLF_COUNTS = Code(
+    "slf-counts",
+    DataError,
+    "the header says {expected} {kind}, and there are {count}",
+    "the file is cut off, or not what its header says: write, or copy, it again",
+)
+
+NO_SLF_COUNTS = Code("no-slf-counts", DataError, "there is no line N= L= in the header", "write, or copy, it again")
+
+SUBLATTICE = Code(
+    "sublattice", DataError, "the lattice has sub-lattices, which are not read", "expand them first: HTK's HLRescore -x"
+)
+
+NODE_WITHOUT_TIME = Code(
+    "node-without-time",
+    DataError,
+    "node {node} has no time",
+    "write the lattice with times of nodes (HTK: -q with t)",
+)
+
+AMBIGUOUS_END = Code(
+    "ambiguous-end",
+    DataError,
+    "{count} nodes have no link {direction}, and the header has no {name}=",
+    "add {name}=NODE to the header",
+)
+
+NO_LINK_POSTERIORS = Code(
+    "no-link-posteriors",
+    DataError,
+    "the posteriors of the links that leave the start add up to {total:.3g}, not 1",
+    "call get_prob() before write_htk(): it computes them",
+)
+
+MALFORMED_SPHINX_LINE = Code(
+    "malformed-sphinx-line", DataError, "the line {fault}", "write, or copy, the lattice again"
+)
+
+# Confusion networks.
+
+NO_TIMES_OF_BINS = Code(
+    "no-times-of-bins",
+    DataError,
+    "there is no file {times} with the times of the bins",
+    "have lattice-mbr-decode write them (its fourth output), and name that file so",
+)
+
+MALFORMED_CONFUSION = Code(
+    "malformed-confusion",
+    DataError,
+    "the line {fault}",
+    "a line of a confusion network is KEY [ WORD P WORD P ... ] [ ... ], of its times KEY START END ; START END ; ...",
+)
+
+UNPAIRED_CONFUSION = Code(
+    "unpaired-confusion",
+    DataError,
+    "{key!r} has {bins} bins, and {times} times of bins in {file}",
+    "the two files must be of the same run of lattice-mbr-decode: write them again",
+)
+
+# Kaldi's keyword search.
 
 KEYWORD_WITHOUT_WORDS = Code(
     "keyword-without-words",

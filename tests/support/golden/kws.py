@@ -6,13 +6,14 @@ Where `expected.json` is beside them, it holds every sequence of clusters by enu
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TypedDict
 
+from swsdist.lattices.formats import kaldi
 from swsdist.lattices.kws_search import Hit, kws_search
-from tests.oracles.phrases import read_compact
-from tests.support.golden.runner import Case, place, text, values
+from swsdist.lattices.lattice import Broken, Lattice, Origin
+from tests.support.golden.runner import Case, needed, place, text, values
 
 NAME = "keyword search"
 
@@ -36,7 +37,14 @@ def hits(folder: Path) -> list[Hit]:
     """Ours, of a case's lattices and keywords."""
     name, subsampling = next(item for item in _LATTICES.items() if place(folder, item[0]))
     keywords = {key: words for key, *words in map(str.split, text(folder, "keywords.int").splitlines())}
-    return list(kws_search(read_compact(text(folder, name)), keywords, subsampling=subsampling))
+    return list(kws_search(_lattices(needed(folder, name)), keywords, subsampling=subsampling))
+
+
+def _lattices(path: str) -> Iterator[Lattice]:
+    for lattice in kaldi.read(Origin(path)):
+        if isinstance(lattice, Broken):
+            raise lattice.error
+        yield lattice
 
 
 def run(folder: Path) -> Case:

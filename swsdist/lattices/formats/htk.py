@@ -1,0 +1,255 @@
+"""HTK's standard lattice format (SLF): a lattice a file. Its key is UTTERANCE, or the file's name without ending.
+
+Words are on links, or on nodes: then a word belongs to the links that end at its node (that of the start to none). `!NULL`, or
+no word, is label 0; other words, also `!ENTER` or `<s>`, are labels.
+
+The scales of the header are applied: the log score of a link is
+(acscale * a + lmscale * l + prscale * r + wdpenalty) / lmscale, the first term acoustic and the others graph, so that an
+acoustic scale of 1 is the file's own. Links without a word pay no wdpenalty. lmscale 0 does not divide. Logs are to the base of
+the header (wdpenalty, too); base 0: a, l and r are probabilities.
+
+Times are in seconds, and become multiples of 10 ms. Sub-lattices are refused.
+
+Source: The HTK Book, chapter "Lattice and Network Formats".
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from swsdist.core.codes import lattices as codes
+from swsdist.io.compressed import lines
+from swsdist.io.fields import integer, number, time
+from swsdist.lattices.formats.parts import demand_costs, log_cost, numbered, single, stem
+from swsdist.lattices.lattice import Floats, Ints, Lattice, Lattices, Origin
+
+#: Seconds per tick.
+TICK = 0.01
+
+#: The word that is none.
+NULL = "!NULL"
+
+_FIELD = re.compile(r'([^\s="]+)(?:=("(?:[^"\\]|\\.)*"|\S*)|\s+("(?:[^"\\]|\\.)*"|[^\s=]+(?!\S)))\s*')
+_ESCAPE = re.compile(r"\\([0-7]{3}|.)")
+#: Short names of fields by their long ones.
+_SHORT = {
+    "NODES": "N",
+    "LINKS": "L",
+    "START": "S",
+    "END": "E",
+    "WORD": "W",
+    "time": "t",
+    "acoustic": "a",
+    "language": "l",
+}
+_HEAD = re.compile(
+    rb"(?:\s*#[^\n]*\n)*\s*VERSION[= \t]|(?:.*\n)?[ \t]*(?:N|NODES)=[0-9]+[ \t]+(?:L|LINKS)=[0-9]", re.DOTALL
+)
+
+Fields = dict[str, str]
+
+
+class Slf(NamedTuple):
+    """A file: header, and of each node and link its fields and line, in the order of the file.
+
+    Attributes:
+        header: fields.
+        times: of the nodes, by number, in ticks.
+        words: of the nodes; empty: none.
+        source, target: nodes of the links.
+        links: fields of the links, each with the place of its line.
+        start, end: nodes; -1: there are none.
+    """
+
+    header: Fields
+    times: Ints
+    words: list[str]
+    source: Ints
+    target: Ints
+    links: list[tuple[Fields, str]]
+    start: int
+    end: int
+
+    def column(self, name: str, default: float) -> Floats:
+        """A number of each link."""
+        values = [number(link[name], name, where) if name in link else default for link, where in self.links]
+        return np.array(values, np.float64)
+
+
+def detect(name: str, head: bytes) -> bool:
+    """Whether it has the version of a header, or its counts."""
+    return bool(_HEAD.match(head))
+
+
+def read(origin: Origin) -> Lattices:
+    """The lattice of a file.
+
+    Raises:
+        UserError: there is no such file.
+    """
+    return single(origin, _lattice)
+
+
+def _lattice(origin: Origin) -> Lattice:
+    slf = parse(origin)
+    where = origin.path
+    scale = {name: _scale(slf.header, name, where) for name in ("acscale", "lmscale", "prscale")}
+    words = [link.get("W", slf.words[target]) for (link, _), target in zip(slf.links, slf.target, strict=True)]
+    label, labels = numbered("" if word == NULL else word for word in words)
+    base = number(slf.header.get("base", repr(math.e)), "base", where)
+    if base < 0 or base == 1:
+        raise codes.MALFORMED_SLF_LINE(where=where, fault=f"has the base {base}")
+    unit = math.log(base) if base else 1.0
+    cost = {name: _log_costs(slf, name, base) for name in ("a", "l", "r")}
+    penalty = number(slf.header.get("wdpenalty", "0"), "wdpenalty", where) * unit
+    divisor = scale["lmscale"] or 1.0
+    final = np.full(len(slf.times), np.inf)
+    final[slf.end :][:1] = 0.0
+    # A scale of 0 must not make infinity a number.
+    weighted = {
+        name: np.where(np.isinf(cost[name]), np.inf, scale[of] * np.where(np.isinf(cost[name]), 0.0, cost[name]))
+        for name, of in (("a", "acscale"), ("l", "lmscale"), ("r", "prscale"))
+    }
+    graph = (weighted["l"] + weighted["r"] - penalty * (label > 0)) / divisor
+    acoustic = weighted["a"] / divisor
+    demand_costs(where, graph, acoustic)
+    return Lattice(
+        slf.header.get("UTTERANCE") or stem(origin.path),
+        TICK,
+        slf.times,
+        slf.source,
+        slf.target,
+        label,
+        graph,
+        acoustic,
+        final,
+        final.copy(),
+        labels,
+        slf.start,
+        int(slf.times.max(initial=0)),
+    )
+
+
+def _scale(header: Mapping[str, str], name: str, where: str) -> float:
+    value = number(header.get(name, "1"), name, where)
+    if value < 0:
+        raise codes.MALFORMED_SLF_LINE(where=where, fault=f"has a negative {name}")
+    return value
+
+
+def _log_costs(slf: Slf, name: str, base: float) -> Floats:
+    """Costs of a kind, in natural logs."""
+    if base:
+        return -slf.column(name, 0.0) * math.log(base) + 0.0
+    chances = slf.column(name, 1.0)
+    for (_, where), chance in zip(slf.links, chances, strict=True):
+        if chance < 0:
+            raise codes.MALFORMED_SLF_LINE(where=where, fault=f"has a negative probability {name}")
+    return log_cost(chances)
+
+
+def parse(origin: Origin) -> Slf:
+    """A file's content, checked.
+
+    Raises:
+        DataError: a line is malformed, the counts are not the header's, or there are sub-lattices.
+    """
+    header: Fields = {}
+    nodes: dict[int, tuple[Fields, str]] = {}
+    links: list[tuple[Fields, str]] = []
+    for line_number, line in lines(origin.path, origin.storage):
+        where = f"{origin.path}, line {line_number}"
+        if line.lstrip().startswith("#") or not line.strip():
+            continue
+        if line.strip() == ".":
+            raise codes.SUBLATTICE(where=where)
+        fields = dict(_fields(line, where))
+        if "I" in fields:
+            node = integer(fields["I"], "I", where)
+            if node in nodes:
+                raise codes.MALFORMED_SLF_LINE(where=where, fault=f"is a second node {node}")
+            if "L" in fields:
+                raise codes.SUBLATTICE(where=where)
+            nodes[node] = fields, where
+        elif "J" in fields:
+            links.append((fields, where))
+        elif "SUBLAT" in fields:
+            raise codes.SUBLATTICE(where=where)
+        else:
+            header.update(fields)
+    if not {"N", "L"} <= header.keys():
+        raise codes.NO_SLF_COUNTS(where=origin.path)
+    for kind, name, count in (("nodes", "N", len(nodes)), ("links", "L", len(links))):
+        expected = integer(header[name], name, origin.path)
+        if expected != count:
+            raise codes.SLF_COUNTS(where=origin.path, expected=expected, kind=kind, count=count)
+    for node, (_, where) in nodes.items():
+        if node >= len(nodes):
+            raise codes.MALFORMED_SLF_LINE(where=where, fault=f"is node {node} of {len(nodes)}")
+    ordered = [nodes[node] for node in range(len(nodes))]
+    source, target = (_ends(links, name, len(nodes)) for name in ("S", "E"))
+    return Slf(
+        header,
+        np.array([_ticks(fields, where) for fields, where in ordered], np.int64),
+        [fields.get("W", "") for fields, _ in ordered],
+        source,
+        target,
+        links,
+        _terminal(header, "start", target, len(nodes), origin.path),
+        _terminal(header, "end", source, len(nodes), origin.path),
+    )
+
+
+def _fields(line: str, where: str) -> Iterator[tuple[str, str]]:
+    """Short names and values of a line's fields."""
+    line = line.strip()
+    at = 0
+    while at < len(line):
+        field = _FIELD.match(line, at)
+        if field is None:
+            raise codes.MALFORMED_SLF_LINE(where=where, fault="is not NAME=VALUE")
+        at = field.end()
+        value = field[2] if field[2] is not None else field[3]
+        if "\\" in value or value.startswith('"'):
+            bare = value[1:-1] if len(value) > 1 and value.startswith('"') and value.endswith('"') else value
+            value = _ESCAPE.sub(lambda match: chr(int(match[1], 8)) if len(match[1]) == 3 else match[1], bare)
+        yield _SHORT.get(field[1], field[1]), value
+
+
+def _ends(links: list[tuple[Fields, str]], name: str, nodes: int) -> Ints:
+    """The node at one side of each link."""
+    result = np.empty(len(links), np.int64)
+    for k, (fields, where) in enumerate(links):
+        if name not in fields:
+            raise codes.MALFORMED_SLF_LINE(where=where, fault=f"has no {name}=")
+        result[k] = integer(fields[name], name, where)
+        if result[k] >= nodes:
+            raise codes.MALFORMED_SLF_LINE(where=where, fault=f"names node {result[k]} of {nodes}")
+    return result
+
+
+def _ticks(fields: Fields, where: str) -> int:
+    if "t" not in fields:
+        raise codes.NODE_WITHOUT_TIME(where=where, node=fields["I"])
+    return round(time(fields["t"], "t", where) / TICK)
+
+
+def _terminal(header: Mapping[str, str], name: str, others: Ints, nodes: int, where: str) -> int:
+    """The start or the end: named, or the node without links."""
+    if not nodes:
+        return -1
+    if name in header:
+        node = integer(header[name], name, where)
+        if node >= nodes:
+            raise codes.MALFORMED_SLF_LINE(where=where, fault=f"{name}={node} names a node of {nodes}")
+        return node
+    alone = np.setdiff1d(np.arange(nodes), others)
+    if len(alone) != 1:
+        direction = "into them" if name == "start" else "out of them"
+        raise codes.AMBIGUOUS_END(where=where, count=len(alone), direction=direction, name=name)
+    return int(alone[0])
