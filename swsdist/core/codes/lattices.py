@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from swsdist.core.codes import Code
-from swsdist.core.errors import DataError
+from swsdist.core.errors import DataError, UserError
 
 # Lattices.
 
@@ -138,4 +138,13 @@ UNPAIRED_CONFUSION = Code(
     DataError,
     "{key!r} has {bins} bins, and {times} times of bins in {file}",
     "the two files must be of the same run of lattice-mbr-decode: write them again",
+)
+
+# Kaldi's keyword search.
+
+KEYWORD_WITHOUT_WORDS = Code(
+    "keyword-without-words",
+    UserError,
+    "keyword {keyword!r} has no words, or an empty word among them",
+    "give the words as the lattices write them",
 )

@@ -32,6 +32,7 @@ GROUPS = [
     "tests.support.golden.quesst",
     "tests.support.golden.nist",
     "tests.support.golden.lattices",
+    "tests.support.golden.kws",
 ]
 
 

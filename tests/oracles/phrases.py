@@ -1,0 +1,148 @@
+"""Lattices in plain Python: their text, their paths, and phrases by enumeration of every path.
+
+A path is a sequence of arcs from the start to a final state. A phrase occurs on a path where its words follow each other,
+silence (label 0) aside: from the start of the arc of its first word to the end of the arc of its last, in ticks.
+
+Source: the definitions of `swsdist.lattices.lattice`; Kaldi's documentation of its lattices (compact lattices as text).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from swsdist.lattices.lattice import Lattice
+
+#: Start and end, ticks.
+Place = tuple[int, int]
+
+
+class Path(NamedTuple):
+    """Arcs of a path, by their places in the lattice, and its posterior."""
+
+    arcs: tuple[int, ...]
+    posterior: float
+
+
+class Occurrences(NamedTuple):
+    """A phrase at a place.
+
+    Attributes:
+        posterior: of the paths that have it there.
+        expected: mean number of its occurrences there; words of no length can make it larger than the posterior.
+        near: posterior of the paths that have it there with no gap between words longer than the limit.
+    """
+
+    posterior: float
+    expected: float
+    near: float
+
+
+def read_compact(text: str, words: Mapping[int, str] | None = None, tick: float = 0.01) -> list[Lattice]:
+    """Lattices of an archive of compact lattices as text; a label without a name in `words` is its integer."""
+    lattices, lines = [], iter(text.splitlines())
+    for line in lines:
+        if line.strip():
+            rows = []
+            for row in lines:
+                if not row.strip():
+                    break
+                rows.append(row.split())
+            lattices.append(_lattice(line.strip(), rows, words or {}, tick))
+    return lattices
+
+
+def _lattice(key: str, rows: list[list[str]], words: Mapping[int, str], tick: float) -> Lattice:
+    arcs, finals = [], {}
+    for row in rows:
+        graph, acoustic, ids = (row[-1] if len(row) in (2, 4) else "0,0,").split(",")
+        frames = len(ids.split("_")) if ids else 0
+        if len(row) <= 2:
+            finals[int(row[0])] = (float(graph), float(acoustic), frames)
+        else:
+            source, target, word = map(int, row[:3])
+            arcs.append((source, target, word, float(graph), float(acoustic), frames))
+    states = 1 + max((state for row in rows for state in map(int, row[: 1 if len(row) <= 2 else 2])), default=-1)
+    start = int(rows[0][0]) if rows else -1
+    known = {start: 0}
+    for _ in range(states):
+        known |= {target: known[source] + frames for source, target, *_, frames in arcs if source in known}
+    numbers = sorted({arc[2] for arc in arcs} - {0})
+    place = {0: 0, **{number: k for k, number in enumerate(numbers, 1)}}
+    final = np.full((2, states), math.inf)
+    for state, costs in finals.items():
+        final[:, state] = costs[:2]
+    ends = [known[state] + frames for state, (*_, frames) in finals.items() if state in known]
+    return Lattice(
+        key,
+        tick,
+        np.array([known.get(state, 0) for state in range(states)], np.int64),
+        np.array([arc[0] for arc in arcs], np.int64),
+        np.array([arc[1] for arc in arcs], np.int64),
+        np.array([place[arc[2]] for arc in arcs], np.int64),
+        np.array([arc[3] for arc in arcs], np.float64),
+        np.array([arc[4] for arc in arcs], np.float64),
+        final[0],
+        final[1],
+        ("", *(words.get(number, str(number)) for number in numbers)),
+        start,
+        max([*known.values(), *ends]),
+    )
+
+
+def costs(lattice: Lattice, acoustic_scale: float, lm_scale: float) -> tuple[list[float], list[float]]:
+    """Of arcs and of ending in states."""
+    arcs = lattice.graph * lm_scale + lattice.acoustic * acoustic_scale
+    finals = lattice.final_graph * lm_scale + lattice.final_acoustic * acoustic_scale
+    return arcs.tolist(), finals.tolist()
+
+
+def paths(lattice: Lattice, *, acoustic_scale: float = 1.0, lm_scale: float = 1.0) -> list[Path]:
+    """Every path of a cost that is not infinite."""
+    arc_costs, final_costs = costs(lattice, acoustic_scale, lm_scale)
+    leaving = defaultdict(list)
+    for arc, (source, cost) in enumerate(zip(lattice.source.tolist(), arc_costs, strict=True)):
+        if cost < math.inf:
+            leaving[source].append(arc)
+    target = lattice.target.tolist()
+
+    def walk(state: int, arcs: tuple[int, ...], cost: float) -> Iterator[tuple[tuple[int, ...], float]]:
+        if final_costs[state] < math.inf:
+            yield arcs, cost + final_costs[state]
+        for arc in leaving[state]:
+            yield from walk(target[arc], (*arcs, arc), cost + arc_costs[arc])
+
+    every = list(walk(lattice.start, (), 0.0)) if lattice.start >= 0 else []
+    best = min((cost for _, cost in every), default=0.0)
+    total = math.fsum(math.exp(best - cost) for _, cost in every)
+    return [Path(arcs, math.exp(best - cost) / total) for arcs, cost in every]
+
+
+def phrases(
+    lattice: Lattice,
+    phrase: Sequence[str],
+    *,
+    acoustic_scale: float = 1.0,
+    lm_scale: float = 1.0,
+    longest_gap: int = 50,
+) -> dict[Place, Occurrences]:
+    """The places of a phrase; `longest_gap` in ticks, of all silence between two words together."""
+    sums: dict[Place, list[list[float]]] = defaultdict(lambda: [[], [], []])
+    for path in paths(lattice, acoustic_scale=acoustic_scale, lm_scale=lm_scale):
+        words = [arc for arc in path.arcs if lattice.label[arc]]
+        here = defaultdict(list)
+        for first in range(len(words) - len(phrase) + 1):
+            chain = words[first : first + len(phrase)]
+            if [lattice.labels[lattice.label[arc]] for arc in chain] == list(phrase):
+                begins = [int(lattice.times[lattice.source[arc]]) for arc in chain]
+                ends = [int(lattice.times[lattice.target[arc]]) for arc in chain]
+                gaps = [begin - end for begin, end in zip(begins[1:], ends, strict=False)]
+                here[begins[0], ends[-1]].append(all(gap <= longest_gap for gap in gaps))
+        for place, near in here.items():
+            for values, times in zip(sums[place], (1, len(near), any(near)), strict=True):
+                values.append(times * path.posterior)
+    return {place: Occurrences(*map(math.fsum, values)) for place, values in sums.items()}

@@ -1,0 +1,82 @@
+"""Kaldi's keyword search of a collection: a folder with scaled lattices as text, keywords as integers, and the program's hits.
+
+Where `expected.json` is beside them, it holds every sequence of clusters by enumeration, and which of them the program reports.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TypedDict
+
+from swsdist.lattices.formats import kaldi
+from swsdist.lattices.kws_search import Hit, kws_search
+from swsdist.lattices.lattice import Broken, Lattice, Origin
+from tests.support.golden.runner import Case, needed, place, text, values
+
+NAME = "keyword search"
+
+#: Names of the file of lattices; frames of the features per frame of these.
+_LATTICES = {"lattices.txt": 1, "scaled.txt": 3}
+
+#: The program rounds weights to 1/1024 on the way.
+_ROUNDED = 0.0015
+
+
+class _Expected(TypedDict):
+    hits: list[tuple[str, int, int, int, float, int]]
+
+
+def handles(folder: Path) -> bool:
+    """Has it the program's hits?"""
+    return all(place(folder, name) for name in ("kws-search.txt", "keywords.int", "utter_id"))
+
+
+def hits(folder: Path) -> list[Hit]:
+    """Ours, of a case's lattices and keywords."""
+    name, subsampling = next(item for item in _LATTICES.items() if place(folder, item[0]))
+    keywords = {key: words for key, *words in map(str.split, text(folder, "keywords.int").splitlines())}
+    return list(kws_search(_lattices(needed(folder, name)), keywords, subsampling=subsampling))
+
+
+def _lattices(path: str) -> Iterator[Lattice]:
+    for lattice in kaldi.read(Origin(path)):
+        if isinstance(lattice, Broken):
+            raise lattice.error
+        yield lattice
+
+
+def run(folder: Path) -> Case:
+    """Compare hits and costs."""
+    case = Case.of(folder)
+    ours = [(hit.keyword, hit.key, hit.start, hit.end, hit.cost) for hit in hits(folder)]
+    names = {number: key for key, number in map(str.split, text(folder, "utter_id").splitlines())}
+    reported = (line.split() for line in text(folder, "kws-search.txt").splitlines())
+    kaldi = [(row[0], names[row[1]], int(row[2]), int(row[3]), float(row[4])) for row in reported]
+    _compare(case, "cost", ours, kaldi, _ROUNDED)
+    if place(folder, "expected.json"):
+        expected = values(folder, "expected.json", _Expected)["hits"]
+        kept = [(*row[:1], names[str(row[1])], *row[2:4], max(0.0, row[4])) for row in expected if row[5]]
+        _compare(case, "cost by enumeration", ours, kept, 1e-9)
+    return case
+
+
+_Row = tuple[str, str, int, int, float]
+
+
+def _compare(case: Case, measure: str, ours: Iterable[_Row], theirs: Iterable[_Row], tolerance: float) -> None:
+    left, right = _by_place(ours), _by_place(theirs)
+    for where in sorted(left.keys() | right.keys()):
+        costs, stated = sorted(left.get(where, [])), sorted(right.get(where, []))
+        what = " ".join(map(str, where))
+        case.equal(f"hits of {what}", len(costs), len(stated))
+        for cost, other in zip(costs, stated, strict=False):
+            case.close(measure, cost, other, tolerance, what=f"{measure} of {what}")
+
+
+def _by_place(rows: Iterable[_Row]) -> dict[tuple[str, str, int, int], list[float]]:
+    result = defaultdict(list)
+    for keyword, key, start, end, cost in rows:
+        result[keyword, key, start, end].append(cost)
+    return result

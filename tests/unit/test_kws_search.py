@@ -1,0 +1,170 @@
+"""Kaldi's keyword search, held against an enumeration of paths, and by hand."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from swsdist.core.codes import lattices as codes
+from swsdist.core.codes import score as score_codes
+from swsdist.lattices.kws_search import Alternative, Hit, kws_search
+from swsdist.lattices.lattice import Lattice, Word, transcript
+from tests.oracles.kws import cluster_sequences, reported
+from tests.oracles.phrases import read_compact
+from tests.support.coded import raises
+from tests.support.random_lattices import lattices
+
+KEYWORDS = {"".join(words): words for length in (1, 2, 3) for words in product("ab", repeat=length)}
+
+
+def lattice_of(text: str) -> Lattice:
+    """Of lines `source target word graph frames` or `state`, all costs graph costs."""
+    rows = []
+    for line in text.strip().splitlines():
+        fields = line.split()
+        if len(fields) > 1:
+            source, target, word, cost, frames = fields
+            fields = [source, target, word, f"{cost},0,{'_'.join(['1'] * int(frames))}"]
+        rows.append(" ".join(fields))
+    (lattice,) = read_compact("\n".join(["utt ", *rows, ""]))
+    return lattice
+
+
+def rows(hits: Iterable[Hit]) -> list[tuple[int, int, float]]:
+    return [(hit.start, hit.end, pytest.approx(hit.cost, abs=1e-9)) for hit in hits]
+
+
+@settings(max_examples=200, deadline=None)
+@given(lattices(), st.sampled_from([(1.0, 1.0), (0.5, 2.0)]), st.sampled_from([(50, 1), (50, 2), (10, 4)]))
+def test_as_by_enumeration(lattice: Lattice, scales: tuple[float, float], frames: tuple[int, int]) -> None:
+    (acoustic, lm), (longest, subsampling) = scales, frames
+    ours = list(
+        kws_search(
+            [lattice],
+            KEYWORDS,
+            acoustic_scale=acoustic,
+            lm_scale=lm,
+            subsampling=subsampling,
+            max_silence_frames=longest,
+        )
+    )
+    for name, words in KEYWORDS.items():
+        sequences = cluster_sequences(
+            lattice,
+            words,
+            longest_silence=math.floor(longest / subsampling + 0.5),
+            acoustic_scale=acoustic,
+            lm_scale=lm,
+        )
+        expected = sorted(
+            (found.start * subsampling, found.end * subsampling, max(0.0, -math.log(found.score)))
+            for found in reported(sequences)
+        )
+        assert sorted(tuple(hit[2:]) for hit in ours if hit.keyword == name) == [
+            (start, end, pytest.approx(cost, abs=1e-9)) for start, end, cost in expected
+        ]
+
+
+def test_clusters_add_up() -> None:
+    """Chances 1/2 and 1/4 of the same word, the first frame in silence or not, and 1/4 of another."""
+    lattice = lattice_of(
+        f"""
+        0 1 0 {math.log(4)} 1
+        0 2 1 {math.log(2)} 5
+        1 2 1 0 4
+        0 2 2 {math.log(4)} 5
+        2
+        """
+    )
+    (hit,) = kws_search([lattice], {"KW": ["1"]}, subsampling=3)
+    assert hit == Hit("KW", "utt", 0, 15, pytest.approx(-math.log(0.75)))
+
+
+def test_sequences_that_end_alike_are_one_hit() -> None:
+    """Of 1 at two times, then the same 2, the better remains, although the times differ. Of 1 alone both remain."""
+    lattice = lattice_of(
+        f"""
+        0 1 1 {math.log(4)} 4
+        0 2 0 {-math.log(0.75)} 4
+        1 3 0 0 4
+        2 3 1 0 4
+        3 4 2 0 4
+        4
+        """
+    )
+    assert rows(kws_search([lattice], {"KW": ["1", "2"]})) == [(4, 12, -math.log(0.75))]
+    assert rows(kws_search([lattice], {"KW": ["1"]})) == [(0, 4, math.log(4)), (4, 8, -math.log(0.75))]
+
+
+def test_silence_arcs_are_limited_each() -> None:
+    text = "0 1 1 0 4\n1 2 0 0 17\n2 3 0 0 17\n3 4 2 0 4\n4"
+    for subsampling, most, count in ((3, 50, 1), (3, 49, 0), (1, 17, 1), (1, 16, 0), (2, 33, 1)):
+        hits = list(
+            kws_search([lattice_of(text)], {"KW": ["1", "2"]}, subsampling=subsampling, max_silence_frames=most)
+        )
+        assert len(hits) == count, (subsampling, most)
+
+
+def test_proxies_add_their_costs() -> None:
+    lattice = lattice_of(f"0 1 1 {math.log(2)} 4\n0 1 2 {math.log(2)} 4\n1 2 3 0 4\n2")
+    proxies = [Alternative(0.5, ["1"]), Alternative(0.25, ["2"]), Alternative(1.0, ["3"]), Alternative(0.0, ["4"])]
+    hits = list(kws_search([lattice], {"OOV": proxies}))
+    assert hits == list(kws_search([lattice], {"OOV": [*proxies[:3], "4"]}))  # words among proxies cost nothing
+    # The first two end in the same state: one hit, the better.
+    assert rows(hits) == [(0, 4, math.log(2) + 0.25), (4, 8, 1.0)]
+    assert list(kws_search([lattice], {"OOV": proxies[:1]})) == [
+        Hit("OOV", "utt", 0, 4, pytest.approx(math.log(2) + 0.5))
+    ]
+
+
+def test_lattices_are_apart_and_in_order() -> None:
+    one, two = (lattice_of(f"0 1 {word} 0 4\n1 2 1 0 4\n2") for word in "12")
+    keywords = {"B": ["1"], "A": ["2"], "absent": ["9"]}
+    hits = list(kws_search([one, replace(two, key="other")], keywords))
+    assert [hit[:4] for hit in hits] == [
+        ("B", "utt", 0, 4),
+        ("B", "utt", 4, 8),
+        ("B", "other", 4, 8),
+        ("A", "other", 0, 4),
+    ]
+    assert hits == [*kws_search([one], keywords), *kws_search([replace(two, key="other")], keywords)]
+
+
+def test_costs_of_probabilities_are_not_scaled() -> None:
+    said = transcript("talk", [Word("yes", 1.0, 1.5, 0.25)])
+    (hit,) = kws_search([said], {"KW": ["yes"]}, acoustic_scale=0.1, lm_scale=7.0)
+    assert hit == Hit("KW", "talk", 1000, 1500, pytest.approx(math.log(4)))
+
+
+def test_arcs_of_infinite_cost_are_none_at_any_scale() -> None:
+    lattice = lattice_of("0 1 1 0 4\n0 1 2 0 4\n1")
+    lattice = replace(lattice, acoustic=np.array([0.0, math.inf]))
+    assert [hit.keyword for hit in kws_search([lattice], {"1": ["1"], "2": ["2"]}, acoustic_scale=0.0)] == ["1"]
+
+
+def test_a_lattice_without_paths_has_no_hits() -> None:
+    assert list(kws_search([*read_compact("empty \n\n"), lattice_of("0 1 1 0 4")], {"KW": ["1"]})) == []
+
+
+def test_what_cannot_be_searched_is_refused() -> None:
+    lattice = lattice_of("0 1 1 0 4\n1")
+    for words in ([], ["1", ""], [Alternative(0.5, [])]):
+        with raises(codes.KEYWORD_WITHOUT_WORDS, keyword="KW"):
+            list(kws_search([lattice], {"KW": words}))
+    with raises(score_codes.VALUE_NOT_POSITIVE, name="subsampling", value=0):
+        list(kws_search([lattice], {"KW": ["1"]}, subsampling=0))
+    turning = replace(lattice_of("0 1 1 0 4\n1 2 1 0 4\n2"), final_graph=np.zeros(3), final_acoustic=np.zeros(3))
+    with raises(codes.LATTICE_CYCLE, where="utt"):
+        list(
+            kws_search(
+                [replace(turning, target=np.array([1, 0]))],
+                {"KW": ["1"]},
+            )
+        )

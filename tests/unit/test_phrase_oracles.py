@@ -1,0 +1,86 @@
+"""The oracles of lattices agree with the golden answers and with each other."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+from itertools import product
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from swsdist.lattices.lattice import Lattice
+from tests.oracles.factors import phrase_counts, phrase_posteriors
+from tests.oracles.phrases import paths, phrases, read_compact
+from tests.support.random_lattices import GOLDEN, lattices
+
+CASES = sorted(path.parent for path in GOLDEN.glob("synthetic/*/compact.txt"))
+#: pynini's weights have 9 digits.
+NINE_DIGITS = 1e-7
+
+
+@pytest.mark.skipif(not CASES, reason=f"no golden lattices beside the checkout ({GOLDEN})")
+def test_golden_cases() -> None:
+    numbered = (line.split() for line in (GOLDEN / "synthetic/words.txt").read_text().splitlines())
+    words = {int(number): word for word, number in numbered}
+    compared = 0
+    for case in CASES:
+        expected = json.loads((case / "expected.json").read_text())
+        (lattice,) = read_compact((case / "compact.txt").read_text(), words)
+        assert lattice.states == expected["states"], case.name
+        reached = [time is not None for time in expected["state_times"]]
+        assert lattice.times[reached].tolist() == [time for time in expected["state_times"] if time is not None]
+        if expected["paths"]:
+            assert (lattice.start, lattice.length) == (expected["start"], expected["frames"]), case.name
+        tolerance = 1e-6 if case.name.startswith("09") else 1e-9
+        for scale in expected["scales"]:
+            every = paths(lattice, acoustic_scale=scale["acoustic_scale"], lm_scale=scale["lm_scale"])
+            mass = [0.0] * len(lattice.label)
+            for path in every:
+                for arc in path.arcs:
+                    mass[arc] += path.posterior
+            assert mass == pytest.approx(scale["arc_posterior"], abs=tolerance), case.name
+        compared += _compare_phrases(lattice, expected["phrases"], tolerance)
+    assert compared > 1000
+
+
+def _compare_phrases(lattice: Lattice, expected: list[list[Any]], tolerance: float) -> int:
+    by_phrase = defaultdict(dict)
+    for phrase, start, end, *values in expected:
+        by_phrase[tuple(phrase)][start, end] = values
+    for phrase, places in by_phrase.items():
+        ours = phrases(lattice, phrase)
+        counts, posteriors = phrase_counts(lattice, phrase), phrase_posteriors(lattice, phrase)
+        assert ours.keys() == places.keys() == counts.keys() == posteriors.keys(), (lattice.key, phrase)
+        for place, values in places.items():
+            assert list(ours[place]) == pytest.approx(values, abs=tolerance), (lattice.key, phrase)
+            assert posteriors[place] == pytest.approx(values[0], abs=NINE_DIGITS + tolerance), (lattice.key, phrase)
+            assert counts[place] == pytest.approx(values[1], abs=NINE_DIGITS + tolerance), (lattice.key, phrase)
+    return len(expected)
+
+
+@settings(max_examples=100, deadline=None)
+@given(lattices(), st.sampled_from([(1.0, 1.0), (0.5, 1.0), (0.5, 2.0)]))
+def test_enumeration_and_openfst_agree(lattice: Lattice, scales: tuple[float, float]) -> None:
+    acoustic_scale, lm_scale = scales
+    every = paths(lattice, acoustic_scale=acoustic_scale, lm_scale=lm_scale)
+    assert math.fsum(path.posterior for path in every) == pytest.approx(1.0 if every else 0.0)
+    for length in (1, 2):
+        for phrase in product("ab", repeat=length):
+            ours = phrases(lattice, phrase, acoustic_scale=acoustic_scale, lm_scale=lm_scale)
+            counts = phrase_counts(lattice, phrase, acoustic_scale=acoustic_scale, lm_scale=lm_scale)
+            posteriors = phrase_posteriors(lattice, phrase, acoustic_scale=acoustic_scale, lm_scale=lm_scale)
+            assert ours.keys() == counts.keys() == posteriors.keys()
+            for place, (posterior, count, near) in ours.items():
+                assert posteriors[place] == pytest.approx(posterior, abs=NINE_DIGITS)
+                assert counts[place] == pytest.approx(count, abs=NINE_DIGITS)
+                assert near <= posterior <= count
+
+
+def test_an_unknown_word_occurs_nowhere() -> None:
+    (lattice,) = read_compact("k \n0 1 1 1,2,1_1\n1\n\n")
+    assert phrase_counts(lattice, ["9"]) == phrase_posteriors(lattice, ["9"]) == phrases(lattice, ["9"]) == {}
+    assert phrase_posteriors(lattice, ["1"]) == {(0, 2): 1.0}
