@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from swsdist.searcher.hit_threshold import HitThreshold
     from swsdist.store.reading import Store
 
+_OF_SPOKEN = "; scores are standard deviations above the mean of a query's candidates"
+
 #: Columns that identify a hit.
 _KEYS = ["query_id", "doc_id", "channel", "start", "end"]
 
@@ -34,6 +36,13 @@ _KEYS = ["query_id", "doc_id", "channel", "start", "end"]
     multiple=True,
     metavar="FILE[#CHANNEL][:START-END]",
     help="Search this query in the store; repeatable; -: one query per line from standard input.",
+)
+@click.option(
+    "--text",
+    "texts",
+    multiple=True,
+    metavar="TEXT|TABLE",
+    help="Search this text in a store of transcripts or lattices, or those of a table (query_id, text); repeatable.",
 )
 @click.option("--word", metavar="NAME", help="All --query values are examples of one word with this name.")
 @click.option("--top", default=20, type=click.IntRange(1), show_default=True, help="Hits per query.")
@@ -53,7 +62,7 @@ _KEYS = ["query_id", "doc_id", "channel", "start", "end"]
     "sets",
     multiple=True,
     metavar="A.B=C",
-    help="Set a key of the config; for a store, search.KEY; repeatable.",
+    help="Set a key of the config; for a store, search.KEY, or terms.KEY for texts; repeatable.",
 )
 @click.option("--strict", is_flag=True, help="Warnings and rejected inputs end with exit code 4.")
 @click.option("--force", is_flag=True, help="Continue with implausible inputs (otherwise exit code 5).")
@@ -62,6 +71,7 @@ _KEYS = ["query_id", "doc_id", "channel", "start", "end"]
 def search(
     target: str,
     queries: tuple[str, ...],
+    texts: tuple[str, ...],
     word: str | None,
     top: int,
     no_trim: bool,
@@ -76,7 +86,7 @@ def search(
     force: bool,
     dry_run: bool,
 ) -> int:
-    """Search the queries of CONFIG, up to candidates; or single queries (--query) in a STORE, or in the store of a RUN.
+    """Search the queries of CONFIG, up to candidates; or single queries (--query, --text) in a STORE, or in that of a RUN.
 
     A query is a recording (talk.flac), its second channel (talk.flac#2), a place in seconds or minutes
     (talk.flac:12.3-13.1, talk.flac#2:1:02:03-1:02:04), a place in a document of the store (d003:1.1-1.7), or a table of queries
@@ -85,11 +95,12 @@ def search(
     \b
     swsdist search config.yaml
     swsdist search runs/mine --query hello.wav --query talk.flac:12:03.5-12:04.2 --html hits.html
+    swsdist search transcripts-swsdist --text "good morning"
     """
     from swsdist.core.codes import cli as codes
     from swsdist.core.codes import line_of
 
-    if not queries and Path(target).is_file():
+    if not queries and not texts and Path(target).is_file():
         from swsdist.cli.running import go
 
         flags = {
@@ -108,8 +119,10 @@ def search(
         return go(target, sets, strict=strict, dry_run=dry_run, force=force, until="search", all_figures=True)
     from swsdist.config.loader import section_values
 
-    if not queries:
+    if not queries and not texts:
         raise codes.NO_QUERY(where=target)
+    if queries and texts:
+        raise codes.QUERY_AND_TEXT(where=target)
     from swsdist.cli.outputs import check_new_folder, write_data
     from swsdist.cli.progress import showing_search
     from swsdist.searcher.hit_threshold import default_threshold, threshold_from
@@ -122,8 +135,9 @@ def search(
         raise codes.TWO_FORMATS(where=target)
     check_new_folder(clips)
     typed = list(dict.fromkeys(line for query in queries for line in (_listed() if query == "-" else [query.strip()])))
+    typed = list(dict.fromkeys(text.strip() for text in texts)) or typed
     if not any(typed):
-        raise codes.NO_QUERY(where="--query -")
+        raise codes.NO_QUERY(where="--query -" if queries else "--text")
     if word is not None and (tables := [line for line in typed if is_table(line)]):
         raise codes.WORD_WITH_TABLE(where=tables[0])
     warnings: list[str] = []
@@ -151,14 +165,16 @@ def search(
         if len(typed) > 1 or is_table(typed[0]):
             warn(line_of(codes.QUERY_SKIPPED, where_from=error.where, reason=error.message))
 
-    options = section_values(sets, "search")
-    searcher = Searcher(target, options=options, trim=not no_trim, memory=0)
+    of_terms = [item for item in sets if item.startswith("terms.")]
+    options = section_values([item for item in sets if item not in of_terms], "search")
+    terms = section_values(of_terms, "terms")
+    searcher = Searcher(target, options=options, terms=terms, trim=not no_trim, memory=0)
     click.get_current_context().call_on_close(searcher.close)
     store = searcher.store
     if calibration is not None:
         limit = threshold_from(calibration, searcher.settings, (track.recipe for track in store.manifest.tracks))
     else:  # what decided in a run says nothing of another way to search
-        limit = default_threshold() if options else searcher.setup.hit_threshold()
+        limit = default_threshold(searcher.settings.method) if options else searcher.setup.hit_threshold()
     rows = searcher.query_rows(typed, skip, say)
     if word is not None:
         rows = [{**row, "query_id": word, "example": number} for number, row in enumerate(rows, 1)]
@@ -175,7 +191,7 @@ def search(
     listed = _with_words(detections, answers, limit)
     for warning in (*searcher.setup.warnings, *limit.warnings, *_themselves(answers, rows)):
         warn(warning)
-    note = "; scores are standard deviations above the mean of a query's candidates"
+    note = "; scores are posteriors" if texts else _OF_SPOKEN
     if as_csv or as_json:
         write_data()
     if as_csv:
@@ -190,7 +206,7 @@ def search(
         print("\n".join(lines(answers, limit.verdict, f"{limit.description}{note}")))
     empty = [answer.query_id for answer in answers if not answer.hits]
     if empty:
-        warn(line_of(codes.NO_HITS, queries=", ".join(empty), why=_why_nothing(store)))
+        warn(line_of(codes.NO_HITS, queries=", ".join(empty), why=searcher.queries.why_nothing(empty)))
     if table is not None:
         from swsdist.report.answers.lines import hits_table
         from swsdist.report.tables import write_tables
@@ -305,20 +321,14 @@ def _themselves(answers: Sequence[Answer], rows: Sequence[Mapping[str, Any]]) ->
     hits = {answer.query_id: answer.hits for answer in answers}
     for query in rows:
         start, end = query["start"] or 0.0, query["end"] or float("inf")
+        if query["path"] is None:
+            continue
         source = real(query["path"])
         for number, hit in enumerate(hits[query["query_id"]], 1):
             common = min(end, hit.end) - max(start, hit.start)
             if hit.path and real(hit.path) == source and common > (hit.end - hit.start) / 2:
                 yield line_of(codes.HIT_IS_QUERY, number=number, query=query["query_id"])
                 break
-
-
-def _why_nothing(store: Store) -> str:
-    """A possible reason for a search without hits."""
-    import pyarrow.compute as pc
-
-    longest = pc.max(store.documents(columns=["duration"])["duration"]).as_py() or 0.0
-    return f"; the longest document lasts {longest:.1f} s: the query may be longer"
 
 
 def _write_clips(answers: Sequence[Answer], folder: Path, store: Store, warn: Callable[[str], None]) -> None:
@@ -374,7 +384,8 @@ def _write_page(
         searched = None
         if cut is not None and cut.example == row["example"] and (cut.before or cut.after):
             searched = cut.before, probe(path, storage).duration - cut.after
-        sound = path if single_item(path, storage) is None else ""  # frames have none
+        # Texts and frames have none.
+        sound = path if path is not None and single_item(path, storage) is None else ""
         queries_shown.append(PlayedQuery(answer.query_id, sound, channel, start, end, searched))
     counts = store.manifest.counts
     about = SearchFacts(

@@ -4,9 +4,9 @@ A lattice is packed: states in topological order, arcs by source. `chance` of an
 source, `visits` of a state the probability to pass it, so a chain of arcs from a state has the posterior visits x product of
 chances. Label 0 is no word: arcs of that label may stand between two words of a term, never at its ends.
 
-Terms are one deterministic automaton over labels. A *pair* is a state of the lattice and a node of the automaton; arcs between
-pairs are made when they are met first, and serve all starts (lazy composition). A *token* is a pair that is reached from a start;
-tokens of as many words that meet are added, so the work is bounded by pairs, not by paths.
+Terms are one deterministic automaton over labels. A *pair* is a state of the lattice and a node of the automaton; arcs
+between pairs are made when they are met first, and serve all starts (lazy composition). A *token* is a pair that is reached
+from a start; tokens of as many words that meet are added, so the work is bounded by pairs, not by paths.
 
 Source: D. Can and M. Saraclar, "Lattice indexing for spoken term detection", IEEE TASLP 19(8), 2011, section III (the sum over
 chains of a factor, here computed when a term is searched instead of when the index is made).
@@ -138,7 +138,7 @@ def closures(
 
 
 @compiled("int64(int64, int64, int64)")
-def _slot(state: int, node: int, slots: int) -> int:
+def _slot(state: np.int64, node: np.int64, slots: int) -> np.int64:
     mixed = np.uint64(state) * np.uint64(0x9E3779B97F4A7C15) ^ np.uint64(node) * np.uint64(0xC2B2AE3D27D4EB4F)
     return np.int64((mixed >> np.uint64(20)) & np.uint64(slots - 1))
 
@@ -213,7 +213,7 @@ def _search_lattice(
             for k in range(count):
                 # The pair that is extended: in the first step the root at s0, which needs no number.
                 if step == 0:
-                    pair, value, state, node = -1, mass, s0, 0
+                    pair, value, state, node = np.int64(-1), mass, np.int64(s0), np.int64(0)
                 else:
                     pair, value = np.int64(token_pair[here, k]), token_sum[here, k]
                     state, node = first_state + pairs[pair, 0], np.int64(pairs[pair, 1])
@@ -239,7 +239,7 @@ def _search_lattice(
                             if mask[d] & node_mask[after] == 0 and accepts[after] == accepts[after + 1]:
                                 continue
                             local = d - first_state
-                            at = _slot(local, after, slots)
+                            at = _slot(local, np.int64(after), slots)
                             other = table[at]
                             while other >= 0 and (pairs[other, 0] != local or pairs[other, 1] != after):
                                 at = (at + 1) & (slots - 1)
@@ -336,8 +336,8 @@ def search(
         least: tokens of a smaller posterior are left out.
 
     Returns:
-        int32 (places, 4): term, lattice, first tick, and tick after the last; float64 (places,): posterior. A place may stand in
-        several rows, to be added. And the number of tokens.
+        int32 (places, 4): term, lattice, first tick, and tick after the last; float64 (places,): posterior. A place may
+        stand in several rows, to be added. And the number of tokens.
     """
     room, arcs, most = _ROOM, 8 * _ROOM, _ROOM
     pairs, spans = np.empty((room, 3), np.int32), np.empty((room, 3), np.int64)
@@ -351,8 +351,8 @@ def search(
         while True:
             after = _search_lattice(
                 k, documents[k], documents[k + 1], label, first, target, chance, time, visits, mask, silent, closure,
-                closure_reached, closure_chance, child, node_mask, accepts, accepted, weight, least, pairs, spans, table, onward,
-                factor, token_pair, token_sum, places, posterior, rows, tokens,
+                closure_reached, closure_chance, child, node_mask, accepts, accepted, weight, least, pairs, spans, table,
+                onward, factor, token_pair, token_sum, places, posterior, rows, tokens,
             )  # fmt: skip
             if after >= 0:
                 break

@@ -1,15 +1,15 @@
 """Exact lattices of a free loop of phones, from posteriors of their states.
 
-A phone has states from left to right: it is entered in the first, left from the last, and spends a frame or more in each; any phone
-follows any other. The only memory between phones is the frame, so the lattice's states are the borders between frames, and its arcs
-phones from one border to another.
+A phone has states from left to right: it is entered in the first, left from the last, and spends a frame or more in each;
+any phone follows any other. The only memory between phones is the frame, so the lattice's states are the borders between
+frames, and its arcs phones from one border to another.
 
 A path's weight is the product over frames of exp(scale x log posterior), and of `entry` for each phone. Frames are divided by a
 factor each, so that all sums stay near 1 and no logarithm is taken: `forward` chooses the factors.
 
 The arc (first border, phone, last border) has the posterior before[first] x entry x (sum over its inner alignments) x
-after[last] / before[end]. While a phone goes on from a border, the posterior that it has begun there and still lasts only falls,
-so it is dropped, exactly, when that is less than an arc's least.
+after[last] / before[end]. While a phone goes on from a border, the posterior that it has begun there and still lasts only
+falls, so it is dropped, exactly, when that is less than an arc's least.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ def backward(
         weights: float64 (frames, phones, states), from `forward`.
         entry: weight of a phone.
         after: float64 (frames + 1,), of which the last is given; written.
-        onward: float64 (phones, states), from the states of the frame after the last, times their weights there; 0 at the end of
-            the recording. Overwritten by that of the first frame.
+        onward: float64 (phones, states), from the states of the frame after the last, times their weights there; 0 at the
+            end of the recording. Overwritten by that of the first frame.
         inside: float64 (frames, phones, states), written: from a state, after its frame.
     """
     frames, phones, states = weights.shape

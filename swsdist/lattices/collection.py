@@ -15,7 +15,7 @@ from swsdist.core.codes import text as codes
 from swsdist.core.errors import DataError, SwsdistError
 from swsdist.core.fingerprint import stable_hash
 from swsdist.io.compressed import opened
-from swsdist.io.filesystem import Folder, locate
+from swsdist.io.filesystem import Folder, Info, locate
 from swsdist.lattices.lattice import Broken, Lattices, Origin
 from swsdist.registry.registries import LATTICE_FORMATS
 from swsdist.registry.registry import Entry

@@ -72,11 +72,11 @@ def phone_arcs(
         stop = min(first + _BLOCK, frames)
         part, edges = weights[first:stop], slice(first, stop + 1)
         phone_loop.backward(part, entry, after[edges].copy(), ahead.pop(first), inside[: stop - first])
-        *made, begun, phone, sums = phone_loop.arcs(
+        made = phone_loop.arcs(
             part, inside[: stop - first], entry, before[edges], after[edges], total, first, least, *active
         )
-        active = begun, phone, sums
-        parts.append((made[0], made[1], made[2], made[3]))
+        parts.append(made[:4])
+        active = made[4:]
     starts, ends, phones, posteriors = (np.concatenate(column) for column in zip(*parts, strict=True))
     log_total = float(np.log(total) + np.log(factors).sum() + scale * highest.sum(dtype=np.float64))
     return PhoneArcs(starts, ends, phones, posteriors, before * after / total, log_total)

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from swsdist.core.codes import lattices as codes
+from swsdist.core.codes import text as codes
 from swsdist.io.compressed import lines
 from swsdist.io.fields import split
 from swsdist.lattices.spelling import Spelling, spelled

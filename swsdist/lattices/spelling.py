@@ -1,4 +1,4 @@
-"""Spelling of labels: as a recogniser and a person write the same word differently, both are folded before they are compared."""
+"""Spelling of labels: a recogniser and a person may write one word differently, so both are folded before comparison."""
 
 from __future__ import annotations
 

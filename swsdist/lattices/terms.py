@@ -18,6 +18,7 @@ from pydantic import Field, NonNegativeFloat, NonNegativeInt, model_validator
 from swsdist.config.section import IsPath, Section
 from swsdist.core.codes import text as codes
 from swsdist.io.filesystem import identify
+from swsdist.lattices.packed import Recipe
 from swsdist.lattices.pronunciations import (
     Phones,
     Pronunciation,
@@ -88,16 +89,16 @@ class TermReader:
 
     Args:
         options: units, dictionary and rules.
-        spelling: of the store's labels; phones are always exact.
+        recipe: of the store: spelling, and labels that are no words.
         storage: options for S3.
 
     Raises:
         UserError, DataError: the dictionary or the rules cannot be read.
     """
 
-    def __init__(self, options: Terms, spelling: Spelling, storage: Mapping[str, object] | None = None) -> None:
-        self._options, self._spelling = options, spelling
-        words: Spelling = "folded" if options.units == "phones" else spelling
+    def __init__(self, options: Terms, recipe: Recipe, storage: Mapping[str, object] | None = None) -> None:
+        self._options, self._fillers = options, frozenset(recipe.fillers)
+        words: Spelling = "folded" if options.units == "phones" else recipe.spelling
         self._spell = partial(spelled, spelling=words)
         read = {} if options.dictionary is None else read_dictionary(options.dictionary, storage, words)
         self._dictionary: dict[str, list[Pronunciation]] = read
@@ -131,10 +132,12 @@ class TermReader:
         return [Alternative(*item) for item in sorted(best.items(), key=lambda item: (item[1], item[0]))]
 
     def _choices(self, word: str) -> list[Alternative] | None:
-        """Labels that a word of a term stands for; None: it is punctuation."""
+        """Labels that a word of a term stands for; None: it is punctuation, or no word to the store."""
         options = self._options
         if options.patterns and word in ("?", "*"):
             return [Alternative(("?",) * count, 0.0) for count in ((1,) if word == "?" else range(_MOST_OF_STAR + 1))]
+        if word in self._fillers:
+            return None
         if options.units == "phones" and not self._pronounces:
             return [Alternative((word,), 0.0)]
         globbed = options.patterns and ("?" in word or "*" in word)

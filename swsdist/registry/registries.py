@@ -86,8 +86,13 @@ METHODS: Registry[MethodEntry] = Registry(
             "swsdist.methods.windows.method:Windows", 1, "swsdist.methods.windows.options:WindowsOptions"
         ),
         "lattice": MethodEntry(
-            *("swsdist.methods.lattice.method:Lattice", 1, "swsdist.methods.lattice.options:LatticeOptions"),
-            *("text", "lattices", "posterior", "sum"),
+            "swsdist.methods.lattice.method:LatticeSearch",
+            1,
+            "swsdist.methods.lattice.options:LatticeOptions",
+            "text",
+            "lattices",
+            "posterior",
+            "sum",
         ),
     },
     MethodEntry,

@@ -23,7 +23,7 @@ from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import ChainRun
 from swsdist.pipeline.inspection.loading import load_chain_run
 from swsdist.pipeline.task import Values
-from swsdist.registry.registries import CALIBRATION
+from swsdist.registry.registries import CALIBRATION, METHODS
 from swsdist.report.answers.hits import LOWER_VERDICTS, STRONG_SCORE, Verdict
 from swsdist.report.answers.promise import fit_promise, precision_at
 from swsdist.score.measures.protocol import protocol_of
@@ -66,8 +66,10 @@ def _need_list(names: Sequence[str], options: Mapping[str, Mapping[str, object]]
     )
 
 
-def default_threshold() -> HitThreshold:
-    """The default threshold of q-normed scores: not fitted, with unknown precision."""
+def default_threshold(method: str) -> HitThreshold:
+    """The default threshold of a method's posteriors, or q-normed scores: not fitted, with unknown precision."""
+    if METHODS[method].score == "posterior":
+        return HitThreshold(0.5, "posterior at least 0.5; precision not measured")
     return HitThreshold(STRONG_SCORE, f"score at least {STRONG_SCORE:g}; precision not measured")
 
 

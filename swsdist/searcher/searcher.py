@@ -7,7 +7,6 @@ normalised (`calibrate.procedure`).
 
 from __future__ import annotations
 
-import tempfile
 import warnings
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -19,24 +18,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import pyarrow as pa
 
-from swsdist.audio.speech import SHORTEST
 from swsdist.calibrate.procedure import Procedure, candidate_statistics, check_steps, procedures, required_statistics
-from swsdist.calibrate.statistics import Tally, from_table, load_statistics
+from swsdist.calibrate.statistics import Tally, from_table
 from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.config.calibration import Calibrate, misfit_of
 from swsdist.config.loader import section_from
 from swsdist.config.model import Executor
 from swsdist.config.search import Search
-from swsdist.core.codes import line_of
 from swsdist.core.codes import searcher as codes
 from swsdist.core.numbers import integer
 from swsdist.core.types import DETECTIONS
-from swsdist.features.interface import Extractor, Precomputed
 from swsdist.io.filesystem import Folder
-from swsdist.io.remote.scratch import scratch
+from swsdist.lattices.terms import Terms
 from swsdist.methods.create import create, demand_readable
 from swsdist.methods.method import Unit
-from swsdist.methods.query import bands, recording_statistics
 from swsdist.methods.query.extraction import Cut
 from swsdist.pipeline.operation.readers import reading
 from swsdist.reduce.detections import Bucket, Reduced
@@ -45,10 +40,11 @@ from swsdist.reduce.places import WHERE, in_recordings
 from swsdist.reduce.speakers import WHO, Speakers
 from swsdist.registry.registries import METHODS
 from swsdist.searcher.curves import Pair
-from swsdist.searcher.queries import extract_queries, extractors_of, is_precomputed
-from swsdist.searcher.query_input import Skip, StoreDocuments, query_rows, typed_query
+from swsdist.searcher.query_input import QueryReader, Skip
 from swsdist.searcher.settings import SearchSetup, setup_of
-from swsdist.stages.describe import joined, measure_examples
+from swsdist.searcher.spoken import SpokenQueries
+from swsdist.searcher.written import WrittenQueries
+from swsdist.stages.describe import joined
 from swsdist.stages.inputs.provenance import calibration_file
 from swsdist.store.memory import Memory
 from swsdist.store.reading import Store
@@ -88,8 +84,9 @@ class Searcher:
         store: a store, or its folder; or a run's folder, to search its store with its settings (`search`,
             `reduce`, `queries.trim`).
         options: keys of the config's section `search`; they override a run's.
-        calibrate: keys of the section `calibrate`; by default q-norm. Fitted steps need a run's calibration
-            (`fit`: a file, or a run's folder); steps may not need a cohort or the number of trials.
+        calibrate: keys of the section `calibrate`; by default q-norm, and for posteriors no step. Fitted steps need a run's
+            calibration (`fit`: a file, or a run's folder); steps may not need a cohort or the number of trials.
+        terms: keys of the options `terms` of the chain text, for written queries; they override a run's.
         trim: trim recorded queries to their speech; a query or a place without speech is an error.
         memory: bytes for prepared shards in each process; other shards are prepared again in
             each search.
@@ -115,6 +112,7 @@ class Searcher:
         *,
         options: Mapping[str, object] | None = None,
         calibrate: Mapping[str, object] | None = None,
+        terms: Mapping[str, object] | None = None,
         trim: bool = True,
         memory: int = MEMORY,
         executor: Mapping[str, object] | None = None,
@@ -123,10 +121,10 @@ class Searcher:
         self.setup = setup_of(store) if isinstance(store, str) else SearchSetup(store.folder.root, {}, True)
         self.settings = section_from(Search, "search", self.setup.options, options)
         self.options, self.trim = {**self.setup.options, **(options or {})}, trim and self.setup.trim
-        self._calibrate = section_from(Calibrate, "calibrate", calibrate)
+        self._terms = section_from(Terms, "terms", self.setup.terms, terms)
+        of_posteriors: dict[str, object] = {} if METHODS[self.settings.method].score == "cost" else {"steps": []}
+        self._calibrate = section_from(Calibrate, "calibrate", of_posteriors, calibrate)
         self._steps = _steps(self._calibrate, self.settings)
-        if (takes := METHODS[self.settings.method].queries) != "spoken":
-            raise codes.QUERY_KIND(where="search.method", method=self.settings.method, kind=takes)
         self._method = create(self.settings)
         opened = Store(Folder(self.setup.store)) if isinstance(store, str) else store
         demand_readable(self.settings, opened)
@@ -206,12 +204,13 @@ class Searcher:
             warn: called with each oddity.
         """
         top = integer(top, "top", 1)
-        examples, sides = self._examples(queries, on_cut, skip, say)
+        self._demand_open()
+        examples, sides = self.queries.examples(queries, on_cut, skip, say)
         if not examples.num_rows:  # `skip` was told of all
             yield Hits(1.0, lambda: DETECTIONS.empty_table().drop_columns(_NOT_SHOWN))
             return
         if warn is not None:
-            for warning in self._warnings(examples):
+            for warning in self.queries.warnings(examples):
                 warn(warning)
         rules = rules_of(
             *(self.settings, self.setup.reduce),
@@ -251,7 +250,7 @@ class Searcher:
     ) -> list[dict[str, Any]]:
         """Rows of QUERIES, which can be changed and searched; see `swsdist.searcher.query_input.query_rows`."""
         self._demand_open()
-        return query_rows(queries, self._documents, folder, skip, say)
+        return self.queries.rows(queries, skip, say, folder)
 
     def curve(self, query: str, doc_id: str, channel: int = 1) -> pd.DataFrame:
         """How well a spoken query fits if it ends at each frame of a document; see `swsdist.curve`."""
@@ -268,34 +267,10 @@ class Searcher:
         for warning in self.setup.warnings:
             warnings.warn(warning, stacklevel=4)
         self._demand_open()
-        examples, _ = self._examples([typed_query(query, self._documents)])
+        if not isinstance(self.queries, SpokenQueries):
+            raise codes.QUERY_KIND(where="search.method", method=self.settings.method)
+        examples, _ = self.queries.examples([self.queries.typed(query)])
         return Pair.of(self.store, examples, doc_id, channel, self.settings)
-
-    def _examples(
-        self,
-        queries: object,
-        on_cut: Callable[[Cut], None] | None = None,
-        skip: Skip | None = None,
-        say: Callable[[str], None] | None = None,
-    ) -> tuple[pa.Table, dict[str, Tally]]:
-        """EXAMPLES of what is asked for, and what steps want to know of them."""
-        with tempfile.TemporaryDirectory(dir=scratch()) as place:
-            rows = self.query_rows(queries, skip, say, Path(place))
-            if recording_statistics.uses_recording_statistics(self.settings):
-                tracks = [track.name for track in self.store.manifest.tracks]
-                rows = recording_statistics.with_statistics(rows, self.store, tracks)
-            extracted = extract_queries(self.store, self._extractors, rows, self.settings, self.trim, skip)
-            statistics_wanted, trim = (
-                load_statistics(required_statistics(self._calibrate), "examples"),
-                self.trim and not is_precomputed(self._extractors),
-            )
-            sides = measure_examples(
-                extracted.examples, self.store, rows, statistics_wanted, trim, self.store.folder.storage
-            )
-        if on_cut is not None:
-            for cut in extracted.cuts:
-                on_cut(cut)
-        return extracted.examples, sides
 
     def _candidates(self, examples: pa.Table) -> Iterator[tuple[Unit, Iterable[pa.Table]]]:
         """CANDIDATES of each unit, as they come."""
@@ -305,16 +280,6 @@ class Searcher:
         prepared = self._method.prepare(examples, self.store)
         for unit in self._units:
             yield unit, self._method.search(prepared, self.store, unit.shards, 1).tables
-
-    def _warnings(self, examples: pa.Table) -> Iterator[str]:
-        """What is odd about queries."""
-        for query in examples.select(["query_id", "duration"]).to_pylist():
-            if query["duration"] < SHORTEST:
-                seconds = f"{query['duration']:.2f}"
-                yield line_of(codes.SHORT_QUERY, query_id=query["query_id"], seconds=seconds)
-        for item in bands.apart(examples, self._bandwidths, bands.reach(self._extractors)):
-            documents = self._bandwidths.num_rows
-            yield line_of(codes.OTHER_BAND, count=item.documents, of=documents, query=item)
 
     def _scored(self, reduced: Reduced, sides: dict[str, Tally]) -> pa.Table:
         """What was found, where it lies in recordings, with its final scores."""
@@ -334,16 +299,11 @@ class Searcher:
         return list(self._method.plan(self.store))
 
     @cached_property
-    def _documents(self) -> StoreDocuments:
-        return StoreDocuments(self.store)
-
-    @cached_property
-    def _extractors(self) -> list[Extractor | Precomputed]:
-        return extractors_of(self.store)
-
-    @cached_property
-    def _bandwidths(self) -> pa.Table:
-        return self.store.documents(columns=["doc_id", "bandwidth"])
+    def queries(self) -> QueryReader:
+        """Reads queries of the method's kind."""
+        if METHODS[self.settings.method].queries == "text":
+            return WrittenQueries(self.store, self._terms)
+        return SpokenQueries(self.store, self.settings, self._calibrate, self.trim)
 
     @cached_property
     def _places(self) -> pa.Table:

@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from swsdist.config.model import Reduce
+from swsdist.config.search import Search
 from swsdist.core.codes import line_of
 from swsdist.core.codes import searcher as codes
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.inspection.loading import config_of, load_partial_run
 from swsdist.pipeline.plan import load_plans
 from swsdist.registry.entries import is_chain
-from swsdist.registry.registries import CHAINS
+from swsdist.registry.registries import CHAINS, METHODS
 from swsdist.searcher.hit_threshold import HitThreshold, default_threshold, threshold_of_run
 from swsdist.store.manifest import Manifest, load
 
@@ -28,6 +29,7 @@ class SearchSetup(NamedTuple):
         warnings: about settings that were not taken over, and an incomplete store.
         run: the run of these settings, and its plan; None: no run, or several plans.
         reduce: how candidates become detections.
+        terms: keys of the options `terms` of the chain text.
     """
 
     store: str
@@ -36,11 +38,12 @@ class SearchSetup(NamedTuple):
     warnings: tuple[str, ...] = ()
     run: tuple[Folder, str] | None = None
     reduce: Reduce = Reduce()
+    terms: Mapping[str, object] = {}
 
     def hit_threshold(self) -> HitThreshold:
         """The threshold of likely, or strong, hits of this setup."""
         threshold = None if self.run is None else threshold_of_run(load_partial_run(*self.run))
-        return threshold or default_threshold()
+        return threshold or default_threshold(str(self.options.get("method", Search().method)))
 
 
 def setup_of(target: str) -> SearchSetup:
@@ -62,9 +65,12 @@ def setup_of(target: str) -> SearchSetup:
 
 
 def _default_options(manifest: Manifest | None) -> dict[str, object]:
-    """The best way to search a store that nobody has searched: MFCC and the posteriors of a mixture of them, where it has both
-    (`swsdist/config/folder.yaml`).
+    """The best way to search a store that nobody has searched: the method that reads its kind; of frames, MFCC and the
+    posteriors of a mixture of them, where it has both (`swsdist/config/folder.yaml`).
     """
+    kind = Search().method if manifest is None else manifest.kind
+    if reading := [name for name in METHODS if METHODS[name].reads == kind and kind != METHODS[Search().method].reads]:
+        return {"method": reading[0]}
     tracks = () if manifest is None else manifest.tracks
     recipes: dict[str, Any] = {track.name: track.recipe for track in tracks}
     last = {name: recipe.get("transforms", [])[-1:] for name, recipe in recipes.items()}
@@ -93,7 +99,8 @@ def _setup_of(target: str) -> SearchSetup:
     trims = {config.queries.trim != "none" for config in configs.values()}
     if len(configs) == 1:
         ((name, config),) = configs.items()
-        return SearchSetup(stores[0], settings[0], trims.pop(), run=(run, name), reduce=config.reduce)
+        terms: Any = config.options.get("terms", {})
+        return SearchSetup(stores[0], settings[0], trims.pop(), run=(run, name), reduce=config.reduce, terms=terms)
     if len({json.dumps(setting, sort_keys=True) for setting in settings}) == len(trims) == 1:
         return SearchSetup(stores[0], settings[0], trims.pop())
     return SearchSetup(stores[0], {}, True, (line_of(codes.SETTINGS_DIFFER, count=len(configs)),))

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from swsdist.chains.text.inputs import TextInputs
-from swsdist.core.codes import text as codes
+from swsdist.core.codes import searcher as codes
 from swsdist.core.errors import TermError
-from swsdist.lattices.spelling import Spelling
+from swsdist.lattices.packed import Recipe
 from swsdist.lattices.terms import WRITTEN, TermReader, Terms
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
@@ -27,8 +27,7 @@ class Collecting(NamedTuple):
 
     queries: list[tuple[str, str | None, str | None]]
     terms: Terms
-    spelling: Spelling
-    method: str
+    recipe: Recipe
 
 
 class CollectTerms(Stage[Collecting]):
@@ -50,24 +49,25 @@ class CollectTerms(Stage[Collecting]):
         for row in chain_inputs.corpus.queries.to_pylist():
             text, path = by_query.get(row["query_id"], (None, None))
             by_query[row["query_id"]] = text or row["term"], path or row["path"]
+        spelling = options.recipe.spelling, list(options.recipe.fillers)
         identities = options.terms.identities(inputs.config.storage)
         queries = [(query_id, *by_query[query_id]) for query_id in sorted(by_query)]
         for first in range(0, len(queries), _GROUP):
             some = queries[first : first + _GROUP]
-            payload = Collecting(some, options.terms, options.recipe.spelling, inputs.config.search.method)
-            matters = [(query_id, text) for query_id, text, _ in some], identities, options.recipe.spelling
+            payload = Collecting(some, options.terms, options.recipe)
+            matters = [(query_id, text) for query_id, text, _ in some], identities, spelling
             yield inputs.task(*matters, label=f"{len(some)} terms", work=len(some), payload=payload)
 
     def run(self, task: Task[Collecting], context: Context) -> TaskOutput:
         """Look up each term's words."""
         payload = task.payload
-        reader = TermReader(payload.terms, payload.spelling, context.storage)
+        reader = TermReader(payload.terms, payload.recipe, context.storage)
         rows: list[dict[str, Any]] = []
         rejected: list[dict[str, Any]] = []
         for query_id, text, path in payload.queries:
             try:
                 if text is None:
-                    raise codes.WITHOUT_TEXT(where=query_id, method=payload.method)
+                    raise codes.QUERY_WITHOUT_TEXT(where=query_id)
                 rows += reader.rows(query_id, text)
             except TermError as error:
                 rejected.append(

@@ -92,7 +92,10 @@ NOTHING_TO_CHECK = Code("nothing-to-check", UserError, "the chain {chain} has no
 OPTION_NEEDS_QUERY = Code(
     "option-needs-query", UserError, "{option} needs --query", "give --query, or `swsdist run` the config"
 )
-NO_QUERY = Code("no-query", UserError, "no query", "give a config, or a store and --query FILE")
+NO_QUERY = Code("no-query", UserError, "no query", "give a config, or a store and --query FILE or --text TEXT")
+QUERY_AND_TEXT = Code(
+    "query-and-text", UserError, "--query and --text are both given", "search them one after the other"
+)
 DRY_RUN_WITH_QUERY = Code("dry-run-with-query", UserError, "--dry-run needs a config, not --query", "remove --dry-run")
 TWO_FORMATS = Code("two-formats", UserError, "--csv and --json are both given", "give one of them")
 WORD_WITH_TABLE = Code(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from swsdist.core.codes import Code
-from swsdist.core.errors import AudioError, ConfigError, OddError, StoreError, UserError
+from swsdist.core.errors import AudioError, ConfigError, OddError, StoreError, TermError, UserError
 
 QUERY_NAME_NOT_UTF8 = Code(
     "query-name-not-utf8",
@@ -85,8 +85,15 @@ SEVERAL_STORES = Code(
 QUERY_KIND = Code(
     "query-kind",
     UserError,
-    "the method {method} takes {kind} queries, and these are spoken",
-    "run a config of the chain that belongs to the method: `swsdist run`",
+    "the method {method} does not compare frames: there is no curve of it",
+    "name a store of frames",
+)
+NOT_A_TEXT = Code("not-a-text", UserError, "a written query is a text, not {kind}", "give texts")
+QUERY_WITHOUT_TEXT = Code(
+    "query-without-text",
+    TermError,
+    "the query has no text, and the method takes written queries",
+    "give its text (columns text or term), or search with a method for spoken queries",
 )
 CLOSED_SEARCHER = Code(
     "closed-searcher",

@@ -25,12 +25,6 @@ NEAREST_WITHOUT_DICTIONARY = Code(
 # Terms
 
 EMPTY_TERM = Code("empty-term", TermError, "the term {term!r} has no word", "write a word")
-WITHOUT_TEXT = Code(
-    "query-without-text",
-    TermError,
-    "the query has no text, and the method {method} takes written queries",
-    "give its text (columns text or term), or search with a method for spoken queries",
-)
 NO_PRONUNCIATION = Code(
     "no-pronunciation",
     TermError,

@@ -171,5 +171,6 @@ def written_of(rows: Sequence[Mapping[str, object]], number: Mapping[str, int]) 
     """The sequences of rows of `swsdist.lattices.terms.WRITTEN`, with terms numbered by query."""
     for row in rows:
         labels, cost = row["labels"], row["cost"]
-        assert isinstance(labels, list) and isinstance(cost, float)
+        assert isinstance(labels, list)
+        assert isinstance(cost, float)
         yield Written(number[str(row["query_id"])], tuple(labels), math.exp(-cost), bool(row["patterns"]))

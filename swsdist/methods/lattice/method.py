@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from swsdist.config.search import Search
@@ -34,7 +33,7 @@ class Prepared(NamedTuple):
     rows: list[dict[str, Any]]
 
 
-class Lattice:
+class LatticeSearch:
     """The method of a config's section `search`.
 
     Raises:

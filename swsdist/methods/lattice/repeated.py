@@ -1,7 +1,7 @@
 """Places at which one path may hold a term twice: only where words of no length stand at both of its ends.
 
-There the sum over chains counts such a path twice. Its posterior is the sum over paths instead: a path is followed with the set of
-occurrences that it has begun at the place's start, and ends with the first that ends at the place's end.
+There the sum over chains counts such a path twice. Its posterior is the sum over paths instead: a path is followed with the
+set of occurrences that it has begun at the place's start, until one ends at the place's end.
 """
 
 from __future__ import annotations

@@ -87,9 +87,22 @@ def places_in(
     if chosen is not None and not chosen.all():
         visits = np.where(np.repeat(chosen, np.diff(lattices.documents)), visits, 0.0)
     rows, posterior, _ = search(
-        *(labels, lattices.first, lattices.steps, lattices.chances, lattices.times, visits, lattices.documents),
-        *(mask, silent, *reached),
-        *(machine.child, machine.mask, machine.accepts, machine.terms, machine.weights, _NEGLIGIBLE),
+        labels,
+        lattices.first,
+        lattices.steps,
+        lattices.chances,
+        lattices.times,
+        visits,
+        lattices.documents,
+        mask,
+        silent,
+        *reached,
+        child=machine.child,
+        node_mask=machine.mask,
+        accepts=machine.accepts,
+        accepted=machine.terms,
+        weight=machine.weights,
+        least=_NEGLIGIBLE,
     )
     return _once(_added(rows, posterior, least), ZeroLength(lattices, labels, machine, gap, any_empty))
 
