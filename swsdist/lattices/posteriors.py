@@ -107,11 +107,12 @@ def forward_backward(lattice: Lattice, acoustic_scale: float = 1.0, lm_scale: fl
     # Infinite sums have no difference.
     used = np.isfinite(alpha[lattice.source]) & np.isfinite(beta[lattice.target]) & np.isfinite(arc_costs)
     source, onward = lattice.source[used], beta[lattice.target[used]] - arc_costs[used]
-    arcs[used] = np.exp(alpha[source] + onward - total)
-    pushed[used] = np.exp(onward - beta[source])
+    # At most 1: sums are rounded.
+    arcs[used] = np.exp(np.minimum(alpha[source] + onward - total, 0.0))
+    pushed[used] = np.exp(np.minimum(onward - beta[source], 0.0))
     finals = np.zeros(lattice.states)
     ends = np.isfinite(alpha) & np.isfinite(final_costs)
-    finals[ends] = np.exp(alpha[ends] - final_costs[ends] - total)
+    finals[ends] = np.exp(np.minimum(alpha[ends] - final_costs[ends] - total, 0.0))
     return Posteriors(total, alpha, beta, arcs, finals, pushed)
 
 

@@ -18,7 +18,7 @@ IMPOSSIBLE_COST = Code(
     "impossible-cost",
     DataError,
     "a cost is {value}",
-    "a cost is a number from -1e30 to 1e30, or Infinity; decode again, or repair the file",
+    "a cost is a number from -1e9 to 1e9, or Infinity; decode again, or repair the file",
 )
 
 # Kaldi's lattices.

@@ -59,9 +59,9 @@ def read(origin: Origin) -> Lattices:
         times = {fields[0]: (fields[1:], where) for fields, where in _records(beside, origin)}
         for fields, where in chain([] if first is None else [first], networks):
             key = fields[0]
+            paired = times.pop(key, ([], beside))
             try:
-                bins = _bins(fields[1:], where)
-                pairs = _times(*times.pop(key, ([], beside)))
+                bins, pairs = _bins(fields[1:], where), _times(*paired)
                 if len(bins) != len(pairs):
                     raise codes.UNPAIRED_CONFUSION(where=where, key=key, bins=len(bins), times=len(pairs), file=beside)
                 yield _network(key, bins, pairs, origin, where)

@@ -81,7 +81,8 @@ def parse(stream: Stream, name: str) -> Raw:
 
 
 def _floats(bits: np.ndarray[tuple[int, ...], np.dtype[np.uint64]], size: int) -> tuple[Floats, Floats]:
-    floats = (bits.astype(np.uint32).view(np.float32) if size == 4 else bits.view(np.float64)).astype(np.float64)
+    with np.errstate(invalid="ignore"):  # not a number, which is refused later
+        floats = (bits.astype(np.uint32).view(np.float32) if size == 4 else bits.view(np.float64)).astype(np.float64)
     return np.ascontiguousarray(floats[:, 0]), np.ascontiguousarray(floats[:, 1])
 
 

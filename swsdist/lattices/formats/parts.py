@@ -11,8 +11,8 @@ from swsdist.core.codes import lattices as codes
 from swsdist.core.errors import DataError
 from swsdist.lattices.lattice import Broken, Floats, Ints, Lattice, Lattices, Origin
 
-#: Greatest magnitude of a finite cost: sums of these are finite.
-GREATEST_COST = 1e30
+#: Greatest magnitude of a finite cost: of larger ones doubles keep too little for posteriors.
+GREATEST_COST = 1e9
 
 
 def demand_costs(where: str, *costs: Floats) -> None:
