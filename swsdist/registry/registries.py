@@ -185,7 +185,16 @@ LATTICE_FORMATS: Registry[LatticeFormatEntry] = Registry(
     "format of lattices",
     "swsdist.lattice_formats",
     "lattices.format",
-    {},
+    {
+        "json": LatticeFormatEntry(
+            f"{_L}.recognisers:read", 1, f"{_L}.recognisers:detect", "JSON of Whisper, WhisperX, Vosk, NeMo"
+        ),
+        "webvtt": LatticeFormatEntry(f"{_L}.subtitles:read", 1, f"{_L}.subtitles:is_webvtt", "WebVTT subtitles"),
+        "srt": LatticeFormatEntry(f"{_L}.subtitles:read", 1, f"{_L}.subtitles:is_srt", "SRT subtitles"),
+        "elan": LatticeFormatEntry(f"{_L}.elan:read", 1, f"{_L}.elan:detect", "ELAN annotations"),
+        "textgrid": LatticeFormatEntry(f"{_L}.praat:read", 1, f"{_L}.praat:detect", "Praat TextGrid"),
+        "ctm": LatticeFormatEntry(f"{_L}.ctm:read", 1, f"{_L}.ctm:detect", "CTM, words with confidences"),
+    },
     LatticeFormatEntry,
 )
 
