@@ -171,6 +171,8 @@ EXPORTS: Registry[ExportEntry] = Registry(
         "stdlist": ExportEntry("swsdist.exports.stdlist:write", 1),
         "kwslist": ExportEntry("swsdist.exports.kwslist:write", 1),
         "labels": ExportEntry("swsdist.exports.labels:write", 3),
+        "eaf": ExportEntry("swsdist.exports.eaf:write", 1),
+        "textgrid": ExportEntry("swsdist.exports.textgrid:write", 1),
         "clips": ExportEntry("swsdist.exports.clips:write", 1, best_hits=True),
     },
     ExportEntry,

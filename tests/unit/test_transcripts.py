@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import random
 from pathlib import Path
 from typing import Any
@@ -417,6 +418,16 @@ def test_a_missing_file_is_the_users_mistake(tmp_path: Path, form: str) -> None:
     with pytest.raises(UserError) as caught:
         list(LATTICE_FORMATS[form].load()(Origin(str(tmp_path / "none"))))
     assert caught.value.code == io_codes.NO_SUCH_FILE.name
+
+
+@pytest.mark.parametrize("form", GOOD)
+def test_packed_files_read_alike(tmp_path: Path, form: str) -> None:
+    plain, packed = tmp_path / "talk.x", tmp_path / "talk.x.gz"
+    plain.write_text(GOOD[form], encoding="utf-8")
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    both = [[(item.key, words_of_lattice(item)) for item in read_as(form, path)] for path in (plain, packed)]  # type: ignore[arg-type]
+    assert both[0] == both[1]
+    assert any(words for _, words in both[0])
 
 
 @pytest.mark.parametrize("form", GOOD)
