@@ -33,6 +33,7 @@ class Material(NamedTuple):
         best: best hits, best first; for exports that declare that they read them.
         undecided: number of best detections per query to show where there are no decisions.
         storage: options for the file system of recordings.
+        recordings: gives path (local or a url) and duration (s) of the known ones among documents, by id and channel.
     """
 
     batches: Callable[[], Iterator[pa.RecordBatch]]
@@ -41,3 +42,4 @@ class Material(NamedTuple):
     best: Sequence[BestHit] = ()
     undecided: int = 20
     storage: Mapping[str, object] = {}
+    recordings: Callable[[Sequence[str]], Mapping[tuple[str, int], tuple[str, float]]] = lambda names: {}

@@ -23,10 +23,11 @@ def write(material: Material, folder: Path) -> None:
         UserError: a name is not valid in a label.
     """
     (folder / "labels").mkdir()
-    write_labels(_shown(material), folder / "labels")
+    write_labels(shown(material), folder / "labels")
 
 
-def _shown(material: Material) -> Iterator[pa.RecordBatch]:
+def shown(material: Material) -> Iterator[pa.RecordBatch]:
+    """YES decisions and, of each query, the best `material.undecided` detections without decision; DETECTIONS."""
     least = _least(material)
     for batch, undecided in _undecided(material):
         keep = pc.fill_null(batch.column("decision"), False).to_pylist()

@@ -19,15 +19,21 @@ from swsdist.core.types import DETECTIONS
 _LONGEST_NAME = 255
 
 
-def label_file(doc_id: str, channel: int) -> str:
-    """Unique name of a document's label file, for example `talks/monday.1.txt`.
+def label_file(doc_id: str, channel: int, export: str = "labels", ending: str = "txt") -> str:
+    """Unique name of a document's file in an export, for example `talks/monday.1.txt`.
 
     Parts that a path inside of a folder cannot have (`..`, an empty part, a control character, a backslash), and `%`,
     are written as `%` and two hexadecimal digits.
+
+    Raises:
+        UserError: the document's id is too long for it.
     """
     parts = [re.sub(r"[%\\\x00-\x1f\x7f]", lambda match: f"%{ord(match[0]):02X}", part) for part in doc_id.split("/")]
     parts = ["%" if part == "" else part.replace(".", "%2E") if part in (".", "..") else part for part in parts]
-    return f"{'/'.join(parts)}.{channel}.txt"
+    name = f"{'/'.join(parts)}.{channel}.{ending}"
+    if any(len(part.encode()) > _LONGEST_NAME for part in name.split("/")):
+        raise codes.LABEL_FILE_NAME_TOO_LONG(name=name[:40], export=export)
+    return name
 
 
 def write_labels(batches: Iterable[pa.RecordBatch], folder: Path) -> list[str]:
@@ -54,8 +60,6 @@ def write_labels(batches: Iterable[pa.RecordBatch], folder: Path) -> list[str]:
                 raise codes.INVALID_LABEL_QUERY(query=query)
             lines.setdefault(label_file(doc_id, channel), []).append(f"{start:.6f}\t{end:.6f}\t{query} {score:.6g}\n")
         for name, text in lines.items():
-            if any(len(part.encode()) > _LONGEST_NAME for part in name.split("/")):
-                raise codes.LABEL_FILE_NAME_TOO_LONG(name=name[:40])
             file = folder / name
             if name not in names:
                 file.parent.mkdir(parents=True, exist_ok=True)

@@ -102,6 +102,9 @@ class Word(NamedTuple):
     confidence: float = 1.0
 
 
+#: Text of a word that no query holds, so that no phrase spans it. What normalises words must keep it.
+BREAK = "\ue000"
+
 #: Seconds per tick of transcripts, whose times are seconds.
 MILLISECOND = 0.001
 

@@ -183,6 +183,8 @@ EXPORTS: Registry[ExportEntry] = Registry(
         "stdlist": ExportEntry("swsdist.exports.stdlist:write", 1),
         "kwslist": ExportEntry("swsdist.exports.kwslist:write", 1),
         "labels": ExportEntry("swsdist.exports.labels:write", 3),
+        "eaf": ExportEntry("swsdist.exports.eaf:write", 1),
+        "textgrid": ExportEntry("swsdist.exports.textgrid:write", 1),
         "clips": ExportEntry("swsdist.exports.clips:write", 1, best_hits=True),
     },
     ExportEntry,
@@ -206,6 +208,14 @@ LATTICE_FORMATS: Registry[LatticeFormatEntry] = Registry(
         "confusion": LatticeFormatEntry(
             f"{_L}.confusion:read", 1, f"{_L}.confusion:detect", "Kaldi's confusion networks, with times beside"
         ),
+        "json": LatticeFormatEntry(
+            f"{_L}.recognisers:read", 1, f"{_L}.recognisers:detect", "JSON of Whisper, WhisperX, Vosk, NeMo"
+        ),
+        "webvtt": LatticeFormatEntry(f"{_L}.subtitles:read", 1, f"{_L}.subtitles:is_webvtt", "WebVTT subtitles"),
+        "srt": LatticeFormatEntry(f"{_L}.subtitles:read", 1, f"{_L}.subtitles:is_srt", "SRT subtitles"),
+        "elan": LatticeFormatEntry(f"{_L}.elan:read", 1, f"{_L}.elan:detect", "ELAN annotations"),
+        "textgrid": LatticeFormatEntry(f"{_L}.praat:read", 1, f"{_L}.praat:detect", "Praat TextGrid"),
+        "ctm": LatticeFormatEntry(f"{_L}.ctm:read", 1, f"{_L}.ctm:detect", "CTM, words with confidences"),
     },
     LatticeFormatEntry,
 )

@@ -86,6 +86,7 @@ class Export(Stage[Exporting]):
             self._best(payload, context),
             payload.labels,
             context.storage,
+            lambda names: Store.at(*payload.store, storage=context.storage).recordings(names),
         )
         _remove_old(context.run)
         outputs: list[Part] = []

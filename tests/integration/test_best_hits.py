@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 import pytest
+from pympi import Eaf, TextGrid
 
 from swsdist.core.types import DETECTIONS
 from swsdist.exports import labels
@@ -129,3 +130,17 @@ def test_names_that_a_scorer_cannot_read_are_no_matter_without_one(scene) -> Non
     assert quiet.report.warnings == ()
     asked = scene.run(*common, "calibrate.fit=none", "report.exports=[stdlist]")
     assert any("stdlist was not exported" in warning for warning in asked.outcome.chain_run.notices())
+
+
+def test_tiers_of_a_run_are_linked_to_its_recordings(finished) -> None:
+    result = finished.run("report.exports=[eaf, textgrid]")
+    exports = Path(result.folder) / "exports"
+    links = [item for file in exports.rglob("*.eaf") for item in Eaf(str(file)).get_linked_files()]
+    assert links
+    assert all(Path(item["MEDIA_URL"].removeprefix("file://")).is_file() for item in links)
+    lengths = {file.name: TextGrid(str(file)).xmax for file in exports.rglob("*.TextGrid")}
+    documents = result.detections().groupby("doc_id")["end"].max()
+    assert len(lengths) == len(links) <= len(documents)
+    assert all(
+        lengths[f"{name}.1.TextGrid"] > end for name, end in documents.items() if f"{name}.1.TextGrid" in lengths
+    )

@@ -152,7 +152,7 @@ LABEL_FILE_NAME_TOO_LONG = Code(
     "label-file-name-too-long",
     UserError,
     "no file can have the name {name}...",
-    "give the document a shorter id, or leave labels out of report.exports",
+    "give the document a shorter id, or leave {export} out of report.exports",
 )
 
 NOT_A_DETECTION_LABEL = Code(

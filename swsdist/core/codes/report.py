@@ -50,6 +50,12 @@ CLIPS_WITHOUT_RECORDINGS = Code(
     "the documents have no recordings: their features were precomputed",
     "add the column path to hear the hits, or remove clips from report.exports",
 )
+INVALID_TIER_NAME = Code(
+    "invalid-tier-name",
+    UserError,
+    "no tier can have the name of query {query!r}: it is empty, or holds a control character",
+    "rename the query, or leave {export} out of report.exports",
+)
 CHANGED_RECORDING = Code(
     "changed-recording",
     UserError,

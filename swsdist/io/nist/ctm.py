@@ -4,7 +4,7 @@
 
 Fields are separated by blanks and tabs, times are seconds, `;;` at the start of a line makes it a comment. A channel is
 a number from 1 or a letter (A is 1). Types are those of RTTM's lexemes (`lex`, `fp`, `frag`, ...). `NA` and `<NA>` mark
-a missing confidence, type or speaker. Confidences are checked and not kept.
+a missing confidence, type or speaker. LEXEMES has no column for confidences: `ctm_word` gives them.
 
 Alternations (`<ALT_BEGIN>` ... `<ALT>` ... `<ALT_END>`) give several correct readings; terms cannot be looked up in
 them, so they are refused.
@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -33,6 +33,27 @@ _NOT_GIVEN = ("NA", "<NA>")
 _ALTERNATION = ("<ALT_BEGIN>", "<ALT>", "<ALT_END>")
 
 
+class CtmWord(NamedTuple):
+    """A line of a CTM: times in s; None is what it does not give."""
+
+    doc_id: str
+    channel: int
+    start: float
+    duration: float
+    word: str
+    confidence: float | None
+    kind: str | None
+    speaker: str | None
+
+
+def ctm_lines(path: str, storage: Mapping[str, object] | None = None) -> Iterator[tuple[str, list[str]]]:
+    """The lines of a CTM that hold words: place for errors, and fields; arguments and errors as in `lines`."""
+    for k, line in lines(path, storage):
+        fields = split(line)
+        if fields and not fields[0].startswith(";;"):
+            yield f"{path}, line {k}", fields
+
+
 def ctm_batches(path: str, storage: Mapping[str, object] | None = None) -> Iterator[pa.RecordBatch]:
     """Stream the words of a CTM, schema LEXEMES; `doc_id` is the file as written.
 
@@ -44,13 +65,8 @@ def ctm_batches(path: str, storage: Mapping[str, object] | None = None) -> Itera
         UserError: there is no such file.
         DataError: a line has too few or too many fields, a field is impossible, or it is an alternation; with the line.
     """
-    split_lines = ((number, split(line)) for number, line in lines(path, storage))
-    rows = (
-        _word(fields, f"{path}, line {number}")
-        for number, fields in split_lines
-        if fields and not fields[0].startswith(";;")
-    )
-    return batches(rows, LEXEMES)
+    words = (ctm_word(fields, where) for where, fields in ctm_lines(path, storage))
+    return batches(((*word[:5], *word[6:]) for word in words), LEXEMES)
 
 
 def read_ctm(path: str, storage: Mapping[str, object] | None = None) -> pa.Table:
@@ -76,7 +92,12 @@ def write_ctm(lexemes: pa.Table | Iterable[pa.RecordBatch], out: Path) -> None:
             text.writelines(_line(row, str(out)) for row in batch.to_pylist())
 
 
-def _word(fields: list[str], where: str) -> tuple[str, int, float, float, str, str | None, str | None]:
+def ctm_word(fields: list[str], where: str) -> CtmWord:
+    """The word of a line.
+
+    Raises:
+        DataError: too few or too many fields, an impossible one, or an alternation.
+    """
     if len(fields) >= _LEAST and fields[4].upper() in _ALTERNATION:
         raise codes.CTM_ALTERNATION(where=where)
     if not _LEAST <= len(fields) <= len(_NAMES):
@@ -88,9 +109,8 @@ def _word(fields: list[str], where: str) -> tuple[str, int, float, float, str, s
         raise codes.INFINITE_CTM_TIME(where=where, time=begin + duration)
     given = [None if field in _NOT_GIVEN else field for field in fields[_LEAST:]] + [None] * (len(_NAMES) - len(fields))
     confidence, kind, speaker = given
-    if confidence is not None:
-        number(confidence, "confidence", where)
-    return fields[0], channel_number(fields[1], where), begin, duration, fields[4], kind, speaker
+    sure = None if confidence is None else number(confidence, "confidence", where)
+    return CtmWord(fields[0], channel_number(fields[1], where), begin, duration, fields[4], sure, kind, speaker)
 
 
 def _line(row: Mapping[str, Any], where: str) -> str:

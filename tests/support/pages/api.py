@@ -110,6 +110,7 @@ USES = {
     "READERS": "swsdist calibrate --from",
     "WRITERS": "swsdist calibrate --format",
     "EXPORTS": "report.exports",
+    "LATTICE_FORMATS": "lattices.format",
 }
 
 _REGISTRIES = """\

@@ -1,0 +1,129 @@
+"""Words of transcripts: their checks, their recordings' names and their tiers, for all formats alike.
+
+- Text is kept as written, without surrounding blanks. A text with blanks inside is several words: each lasts as long as
+  the text does, in their order, for nothing says when in that time it is spoken. Blanks alone are no word.
+- Words come in the order of the file. They may overlap, and may last no time.
+- A word without confidence is certain.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from pathlib import PurePosixPath
+from typing import NamedTuple
+
+from swsdist.core.codes import io as io_codes
+from swsdist.core.codes import lattices as codes
+from swsdist.core.errors import DataError, TableError
+from swsdist.io.compressed import short
+from swsdist.io.nist.xml import LATEST
+from swsdist.lattices.lattice import BREAK, Broken, Lattices, Word, transcript
+
+_PACKED = (".gz", ".xz")
+#: Recognisers that add their ending to a recording's name write `talk.wav.json`.
+_MEDIA = frozenset(
+    f".{ending}"
+    for ending in (
+        *("wav", "flac", "mp3", "ogg", "oga", "opus", "m4a", "aac", "sph", "aif", "aiff", "wma", "amr"),
+        *("webm", "mp4", "mkv", "mov", "avi", "mpg", "mpeg"),
+    )
+)
+#: Excess over 1 of a confidence that single precision or six printed digits explain.
+_ROUNDING = 1e-5
+
+
+class Tier(NamedTuple):
+    """A tier of annotations.
+
+    Attributes:
+        name: as written; two may have the same.
+        intervals: whether its annotations have times of their own that last; others are read only if named.
+        words: of its annotations.
+    """
+
+    name: str
+    intervals: bool
+    words: Sequence[Word]
+
+
+def key_of(path: str) -> str:
+    """Name of a recording, from its path or its transcript's: `talk` of `x/talk.wav.json.gz`."""
+    name = PurePosixPath(PurePosixPath(path.replace("\\", "/")).name)
+    if not name.name:
+        return path
+    if name.suffix.lower() in _PACKED:
+        name = name.with_suffix("")
+    name = name if name.suffix.lower() in _MEDIA else name.with_suffix("")
+    return name.stem if name.suffix.lower() in _MEDIA else name.name
+
+
+def transcribed(key: str, words: Callable[[], Sequence[Word]]) -> Lattices:
+    """The transcript of a file that holds one; `Broken` if its words cannot be read."""
+    try:
+        yield transcript(key, words())
+    except (DataError, TableError) as error:
+        yield Broken(key, error)
+
+
+def words_of(text: str, start: object, end: object, where: str, confidence: object = None) -> list[Word]:
+    """The words of a text that lasts from start to end.
+
+    Args:
+        text: none, one or more words.
+        start, end: numbers, s.
+        where: place for errors.
+        confidence: 0 to 1; None: certain.
+
+    Raises:
+        DataError: a time is no number from 0 to 1e9, the end is before the start, or the confidence is out of range.
+    """
+    first, last = seconds_of(start, "start", where), seconds_of(end, "end", where)
+    if last < first:
+        raise codes.WORD_ENDS_BEFORE_START(where=where, text=short(text), start=first, end=last)
+    sure = 1.0 if confidence is None else _number(confidence)
+    if not 0 <= sure <= 1 + _ROUNDING:
+        raise codes.BAD_CONFIDENCE(where=where, text=short(str(confidence)))
+    return [Word(word, first, last, min(sure, 1.0)) for word in text.split()]
+
+
+def seconds_of(value: object, name: str, where: str) -> float:
+    """A time that a file gives as a number, s.
+
+    Raises:
+        DataError: it is no number from 0 to 1e9.
+    """
+    number = _number(value)
+    if not 0 <= number <= LATEST:
+        raise io_codes.BAD_TIME(where=where, name=name, text=short(str(value)))
+    return number + 0.0
+
+
+def words_of_tiers(tiers: Sequence[Tier], chosen: Sequence[str], where: str) -> list[Word]:
+    """The words of the chosen tiers, or of all that hold intervals: tier after tier, a `BREAK` between two.
+
+    Raises:
+        DataError: there is no tier of a chosen name.
+    """
+    names = [tier.name for tier in tiers]
+    for name in chosen:
+        if name not in names:
+            known = short(", ".join(map(repr, names)), 200) or "none"
+            raise codes.NO_SUCH_TIER(where=where, tier=name, tiers=known)
+    words: list[Word] = []
+    for tier in tiers:
+        if tier.words and (tier.name in chosen if chosen else tier.intervals):
+            if words:
+                words.append(Word(BREAK, words[-1].end, words[-1].end))
+            words += tier.words
+    return words
+
+
+def _number(value: object) -> float:
+    """A number as a double; NaN of anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf

@@ -1,0 +1,464 @@
+"""Readers of CTM, subtitles, ELAN and Praat: each word with its times, and what is wrong with its place."""
+
+from __future__ import annotations
+
+import gzip
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from swsdist.core.codes import Code
+from swsdist.core.codes import io as io_codes
+from swsdist.core.codes import lattices as codes
+from swsdist.core.errors import UserError
+from swsdist.lattices.lattice import BREAK, Broken, Lattice, Origin
+from swsdist.lattices.words import key_of
+from swsdist.registry.registries import LATTICE_FORMATS
+from tests.support.transcripts import detected, error_in, read_as, words_in, words_of_lattice
+
+
+@pytest.mark.parametrize(
+    ("path", "key"),
+    [
+        ("s3://b/talks/interview.wav.json", "interview"),
+        ("interview.json", "interview"),
+        ("x/day.one.vtt.gz", "day.one"),
+        ("talk.MP3.srt", "talk"),
+        ("talk.flac", "talk"),
+        ("talk", "talk"),
+        (".json", ".json"),
+        ("", ""),
+    ],
+)
+def test_names_of_recordings(path: str, key: str) -> None:
+    assert key_of(path) == key
+
+
+# -- CTM ---------------------------------------------------------------------------------------------------------------
+
+#: NIST SCTK, ctm; `NA`, type and speaker as NVIDIA/NeMo's forced aligner writes them (make_ctm_files.py).
+CTM = """\
+;; comment
+talk1 A 0.50 0.25 hello 0.5
+talk1 A 0.75 0.50 world
+talk1 B 3.00 0.00 uh 1.0 fp
+talk2 1 0.00 0.08 yes NA lex NA
+"""
+
+
+def test_ctm_a_recording_and_channel_a_lattice(tmp_path: Path) -> None:
+    path = tmp_path / "words.ctm"
+    path.write_text(CTM)
+    lattices = read_as("ctm", path)
+    assert all(isinstance(lattice, Lattice) for lattice in lattices)
+    assert [(lattice.key, lattice.channel, words_of_lattice(lattice)) for lattice in lattices] == [  # type: ignore[union-attr, arg-type]
+        ("talk1", 1, [("hello", 0.5, 0.75, 0.5), ("world", 0.75, 1.25, 1.0)]),
+        ("talk1", 2, [("uh", 3.0, 3.0, 1.0)]),
+        ("talk2", 1, [("yes", 0.0, 0.08, 1.0)]),
+    ]
+    assert detected("words", path.read_bytes()) == "ctm"
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("talk1 A 0.75 -1 world", io_codes.BAD_TIME),
+        ("talk1 A nan 1 world", io_codes.BAD_NUMBER),
+        ("talk1 A 2e9 1 world", io_codes.BAD_TIME),
+        ("talk1 A 0.75 1 world 1.5", codes.BAD_CONFIDENCE),
+        ("talk1 A 0.75", io_codes.CTM_FIELD_COUNT),
+        ("talk1 A * * <ALT_BEGIN>", io_codes.CTM_ALTERNATION),
+    ],
+)
+def test_a_wrong_line_of_a_ctm_breaks_its_recording_alone(tmp_path: Path, line: str, code: Code[Any]) -> None:
+    path = tmp_path / "words.ctm"
+    path.write_text(CTM.replace("talk1 A 0.75 0.50 world", line))
+    first, second, third = read_as("ctm", path)
+    assert isinstance(first, Broken)
+    assert (first.key, first.error.code, first.error.where) == ("talk1", code.name, f"{path}, line 3")
+    assert isinstance(second, Lattice)
+    assert isinstance(third, Lattice)
+    assert (second.key, third.key) == ("talk1", "talk2")
+
+
+def test_a_ctm_that_is_not_sorted_or_no_text(tmp_path: Path) -> None:
+    path = tmp_path / "words.ctm"
+    path.write_text("a 1 0 1 x\nb 1 0 1 x\na A 2 1 x\n")
+    *_, last = read_as("ctm", path)
+    assert isinstance(last, Broken)
+    assert (last.key, last.error.code, last.error.values["channel"]) == ("a", codes.SCATTERED_CTM.name, 1)
+    path.write_bytes(b"a 1 0 1 x\nb 1 0 1 \xff\n")
+    *_, last = read_as("ctm", path)
+    assert isinstance(last, Broken)
+    assert (last.key, last.error.code) == ("words", io_codes.NOT_UTF8.name)
+
+
+# -- subtitles ---------------------------------------------------------------------------------------------------------
+
+#: openai/whisper, WriteVTT; W3C WebVTT for identifiers, settings, asides, tags and references.
+WEBVTT = """\
+WEBVTT - title
+Kind: captions
+
+STYLE
+::cue { color: red }
+
+NOTE what follows
+is not shown
+
+1
+00:01.000 --> 00:02.500 align:start
+<v Ann>Hello, <i>big</i> &amp; wide
+world.
+
+1:00:00.000 --> 1:00:01.000
+again
+"""
+
+SRT = """\
+1
+00:00:01,000 --> 00:00:02,500
+Hello, <i>big</i> {\\an8}& wide
+world.
+
+2
+01:00:00,000 --> 01:00:01,000
+again
+"""
+
+
+@pytest.mark.parametrize(("form", "text"), [("webvtt", WEBVTT), ("srt", SRT)])
+def test_a_cues_words_last_as_long_as_the_cue(tmp_path: Path, form: str, text: str) -> None:
+    path = tmp_path / f"talk.{form}"
+    expected = [
+        *((word, 1.0, 2.5, 1.0) for word in ("Hello,", "big", "&", "wide", "world.")),
+        ("again", 3600.0, 3601.0, 1.0),
+    ]
+    for content in (text.encode(), b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode()):
+        path.write_bytes(content)
+        assert words_in(form, path) == expected
+        assert detected("talk", content) == form
+
+
+def test_times_inside_of_a_cue(tmp_path: Path) -> None:
+    """As YouTube writes them: lines roll up, and each cue repeats the line before."""
+    path = tmp_path / "talk.vtt"
+    path.write_text(
+        "WEBVTT\nKind: captions\nLanguage: en\n\n"
+        "00:00:01.000 --> 00:00:03.000 align:start position:0%\n \nso<00:00:01.500><c> what</c><00:00:02.000><c> now</c>\n\n"
+        "00:00:03.000 --> 00:00:03.010 align:start position:0%\nso what now\n \n\n"
+        "00:00:03.010 --> 00:00:05.000 align:start position:0%\nso what now\nand<00:00:04.000><c> then</c>\n\n"
+        "00:00:07.000 --> 00:00:08.000\nand then\n"
+    )
+    assert words_in("webvtt", path) == [
+        ("so", 1.0, 1.5, 1.0),
+        ("what", 1.5, 2.0, 1.0),
+        ("now", 2.0, 3.0, 1.0),
+        ("and", 3.01, 4.0, 1.0),
+        ("then", 4.0, 5.0, 1.0),
+        ("and", 7.0, 8.0, 1.0),
+        ("then", 7.0, 8.0, 1.0),
+    ]
+
+
+def test_a_line_shown_on_is_read_once(tmp_path: Path) -> None:
+    """As openai/whisper writes it with --highlight_words True."""
+    path = tmp_path / "talk.srt"
+    path.write_text(
+        "1\n00:00:00,000 --> 00:00:00,500\n<u>no</u> way\n\n2\n00:00:00,500 --> 00:00:01,000\nno <u>way</u>\n\n"
+        "3\n00:00:02,000 --> 00:00:03,000\nno way\n"
+    )
+    assert words_in("srt", path) == [
+        ("no", 0.0, 1.0, 1.0),
+        ("way", 0.0, 1.0, 1.0),
+        ("no", 2.0, 3.0, 1.0),
+        ("way", 2.0, 3.0, 1.0),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("cues", "code", "line"),
+    [
+        ("1\n00:00:01,000 --> 00:00:02\na\n", codes.BAD_CUE_TIMES, 2),
+        ("1\n00:00:01,000 --> 00:70:02,000\na\n", codes.BAD_CUE_TIMES, 2),
+        ("1\n-00:00:01,000 --> 00:00:02,000\na\n", codes.BAD_CUE_TIMES, 2),
+        ("1\n00:00:01,000 --> 00:00:02,000\na\n2\n00:00:03,000 --> 00:00:04,000\nb\n", codes.BAD_CUE_TIMES, 5),
+        ("1\n00:00:01,000 --> 00:00:02,000\na\n\nb\n", codes.CUE_WITHOUT_TIMES, 5),
+        ("1\n00:00:02,000 --> 00:00:01,000\na\n", codes.WORD_ENDS_BEFORE_START, 2),
+    ],
+)
+def test_wrong_subtitles(tmp_path: Path, cues: str, code: Code[Any], line: int) -> None:
+    path = tmp_path / "talk.srt"
+    path.write_text(cues)
+    error = error_in("srt", path).error
+    assert (error.code, error.where) == (code.name, f"{path}, line {line}")
+
+
+# -- ELAN --------------------------------------------------------------------------------------------------------------
+
+
+def eaf(slots: str, tiers: str) -> str:
+    """An ELAN file in the layout of EAFv3.0.xsd; slots: `ts1=0 ts2= ...`, the times in ms."""
+    times = [slot.split("=") for slot in slots.split()]
+    order = "".join(
+        f'<TIME_SLOT TIME_SLOT_ID="{name}"' + (f' TIME_VALUE="{time}"/>' if time else "/>") for name, time in times
+    )
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?>\n<ANNOTATION_DOCUMENT AUTHOR="" DATE="2020-01-01T00:00:00+00:00" '
+        'FORMAT="3.0" VERSION="3.0" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" '
+        'xsi:noNamespaceSchemaLocation="http://www.mpi.nl/tools/elan/EAFv3.0.xsd">\n'
+        f'<HEADER MEDIA_FILE="" TIME_UNITS="milliseconds"/>\n<TIME_ORDER>{order}</TIME_ORDER>\n{tiers}\n'
+        '<LINGUISTIC_TYPE LINGUISTIC_TYPE_ID="t" TIME_ALIGNABLE="true"/></ANNOTATION_DOCUMENT>\n'
+    )
+
+
+def tier(name: str, *annotations: str, parent: str = "") -> str:
+    """A tier; an annotation: `a1 ts1 ts2 text`, or `a2 a1 - text` for a reference to a1."""
+    rows = []
+    for annotation in annotations:
+        key, first, last, *words = annotation.split(" ")
+        value = f"<ANNOTATION_VALUE>{' '.join(words)}</ANNOTATION_VALUE>"
+        rows.append(
+            f'<REF_ANNOTATION ANNOTATION_ID="{key}" ANNOTATION_REF="{first}">{value}</REF_ANNOTATION>'
+            if last == "-"
+            else f'<ALIGNABLE_ANNOTATION ANNOTATION_ID="{key}" TIME_SLOT_REF1="{first}" TIME_SLOT_REF2="{last}">{value}'
+            "</ALIGNABLE_ANNOTATION>"
+        )
+    above = f' PARENT_REF="{parent}"' if parent else ""
+    inner = "".join(f"<ANNOTATION>{row}</ANNOTATION>" for row in rows)
+    return f'<TIER TIER_ID="{name}" LINGUISTIC_TYPE_REF="t"{above}>{inner}</TIER>\n'
+
+
+SLOTS = "ts1=0 ts2= ts3=1500 ts4=1000 ts5=2000"
+TIERS = (
+    tier("Ann", "a3 ts3 ts5 later", "a1 ts1 ts3 hello wide", "a2 ts5 ts5 ")
+    + tier("words", "a4 ts1 ts2 hello", "a5 ts2 ts3 wide", parent="Ann")
+    + tier("gloss", "a6 a5 - WIDE", "a7 a4 - HELLO", parent="words")
+    + tier("Bob &lt;&quot;", "a8 ts4 ts5 yes")
+)
+
+
+def test_elan_tier_after_tier(tmp_path: Path) -> None:
+    path = tmp_path / "talk.eaf"
+    path.write_text(eaf(SLOTS, TIERS))
+    ann = [("hello", 0.0, 1.5, 1.0), ("wide", 0.0, 1.5, 1.0), ("later", 1.5, 2.0, 1.0)]
+    words = [("hello", 0.0, 1.5, 1.0), ("wide", 0.0, 1.5, 1.0)]
+    bob = [("yes", 1.0, 2.0, 1.0)]
+    assert words_in("elan", path) == [*ann, (BREAK, 2.0, 2.0, 1.0), *words, (BREAK, 1.5, 1.5, 1.0), *bob]
+    assert words_in("elan", path, ('Bob <"',)) == bob
+    assert words_in("elan", path, ("gloss",)) == [("WIDE", 0.0, 1.5, 1.0), ("HELLO", 0.0, 1.5, 1.0)]
+    assert error_in("elan", path, ("Ann", "Eve")).error.values["tier"] == "Eve"
+    assert detected("talk", path.read_bytes()) == "elan"
+
+
+@pytest.mark.parametrize(
+    ("content", "code"),
+    [
+        (eaf("ts1=0", tier("a", "a1 ts1 ts9 x")), codes.UNALIGNED_ANNOTATION),
+        (eaf("ts1=0 ts2=", tier("a", "a1 ts1 ts2 x")), codes.UNALIGNED_ANNOTATION),
+        (eaf("ts1= ts2=", tier("a", "a1 ts1 ts2 x", "a2 ts2 ts1 x")), codes.UNALIGNED_ANNOTATION),
+        (eaf("", tier("a", "a1 a2 - x", "a2 a1 - x", parent="a")), codes.UNALIGNED_ANNOTATION),
+        (eaf("ts1=9 ts2=5", tier("a", "a1 ts1 ts2 x")), codes.WORD_ENDS_BEFORE_START),
+        (eaf("ts1=-9 ts2=5", tier("a", "a1 ts1 ts2 x")), io_codes.BAD_TIME),
+        (eaf("ts1=9.5", ""), codes.UNREADABLE_ANNOTATIONS),
+        (eaf("ts1=9", "").replace("TIME_SLOT_ID", "ID"), codes.UNREADABLE_ANNOTATIONS),
+        (eaf("", "")[:300], io_codes.MALFORMED_XML),
+        ("<html/>", io_codes.WRONG_ROOT_ELEMENT),
+        ('<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>', io_codes.DECLARED_ENTITY),
+    ],
+)
+def test_wrong_elan_files(tmp_path: Path, content: str, code: Code[Any]) -> None:
+    path = tmp_path / "talk.eaf"
+    path.write_text(content)
+    broken = error_in("elan", path)
+    assert (broken.key, broken.error.code) == ("talk", code.name)
+    assert str(path) in str(broken.error.where)
+
+
+# -- Praat -------------------------------------------------------------------------------------------------------------
+
+#: Praat manual, TextGrid file formats.
+TEXTGRID = """\
+File type = "ooTextFile"
+Object class = "TextGrid"
+
+xmin = 0
+xmax = 2.5
+tiers? <exists>
+size = 3
+item []:
+    item [1]:
+        class = "IntervalTier"
+        name = "Ann"
+        xmin = 0
+        xmax = 2.5
+        intervals: size = 3
+        intervals [1]:
+            xmin = -1.5e-17
+            xmax = 1.25
+            text = "say ""hello"" 1e-3"
+        intervals [2]:
+            xmin = 1.25
+            xmax = 2
+            text = ""
+        intervals [3]:
+            xmin = 2
+            xmax = 25e-1
+            text = "später"
+    item [2]:
+        class = "TextTier"
+        name = "events"
+        xmin = 0
+        xmax = 2.5
+        points: size = 1
+        points [1]:
+            number = 1.5
+            mark = "bang"
+    item [3]:
+        class = "IntervalTier"
+        name = "Bob"
+        xmin = 0
+        xmax = 2.5
+        intervals: size = 1
+        intervals [1]:
+            xmin = 0
+            xmax = 2.5
+            text = "yes"
+"""
+
+SHORT = """\
+File type = "ooTextFile"
+Object class = "TextGrid"
+
+0
+2.5
+<exists>
+1
+"IntervalTier"
+"Ann"
+0
+2.5
+2
+0
+1.25
+"say ""hello"" 1e-3"
+2
+25e-1
+"später"
+"""
+
+ANN = [*((word, 0.0, 1.25, 1.0) for word in ("say", '"hello"', "1e-3")), ("später", 2.0, 2.5, 1.0)]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_praat_tier_after_tier(tmp_path: Path, encoding: str) -> None:
+    path = tmp_path / "talk.TextGrid"
+    path.write_bytes(TEXTGRID.encode(encoding))
+    assert words_in("textgrid", path) == [*ANN, (BREAK, 2.5, 2.5, 1.0), ("yes", 0.0, 2.5, 1.0)]
+    assert words_in("textgrid", path, ("events",)) == [("bang", 1.5, 1.5, 1.0)]
+    assert error_in("textgrid", path, ("Eve",)).error.code == codes.NO_SUCH_TIER.name
+    assert detected("talk", path.read_bytes()) == "textgrid"
+
+
+def test_the_short_and_the_binary_form_say_the_same(tmp_path: Path) -> None:
+    from praatio import textgrid  # another program's reader
+    from pympi import TextGrid
+
+    path = tmp_path / "short.TextGrid"
+    path.write_text(SHORT, encoding="utf-8")
+    assert words_in("textgrid", path) == ANN
+    assert detected("short", path.read_bytes()) == "textgrid"
+    intervals = textgrid.openTextgrid(str(path), includeEmptyIntervals=False).getTier("Ann").entries
+    assert [(round(item.start, 6), round(item.end, 6), item.label) for item in intervals] == [
+        (0.0, 1.25, 'say "hello" 1e-3'),
+        (2.0, 2.5, "später"),
+    ]
+    path.write_text(SHORT.replace("25e-1", "2.5"), encoding="utf-8")
+    TextGrid(str(path)).to_file(str(tmp_path / "binary.TextGrid"), mode="binary")
+    assert words_in("textgrid", tmp_path / "binary.TextGrid") == ANN
+    assert detected("binary", (tmp_path / "binary.TextGrid").read_bytes()) == "textgrid"
+
+
+@pytest.mark.parametrize(
+    ("content", "code"),
+    [
+        (TEXTGRID.replace("xmax = 1.25", "xmax = -1.25"), io_codes.BAD_TIME),
+        (TEXTGRID.replace("xmin = 1.25", "xmin = 9").replace('text = ""', 'text = "x"'), codes.WORD_ENDS_BEFORE_START),
+        (TEXTGRID.replace("size = 3", "size = 9"), codes.UNREADABLE_ANNOTATIONS),
+        (TEXTGRID.replace('"yes"', '"yes'), codes.UNREADABLE_ANNOTATIONS),
+        (TEXTGRID[:400], codes.UNREADABLE_ANNOTATIONS),
+        ("", codes.UNREADABLE_ANNOTATIONS),
+        ("ooBinaryFile\x08TextGrid\x00\x00", codes.UNREADABLE_ANNOTATIONS),
+    ],
+)
+def test_wrong_textgrids(tmp_path: Path, content: str, code: Code[Any]) -> None:
+    path = tmp_path / "talk.TextGrid"
+    path.write_text(content)
+    broken = error_in("textgrid", path)
+    assert (broken.key, broken.error.code) == ("talk", code.name)
+    assert str(path) in str(broken.error.where)
+
+
+# -- all ---------------------------------------------------------------------------------------------------------------
+
+GOOD = {
+    "ctm": CTM,
+    "webvtt": WEBVTT,
+    "srt": SRT,
+    "elan": eaf(SLOTS, TIERS),
+    "textgrid": TEXTGRID,
+    "json": '[{"result": [{"word": "a", "start": 0.5, "end": 1.25, "conf": 0.5}], "text": "a"},\n{"text": ""}]',
+}
+
+
+@pytest.mark.parametrize("form", GOOD)
+def test_a_missing_file_is_the_users_mistake(tmp_path: Path, form: str) -> None:
+    with pytest.raises(UserError) as caught:
+        list(LATTICE_FORMATS[form].load()(Origin(str(tmp_path / "none"))))
+    assert caught.value.code == io_codes.NO_SUCH_FILE.name
+
+
+@pytest.mark.parametrize("form", GOOD)
+def test_packed_files_read_alike(tmp_path: Path, form: str) -> None:
+    plain, packed = tmp_path / "talk.x", tmp_path / "talk.x.gz"
+    plain.write_text(GOOD[form], encoding="utf-8")
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    both = [[(item.key, words_of_lattice(item)) for item in read_as(form, path)] for path in (plain, packed)]  # type: ignore[arg-type]
+    assert both[0] == both[1]
+    assert any(words for _, words in both[0])
+
+
+@pytest.mark.parametrize("form", GOOD)
+def test_damage_gives_errors_with_codes_alone(tmp_path: Path, form: str) -> None:
+    """Bytes changed, cut out, doubled or cut off at random: lattices, or why not; never another exception."""
+    drawn = random.Random(7)
+    path = tmp_path / "talk.x"
+    broken = 0
+    for _ in range(150):
+        content = bytearray(GOOD[form].encode())
+        for _ in range(drawn.randint(1, 4)):
+            place = drawn.randrange(len(content))
+            kind = drawn.randrange(4)
+            if kind == 0:
+                content[place] = drawn.choice([0, 10, 34, 45, 48, 60, 62, 101, 123, 125, 200, 255])
+            elif kind == 1:
+                del content[place : place + drawn.randint(1, 30)]
+            elif kind == 2:
+                content[place:place] = content[max(0, place - drawn.randint(1, 40)) : place]
+            else:
+                del content[place:]
+            content = content or bytearray(b"x")
+        path.write_bytes(bytes(content))
+        detected("talk.x", bytes(content))
+        for item in read_as(form, path):
+            if isinstance(item, Broken):
+                broken += 1
+                assert item.key
+                assert item.error.code
+                assert str(path) in str(item.error.where)
+                assert item.error.remedy
+            else:
+                words_of_lattice(item)
+    assert broken > 20
