@@ -37,6 +37,7 @@ CORPUS = click.option(
 RUN = click.option("--run", "run_folder", metavar="FOLDER", help="Use this run folder instead of the config's.")
 #: The config of a folder of recordings.
 FOLDER_CONFIG = Path(__file__).parents[1] / "config" / "folder.yaml"
+TRANSCRIPTS_CONFIG = FOLDER_CONFIG.with_name("transcripts.yaml")
 
 
 def is_config(path: str) -> bool:

@@ -14,6 +14,7 @@ from swsdist.cli.options import (
     FOLDER_CONFIG,
     RUN,
     SET,
+    TRANSCRIPTS_CONFIG,
     Command,
     allow_commands,
     is_config,
@@ -35,6 +36,11 @@ _CONFIG_OR_FOLDER = click.argument("config", type=FILE_OR_FOLDER, metavar="CONFI
 _STRICT = click.option("--strict", is_flag=True, help="Warnings and rejected inputs end with exit code 4.")
 _FORCE = click.option("--force", is_flag=True, help="Continue with implausible inputs (otherwise exit code 5).")
 _ALL = click.option("--all", "all_figures", is_flag=True, help="Print all figures and warnings at the end.")
+_TEXT = click.option(
+    "--text",
+    is_flag=True,
+    help="Index the transcripts or lattices of FOLDER, not its recordings. [default: if it has none]",
+)
 _DRY = click.option("--dry-run", is_flag=True, help="Show the plan and an estimate of CPU hours; do nothing.")
 
 
@@ -45,11 +51,16 @@ def _common(command: Command) -> Command:
     return command
 
 
+def _indexed(command: Command) -> Command:
+    """Add the argument of `index`, and what is indexed of a folder."""
+    return _CONFIG_OR_FOLDER(_TEXT(command))
+
+
 def _stages_command(name: str, until: str | None, text: str) -> click.Command:
     """A command that runs a config up to a stage."""
 
     @click.command(name, help=text)
-    @(_CONFIG_OR_FOLDER if until == "index" else _CONFIG)
+    @(_indexed if until == "index" else _CONFIG)
     @_common
     def command(**options: Any) -> int:
         return go(until=until, **options)
@@ -76,7 +87,8 @@ def run(**options: Any) -> int:
 index = _stages_command(
     "index",
     "index",
-    "Create or update the feature store of CONFIG; or, without a config, of a FOLDER of recordings, in FOLDER-swsdist.",
+    "Create or update the store of CONFIG; or, without a config, of a FOLDER of recordings, in FOLDER-swsdist, or of "
+    "transcripts or lattices, in FOLDER-text.",
 )
 reduce = _stages_command(
     "reduce", "normalise", "Reduce candidates to detections with normalised scores (stages reduce and normalise)."
@@ -176,6 +188,7 @@ def go(
     keep_going: bool = False,
     events: str | None = None,
     all_figures: bool = False,
+    text: bool = False,
 ) -> int:
     """Run the chosen stages of a config, print a summary (a dozen lines, or all figures), and return the exit code."""
     from swsdist import api
@@ -187,8 +200,12 @@ def go(
     of_folder = until == "index" and corpus is None and not is_config(config)
     if of_folder:
         source = config.rstrip("/") if is_remote(config) else str(Path(config).resolve())
-        run_folder = run_folder or _demand_same(f"{source.rsplit('/', 1)[-1]}-swsdist", source)
-        loaded = load_config(FOLDER_CONFIG, [*sets, *flags], corpus={"documents": source}, run=run_folder)
+        text = text or _holds_only_text(source)
+        run_folder = run_folder or f"{source.rsplit('/', 1)[-1]}-{'text' if text else 'swsdist'}"
+        template = TRANSCRIPTS_CONFIG if text else FOLDER_CONFIG
+        loaded = load_config(
+            template, [*sets, *flags], corpus={"documents": source}, run=_demand_same(run_folder, source)
+        )
     else:
         loaded = load_config(config, [*sets, *flags], corpus=corpus, run=run_folder)
     _demand_own_config(config, loaded)
@@ -199,7 +216,7 @@ def go(
 
     if of_folder:
         code = _report_outcome(api.run(loaded, selection=selection, progress=progress()), all_figures)
-        print(f"search it: swsdist search {run_folder} --query FILE[:START-END]")
+        print(f"search it: swsdist search {run_folder} {'--text TEXT' if text else '--query FILE[:START-END]'}")
         return code
     if events is None:
         return _report_outcome(api.run(loaded, selection=selection, progress=progress()), all_figures)
@@ -210,6 +227,18 @@ def go(
     demand_apart(click.get_current_context(), [config, *paths_in(loaded)])
     with events_to(events, progress()) as watching:
         return _report_outcome(api.run(loaded, selection=selection, progress=watching), all_figures)
+
+
+def _holds_only_text(folder: str) -> bool:
+    """Whether a folder holds transcripts or lattices and no recordings."""
+    from swsdist.corpora.documents import ENDINGS
+    from swsdist.io.filesystem import Folder
+    from swsdist.lattices.collection import detect
+
+    names = [name for name in Folder(folder).listing() if not any(part.startswith(".") for part in name.split("/"))]
+    if any(name.rpartition(".")[2].lower() in ENDINGS for name in names):
+        return False
+    return any(detect(Folder(folder).path(name), {}) for name in names)
 
 
 def _demand_same(run: str, source: str) -> str:

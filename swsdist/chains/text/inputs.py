@@ -74,9 +74,9 @@ class LatticeSource:
 
         def skipped(path: str, better: str | None) -> None:
             if better is None:
-                self._notices.inform(codes.NOT_A_LATTICE, where=self.path, count=1)
+                self._notices.inform(codes.NOT_A_LATTICE, where=path, count=1)
             else:
-                self._notices.inform(codes.BETTER_LATTICE, where=self.path, count=1, format=better)
+                self._notices.inform(codes.BETTER_LATTICE, where=path, count=1, format=better)
 
         return find_files(self.path, self.options.lattices.format, self._config.storage, skipped)
 
