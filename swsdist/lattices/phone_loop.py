@@ -5,12 +5,14 @@ Source: the loop is that of BUT's phoneme recogniser; see `swsdist.kernels.phone
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.kernels import phone_loop
+from swsdist.lattices.packed import TICK, Packed
 
 #: Frames of a block: the least that is held besides the posteriors.
 _BLOCK = 2048
@@ -80,3 +82,29 @@ def phone_arcs(
     starts, ends, phones, posteriors = (np.concatenate(column) for column in zip(*parts, strict=True))
     log_total = float(np.log(total) + np.log(factors).sum() + scale * highest.sum(dtype=np.float64))
     return PhoneArcs(starts, ends, phones, posteriors, before * after / total, log_total)
+
+
+def packed_arcs(arcs: PhoneArcs, phones: Sequence[str], shift: float) -> Packed:
+    """A phone lattice as it is searched.
+
+    Args:
+        arcs: from `phone_arcs`.
+        phones: text of each phone; empty: no word.
+        shift: s between frames.
+    """
+    order = np.lexsort((arcs.phones, arcs.ends, arcs.starts))
+    starts, ends = arcs.starts[order], arcs.ends[order]
+    states = np.union1d(starts, ends)
+    numbers: dict[str, int] = {"": 0}
+    labels = np.array([numbers.setdefault(phone, len(numbers)) for phone in phones], np.int32)
+    source, target = np.searchsorted(states, starts), np.searchsorted(states, ends)
+    return Packed(
+        np.rint(states * (shift / TICK)).astype(np.int32),
+        np.minimum(arcs.visits[states], 1.0),
+        np.bincount(source, minlength=len(states)).astype(np.int32),
+        (target - source).astype(np.int32),
+        labels[arcs.phones[order]],
+        np.minimum(arcs.posteriors[order] / arcs.visits[starts], 1.0),
+        tuple(numbers),
+        round((len(arcs.visits) - 1) * shift / TICK),
+    )

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from swsdist.lattices.lattice import Lattice
+from swsdist.lattices.packed import Packed
+from swsdist.methods.lattice.automaton import Written, automaton, possible
+from swsdist.methods.lattice.search import places_in
+from swsdist.store.lattice_shards import Lattices
+
+Number = TypeVar("Number", bound=np.generic)
 
 Arc = tuple[int, int, int, float, float]
 
@@ -135,3 +143,42 @@ J=3	S=2	E=0	a=-7.0	p=0.75
 
 CONFUSION_TEXT = "u1 [ 0 1 ] [ 5 0.7 6 0.3 ] [ 0 1 ] \nu2 [ 3 1 ] \n"
 CONFUSION_TIMES = "u1 0 0 ; 0.5 12 ; 12 12 \nu2 3 7 \n"
+
+
+def together(packed: Sequence[Packed]) -> tuple[dict[str, int], Lattices]:
+    """Numbers of labels, and lattices as a store's row group has them, but with doubles."""
+    numbers: dict[str, int] = {"": 0}
+    labels = [
+        np.array([numbers.setdefault(text, len(numbers)) for text in item.texts], np.int32)[item.labels]
+        for item in packed
+    ]
+
+    def joined(columns: Iterable[NDArray[Number]]) -> NDArray[Number]:
+        return np.concatenate(list(columns))
+
+    return numbers, Lattices(
+        [str(k) for k in range(len(packed))],
+        [1] * len(packed),
+        [item.ticks for item in packed],
+        np.concatenate(([0], np.cumsum([len(item.times) for item in packed]))).astype(np.int64),
+        np.concatenate(([0], np.cumsum(joined(item.arcs for item in packed)))).astype(np.int64),
+        joined(item.times for item in packed),
+        joined(item.visits for item in packed),
+        joined(item.steps for item in packed),
+        joined(labels),
+        joined(item.chances for item in packed),
+    )
+
+
+def places_of(
+    packed: Sequence[Packed], terms: Sequence[Sequence[str]], gap: int = 1 << 30, *, patterns: bool = False
+) -> dict[tuple[int, int, int, int], float]:
+    """Posterior of each place (term, lattice, start, end) of terms, sequences of labels; `gap` in ticks."""
+    numbers, lattices = together(packed)
+    written = [Written(k, tuple(term), 1.0, patterns) for k, term in enumerate(terms)]
+    sequences = possible(written, {text: number for text, number in numbers.items() if number})
+    if not sequences:
+        return {}
+    places = places_in(lattices, automaton(sequences, len(numbers)), gap, 1e-300)
+    *keys, posterior = (column.tolist() for column in places)
+    return dict(zip(zip(*keys, strict=True), posterior, strict=True))

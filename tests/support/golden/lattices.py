@@ -15,8 +15,10 @@ import numpy as np
 
 from swsdist.lattices.formats import htk, kaldi
 from swsdist.lattices.lattice import Broken, Floats, Ints, Lattice, Origin
+from swsdist.lattices.packed import Recipe, pack
 from swsdist.lattices.posteriors import best, connect, forward_backward
 from tests.support.golden.runner import Case, place, values
+from tests.support.lattices import places_of
 
 NAME = "lattices by enumeration"
 
@@ -31,6 +33,8 @@ FILES = {
 #: On posteriors, and relative on logs and costs; posteriors of costs of 1e5 lose digits.
 TOLERANCE, OF_LARGE = 1e-9, 1e-6
 _LARGE = 1e4
+#: ms between two words of a phrase, in the answers that bound it.
+_GAP = 500
 
 
 class Sums(TypedDict):
@@ -54,6 +58,7 @@ class Expected(TypedDict):
     frames: int
     state_times: list[int | None]
     arc_list: list[tuple[int, int, str, int | None, int | None]]
+    phrases: list[tuple[list[str], int, int, float, float, float]]
     scales: list[Sums]
 
 
@@ -163,4 +168,19 @@ def _close(case: Case, what: str, ours: Floats, known: list[float], tolerance: f
     case.close(what.rpartition(": ")[2], apart, 0.0, tolerance, what=what)
 
 
-CHECKS: tuple[Callable[[Case, str, Lattice, Expected], None], ...] = (shape, sums)
+def phrases(case: Case, name: str, lattice: Lattice, expected: Expected) -> None:
+    """Posteriors of phrases at places; with gaps of at most half a second, too."""
+    packed = pack(lattice, Recipe(spelling="exact", fillers=()))
+    terms = sorted({tuple(words) for words, *_ in expected["phrases"]})
+    number = {term: k for k, term in enumerate(terms)}
+    tolerance = OF_LARGE if abs(expected["scales"][0]["total_logprob"] or 0) > _LARGE else TOLERANCE
+    for gap, column in ((1 << 30, 3), (_GAP, 5)):
+        ours = places_of([packed], terms, gap) if terms else {}
+        for row in expected["phrases"]:
+            key = number[tuple(row[0])], 0, 10 * row[1], 10 * row[2]
+            posterior: float = row[column]
+            case.close("phrases", ours.pop(key, 0.0), posterior, tolerance, what=f"{name}: {' '.join(row[0])} {row[1]}")
+        case.close("other places", max(ours.values(), default=0.0), 0.0, tolerance, what=f"{name}: other places")
+
+
+CHECKS: tuple[Callable[[Case, str, Lattice, Expected], None], ...] = (shape, sums, phrases)

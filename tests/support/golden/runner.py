@@ -33,6 +33,7 @@ GROUPS = [
     "tests.support.golden.nist",
     "tests.support.golden.lattices",
     "tests.support.golden.kws",
+    "tests.support.golden.phrases",
 ]
 
 
