@@ -23,12 +23,27 @@ Bits = NDArray[np.uint64]
 SHORT, WRONG = -1, -2
 
 
+# Loops of a fixed number of steps become single loads.
 @numba.extending.register_jitable
-def _number(data: Bytes, at: int, size: int) -> np.uint64:
+def _four(data: Bytes, at: int) -> np.uint64:
     value = np.uint64(0)
-    for k in range(size):
+    for k in range(4):
         value |= np.uint64(data[at + k]) << np.uint64(8 * k)
     return value
+
+
+@numba.extending.register_jitable
+def _eight(data: Bytes, at: int) -> np.uint64:
+    value = np.uint64(0)
+    for k in range(8):
+        value |= np.uint64(data[at + k]) << np.uint64(8 * k)
+    return value
+
+
+@numba.extending.register_jitable
+def _float_bits(data: Bytes, at: int, size: int) -> np.uint64:
+    bits: np.uint64 = _four(data, at) if size == 4 else _eight(data, at)
+    return bits
 
 
 @compiled(
@@ -56,9 +71,9 @@ def walk(
         size: bytes of a float, 4 or 8.
         strings: weights have ids: a CompactLattice, whose two labels are the same.
         fill: whether to write the arrays.
-        arcs: (arcs, 4), written: source, target, output label, frames.
-        weights: (arcs, 2), written: bits of the floats.
-        final_frames, final_weights: (states,), (states, 2), written.
+        arcs: (4, arcs), written: source, target, output label, frames.
+        weights: (2, arcs), written: bits of the floats.
+        final_frames, final_weights: (states,), (2, states), written.
 
     Returns:
         Where the lattice ends, `SHORT` or `WRONG`; and the number of arcs, or where it goes wrong.
@@ -72,44 +87,44 @@ def walk(
             return SHORT, count
         ids = np.uint64(0)
         if strings:
-            ids = _number(data, at + 2 * size, 4)
+            ids = _four(data, at + 2 * size)
             if ids >= limit:
                 return WRONG, at
         if fill:
             final_frames[state] = np.int64(ids)
-            final_weights[state, 0] = _number(data, at, size)
-            final_weights[state, 1] = _number(data, at + size, size)
+            final_weights[0, state] = _float_bits(data, at, size)
+            final_weights[1, state] = _float_bits(data, at + size, size)
         at += fixed + 4 * int(np.int64(ids))
         if at + 8 > end:
             return SHORT, count
-        left = np.int64(_number(data, at, 8))
+        left = np.int64(_eight(data, at))
         if left < 0:
             return WRONG, at
         at += 8
         for _ in range(left):
             if at + 8 + fixed + 4 > end:
                 return SHORT, count
-            given, label = _number(data, at, 4), _number(data, at + 4, 4)
+            given, label = _four(data, at), _four(data, at + 4)
             if given >= limit or label >= limit or (strings and given != label):
                 return WRONG, at
             weight = at + 8
             frames = np.uint64(1) if given else np.uint64(0)
             at = weight + fixed
             if strings:
-                frames = _number(data, weight + 2 * size, 4)
+                frames = _four(data, weight + 2 * size)
                 if frames >= limit:
                     return WRONG, weight
                 at += 4 * int(np.int64(frames))
             if at + 4 > end:
                 return SHORT, count
-            target = _number(data, at, 4)
+            target = _four(data, at)
             if target >= np.uint64(states):
                 return WRONG, at
             at += 4
             if fill:
-                arcs[count, 0], arcs[count, 1] = state, np.int64(target)
-                arcs[count, 2], arcs[count, 3] = np.int64(label), np.int64(frames)
-                weights[count, 0] = _number(data, weight, size)
-                weights[count, 1] = _number(data, weight + size, size)
+                arcs[0, count], arcs[1, count] = state, np.int64(target)
+                arcs[2, count], arcs[3, count] = np.int64(label), np.int64(frames)
+                weights[0, count] = _float_bits(data, weight, size)
+                weights[1, count] = _float_bits(data, weight + size, size)
             count += 1
     return at, count

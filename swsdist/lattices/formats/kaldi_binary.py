@@ -46,10 +46,10 @@ def parse(stream: Stream, name: str) -> Raw:
     """
     where = f"{name}, byte {stream.place}"
     size, ids, start, states = _header(stream, where)
-    none, bits = np.empty((0, 4), np.int64), np.empty((0, 2), np.uint64)
+    none, bits = np.empty((4, 0), np.int64), np.empty((2, 0), np.uint64)
     while True:
         data = np.frombuffer(stream.data, np.uint8)
-        end, count = walk(data, stream.at, states, size, ids, False, none, bits, none[:, 0].copy(), bits)
+        end, count = walk(data, stream.at, states, size, ids, False, none, bits, none[0], bits)
         if end == WRONG:
             place = stream.place + count - stream.at
             raise codes.DAMAGED_LATTICE(where=f"{name}, byte {place}", fault="a number is out of range")
@@ -57,11 +57,11 @@ def parse(stream: Stream, name: str) -> Raw:
             break
         if not stream.more():
             raise codes.LATTICE_CUT_OFF(where=where)
-    arcs, weights = np.empty((count, 4), np.int64), np.empty((count, 2), np.uint64)
-    final_frames, final_weights = np.empty(states, np.int64), np.empty((states, 2), np.uint64)
+    arcs, weights = np.empty((4, count), np.int64), np.empty((2, count), np.uint64)
+    final_frames, final_weights = np.empty(states, np.int64), np.empty((2, states), np.uint64)
     walk(data, stream.at, states, size, ids, True, arcs, weights, final_frames, final_weights)
     stream.at = end
-    source, target, word, frames = (np.ascontiguousarray(column) for column in arcs.T)
+    source, target, word, frames = arcs
     graph, acoustic = _floats(weights, size)
     final_graph, final_acoustic = _floats(final_weights, size)
     return Raw(
@@ -83,7 +83,7 @@ def parse(stream: Stream, name: str) -> Raw:
 def _floats(bits: np.ndarray[tuple[int, ...], np.dtype[np.uint64]], size: int) -> tuple[Floats, Floats]:
     with np.errstate(invalid="ignore"):  # not a number, which is refused later
         floats = (bits.astype(np.uint32).view(np.float32) if size == 4 else bits.view(np.float64)).astype(np.float64)
-    return np.ascontiguousarray(floats[:, 0]), np.ascontiguousarray(floats[:, 1])
+    return floats[0], floats[1]
 
 
 def _header(stream: Stream, where: str) -> _Header:

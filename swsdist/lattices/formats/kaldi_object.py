@@ -19,6 +19,9 @@ from swsdist.kernels.lattices import chained, grouped, state_times
 from swsdist.lattices.formats.parts import demand_costs, text_of
 from swsdist.lattices.lattice import Floats, Ints, Lattice
 
+#: Numbers of words for which a table is made.
+_SMALL = 1 << 16
+
 
 class Raw(NamedTuple):
     """A lattice as its file has it; costs and frames are of each arc or, of the finals, of each state.
@@ -63,14 +66,14 @@ def lattice_of(raw: Raw, key: str, words: Mapping[int, str] | None, frame: float
     times, length = _times(raw, where)
     if raw.frame_by_frame:
         raw, times = _compact(raw, times)
-    known = np.union1d(raw.word, 0)
+    known, label = _labels(raw.word)
     return Lattice(
         key,
         frame,
         times,
         raw.source,
         raw.target,
-        np.searchsorted(known, raw.word),
+        label,
         raw.graph,
         raw.acoustic,
         raw.final_graph,
@@ -79,6 +82,17 @@ def lattice_of(raw: Raw, key: str, words: Mapping[int, str] | None, frame: float
         raw.start,
         length,
     )
+
+
+def _labels(words: Ints) -> tuple[Ints, Ints]:
+    """The numbers of words that occur, ascending, and 0; and the place of each word among them."""
+    greatest = int(words.max(initial=0))
+    if greatest > len(words) + _SMALL:
+        known = np.union1d(words, 0)
+        return known, np.searchsorted(known, words)
+    present = np.zeros(greatest + 1, np.bool_)
+    present[words] = present[0] = True
+    return np.flatnonzero(present), (np.cumsum(present) - 1)[words]
 
 
 def _times(raw: Raw, where: str) -> tuple[Ints, int]:
