@@ -35,7 +35,9 @@ def test_what_a_key_may_hold(name: str, words: str) -> None:
 
 
 def test_the_element_of_a_list() -> None:
-    assert allowed(FIELDS["report.exports"], element=True) == "csv | stdlist | kwslist | labels | eaf | textgrid | clips"
+    assert (
+        allowed(FIELDS["report.exports"], element=True) == "csv | stdlist | kwslist | labels | eaf | textgrid | clips"
+    )
 
 
 def test_which_keys_are_paths() -> None:
