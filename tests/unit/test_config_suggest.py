@@ -26,7 +26,7 @@ FIELDS = {key.dotted: key.field for key in keys()}
         ("reduce.overlap", "number >= 0 and <= 1"),
         ("score.tolerance", "number >= 0 | null"),
         ("calibrate.fit", "none | crossfit | oracle | path"),
-        ("report.exports", "list of csv | stdlist | kwslist | labels | clips | null"),
+        ("report.exports", "list of csv | stdlist | kwslist | labels | eaf | textgrid | clips | null"),
         ("search.candidates", "section with the keys least, per_second"),
     ],
 )
@@ -35,7 +35,9 @@ def test_what_a_key_may_hold(name: str, words: str) -> None:
 
 
 def test_the_element_of_a_list() -> None:
-    assert allowed(FIELDS["report.exports"], element=True) == "csv | stdlist | kwslist | labels | clips"
+    assert (
+        allowed(FIELDS["report.exports"], element=True) == "csv | stdlist | kwslist | labels | eaf | textgrid | clips"
+    )
 
 
 def test_which_keys_are_paths() -> None:

@@ -163,6 +163,12 @@ def test_times_inside_of_a_cue(tmp_path: Path) -> None:
     ]
 
 
+def test_what_is_no_tag_is_text(tmp_path: Path) -> None:
+    path = tmp_path / "talk.srt"
+    path.write_text("1\n00:00:00,000 --> 00:00:01,000\nI <3 you > all <b>so</b> {much}\n")
+    assert [word.text for word in words_in("srt", path)] == ["I", "<3", "you", ">", "all", "so", "{much}"]
+
+
 def test_a_line_shown_on_is_read_once(tmp_path: Path) -> None:
     """As openai/whisper writes it with --highlight_words True."""
     path = tmp_path / "talk.srt"
