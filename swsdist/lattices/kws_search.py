@@ -72,10 +72,10 @@ Keyword = Sequence[str] | Sequence[Alternative]
 _Ends = dict[int, tuple[float, int]]
 
 #: Cost, start and end in ticks.
-_Best = tuple[float, int, int]
+Best = tuple[float, int, int]
 
 #: By the states where chains end and how much later than the earliest they start: ln of the states' shares, and the best hit.
-_Kept = dict[tuple[tuple[int, int], ...], list[tuple[list[float], _Best]]]
+_Kept = dict[tuple[tuple[int, int], ...], list[tuple[list[float], Best]]]
 
 
 class _Arc(NamedTuple):
@@ -112,7 +112,7 @@ def kws_search(
     alternatives = {name: _alternatives(name, keyword) for name, keyword in keywords.items()}
     longest = int(max_silence_frames / subsampling + 0.5)
     for lattice in lattices:
-        index = _Index(lattice, acoustic_scale, lm_scale, longest)
+        index = Factors.of(lattice, acoustic_scale, lm_scale, longest)
         for name, spoken in alternatives.items():
             for cost, start, end in sorted(index.hits(spoken), key=lambda hit: (hit[1:], hit[0])):
                 yield Hit(name, lattice.key, start * subsampling, end * subsampling, max(0.0, cost))
@@ -128,36 +128,66 @@ def _alternatives(name: str, keyword: Keyword) -> list[Alternative]:
     return result
 
 
-class _Index:
-    """The factors of a lattice, followed word by word."""
+class Factors:
+    """The factors of a lattice, followed word by word.
 
-    def __init__(self, lattice: Lattice, acoustic_scale: float, lm_scale: float, longest_silence: int) -> None:
-        lattice = connect(lattice)
-        source, target, label = lattice.source.tolist(), lattice.target.tolist(), lattice.label.tolist()
-        times = self._times = lattice.times.tolist()
-        self._labels = {text: number for number, text in enumerate(lattice.labels)}
-        arc_costs, _ = costs(lattice, acoustic_scale, lm_scale)
-        total, alpha, beta, *_ = forward_backward(lattice, acoustic_scale, lm_scale)
-        log_chance = (beta[lattice.target] - arc_costs - beta[lattice.source]).tolist()
+    Args:
+        times: int (states,), of states in topological order.
+        source, target, label: int (arcs,).
+        numbers: labels by text.
+        log_chances: ln of the chance to take each arc from its source.
+        log_visits: ln of the probability to pass each state.
+        longest_silence: of an arc of label 0 within a keyword, in the unit of `times`.
+    """
+
+    def __init__(
+        self,
+        times: Sequence[int],
+        source: Sequence[int],
+        target: Sequence[int],
+        label: Sequence[int],
+        numbers: Mapping[str, int],
+        log_chances: Sequence[float],
+        log_visits: Sequence[float],
+        longest_silence: int,
+    ) -> None:
+        self._times, self._labels = times, numbers
         by_label: dict[int, list[int]] = defaultdict(list)
         for arc, number in enumerate(label):
             by_label[number].append(arc)
         self._silences: dict[int, list[tuple[int, float]]] = defaultdict(list)
         for arc in by_label.pop(0, ()):
             if times[target[arc]] - times[source[arc]] <= longest_silence:
-                self._silences[source[arc]].append((target[arc], log_chance[arc]))
+                self._silences[source[arc]].append((target[arc], log_chances[arc]))
         #: By label and state.
         self._words: dict[int, dict[int, list[_Arc]]] = defaultdict(lambda: defaultdict(list))
         for number, arcs in by_label.items():
             clusters = _clusters([(times[source[arc]], times[target[arc]]) for arc in arcs])
             for arc, cluster in zip(arcs, clusters, strict=True):
-                self._words[number][source[arc]].append(_Arc(target[arc], cluster, log_chance[arc]))
-        anywhere = dict(enumerate(zip((alpha + beta - total).tolist(), times, strict=True)))
+                self._words[number][source[arc]].append(_Arc(target[arc], cluster, log_chances[arc]))
+        anywhere = dict(enumerate(zip(log_visits, times, strict=True)))
         #: By the labels of a sequence: where the chains of each of its sequences of clusters end.
         self._reached: dict[tuple[int, ...], list[_Ends]] = {(): [anywhere]}
 
-    def hits(self, alternatives: Iterable[Alternative]) -> list[_Best]:
-        """The best of all sequences of clusters that end alike."""
+    @classmethod
+    def of(cls, lattice: Lattice, acoustic_scale: float, lm_scale: float, longest_silence: int) -> Factors:
+        """The factors of a lattice as read."""
+        lattice = connect(lattice)
+        arc_costs, _ = costs(lattice, acoustic_scale, lm_scale)
+        total, alpha, beta, *_ = forward_backward(lattice, acoustic_scale, lm_scale)
+        return cls(
+            lattice.times.tolist(),
+            lattice.source.tolist(),
+            lattice.target.tolist(),
+            lattice.label.tolist(),
+            {text: number for number, text in enumerate(lattice.labels)},
+            (beta[lattice.target] - arc_costs - beta[lattice.source]).tolist(),
+            (alpha + beta - total).tolist(),
+            longest_silence,
+        )
+
+    def hits(self, alternatives: Iterable[Alternative]) -> list[Best]:
+        """Cost (-ln), start and end of the best of all sequences of clusters that end alike."""
         kept: _Kept = defaultdict(list)
         for cost, words in alternatives:
             if all(word in self._labels for word in words):

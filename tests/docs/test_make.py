@@ -129,10 +129,11 @@ def test_continuous_integration(tests: str, shared: bool, namespaces: bool, code
         f'#!/bin/sh\necho "$@"\n{"[ $3 ] && exit" if "::late" in tests else ""}\n'
         f"cat <<'END'\n{tests}\nEND\nexit {2 if 'FAILED' in tests else 0}\n"
     )
-    (tools / "chromium").write_text("#!/bin/sh\n")
+    for tool in ("chromium", "flite", "gcc"):
+        (tools / tool).write_text("#!/bin/sh\n")
     (tools / "ip").write_text(f"#!/bin/sh\nexit {0 if namespaces else 1}\n")
-    for tool in tools.iterdir():
-        tool.chmod(0o755)
+    for program in tools.iterdir():
+        program.chmod(0o755)
     environment = {**os.environ, "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}"}
     done = subprocess.run(
         [str(checkout / ".ci/run")], env=environment, capture_output=True, text=True, timeout=300, check=False

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -12,24 +11,16 @@ from numpy.typing import NDArray
 from swsdist.core.types import CANDIDATES
 from swsdist.kernels.lattice_search import closures, label_masks, search
 from swsdist.methods.lattice.automaton import Automaton, Choice, Written, automaton, possible, written_of
+from swsdist.methods.lattice.kaldi import kaldi_places
 from swsdist.methods.lattice.method import Prepared, candidates, gap_ticks
 from swsdist.methods.lattice.options import LatticeOptions
+from swsdist.methods.lattice.places import Places
 from swsdist.methods.lattice.repeated import ZeroLength
 from swsdist.store.lattice_shards import Lattices, labels_of, read_lattices, rows_with, shard_rows
 from swsdist.store.reading import Store
 
 #: Chains of a smaller posterior are dropped while they are followed: far below what 1e-9 shows.
 _NEGLIGIBLE = 1e-15
-
-
-class Places(NamedTuple):
-    """Places of terms, each once: term, document (of the lattices searched), start and end (ticks, exclusive), posterior."""
-
-    term: NDArray[np.int64]
-    document: NDArray[np.int64]
-    start: NDArray[np.int64]
-    end: NDArray[np.int64]
-    posterior: NDArray[np.float64]
 
 
 def search_shard(
@@ -57,12 +48,16 @@ def search_shard(
     live = store.live(shard)
     searched = live if only is None else live & set(only)
     holders = _holders(sequences, numbers, store, shard)
-    machine = automaton(sequences, max(numbers.values()) + 1)
+    exact = options.mode == "exact"
+    machine = automaton(sequences if exact else [], max(numbers.values()) + 1)
     tables = [CANDIDATES.empty_table()]
     for first, lattices in read_lattices(store.folder, files, holders):
         keys = zip(lattices.doc_ids, lattices.channels, strict=True)
         chosen = np.array([key in searched for key in keys], bool) & holders[first : first + len(lattices.doc_ids)]
-        places = places_in(lattices, machine, gap_ticks(options), options.least, chosen)
+        if exact:
+            places = places_in(lattices, machine, gap_ticks(options), options.least, chosen)
+        else:
+            places = kaldi_places(lattices, [item for item, _ in sequences], numbers, gap_ticks(options), chosen)
         tables.append(candidates(queries.query_ids, (lattices.doc_ids, lattices.channels), *places))
     return pa.concat_tables(tables)
 
