@@ -1,6 +1,7 @@
 """Read query examples from tables, folders of audio and term lists.
 
-Table: `query_id` and `path`, or `doc_id` of a document, and optionally `example, channel, start, end, speaker, term`. A
+Table: `query_id` and `path`, or `doc_id` of a document, or `text`; and optionally `example, channel, start, end, speaker,
+term`. Rows of a text are written queries, among spoken ones too; in a table without spoken ones `term` is a text as well. A
 query with `doc_id` takes the path and, unless its row has them, channel, speaker and place from that document; for a
 document that is a place in a recording, start and end are the recording's. Folder: every recording is a query of one
 example, named like a document, channel 1. TLIST or KWLIST: its terms (`swsdist.corpora.nist`). Manifest of lhotse, or
@@ -88,7 +89,7 @@ def _examples(
         return pa.Table.from_pylist(rows, QUERIES)
     # An empty channel means 1 for a file, and the document's for a document.
     channel = QUERIES.get_field_index("channel")
-    lenient = QUERIES.set(channel, QUERIES.field(channel).with_nullable(True))
+    lenient = QUERIES.set(channel, QUERIES.field(channel).with_nullable(True)).append(pa.field("text", pa.string()))
     table = read_table(source, lenient, key=("query_id", "example"), storage=storage, notices=notices)
     table = require_rows(source, with_absolute_paths(table, source, storage), "queries")
     if examples == "primary":
@@ -104,10 +105,14 @@ def _examples(
     find = Finder(documents, table["doc_id"])
     resolved, strange = [], dict[int, str]()
     for row, (query, required) in enumerate(zip(table.to_pylist(), keep, strict=True)):
-        if not audio and query["path"] is None and query["doc_id"] is None:
+        text = query.pop("text")
+        if not audio and query["path"] is None and query["doc_id"] is None and text is None:
             query["path"] = ""
         try:
-            resolved.append((_resolved(query, find, text=not spoken), required))
+            if None not in (text, query["term"]) and text != query["term"]:
+                raise _Unresolved(codes.TEXT_AND_TERM, query=query["query_id"], text=text, term=query["term"])
+            query["term"] = query["term"] if text is None else text
+            resolved.append((_resolved(query, find, text=not spoken or text is not None), required))
         except _NoDocument as error:
             strange[row] = repr(error.name)
         except _Unresolved as error:

@@ -145,7 +145,10 @@ def best_through(lattice: Lattice, acoustic_scale: float = 1.0, lm_scale: float 
     arc_costs, final_costs = costs(lattice, acoustic_scale, lm_scale)
     alpha, beta, _ = _sums(lattice, arc_costs, final_costs, best=True)
     through = arc_costs - alpha[lattice.source] - beta[lattice.target]
-    return np.where(np.isfinite(through), through + beta[lattice.start] if lattice.states else 0.0, np.inf)
+    used = np.isfinite(through)
+    through[used] += beta[lattice.start]
+    through[~used] = np.inf
+    return through
 
 
 def _scaled(graph: Floats, acoustic: Floats, acoustic_scale: float, lm_scale: float) -> Floats:

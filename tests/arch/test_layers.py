@@ -243,10 +243,13 @@ def test_a_stage_has_a_file_of_its_name() -> None:
     from swsdist.pipeline.ledger import Ledger
     from swsdist.registry.registries import CHAINS
 
-    fused = {"options": {"systems": [{"name": "a", "run": "a"}], "missing": "rescore"}}
+    more = {
+        "fuse": {"options": {"systems": [{"name": "a", "run": "a"}], "missing": "rescore"}},
+        "text": {"search": {"method": "lattice"}, "calibrate": {"steps": []}},
+    }
     names = set()
     for name in CHAINS:
-        values = {"run": "r", "corpus": {"documents": "d"}, "chain": name, **(fused if name == "fuse" else {})}
+        values = {"run": "r", "corpus": {"documents": "d"}, "chain": name, **more.get(name, {})}
         chain = CHAINS[name].load()(config_from_dict(values, "/tmp"), Ledger(Folder("/tmp/r")))
         assert chain.name == name
         for step in chain.steps:

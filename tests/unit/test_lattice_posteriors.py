@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from swsdist.core.codes import lattices as codes
 from swsdist.lattices.lattice import Lattice
-from swsdist.lattices.posteriors import best, connect, costs, forward_backward, prune
+from swsdist.lattices.posteriors import best, best_through, connect, costs, forward_backward
 from tests.oracles.lattices import paths
 from tests.support.coded import raises
 from tests.support.lattices import lattice
@@ -88,40 +88,14 @@ def test_connected(given_: Lattice) -> None:
         assert ours.times[state] == min(ours.times[other] for other in ready)
 
 
-@given(lattices(), st.sampled_from([0.0, 0.5, 3.0, math.inf]), st.sampled_from([0.0, 0.01, 0.3, 1.0]))
-def test_pruned(given_: Lattice, beam: float, posterior: float) -> None:
+@given(lattices())
+def test_best_path_through_each_arc(given_: Lattice) -> None:
     known = paths(given_, 1.0, 1.0)
-    ours = paths(prune(given_, beam=beam, posterior=posterior), 1.0, 1.0)
-    if not known:
-        assert ours == []
-        return
-    least = min(item.cost for item in known)
-    sums = forward_backward(given_)
-    # Of a path within both limits each arc is.
-    within = [
-        item.cost
-        for item in known
-        if item.cost <= least + beam - 1e-9
-        and all(sums.arcs[arc] > posterior + 1e-9 for arc in item.arcs)
-        and sums.finals[item.end] > posterior + 1e-9
-    ]
-    left = sorted(item.cost for item in ours)
-    assert left[0] == pytest.approx(least)
-    for cost in within:
-        assert any(cost == pytest.approx(other) for other in left)
-    if beam == math.inf and posterior == 0:
-        assert len(ours) == len(known)
-
-
-def test_pruning_by_hand() -> None:
-    given_ = lattice(
-        [(0, 1, 1, 0, 0), (0, 1, 2, 2, 0), (1, 2, 3, 0, 0), (1, 2, 1, 5, 0)], {2: (0, 0), 1: (7, 0)}, [0, 3, 9]
-    )
-    assert len(prune(given_, beam=4.9).source) == 3
-    assert len(prune(given_, beam=5).source) == 4
-    assert np.isinf(prune(given_, beam=5).final_graph[1])
-    assert len(prune(given_, posterior=0.05).source) == 3
-    assert prune(given_, posterior=1.0).label.tolist() == [1, 3]
+    ours = best_through(given_).tolist()
+    for arc, apart in enumerate(ours):
+        through = [item.cost for item in known if arc in item.arcs]
+        least = min((item.cost for item in known), default=0.0)
+        assert apart == (pytest.approx(min(through) - least, abs=1e-9) if through else math.inf)
 
 
 def test_infinity_is_no_number_at_scale_0() -> None:
@@ -142,7 +116,7 @@ def test_no_scale_applies_to_probabilities() -> None:
 
 def test_a_cycle_is_an_error_if_paths_use_it() -> None:
     cycle = [(0, 1, 1, 0, 0), (1, 2, 1, 0, 0), (2, 1, 1, 0, 0), (2, 3, 1, 0, 0)]
-    for function in (connect, forward_backward, best, prune):
+    for function in (connect, forward_backward, best, best_through):
         with raises(codes.LATTICE_CYCLE, where="key"):
             function(lattice(cycle, {3: (0, 0)}, [0, 1, 2, 3]))  # type: ignore[operator]
     assert connect(lattice(cycle, {0: (0, 0)}, [0, 1, 2, 3])).states == 1
@@ -152,4 +126,4 @@ def test_no_states() -> None:
     nothing = lattice([], {}, [], start=-1)
     assert forward_backward(nothing).total == -math.inf
     assert best(nothing).cost == math.inf
-    assert connect(nothing).states == prune(nothing, beam=3).states == 0
+    assert connect(nothing).states == len(best_through(nothing)) == 0

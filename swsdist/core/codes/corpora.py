@@ -326,13 +326,19 @@ PATH_AND_DOCUMENT = Code(
     "path-and-document", TableError, "query {query!r} has both path and doc_id", "give one of them"
 )
 EMPTY_QUERY = Code(
-    "empty-query", TableError, "query {query!r} has neither path nor doc_id nor term", "give one of them"
+    "empty-query", TableError, "query {query!r} has neither path nor doc_id nor text", "give one of them"
+)
+TEXT_AND_TERM = Code(
+    "text-and-term",
+    TableError,
+    "query {query!r} has the text {text!r} and the term {term!r}",
+    "give one of the columns, or the same in both",
 )
 TEXT_QUERY_AMONG_SPOKEN = Code(
     "text-query-among-spoken",
     TableError,
     "query {query!r} has neither path nor doc_id, and others have one",
-    "give one of them; text queries belong in their own table",
+    "give one of them; or, of a written query, a column text",
 )
 QUERY_WITHOUT_CHANNEL = Code(
     "query-without-channel", TableError, "document {document!r} has channels {channels}", "give the query's channel"

@@ -15,7 +15,12 @@ from swsdist.store.lattice_shards import Lattices
 
 
 def kaldi_places(
-    lattices: Lattices, written: Sequence[Written], numbers: Mapping[str, int], gap: int, chosen: NDArray[np.bool_]
+    lattices: Lattices,
+    written: Sequence[Written],
+    numbers: Mapping[str, int],
+    gap: int,
+    least: float,
+    chosen: NDArray[np.bool_],
 ) -> Places:
     """Hits of terms, with their posteriors, at most 1.
 
@@ -24,19 +29,22 @@ def kaldi_places(
         written: sequences of labels of the terms, without patterns.
         numbers: labels of the shard by text.
         gap: greatest length of a silence arc between two words, ticks.
+        least: least posterior of a hit.
         chosen: bool (documents,), those to search.
     """
     alternatives: dict[int, list[Alternative]] = defaultdict(list)
     for item in written:
         alternatives[item.term].append(Alternative(-float(np.log(item.weight)), item.labels))
     rows: list[tuple[int, int, int, int, float]] = []
-    for document in np.flatnonzero(chosen).tolist():
-        factors = _factors(lattices, document, numbers, gap)
-        for term, spoken in alternatives.items():
-            for cost, start, end in factors.hits(spoken):
-                rows.append((term, document, start, end, min(1.0, float(np.exp(-cost)))))
+    for place in np.flatnonzero(chosen).tolist():
+        factors = _factors(lattices, place, numbers, gap)
+        for number, spoken in alternatives.items():
+            for cost, first, last in factors.hits(spoken):
+                if (posterior := min(1.0, float(np.exp(-cost)))) >= least:
+                    rows.append((number, place, first, last, posterior))
     columns = list(zip(*rows, strict=True)) or [()] * 5
-    return Places(*(np.array(column, np.int64) for column in columns[:4]), np.array(columns[4], np.float64))
+    term, document, start, end = (np.array(column, np.int64) for column in columns[:4])
+    return Places(term, document, start, end, np.array(columns[4], np.float64))
 
 
 def _factors(lattices: Lattices, document: int, numbers: Mapping[str, int], gap: int) -> Factors:

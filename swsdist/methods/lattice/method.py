@@ -4,33 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from swsdist.config.search import Search
 from swsdist.core.codes import methods as codes
 from swsdist.core.fingerprint import fingerprint
-from swsdist.core.partition import SLOTS, slot_of
+from swsdist.core.partition import SLOTS
 from swsdist.core.types import CANDIDATES
-from swsdist.lattices.packed import TICK
 from swsdist.methods.lattice.options import LatticeOptions
+from swsdist.methods.lattice.places import Prepared
 from swsdist.methods.method import Result, Unit
 from swsdist.registry.entries import checked
 from swsdist.registry.registries import METHODS
 from swsdist.store.reading import Store
-
-#: A posterior of 1 in candidates.
-_ONE = 1 << 40
-
-
-class Prepared(NamedTuple):
-    """Written queries: their ids, and rows of WRITTEN."""
-
-    query_ids: list[str]
-    rows: list[dict[str, Any]]
 
 
 class LatticeSearch:
@@ -99,47 +88,9 @@ class LatticeSearch:
         return pa.Table.from_pylist(result, CANDIDATES)
 
 
-def candidates(
-    query_ids: list[str],
-    documents: tuple[list[str], list[int]],
-    term: NDArray[np.int64],
-    document: NDArray[np.int64],
-    start: NDArray[np.int64],
-    end: NDArray[np.int64],
-    posterior: NDArray[np.float64],
-) -> pa.Table:
-    """CANDIDATES of places.
-
-    Args:
-        query_ids: by term.
-        documents: ids and channels, by document.
-        term, document: of each place.
-        start, end: ticks, `end` exclusive; a place of no length has one tick.
-        posterior: 0 to 1.
-    """
-    slots = np.array([slot_of(query_id) for query_id in query_ids], np.int32)
-    columns = {
-        "slot": slots[term],
-        "query_id": pa.array(query_ids, pa.string()).take(pa.array(term)),
-        "example": np.ones(len(term), np.int32),
-        "doc_id": pa.array(documents[0], pa.string()).take(pa.array(document)),
-        "channel": pa.array(documents[1], pa.int32()).take(pa.array(document)),
-        "first": start,
-        "last": np.maximum(end - 1, start),
-        "cost": -np.rint(np.minimum(posterior, 1.0) * _ONE).astype(np.int64),
-        "scale": np.full(len(term), _ONE),
-    }
-    return pa.table([columns[name] for name in CANDIDATES.names], schema=CANDIDATES)
-
-
 def _by_bucket(table: pa.Table, buckets: int) -> Iterator[pa.Table]:
     """The rows of each bucket that has any, in the order of slots."""
     bucket = table["slot"].to_numpy().astype(np.int64) * buckets // SLOTS
     cuts = [*np.flatnonzero(np.diff(bucket, prepend=-1)).tolist(), len(bucket)]
     for first, stop in pairwise(cuts):
         yield table.slice(first, stop - first)
-
-
-def gap_ticks(options: LatticeOptions) -> int:
-    """Greatest gap between two words, ticks."""
-    return round(options.gap / TICK)

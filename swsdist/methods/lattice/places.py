@@ -1,11 +1,27 @@
-"""Places of terms in lattices."""
+"""Written queries and their places, between the method lattice and its search."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
+
+from swsdist.core.partition import slot_of
+from swsdist.core.types import CANDIDATES
+from swsdist.lattices.packed import TICK
+from swsdist.methods.lattice.options import LatticeOptions
+
+#: A posterior of 1 in candidates.
+_CERTAIN = 1 << 40
+
+
+class Prepared(NamedTuple):
+    """Written queries: their ids, and rows of WRITTEN."""
+
+    query_ids: list[str]
+    rows: list[dict[str, Any]]
 
 
 class Places(NamedTuple):
@@ -16,3 +32,41 @@ class Places(NamedTuple):
     start: NDArray[np.int64]
     end: NDArray[np.int64]
     posterior: NDArray[np.float64]
+
+
+def candidates(
+    query_ids: list[str],
+    documents: tuple[list[str], list[int]],
+    term: NDArray[np.int64],
+    document: NDArray[np.int64],
+    start: NDArray[np.int64],
+    end: NDArray[np.int64],
+    posterior: NDArray[np.float64],
+) -> pa.Table:
+    """CANDIDATES of places.
+
+    Args:
+        query_ids: by term.
+        documents: ids and channels, by document.
+        term, document: of each place.
+        start, end: ticks, `end` exclusive; a place of no length has one tick.
+        posterior: 0 to 1.
+    """
+    slots = np.array([slot_of(query_id) for query_id in query_ids], np.int32)
+    columns = {
+        "slot": slots[term],
+        "query_id": pa.array(query_ids, pa.string()).take(pa.array(term)),
+        "example": np.ones(len(term), np.int32),
+        "doc_id": pa.array(documents[0], pa.string()).take(pa.array(document)),
+        "channel": pa.array(documents[1], pa.int32()).take(pa.array(document)),
+        "first": start,
+        "last": np.maximum(end - 1, start),
+        "cost": -np.rint(np.minimum(posterior, 1.0) * _CERTAIN).astype(np.int64),
+        "scale": np.full(len(term), _CERTAIN),
+    }
+    return pa.table([columns[name] for name in CANDIDATES.names], schema=CANDIDATES)
+
+
+def gap_ticks(options: LatticeOptions) -> int:
+    """Greatest gap between two words, ticks."""
+    return round(options.gap / TICK)

@@ -12,9 +12,8 @@ from swsdist.core.types import CANDIDATES
 from swsdist.kernels.lattice_search import closures, label_masks, search
 from swsdist.methods.lattice.automaton import Automaton, Choice, Written, automaton, possible, written_of
 from swsdist.methods.lattice.kaldi import kaldi_places
-from swsdist.methods.lattice.method import Prepared, candidates, gap_ticks
 from swsdist.methods.lattice.options import LatticeOptions
-from swsdist.methods.lattice.places import Places
+from swsdist.methods.lattice.places import Places, Prepared, candidates, gap_ticks
 from swsdist.methods.lattice.repeated import ZeroLength
 from swsdist.store.lattice_shards import Lattices, labels_of, read_lattices, rows_with, shard_rows
 from swsdist.store.reading import Store
@@ -57,7 +56,8 @@ def search_shard(
         if exact:
             places = places_in(lattices, machine, gap_ticks(options), options.least, chosen)
         else:
-            places = kaldi_places(lattices, [item for item, _ in sequences], numbers, gap_ticks(options), chosen)
+            written = [item for item, _ in sequences]
+            places = kaldi_places(lattices, written, numbers, gap_ticks(options), options.least, chosen)
         tables.append(candidates(queries.query_ids, (lattices.doc_ids, lattices.channels), *places))
     return pa.concat_tables(tables)
 
