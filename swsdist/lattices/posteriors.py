@@ -146,7 +146,7 @@ def best_through(lattice: Lattice, acoustic_scale: float = 1.0, lm_scale: float 
     alpha, beta, _ = _sums(lattice, arc_costs, final_costs, best=True)
     through = arc_costs - alpha[lattice.source] - beta[lattice.target]
     used = np.isfinite(through)
-    through[used] += beta[lattice.start]
+    through[used] += beta[lattice.start] if used.any() else 0.0
     through[~used] = np.inf
     return through
 
