@@ -1,15 +1,16 @@
-"""Exact lattices of a free loop of phones, from posteriors of their states.
+"""Exact lattices of phones from posteriors of their states: a free loop, or one with weights of pairs.
 
-A phone has states from left to right: it is entered in the first, left from the last, and spends a frame or more in each;
-any phone follows any other. The only memory between phones is the frame, so the lattice's states are the borders between
-frames, and its arcs phones from one border to another.
+A phone has states from left to right: it is entered in the first, left from the last, and spends a frame or more in each.
+In a free loop any phone follows any other, and the only memory between phones is the frame. With weights of pairs (a bigram)
+it is the last phone, too.
 
-A path's weight is the product over frames of exp(scale x log posterior), and of `entry` for each phone. Frames are divided by a
-factor each, so that all sums stay near 1 and no logarithm is taken: `forward` chooses the factors.
+A path's weight is the product over frames of exp(scale x log posterior), and of `entry` for each phone, times the weight of
+each pair. Frames are divided by a factor each, so that all sums stay near 1 and no logarithm is taken: `forward` chooses the
+factors. A *border* t is between frames t - 1 and t.
 
-The arc (first border, phone, last border) has the posterior before[first] x entry x (sum over its inner alignments) x
-after[last] / before[end]. While a phone goes on from a border, the posterior that it has begun there and still lasts only
-falls, so it is dropped, exactly, when that is less than an arc's least.
+A segment (first border, phone, last border) has the posterior entered[first, phone] x (sum over its inner alignments) x
+after[last, phone] / total. While a phone goes on from a border, the posterior that it has begun there and still lasts only
+falls, so it is dropped, exactly, when that is less than a segment's least.
 """
 
 from __future__ import annotations
@@ -20,44 +21,59 @@ from numpy.typing import NDArray
 from swsdist.kernels.compiled import compiled
 
 
-@compiled("void(float64[:,:,::1], float64, float64[::1], float64[::1])")
+@compiled("void(float64[:,:,::1], float64, float64[:,::1], float64[:,::1], float64[:,::1], float64[::1])")
 def forward(
-    weights: NDArray[np.float64], entry: float, before: NDArray[np.float64], factors: NDArray[np.float64]
+    weights: NDArray[np.float64],
+    entry: float,
+    pairs: NDArray[np.float64],
+    mass: NDArray[np.float64],
+    ended: NDArray[np.float64],
+    factors: NDArray[np.float64],
 ) -> None:
-    """Sums over paths to each border, and the factor of each frame.
+    """Sums over paths to each border of a block of frames, and the factor of each frame.
 
     Args:
         weights: float64 (frames, phones, states), overwritten by the same divided by the factors.
         entry: weight of a phone.
-        before: float64 (frames + 1,), written.
+        pairs: float64 (phones + 1, phones), of a phone after another, the last row at the start; no rows: a free loop.
+        mass: float64 (phones, states), of paths in a state after the frame before the block; overwritten by that after it.
+        ended: float64 (frames + 1, columns), of paths that end a phone at each border: by phone and, in the last column, of
+            none yet; in a free loop one column, of all. The first row is given, the others are written.
         factors: float64 (frames,), written.
     """
     frames, phones, states = weights.shape
-    mass = np.zeros((phones, states))
-    before[0] = 1.0
+    entered = np.empty(phones)
     for t in range(frames):
         total = 0.0
+        for p in range(phones):
+            entered[p] = ended[t, 0] * entry
+        if len(pairs):
+            entered[:] = 0.0
+            for q in range(phones + 1):
+                if ended[t, q] > 0.0:
+                    for p in range(phones):
+                        entered[p] += ended[t, q] * pairs[q, p] * entry
         for p in range(phones):
             for j in range(states - 1, 0, -1):
                 mass[p, j] = weights[t, p, j] * (mass[p, j - 1] + mass[p, j])
                 total += mass[p, j]
-            mass[p, 0] = weights[t, p, 0] * (before[t] * entry + mass[p, 0])
+            mass[p, 0] = weights[t, p, 0] * (entered[p] + mass[p, 0])
             total += mass[p, 0]
         factor = total if total > 0.0 else 1.0
         factors[t] = factor
-        after = 0.0
+        ended[t + 1, :] = 0.0
         for p in range(phones):
             for j in range(states):
                 mass[p, j] /= factor
                 weights[t, p, j] /= factor
-            after += mass[p, states - 1]
-        before[t + 1] = after
+            ended[t + 1, p if len(pairs) else 0] += mass[p, states - 1]
 
 
-@compiled("void(float64[:,:,::1], float64, float64[::1], float64[:,::1], float64[:,:,::1])")
+@compiled("void(float64[:,:,::1], float64, float64[:,::1], float64[:,::1], float64[:,::1], float64[:,:,::1])")
 def backward(
     weights: NDArray[np.float64],
     entry: float,
+    pairs: NDArray[np.float64],
     after: NDArray[np.float64],
     onward: NDArray[np.float64],
     inside: NDArray[np.float64],
@@ -65,9 +81,11 @@ def backward(
     """Sums over paths from each border, and from each state of a phone, to the end.
 
     Args:
-        weights: float64 (frames, phones, states), from `forward`.
+        weights: float64 (frames, phones, states), divided by the factors.
         entry: weight of a phone.
-        after: float64 (frames + 1,), of which the last is given; written.
+        pairs: as for `forward`.
+        after: float64 (frames + 1, columns), by the phone that ended, as `ended` of `forward`. The last row is given, the
+            others are written.
         onward: float64 (phones, states), from the states of the frame after the last, times their weights there; 0 at the
             end of the recording. Overwritten by that of the first frame.
         inside: float64 (frames, phones, states), written: from a state, after its frame.
@@ -77,23 +95,30 @@ def backward(
         total = 0.0
         for p in range(phones):
             for j in range(states):
-                inside[t, p, j] = onward[p, j] + (onward[p, j + 1] if j + 1 < states else after[t + 1])
+                left = after[t + 1, p if len(pairs) else 0]
+                inside[t, p, j] = onward[p, j] + (onward[p, j + 1] if j + 1 < states else left)
             for j in range(states):
                 onward[p, j] = weights[t, p, j] * inside[t, p, j]
             total += onward[p, 0]
-        after[t] = entry * total
+        if len(pairs):
+            for q in range(phones + 1):
+                total = 0.0
+                for p in range(phones):
+                    total += pairs[q, p] * onward[p, 0]
+                after[t, q] = entry * total
+        else:
+            after[t, 0] = entry * total
 
 
 @compiled(
     "Tuple((int32[::1], int32[::1], int32[::1], float64[::1], int32[::1], int32[::1], float64[:,::1]))"
-    "(float64[:,:,::1], float64[:,:,::1], float64, float64[::1], float64[::1], float64, int64, float64,"
+    "(float64[:,:,::1], float64[:,:,::1], float64[:,::1], float64[:,::1], float64, int64, float64,"
     " int32[::1], int32[::1], float64[:,::1])"
 )
-def arcs(
+def segments(
     weights: NDArray[np.float64],
     inside: NDArray[np.float64],
-    entry: float,
-    before: NDArray[np.float64],
+    entered: NDArray[np.float64],
     after: NDArray[np.float64],
     total: float,
     first: int,
@@ -110,31 +135,32 @@ def arcs(
     NDArray[np.int32],
     NDArray[np.float64],
 ]:
-    """Arcs of at least a posterior that end in a block of frames.
+    """Segments of at least a posterior that end in a block of frames.
 
     Args:
         weights, inside: float64 (frames, phones, states), of the block; from `forward` and `backward`.
-        entry: weight of a phone.
-        before, after: float64 (frames + 1,), of the block's borders.
-        total: `before` at the end of the recording.
+        entered: float64 (frames + 1, phones or 1), sums over paths that enter a phone at a border, or any.
+        after: float64 (frames + 1, columns), from `backward`.
+        total: sum over all paths.
         first: number of the block's first frame.
         least: posterior.
         open_first, open_phone: int32, border and phone of phones that go on into the block.
-        open_sums: float64 (open phones, states), their sums over inner alignments, times `before` and `entry`.
+        open_sums: float64 (open phones, states), their sums over inner alignments, times `entered`.
 
     Returns:
-        First and last border, phone and posterior of each arc; and the phones that go on after the block, as above.
+        First and last border, phone and posterior of each segment; and the phones that go on after the block, as above.
     """
     frames, phones, states = weights.shape
     size = 1024
     starts, ends, labels = np.empty(size, np.int32), np.empty(size, np.int32), np.empty(size, np.int32)
     posteriors = np.empty(size, np.float64)
     count = 0
-    room = max(1024, len(open_first) + phones)
+    room = max(1024, 2 * (len(open_first) + phones))
     begun, phone = np.empty(room, np.int32), np.empty(room, np.int32)
     sums = np.empty((room, states), np.float64)
     active = len(open_first)
     begun[:active], phone[:active], sums[:active] = open_first, open_phone, open_sums
+    by_phone = entered.shape[1] > 1
     for t in range(frames):
         if active + phones > room:
             more = 2 * (active + phones)
@@ -152,14 +178,16 @@ def arcs(
         for k in range(active):
             p = phone[k]
             still = 0.0
-            fresh = before[t] * entry if begun[k] == first + t else 0.0
+            fresh = 0.0
+            if begun[k] == first + t:
+                fresh = entered[t, p if by_phone else 0]
             for j in range(states - 1, -1, -1):
                 value = weights[t, p, j] * (sums[k, j] + (sums[k, j - 1] if j > 0 else fresh))
                 sums[k, j] = value
                 still += value * inside[t, p, j]
             if still < least * total:
                 continue
-            posterior = sums[k, states - 1] * after[t + 1] / total
+            posterior = sums[k, states - 1] * after[t + 1, p if by_phone else 0] / total
             if posterior >= least:
                 if count == size:
                     starts = np.concatenate((starts, np.empty(size, np.int32)))
@@ -184,3 +212,60 @@ def arcs(
         phone[:active].copy(),
         sums[:active].copy(),
     )
+
+
+@compiled(
+    "void(float64[:,:,::1], float64, float64[:,::1], int64, float64[:,::1], int32[:,::1], int32[:,::1],"
+    " float64[:,::1], int32[:,:,::1])"
+)
+def best_paths(
+    costs: NDArray[np.float64],
+    entry: float,
+    pairs: NDArray[np.float64],
+    first: int,
+    score: NDArray[np.float64],
+    start: NDArray[np.int32],
+    source: NDArray[np.int32],
+    ended: NDArray[np.float64],
+    back: NDArray[np.int32],
+) -> None:
+    """The paths of least cost to each border of a block of frames.
+
+    Of equal paths that wins which entered or moved on later, and among phones the first.
+
+    Args:
+        costs: float64 (frames, phones, states), of a frame in a state.
+        entry: cost of a phone.
+        pairs: float64 (phones + 1, phones), costs of a phone after another, the last row at the start; no rows: none.
+        first: number of the block's first frame.
+        score, start, source: float64, int32, int32 (phones, states), after the frame before: cost of the best path in a
+            state, the border at which its phone began, and the phone before that; overwritten by those after the block.
+        ended: float64 (frames + 1, columns), cost of the best path that ends a phone at each border: by phone and, in the
+            last column, of none yet; without pairs one column, of all. The first row is given, the others are written.
+        back: int32 (frames, columns, 3), written: border at which that phone began, phone, and the phone before it.
+    """
+    frames, phones, states = costs.shape
+    columns = ended.shape[1]
+    for t in range(frames):
+        for c in range(columns):
+            ended[t + 1, c] = np.inf
+        for p in range(phones):
+            entered, before = ended[t, 0] + entry, 0
+            if len(pairs):
+                entered = np.inf
+                for q in range(columns):
+                    value = ended[t, q] + pairs[q, p] + entry
+                    if value < entered:
+                        entered, before = value, q
+            for j in range(states - 1, -1, -1):
+                moved = score[p, j - 1] if j > 0 else entered
+                if moved <= score[p, j]:
+                    score[p, j] = moved
+                    start[p, j] = start[p, j - 1] if j > 0 else first + t
+                    source[p, j] = source[p, j - 1] if j > 0 else before
+                score[p, j] += costs[t, p, j]
+            column = p if len(pairs) else 0
+            if score[p, states - 1] < ended[t + 1, column]:
+                ended[t + 1, column] = score[p, states - 1]
+                back[t, column, 0], back[t, column, 1] = start[p, states - 1], p
+                back[t, column, 2] = source[p, states - 1]

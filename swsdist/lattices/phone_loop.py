@@ -1,11 +1,13 @@
-"""Phone lattices from posteriors of phones' states: a free loop of phones, exact and in bounded memory.
+"""Phone lattices from posteriors of phones' states, exact and in bounded memory; strings: `swsdist.kernels.phone_string`.
 
-Source: the loop is that of BUT's phoneme recogniser; see `swsdist.kernels.phone_loop`.
+Sources: the loop of three-state phones is that of BUT's recogniser (P. Schwarz, "Phoneme recognition based on long temporal
+context", 2009); the topology of CTC is that of A. Graves et al., "Connectionist temporal classification", ICML 2006, section
+4: a label lasts while its column does, blanks may stand between labels, and must between equal ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -14,74 +16,126 @@ from numpy.typing import NDArray
 from swsdist.kernels import phone_loop
 from swsdist.lattices.packed import TICK, Packed
 
-#: Frames of a block: the least that is held besides the posteriors.
+#: Frames of a block: the most that is held besides what a reader of posteriors holds.
 _BLOCK = 2048
+
+#: Gives log posteriors of frames first..stop-1: (frames, phones, states).
+Reader = Callable[[int, int], NDArray[np.floating]]
+
+
+class Decoder(NamedTuple):
+    """How posteriors are decoded.
+
+    Attributes:
+        scale: factor of log posteriors and of `insertion`; 0.3 to 0.5 for lattices, since frames of a phone are not
+            independent, 1 for strings.
+        insertion: log weight of each phone.
+        pairs: float64 (phones + 1, phones), log weight of a phone after another, the last row at the start; None: any
+            phone follows any other.
+    """
+
+    scale: float
+    insertion: float = 0.0
+    pairs: NDArray[np.float64] | None = None
+
+    def weights(self) -> NDArray[np.float64]:
+        """Weights of pairs; no rows without any."""
+        return np.empty((0, 0)) if self.pairs is None else np.exp(self.pairs)
 
 
 class PhoneArcs(NamedTuple):
-    """Arcs of a phone lattice whose states are the borders between frames.
+    """Arcs of a phone lattice. A state is a border between frames and, with weights of pairs, the phone that ends there.
 
     Attributes:
-        starts, ends: int32, borders of each arc, by end and then by start and phone.
+        starts, ends: int32, borders of each arc.
+        before: int32, the phone that ends at its start, or their number at the beginning; of a free loop -1.
         phones: int32.
         posteriors: float64, of each arc.
-        visits: float64 (frames + 1,), posterior of each border; 0 everywhere if there is no path.
-        total: log of the sum over all paths, with all factors; -inf if there is none.
+        visits: float64, of the state that each arc leaves.
+        frames: their number.
+        total: log of the sum over all paths; -inf: there is none.
     """
 
     starts: NDArray[np.int32]
     ends: NDArray[np.int32]
+    before: NDArray[np.int32]
     phones: NDArray[np.int32]
     posteriors: NDArray[np.float64]
     visits: NDArray[np.float64]
+    frames: int
     total: float
 
 
-def phone_arcs(
-    log_posteriors: NDArray[np.floating], scale: float, insertion: float = 0.0, least: float = 1e-3
-) -> PhoneArcs:
-    """The lattice of a free loop of phones.
+def phone_arcs(read: Reader, frames: int, decoder: Decoder, least: float = 1e-3) -> PhoneArcs:
+    """The lattice of phones.
 
     Args:
-        log_posteriors: (frames, phones, states), natural logs.
-        scale: factor of them, and of `insertion`; 0.3 to 0.5, since frames of a phone are not independent.
-        insertion: log weight of each phone.
+        read: log posteriors, natural; of a range of frames.
+        frames: their number.
+        decoder: scale and weights.
         least: posterior of an arc.
     """
-    frames = len(log_posteriors)
-    highest = log_posteriors.max(axis=(1, 2), initial=-np.inf, keepdims=True) if frames else log_posteriors
-    weights = np.exp(scale * (log_posteriors.astype(np.float64) - highest))
-    entry = float(np.exp(scale * insertion))
-    before, factors = np.empty(frames + 1), np.empty(frames)
-    phone_loop.forward(weights, entry, before, factors)
-    total = float(before[-1])
-    none = np.empty(0, np.int32)
-    if frames == 0 or total <= 0.0:
-        return PhoneArcs(none, none, none, np.empty(0), np.zeros(frames + 1), -np.inf)
-    after = np.empty(frames + 1)
+    none, nothing = np.empty(0, np.int32), np.empty(0)
+    empty = PhoneArcs(none, none, none, none, nothing, nothing, frames, -np.inf)
+    if frames == 0:
+        return empty
+    shape = read(0, 1).shape[1:]
+    phones = shape[0]
+    pairs, entry = decoder.weights(), float(np.exp(decoder.scale * decoder.insertion))
+    ended, factors = np.zeros((frames + 1, phones + 1 if len(pairs) else 1)), np.empty(frames)
+    ended[0, -1] = 1.0
+    mass, shift = np.zeros(shape), 0.0
+    blocks = [(first, min(first + _BLOCK, frames)) for first in range(0, frames, _BLOCK)]
+    for first, stop in blocks:
+        weights, highest = _weights(read(first, stop), decoder.scale)
+        phone_loop.forward(weights, entry, pairs, mass, ended[first : stop + 1], factors[first:stop])
+        shift += float(highest.sum())
+    total = float(ended[-1].sum())
+    if total <= 0.0:
+        return empty
+    after, onward = np.zeros_like(ended), np.zeros(shape)
     after[-1] = 1.0
-    onward = np.zeros(weights.shape[1:])
-    blocks = range(0, frames, _BLOCK)
-    ahead: dict[int, NDArray[np.float64]] = {}
-    inside = np.empty((min(_BLOCK, frames), *weights.shape[1:]))
-    for first in reversed(blocks):
-        stop = min(first + _BLOCK, frames)
-        ahead[first] = onward.copy()
-        phone_loop.backward(weights[first:stop], entry, after[first : stop + 1], onward, inside[: stop - first])
-    parts: list[tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]] = []
-    active = none, none, np.empty((0, weights.shape[2]))
-    for first in blocks:
-        stop = min(first + _BLOCK, frames)
-        part, edges = weights[first:stop], slice(first, stop + 1)
-        phone_loop.backward(part, entry, after[edges].copy(), ahead.pop(first), inside[: stop - first])
-        made = phone_loop.arcs(
-            part, inside[: stop - first], entry, before[edges], after[edges], total, first, least, *active
-        )
+    inside = np.empty((min(_BLOCK, frames), *shape))
+    ahead: list[NDArray[np.float64]] = []
+    for first, stop in reversed(blocks):
+        ahead.append(onward.copy())
+        weights = _divided(read(first, stop), decoder.scale, factors[first:stop])
+        phone_loop.backward(weights, entry, pairs, after[first : stop + 1], onward, inside[: stop - first])
+    parts = []
+    active = none, none, np.empty((0, shape[1]))
+    for first, stop in blocks:
+        weights = _divided(read(first, stop), decoder.scale, factors[first:stop])
+        part, edges = inside[: stop - first], slice(first, stop + 1)
+        phone_loop.backward(weights, entry, pairs, after[edges].copy(), ahead.pop(), part)
+        entered = (ended[edges] @ pairs if len(pairs) else ended[edges]) * entry
+        made = phone_loop.segments(weights, part, entered, after[edges], total, first, least, *active)
         parts.append(made[:4])
         active = made[4:]
-    starts, ends, phones, posteriors = (np.concatenate(column) for column in zip(*parts, strict=True))
-    log_total = float(np.log(total) + np.log(factors).sum() + scale * highest.sum(dtype=np.float64))
-    return PhoneArcs(starts, ends, phones, posteriors, before * after / total, log_total)
+    starts, ends, phone, posteriors = (np.concatenate(column) for column in zip(*parts, strict=True))
+    log_total = float(np.log(total) + np.log(factors).sum() + shift)
+    visits = ended * after / total
+    if not len(pairs):
+        before = np.full(len(starts), -1, np.int32)
+        return PhoneArcs(starts, ends, before, phone, posteriors, visits[starts, 0], frames, log_total)
+    # A segment is an arc from each state of its first border: its posterior is shared by what enters it from there.
+    shares = ended[starts] * pairs[:, phone].T
+    shares *= (posteriors / shares.sum(axis=1))[:, None]
+    which, last = np.nonzero(shares >= least)
+    arcs = starts[which], ends[which], last.astype(np.int32), phone[which], shares[which, last]
+    return PhoneArcs(*arcs, visits[starts[which], last], frames, log_total)
+
+
+def _weights(log_posteriors: NDArray[np.floating], scale: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """exp(scale x log posterior), divided by its greatest value of each frame; and the logs of these."""
+    scaled = scale * log_posteriors.astype(np.float64)
+    highest = scaled.max(axis=(1, 2), keepdims=True)
+    return np.exp(scaled - highest), highest
+
+
+def _divided(log_posteriors: NDArray[np.floating], scale: float, factors: NDArray[np.float64]) -> NDArray[np.float64]:
+    weights, _ = _weights(log_posteriors, scale)
+    weights /= factors[:, None, None]
+    return weights
 
 
 def packed_arcs(arcs: PhoneArcs, phones: Sequence[str], shift: float) -> Packed:
@@ -92,19 +146,24 @@ def packed_arcs(arcs: PhoneArcs, phones: Sequence[str], shift: float) -> Packed:
         phones: text of each phone; empty: no word.
         shift: s between frames.
     """
-    order = np.lexsort((arcs.phones, arcs.ends, arcs.starts))
-    starts, ends = arcs.starts[order], arcs.ends[order]
-    states = np.union1d(starts, ends)
+    columns = len(phones) + 2
+    last = np.where(arcs.before < 0, -1, arcs.phones)
+    leaves = arcs.starts.astype(np.int64) * columns + arcs.before + 1
+    reaches = arcs.ends.astype(np.int64) * columns + last + 1
+    order = np.lexsort((arcs.phones, reaches, leaves))
+    states = np.union1d(leaves, reaches)
+    source, target = np.searchsorted(states, leaves[order]), np.searchsorted(states, reaches[order])
+    visits = np.zeros(len(states))
+    visits[source] = arcs.visits[order]
     numbers: dict[str, int] = {"": 0}
     labels = np.array([numbers.setdefault(phone, len(numbers)) for phone in phones], np.int32)
-    source, target = np.searchsorted(states, starts), np.searchsorted(states, ends)
     return Packed(
-        np.rint(states * (shift / TICK)).astype(np.int32),
-        np.minimum(arcs.visits[states], 1.0),
+        np.rint(states // columns * (shift / TICK)).astype(np.int32),
+        np.minimum(visits, 1.0),
         np.bincount(source, minlength=len(states)).astype(np.int32),
         (target - source).astype(np.int32),
         labels[arcs.phones[order]],
-        np.minimum(arcs.posteriors[order] / arcs.visits[starts], 1.0),
+        np.minimum(arcs.posteriors[order] / arcs.visits[order], 1.0),
         tuple(numbers),
-        round((len(arcs.visits) - 1) * shift / TICK),
+        round(arcs.frames * shift / TICK),
     )

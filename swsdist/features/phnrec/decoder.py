@@ -13,7 +13,7 @@ one under 3 frames has a label that means nothing; here it has none.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -55,29 +55,13 @@ def decode(
         penalty: added for each phone; the lower, the fewer phones.
     """
     count = len(phones)
-    scores = np.full((count, STATES), -np.inf)
-    begun = np.zeros((count, STATES), np.int64)
-    ended: list[
-        tuple[int, int, float]
-    ] = []  # of each frame: the best phone that ends with it, where it began, and the score
-    entry, t = penalty, 0
-    for block in posteriors:
-        local = np.log(np.maximum(block[:, : STATES * count].astype(np.float64), _FLOOR)) + _HALF
-        for frame in local.reshape(-1, count, STATES):
-            before, since = np.empty_like(scores), np.empty_like(begun)
-            before[:, 0], before[:, 1:] = entry, scores[:, :-1]
-            since[:, 0], since[:, 1:] = t, begun[:, :-1]
-            stays = scores > before
-            scores = np.where(stays, scores, before) + frame
-            begun = np.where(stays, begun, since)
-            best = int(scores[:, -1].argmax())
-            ended.append((best, int(begun[best, -1]), float(scores[best, -1])))
-            entry = ended[-1][2] + penalty
-            t += 1
-    labels = []
-    while t >= STATES:
-        best, first, score = ended[t - 1]
-        earlier = ended[first - 1][2] if first else 0.0
-        labels.append(Label(first, t, phones[best], score - earlier))
-        t = first
-    return labels[::-1]
+
+    def costs() -> Iterator[NDArray[np.float64]]:
+        for block in posteriors:
+            local = np.log(np.maximum(block[:, : STATES * count].astype(np.float64), _FLOOR)) + _HALF
+            yield -local.reshape(-1, count, STATES)
+
+    from swsdist.kernels.phone_string import best_string  # compiles
+
+    segments = best_string(costs(), (count, STATES), -penalty)
+    return [Label(first, stop, phones[phone], -cost) for first, stop, phone, cost in segments]

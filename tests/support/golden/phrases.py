@@ -15,7 +15,7 @@ import numpy as np
 from swsdist.lattices.collection import detect, read_file
 from swsdist.lattices.lattice import Broken, Lattice, Origin
 from swsdist.lattices.packed import FILLERS, TICK, Packed, Recipe, pack
-from swsdist.lattices.phone_loop import packed_arcs, phone_arcs
+from swsdist.lattices.phone_loop import Decoder, packed_arcs, phone_arcs
 from tests.support.golden.runner import Case
 from tests.support.lattices import places_of
 
@@ -90,7 +90,8 @@ def _lattices(case: Case, path: Path, answers: dict[str, Any]) -> None:
 
 def _phone_loop(case: Case, name: str, answers: dict[str, Any]) -> None:
     log_posterior = np.array(answers["log_posterior"])
-    arcs = phone_arcs(log_posterior, answers["acoustic_scale"], answers["insertion"], 1e-300)
+    decoder = Decoder(answers["acoustic_scale"], answers["insertion"])
+    arcs = phone_arcs(lambda first, stop: log_posterior[first:stop], len(log_posterior), decoder, 1e-300)
     if answers["total_logprob"] is None:
         case.equal(f"{name}: total", arcs.total, -np.inf)
         return
