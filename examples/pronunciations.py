@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from swsdist.chains.search.chain import build as search_chain
+from swsdist.chains.search.chain import assemble
 from swsdist.config import Config
 from swsdist.config.search import Search
 from swsdist.core.errors import DataError
@@ -215,6 +215,6 @@ METHOD = MethodEntry(f"{__name__}:Pronunciations", 1, "", "text", "postings", "p
 
 def build(config: Config, ledger: Ledger) -> Chain:
     """The search chain, with its first two steps replaced."""
-    chain = search_chain(config.model_copy(update={"options": {}}), ledger)
+    chain = assemble(config, ledger)
     first = Step("index", Index()), Step("queries", Queries())
     return dataclasses.replace(chain, name="pronunciations", stages=(*first, *chain.steps[2:]))

@@ -35,12 +35,14 @@ class Step:
         stage: the stage.
         reads: the stage's name of a table -> its source, or several; the chain adds unambiguous sources.
         digests: names of its tables in the run's digest, if they differ from the tables' names.
+        inputs: inputs of this step, if they are not the chain's.
     """
 
     name: str
     stage: Stage
     reads: Mapping[str, Source | tuple[Source, ...]] = field(default_factory=dict)
     digests: Mapping[str, str] = field(default_factory=dict)
+    inputs: Any = None
 
     @property
     def phase(self) -> str:
@@ -160,6 +162,10 @@ class Chain:
             if step.name == name:
                 return step
         raise codes.NO_SUCH_STAGE(stage=name, stages=", ".join(step.name for step in self.steps))
+
+    def inputs_of(self, step: Step) -> Any:
+        """The inputs of a step: its own, or the chain's."""
+        return self.inputs if step.inputs is None else step.inputs
 
     def maker(self, table: str) -> Step | None:
         """The last step that makes a table of this name, or None."""

@@ -100,7 +100,7 @@ class ChainRun:
         inputs = Inputs(
             self.config,
             self.ledger,
-            self.chain.inputs,
+            self.chain.inputs_of(step),
             (stage.name, stage.version),
             {word: tuple(self._input_table(source) for source in step.sources(word)) for word in step.reads},
             self.outcomes.get(step.name, StepOutcome()),
@@ -120,7 +120,7 @@ class ChainRun:
     def place(self, step: Step) -> str:
         """Root of the folder that a step writes to; empty: the run folder."""
         stage = step.stage
-        return stage.place(Inputs(self.config, self.ledger, self.chain.inputs, (stage.name, stage.version)))
+        return stage.place(Inputs(self.config, self.ledger, self.chain.inputs_of(step), (stage.name, stage.version)))
 
     def receipts(self, step: str) -> ReceiptList:
         """Receipts of a step's tasks; empty if it has not run."""

@@ -74,13 +74,13 @@ class MethodEntry(Configured):
     The target creates it: ``target(search: swsdist.config.search.Search) -> Method`` (`swsdist.methods.method`).
 
     Attributes:
-        queries: the kind it accepts, `spoken` or `text`; others are rejected.
+        queries: the kind it accepts, `spoken`, `text`, or `lattices` of queries; others are rejected.
         reads: kind of the store that it searches.
         score: the kind of score that ``-cost / scale`` of its candidates is.
         merge: how overlapping candidates of a query are merged, unless `reduce.merge` overrides it.
     """
 
-    queries: Literal["spoken", "text"] = "spoken"
+    queries: Literal["spoken", "text", "lattices"] = "spoken"
     reads: str = "frames"
     score: Score = "cost"
     merge: Literal["best", "sum"] = "best"

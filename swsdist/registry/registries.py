@@ -69,6 +69,9 @@ CHAINS: Registry[Entry] = Registry(
             "swsdist.chains.fuse.chain:build", 1, "swsdist.chains.fuse.options:FuseOptions", joined=True
         ),
         "sweep": ChainEntry("swsdist.chains.sweep.chain:build", 1, of_points=True),
+        "phones": ChainEntry(
+            "swsdist.chains.phones.chain:build", 1, "swsdist.chains.phones.options:PhonesOptions", searches=True
+        ),
         "text": ChainEntry(
             "swsdist.chains.text.chain:build", 1, "swsdist.chains.text.options:TextOptions", searches=True
         ),
@@ -93,6 +96,13 @@ METHODS: Registry[MethodEntry] = Registry(
             "lattices",
             "posterior",
             "sum",
+        ),
+        "lattice-edits": MethodEntry(
+            "swsdist.methods.lattice.edits:LatticeEdits",
+            1,
+            "swsdist.methods.lattice.edits:EditsOptions",
+            "lattices",
+            "lattices",
         ),
     },
     MethodEntry,

@@ -14,7 +14,6 @@ from swsdist.audio.commands import are_permitted, is_command, permitted, refusal
 from swsdist.audio.formats import ffmpeg
 from swsdist.config import Config
 from swsdist.config.search import Search
-from swsdist.core.codes import stages as codes
 from swsdist.core.errors import StoreError
 from swsdist.core.fingerprint import fingerprint
 from swsdist.core.needs import Needs
@@ -32,7 +31,7 @@ from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.inspection.digest import by_key
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Part, Task, TaskOutput
-from swsdist.registry.registries import METHODS, RECURRENCES
+from swsdist.registry.registries import RECURRENCES
 from swsdist.stages.inputs.search_inputs import CorpusInputs, SearchInputs
 from swsdist.stages.inputs.validation import seconds_of
 from swsdist.stages.task_results import Extracted
@@ -121,9 +120,6 @@ class Queries(Stage[Extracting]):
     def plan(self, inputs: Inputs) -> Iterator[Task[Extracting]]:
         """A task per group."""
         chain_inputs, search = inputs.chain_inputs(SearchInputs), inputs.config.search
-        takes = METHODS[search.method].queries
-        if takes != "spoken":
-            raise codes.METHOD_TAKES_OTHER_QUERIES(where="search.method", method=search.method, takes=takes)
         longest = RECURRENCES[search.recurrence].longest(search.recurrence_settings())
         # Templates and some recurrences refuse long examples; only these enter the fingerprint of a group.
         refusing: list[Any] = ["template"] if search.examples == "template" else []

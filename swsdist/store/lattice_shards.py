@@ -193,6 +193,30 @@ class Lattices(NamedTuple):
     labels: NDArray[np.int32]
     chances: NDArray[np.float64]
 
+    def within(self, document: int, first: int, end: int) -> Lattices:
+        """The part of a lattice from a tick to another."""
+        begin, stop = self.documents[document : document + 2].tolist()
+        inside = (self.times[begin:stop] >= first) & (self.times[begin:stop] <= end)
+        number = np.cumsum(inside) - 1
+        source = np.repeat(np.arange(stop - begin), np.diff(self.first[begin : stop + 1]))
+        arcs = slice(self.first[begin], self.first[stop])
+        target = source + self.steps[arcs]
+        kept = inside[source] & inside[target]
+        source, target = number[source[kept]], number[target[kept]]
+        states = int(inside.sum())
+        return Lattices(
+            [self.doc_ids[document]],
+            [self.channels[document]],
+            [self.ticks[document]],
+            np.array([0, states], np.int64),
+            np.concatenate(([0], np.cumsum(np.bincount(source, minlength=states)))).astype(np.int64),
+            self.times[begin:stop][inside],
+            self.visits[begin:stop][inside],
+            (target - source).astype(np.int32),
+            self.labels[arcs][kept],
+            self.chances[arcs][kept],
+        )
+
 
 def labels_of(folder: Folder, files: Mapping[str, File]) -> dict[str, int]:
     """Numbers of the labels of a shard by text, in their order."""

@@ -59,11 +59,23 @@ def build(config: Config, ledger: Ledger) -> Chain:
     """The chain of a config.
 
     Raises:
-        ConfigError: the config has options of the chain, of which there are none; an unused cohort; options that its method or
-            a step does not take; or steps that do not fit together.
+        ConfigError: the config has options of the chain, of which there are none; its method takes no spoken queries; or as
+            `assemble`.
     """
     if config.options:
         raise codes.SEARCH_OPTIONS(where="options", options=", ".join(config.options))
+    takes = METHODS[config.search.method].queries
+    if takes != "spoken":
+        raise codes.METHOD_TAKES_OTHER_QUERIES(where="search.method", method=config.search.method, takes=takes)
+    return assemble(config, ledger)
+
+
+def assemble(config: Config, ledger: Ledger) -> Chain:
+    """The same for any method, for chains that replace the first steps.
+
+    Raises:
+        ConfigError: an unused cohort; options that its method or a step does not take; or steps that do not fit together.
+    """
     by_cohort = any(entry.cohort for entry in config.calibrate.entries().values())
     if config.corpus.cohort is not None and not by_cohort:
         raise codes.UNUSED_COHORT(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from swsdist.chains.search.chain import build as search_chain
+from swsdist.chains.search.chain import assemble
 from swsdist.chains.text.collect_terms import CollectTerms, takes_text
 from swsdist.chains.text.index_lattices import LATTICE_STORE, IndexLattices
 from swsdist.chains.text.inputs import TextInputs
@@ -32,7 +32,7 @@ def build(config: Config, ledger: Ledger) -> Chain:
     if not takes_text(method) or METHODS[method].reads != LATTICE_STORE:
         methods = [name for name in METHODS if takes_text(name) and METHODS[name].reads == LATTICE_STORE]
         raise codes.NOT_A_TEXT_METHOD(where="search.method", method=method, methods=", ".join(methods))
-    chain = search_chain(config.model_copy(update={"options": {}}), ledger)
+    chain = assemble(config, ledger)
     inputs.document_checks, inputs.folds, inputs.files = (
         chain.inputs.document_checks,
         chain.inputs.folds,

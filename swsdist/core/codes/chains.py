@@ -106,3 +106,17 @@ GONE_RECORDINGS = Code(
     "{count} recording{s} gone or changed whose means and variances normalise features",
     "`swsdist store refit {store}` estimates new ones",
 )
+
+METHOD_TAKES_OTHER_QUERIES = Code(
+    "method-takes-other-queries",
+    ConfigError,
+    "the method {method} takes {takes} queries, and the chain search spoken ones",
+    "name the chain that belongs to the method (key chain)",
+)
+
+NOT_A_LATTICE_METHOD = Code(
+    "not-a-lattice-method",
+    ConfigError,
+    "the method {method} does not search lattices",
+    "set search.method to one of: {methods}",
+)

@@ -229,3 +229,30 @@ UNALIGNED_ANNOTATION = Code(
 )
 
 NO_SUCH_TIER = Code("no-such-tier", DataError, "there is no tier {tier!r}", "name some of {tiers}")
+
+# Decoding.
+
+ARPA_LINE = Code(
+    "arpa-line",
+    DataError,
+    "the line is no {order}-gram: {text}",
+    "a line is LOG10-PROBABILITY PHONE [PHONE] [BACK-OFF]; write the model again",
+)
+PHONE_NOT_IN_MODEL = Code(
+    "phone-not-in-model",
+    DataError,
+    "the language model lacks {count} phones of the recogniser, among them {phone}",
+    "train it on the recogniser's phones",
+)
+NOT_POSTERIORS = Code(
+    "not-posteriors",
+    UserError,
+    "the track holds {kind}, and a decoder takes logits or posteriors of phones",
+    "name another track (options.decoding.track), or have the extractor give posteriors",
+)
+NO_BLANK = Code(
+    "no-blank",
+    UserError,
+    "no column {blank}; the first columns are {columns}",
+    "name the blank's column (options.decoding.blank)",
+)

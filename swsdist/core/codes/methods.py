@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from swsdist.core.codes import Code
-from swsdist.core.errors import AudioError, ConfigError, StoreError, UserError
+from swsdist.core.errors import AudioError, ConfigError, DataError, StoreError, UserError
 
 # Queries
 
@@ -50,6 +50,9 @@ UNUSED_SEARCH_KEY = Code(
     ConfigError,
     "the method windows does not use {key}",
     "remove it, or search with another method (search.method: dtw)",
+)
+CONFUSIONS_LINE = Code(
+    "confusions-line", DataError, "the line is not QUERY-LABEL DOCUMENT-LABEL COST: {text}", "correct it"
 )
 DOCUMENT_TOO_LONG = Code(
     "document-too-long",

@@ -266,13 +266,6 @@ STEP_NEEDS_WHOLE_RECORDINGS = Code(
 
 NO_SPEECH_FILE = Code("no-speech-file", UserError, "there is no such file", "check the path")
 
-METHOD_TAKES_OTHER_QUERIES = Code(
-    "method-takes-other-queries",
-    UserError,
-    "the method {method} takes {takes} queries, and this stage spoken ones",
-    "name the chain that belongs to the method (key chain)",
-)
-
 NO_STATISTICS_OF_FRAMES = Code(
     "no-statistics-of-frames",
     UserError,

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from swsdist.config.search import Search
 from swsdist.core.codes import methods as codes
 from swsdist.core.fingerprint import fingerprint
-from swsdist.core.partition import SLOTS
 from swsdist.core.types import CANDIDATES
 from swsdist.methods.lattice.options import LatticeOptions
-from swsdist.methods.lattice.places import Prepared
+from swsdist.methods.lattice.places import Prepared, by_buckets
 from swsdist.methods.method import Result, Unit
 from swsdist.registry.entries import checked
 from swsdist.registry.registries import METHODS
@@ -64,11 +61,9 @@ class LatticeSearch:
         from swsdist.methods.lattice.search import search_shard  # loads numba, which planning avoids
 
         tables = [search_shard(queries, store, shard, self._options) for shard in shards]
-        table = pa.concat_tables([CANDIDATES.empty_table(), *tables]).sort_by(
-            [(name, "ascending") for name in ("slot", "query_id", "doc_id", "channel", "last", "first")]
-        )
+        table = pa.concat_tables([CANDIDATES.empty_table(), *tables])
         ticks = sum(store.manifest.shard(shard).frames for shard in shards)
-        return Result(_by_bucket(table, buckets), table.num_rows, len(queries.query_ids) * ticks)
+        return Result(by_buckets(table, buckets), table.num_rows, len(queries.query_ids) * ticks)
 
     def rescore(self, queries: Prepared, store: Store, spans: pa.Table) -> pa.Table:
         """The likeliest place inside each span."""
@@ -86,11 +81,3 @@ class LatticeSearch:
             inside = [row for row in rows if span["first"] <= row["first"] and row["last"] <= span["last"]]
             result += sorted(inside, key=lambda row: (row["cost"], row["first"], row["last"]))[:1]
         return pa.Table.from_pylist(result, CANDIDATES)
-
-
-def _by_bucket(table: pa.Table, buckets: int) -> Iterator[pa.Table]:
-    """The rows of each bucket that has any, in the order of slots."""
-    bucket = table["slot"].to_numpy().astype(np.int64) * buckets // SLOTS
-    cuts = [*np.flatnonzero(np.diff(bucket, prepend=-1)).tolist(), len(bucket)]
-    for first, stop in pairwise(cuts):
-        yield table.slice(first, stop - first)

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from swsdist.core.partition import slot_of
+from swsdist.core.partition import SLOTS, slot_of
 from swsdist.core.types import CANDIDATES
 from swsdist.lattices.packed import TICK
 from swsdist.methods.lattice.options import LatticeOptions
+from swsdist.store.lattice_shards import Lattices
 
 #: A posterior of 1 in candidates.
 _CERTAIN = 1 << 40
+
+
+_ORDER = ("slot", "query_id", "example", "doc_id", "channel", "last", "first")
 
 
 class Prepared(NamedTuple):
@@ -70,3 +76,37 @@ def candidates(
 def gap_ticks(options: LatticeOptions) -> int:
     """Greatest gap between two words, ticks."""
     return round(options.gap / TICK)
+
+
+def by_buckets(table: pa.Table, buckets: int) -> Iterator[pa.Table]:
+    """CANDIDATES in order, those of each bucket that has any."""
+    table = table.sort_by([(name, "ascending") for name in _ORDER])
+    bucket = table["slot"].to_numpy().astype(np.int64) * buckets // SLOTS
+    cuts = [*np.flatnonzero(np.diff(bucket, prepend=-1)).tolist(), len(bucket)]
+    for first, stop in pairwise(cuts):
+        yield table.slice(first, stop - first)
+
+
+def span_columns(query_id: str, example: int, lattices: Lattices, rows: NDArray[np.int64], unit: int) -> pa.Table:
+    """CANDIDATES of matches of an example.
+
+    Args:
+        query_id, example: of it.
+        lattices: that were searched.
+        rows: int64 (matches, 5): lattice, first tick, tick after the last, cost in units, and labels.
+        unit: of costs.
+    """
+    count = len(rows)
+    document = pa.array(rows[:, 0])
+    columns = {
+        "slot": np.full(count, slot_of(query_id), np.int32),
+        "query_id": pa.array([query_id] * count, pa.string()),
+        "example": np.full(count, example, np.int32),
+        "doc_id": pa.array(lattices.doc_ids, pa.string()).take(document),
+        "channel": pa.array(lattices.channels, pa.int32()).take(document),
+        "first": rows[:, 1],
+        "last": np.maximum(rows[:, 2] - 1, rows[:, 1]),
+        "cost": rows[:, 3],
+        "scale": rows[:, 4] * unit,
+    }
+    return pa.table([columns[name] for name in CANDIDATES.names], schema=CANDIDATES)

@@ -179,10 +179,11 @@ def receipts_by_phase(*chain_runs: ChainRun) -> ReceiptsByPhase:
 
 
 def _store_receipts(chain_run: ChainRun) -> list[Receipt]:
-    inputs: CorpusInputs = chain_run.chain.inputs
+    step = chain_run.chain.step("index")
+    inputs: CorpusInputs = chain_run.chain.inputs_of(step)
     if inputs.store.manifest is None:
         return []
-    stage = chain_run.chain.step("index").stage.name
+    stage = step.stage.name
     receipts_by_file = {
         part.name: receipt
         for receipt in chain_run.ledger.receipts(stage, inputs.store.folder.root).values()

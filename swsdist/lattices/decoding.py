@@ -1,0 +1,146 @@
+"""Phone lattices and strings from the frames of a track: logits or posteriors, of phones, their states, or labels of CTC."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, PositiveFloat
+
+from swsdist.config.section import IsPath, Section
+from swsdist.core.codes import lattices as codes
+from swsdist.io.filesystem import identify
+from swsdist.lattices.arpa import read_bigrams
+from swsdist.lattices.packed import Packed
+from swsdist.lattices.phone_loop import Decoder, Reader, packed_arcs, phone_arcs
+
+#: Posteriors are at least this before their logarithm is taken.
+_FLOOR = 1e-30
+_STATE = re.compile(r"(?P<phone>.+)\.(?P<state>[1-9])")
+
+
+class Decoding(Section):
+    """How frames become lattices and strings."""
+
+    track: str | None = Field(None, description="track of logits or posteriors; default: the first")
+    topology: Literal["loop", "ctc"] = Field(
+        "loop",
+        description="loop: any phone follows any other; ctc: equal labels need a blank between them",
+    )
+    blank: str = Field("<pad>", description="ctc: column of the blank")
+    non_speech: tuple[str, ...] = Field(
+        ("int", "pau", "spk", "non-speech", "sil", "SIL", "|", "<s>", "</s>", "<unk>"),
+        description="columns that are no phones of a query or document: silence, noise",
+    )
+    scale: PositiveFloat = Field(
+        0.3, description="lattices: factor of log posteriors; frames of a phone are not independent, so below 1"
+    )
+    least: float = Field(1e-3, gt=0, lt=1, description="lattices: least posterior of an arc")
+    insertion: float = Field(0.0, description="lattices: log weight of each phone")
+    string_scale: PositiveFloat = Field(1.0, description="the same of strings of queries")
+    string_insertion: float = Field(
+        0.0, description="the same of strings; BUT's recognisers: CZ -4.6875, HU -2.8125, RU -0.9375, EN -2.03125"
+    )
+    bigrams: IsPath | None = Field(None, description="language model of phones, ARPA; higher orders are left out")
+    lm_scale: PositiveFloat = Field(1.0, description="factor of its log weights")
+
+    def identities(self, storage: Mapping[str, object]) -> list[Any]:
+        """All that lattices depend on besides the frames, as JSON values."""
+        file = None if self.bigrams is None else identify(self.bigrams, storage)
+        return [self.model_dump(mode="json", exclude={"bigrams"}), file]
+
+
+class Columns(NamedTuple):
+    """The columns of a track.
+
+    Attributes:
+        names: of each.
+        kind: `logits` or `posteriors`.
+    """
+
+    names: Sequence[str]
+    kind: str
+
+
+class FrameDecoder:
+    """Decodes frames of a track.
+
+    Args:
+        options: how.
+        columns: of the track.
+        storage: options for S3.
+
+    Raises:
+        UserError: the track has no posteriors, or no blank; or a file cannot be read.
+    """
+
+    def __init__(
+        self, options: Decoding, columns: Columns, storage: Mapping[str, object] | None = None, where: str = "features"
+    ) -> None:
+        if columns.kind not in ("logits", "posteriors"):
+            raise codes.NOT_POSTERIORS(where=where, kind=columns.kind)
+        self._options, self._logits = options, columns.kind == "logits"
+        names, self._states = _phones(columns.names)
+        ctc = options.topology == "ctc"
+        if ctc and (self._states > 1 or options.blank not in names):
+            raise codes.NO_BLANK(where=where, blank=options.blank, columns=", ".join(names[:8]))
+        silent = {*options.non_speech, *([options.blank] if ctc else [])}
+        #: Text of each phone; empty: no word.
+        self.phones = [("" if name in silent else name) for name in names]
+        pairs = None
+        if options.bigrams is not None:
+            pairs = options.lm_scale * read_bigrams(options.bigrams, names, storage)
+        if ctc:
+            pairs = np.zeros((len(names) + 1, len(names))) if pairs is None else pairs
+            pairs[np.arange(len(names)), np.arange(len(names))] = -np.inf
+        self._lattice = Decoder(options.scale, options.insertion, pairs)
+        self._string = Decoder(options.string_scale, options.string_insertion, pairs)
+
+    def log_posteriors(self, frames: NDArray[np.float32]) -> NDArray[np.float64]:
+        """(frames, phones, states) of (frames, columns)."""
+        values = frames.astype(np.float64)
+        if self._logits:
+            values -= values.max(axis=1, keepdims=True)
+            values -= np.log(np.exp(values).sum(axis=1, keepdims=True))
+        else:
+            values = np.log(np.maximum(values, _FLOOR))
+        return values.reshape(len(values), -1, self._states)
+
+    def lattice(self, read: Reader, frames: int, shift: float) -> Packed:
+        """The lattice of a recording.
+
+        Args:
+            read: its frames, (frames, columns), of a range.
+            frames: their number.
+            shift: s between frames.
+        """
+
+        def log_posteriors(first: int, stop: int) -> NDArray[np.float64]:
+            return self.log_posteriors(read(first, stop))
+
+        return packed_arcs(phone_arcs(log_posteriors, frames, self._lattice, self._options.least), self.phones, shift)
+
+    def string(self, frames: NDArray[np.float32]) -> list[str]:
+        """The likeliest phones of a query, without non-speech."""
+        from swsdist.kernels.phone_string import best_string  # compiles
+
+        decoder = self._string
+        costs = -decoder.scale * self.log_posteriors(frames)
+        pairs = None if decoder.pairs is None else -decoder.pairs
+        shape = len(self.phones), self._states
+        segments = best_string([costs], shape, -decoder.scale * decoder.insertion, pairs)
+        return [text for segment in segments if (text := self.phones[segment.phone])]
+
+
+def _phones(columns: Sequence[str]) -> tuple[list[str], int]:
+    """Names of phones, and the number of states of each: columns `a.1`, `a.2`, `a.3` are states of `a`."""
+    parts = [_STATE.fullmatch(name) for name in columns]
+    if not columns or any(part is None for part in parts):
+        return list(columns), 1
+    names = list(dict.fromkeys(part["phone"] for part in parts if part is not None))
+    states = len(columns) // len(names)
+    expected = [f"{name}.{state}" for name in names for state in range(1, states + 1)]
+    return (names, states) if expected == list(columns) else (list(columns), 1)

@@ -1,0 +1,75 @@
+"""Lattices of queries, as a table: what a method takes whose queries are lattices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from swsdist.lattices.packed import Packed
+
+#: A row an example; arrays as in `swsdist.store.lattice_shards.LATTICES`, but of doubles, labels are places in `texts`.
+QUERY_LATTICES = pa.schema(
+    [
+        pa.field("query_id", pa.string(), False),
+        pa.field("example", pa.int32(), False),
+        pa.field("texts", pa.list_(pa.string()), False),
+        pa.field("ticks", pa.int64(), False),
+        pa.field("times", pa.large_binary(), False),
+        pa.field("visits", pa.large_binary(), False),
+        pa.field("arcs", pa.large_binary(), False),
+        pa.field("steps", pa.large_binary(), False),
+        pa.field("labels", pa.large_binary(), False),
+        pa.field("chances", pa.large_binary(), False),
+    ]
+)
+
+_TYPES = {"times": "<i4", "visits": "<f8", "arcs": "<i4", "steps": "<i4", "labels": "<i4", "chances": "<f8"}
+
+
+def query_row(query_id: str, example: int, packed: Packed) -> dict[str, Any]:
+    """The row of an example."""
+    values = packed._asdict()
+    arrays = {name: values[name].astype(dtype).tobytes() for name, dtype in _TYPES.items()}
+    return {"query_id": query_id, "example": example, "texts": list(packed.texts), "ticks": packed.ticks, **arrays}
+
+
+def packed_of(row: dict[str, Any]) -> Packed:
+    """The lattice of a row."""
+    arrays = {name: np.frombuffer(row[name], dtype) for name, dtype in _TYPES.items()}
+    return Packed(texts=tuple(row["texts"]), ticks=row["ticks"], **arrays)
+
+
+def linear(sequences: Sequence[tuple[Sequence[str], float]]) -> Packed:
+    """A lattice of written alternatives: a path each, its chance its weight's share.
+
+    Args:
+        sequences: labels and weight of each, at least one.
+    """
+    numbers: dict[str, int] = {"": 0}
+    total = sum(weight for _, weight in sequences)
+    states = 1 + sum(len(labels) - 1 for labels, _ in sequences) + 1
+    last = states - 1
+    arcs: list[tuple[int, int, int, float]] = []
+    free = 1
+    for labels, weight in sequences:
+        here, chance = 0, weight / total
+        for k, label in enumerate(labels):
+            there = last if k == len(labels) - 1 else free
+            free += there == free
+            arcs.append((here, there, numbers.setdefault(label, len(numbers)), chance))
+            here, chance = there, 1.0
+    arcs.sort()
+    source, target, label_of, chances = (np.array(column) for column in zip(*arcs, strict=True))
+    return Packed(
+        np.zeros(states, np.int32),
+        np.ones(states),
+        np.bincount(source, minlength=states).astype(np.int32),
+        (target - source).astype(np.int32),
+        label_of.astype(np.int32),
+        chances.astype(np.float64),
+        tuple(numbers),
+        0,
+    )

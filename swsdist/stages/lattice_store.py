@@ -1,0 +1,223 @@
+"""What stages that make a store of lattices share: writing shards, and committing the store."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from swsdist.core.codes import text as codes
+from swsdist.core.errors import DataError, UnusableError
+from swsdist.core.fingerprint import fingerprint
+from swsdist.core.types import DOCUMENTS
+from swsdist.lattices.packed import TICK, Packed
+from swsdist.pipeline.inputs import Inputs
+from swsdist.pipeline.stage import Context, Table
+from swsdist.pipeline.task import Part, Task, TaskOutput
+from swsdist.stages.inputs.state import StoreState
+from swsdist.stages.task_results import Indexed
+from swsdist.store import digest, parquet
+from swsdist.store.lattice_shards import LATTICES, POSTINGS, LatticeShardWriter, lattices_name
+from swsdist.store.manifest import REJECTED_DOCUMENTS, File, NewTrack, Shard, commit, load
+
+#: Kind of a store of lattices, and name of its only track.
+LATTICE_STORE = "lattices"
+
+#: Columns of DOCUMENTS that a task knows, and the document's row in its shard.
+_LISTED = pa.schema(
+    [
+        *(DOCUMENTS.field(name) for name in ("doc_id", "channel", "path", "frames", "shard", "identity", "sha256")),
+        pa.field("part", pa.int64(), False),
+    ]
+)
+
+#: Tables of such a stage. Digests cover the documents' lattices, not the files.
+LATTICE_TABLES: Mapping[str, Table] = {
+    "features": Table(LATTICES, None, digested=False),
+    "postings": Table(POSTINGS, None, digested=False),
+    "documents": Table(_LISTED, None, digested=False),
+}
+
+
+class LatticeRow(NamedTuple):
+    """A lattice of a document.
+
+    Attributes:
+        doc_id, channel: of the document.
+        path, identity: of the file that it was made of.
+        lattice: itself, or why it cannot be used.
+    """
+
+    doc_id: str
+    channel: int
+    path: str
+    identity: str
+    lattice: Packed | DataError
+
+
+def write_lattices(task: Task[Any], context: Context, rows: Iterable[LatticeRow]) -> TaskOutput:
+    """Write lattices into shards; those that cannot be used, and second ones of a document, are rejected."""
+    folder = context.folder(task)
+    rejected: list[dict[str, Any]] = []
+    listed: list[dict[str, Any]] = []
+    parts: list[Part] = []
+    keys: set[tuple[str, int]] = set()  # a shard has a document once
+    writer: LatticeShardWriter | None = None
+
+    def publish(full: LatticeShardWriter) -> None:
+        written = full.publish()
+        parts.append(Part("features", *written.lattices, written.documents))
+        parts.append(Part("postings", *written.postings, written.labels))
+
+    try:
+        for row in rows:
+            lattice = row.lattice
+            if (row.doc_id, row.channel) in keys:
+                lattice = codes.DUPLICATE_LATTICE(where=row.path, document=row.doc_id)
+            if isinstance(lattice, DataError):
+                rejected.append(_rejection(row.doc_id, row.channel, row.path, lattice))
+                continue
+            keys.add((row.doc_id, row.channel))
+            if writer is not None and writer.full:
+                publish(writer)
+                writer = None
+            if writer is None:
+                writer = LatticeShardWriter(folder, lattices_name(task.fingerprint, len(parts) // 2))
+            writer.append(row.doc_id, row.channel, lattice)
+            values = row.doc_id, row.channel, row.path, lattice.ticks, writer.name, row.identity, _sha256(lattice)
+            listed.append(dict(zip(_LISTED.names, (*values, writer.documents - 1), strict=True)))
+        if writer is not None:
+            publish(writer)
+            writer = None
+    finally:
+        if writer is not None:
+            writer.discard()
+    table = pa.Table.from_pylist(listed, _LISTED)
+    name = f"shards/part-{task.fingerprint}.documents.parquet"
+    parts.append(Part("documents", *parquet.publish(folder, name, [table], _LISTED), table.num_rows))
+    ticks = sum(row["frames"] for row in listed)
+    return TaskOutput(tuple(parts), Indexed(len(listed), ticks, ticks * TICK), rejected=rejected)
+
+
+def commit_lattices(
+    inputs: Inputs,
+    state: StoreState,
+    recipe: dict[str, object],
+    corpus: Sequence[Mapping[str, Any]],
+    refused: Sequence[Mapping[str, Any]],
+    where: str,
+) -> None:
+    """Commit the store's state if it changed.
+
+    Args:
+        inputs: of the stage.
+        state: of the store.
+        recipe: of the lattices.
+        corpus: documents that may be searched: doc_id, channel, path, duration, speaker and, of places, recording and start.
+        refused: rows of REJECTED_DOCUMENTS of earlier stages.
+        where: source of the lattices, for messages.
+
+    Raises:
+        DataError: no lattice is of a document of the corpus.
+    """
+    receipts = inputs.outcome.receipts
+    source = f"{LATTICE_STORE}:{fingerprint(recipe, [receipt.fingerprint for receipt in receipts], list(corpus), len(refused))}"
+    old = load(state.folder)
+    if old is not None and old.source == source and not inputs.outcome.failures:
+        state.manifest = old
+        return
+    by_key = {(row["doc_id"], row["channel"]): row for row in corpus}
+    live: dict[tuple[str, int], dict[str, Any]] = {}
+    rejected = [dict(row) for row in refused]
+    rejected += [{**row, "identity": ""} for receipt in receipts for row in receipt.rejected]
+    files: dict[str, dict[str, File]] = {}
+    for receipt in receipts:
+        for lattices, beside in zip(receipt.parts("features"), receipt.parts("postings"), strict=True):
+            files[lattices.name] = {
+                LATTICE_STORE: File(lattices.name, lattices.size, lattices.sha256),
+                "postings": File(beside.name, beside.size, beside.sha256),
+            }
+        (listed,) = receipt.parts("documents")
+        for row in parquet.read(state.folder, listed.name).to_pylist():
+            key = row["doc_id"], row["channel"]
+            if key in by_key and key not in live:
+                live[key] = _document(row, by_key[key])
+                continue
+            code = codes.DUPLICATE_LATTICE if key in live else codes.LATTICE_WITHOUT_DOCUMENT
+            error = code(where=row["path"], document=row["doc_id"])
+            rejected.append({**_rejection(*key, row["path"], error), "identity": ""})
+    known = {(row["id"], row["part"]) for row in rejected}
+    for key, row in by_key.items():
+        if key not in live and key not in known:
+            error = codes.DOCUMENT_WITHOUT_LATTICE(where=where)
+            rejected.append({**_rejection(*key, row["path"], error), "identity": ""})
+    if not live:
+        raise codes.NO_LATTICE_OF_DOCUMENTS(
+            where=where,
+            lattices=rejected[0]["id"] if rejected else "no document",
+            document=next(iter(by_key), ("none",))[0],
+        )
+    inputs.commits()
+    rows = sorted(live.values(), key=lambda row: (row["shard"], row["part"]))
+    documents, ticks = Counter(row["shard"] for row in rows), Counter[str]()
+    for row in rows:
+        ticks[row["shard"]] += row["frames"]
+    table = pa.Table.from_pylist([{name: row[name] for name in DOCUMENTS.names} for row in rows], DOCUMENTS)
+    used = [Shard(name, files[name], documents[name], ticks[name]) for name in files if documents[name]]
+    state.manifest = commit(
+        state.folder,
+        NewTrack(LATTICE_STORE, recipe, 1, table, columns=(LATTICE_STORE,)),
+        TICK,
+        used,
+        pa.Table.from_pylist(rejected, REJECTED_DOCUMENTS),
+        provisional=bool(inputs.outcome.failures),
+        source=source,
+        kind=LATTICE_STORE,
+        libraries={},
+    )
+
+
+def digests_of(state: StoreState, name: str) -> dict[str, str]:
+    """The digest of the documents of a store, with the SHA-256 of each one's lattice; none before it is committed."""
+    if state.manifest is None:
+        return {}
+    table = state.open().documents(columns=["doc_id", "channel", "duration", "sha256", "recording", "start"])
+    return {name: digest.of_rows(table.sort_by([("doc_id", "ascending"), ("channel", "ascending")]))}
+
+
+def _sha256(packed: Packed) -> str:
+    """SHA-256 of a lattice as a store holds it, apart from the numbers of labels."""
+    result = hashlib.sha256()
+    for array, dtype in (
+        *((packed.times, "<i4"), (packed.visits, "<f4"), (packed.arcs, "<i4"), (packed.steps, "<i4")),
+        *((packed.labels, "<i4"), (packed.chances, "<f4")),
+    ):
+        result.update(np.ascontiguousarray(array.astype(dtype)).tobytes())
+    result.update("\0".join(packed.texts).encode())
+    return result.hexdigest()
+
+
+def _document(row: dict[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of DOCUMENTS, and its place in its shard."""
+    seconds = known["duration"] if known["duration"] is not None else row["frames"] * TICK
+    placed = {name: known.get(name) for name in ("recording", "start")}
+    result = {**dict.fromkeys(DOCUMENTS.names), **row, "path": known["path"], "speaker": known["speaker"], **placed}
+    return result | {"duration": seconds, "rows": 1, "mean": [0.0], "variance": [0.0]}
+
+
+def _rejection(doc_id: str, channel: int, path: str, error: DataError) -> dict[str, Any]:
+    """The row of REJECTED of a lattice, with its line in the message."""
+    where = f"{error.where}: " if error.where else ""
+    return {
+        "kind": "document",
+        "id": doc_id,
+        "part": channel,
+        "path": path,
+        "reason": error.reason if isinstance(error, UnusableError) else error.code or "unreadable",
+        "message": f"{where}{error.message}",
+        "remedy": error.remedy,
+    }
