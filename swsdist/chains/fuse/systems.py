@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from swsdist.chains.fuse.inputs import FuseInputs
 from swsdist.config import Config, load_config
+from swsdist.config.loader import FileAssignment
 from swsdist.core.codes import fuse as codes
 from swsdist.core.fingerprint import fingerprint
 from swsdist.registry.entries import is_chain
@@ -26,7 +27,9 @@ def configs(inputs: FuseInputs) -> dict[str, Config]:
         if system.config is None:
             continue
         corpus = fused.corpus.model_dump(mode="json", exclude_defaults=True)
-        config = load_config(system.config, system.set, corpus=corpus, run=inputs.place(system))
+        base = system.config.rpartition("/")[0] or "."
+        sets = [FileAssignment(item, base, f"options.systems: {system.name}: set") for item in system.set]
+        config = load_config(system.config, sets, corpus=corpus, run=inputs.place(system))
         if not is_chain(CHAINS, config.chain, "searches"):
             fusible = ", ".join(name for name in CHAINS if is_chain(CHAINS, name, "searches"))
             raise codes.UNFUSIBLE_CHAIN(
