@@ -20,7 +20,9 @@ class FusedSystem(Section):
         description="config that is run first, in RUN/systems/NAME; corpus, protocol and executor are those of the fusion",
     )
 
-    set: tuple[str, ...] = Field((), description="overrides of that config, A.B=C each, as with --set; paths relative to its folder")
+    set: tuple[str, ...] = Field(
+        (), description="overrides of that config, A.B=C each, as with --set; paths relative to its folder"
+    )
 
     @model_validator(mode="after")
     def _has_run_or_config(self) -> FusedSystem:

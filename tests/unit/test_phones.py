@@ -1,0 +1,169 @@
+"""Lattices and strings of phones, with and without weights of pairs, against every path; bigrams; columns of tracks."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from swsdist.core.codes import lattices as codes
+from swsdist.kernels.phone_string import best_string
+from swsdist.lattices import phone_loop
+from swsdist.lattices.arpa import read_bigrams
+from swsdist.lattices.decoding import Columns, Decoding, FrameDecoder
+from swsdist.lattices.phone_loop import Decoder, PhoneArcs, packed_arcs, phone_arcs
+from tests.oracles.phone_pairs import arc_posteriors, paths
+from tests.support.coded import raises
+
+Floats = NDArray[np.float64]
+
+
+@st.composite
+def posteriors(draw: st.DrawFn) -> Floats:
+    shape = draw(st.integers(1, 5)), draw(st.integers(1, 3)), draw(st.integers(1, 3))
+    seed = draw(st.integers(0, 1 << 20))
+    return np.random.default_rng(seed).normal(-2.0, 2.0, shape)
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[Floats, Decoder]:
+    values = draw(posteriors())
+    phones = values.shape[1]
+    pairs = None
+    if draw(st.booleans()):
+        pairs = np.random.default_rng(draw(st.integers(0, 1 << 20))).normal(-1.0, 1.0, (phones + 1, phones))
+        if draw(st.booleans()):  # as of CTC
+            pairs[np.arange(phones), np.arange(phones)] = -np.inf
+    scale, insertion = draw(st.sampled_from([0.3, 1.0])), draw(st.sampled_from([-2.0, 0.0]))
+    return values, Decoder(scale, insertion, pairs)
+
+
+def arcs_of(values: Floats, decoder: Decoder, least: float = 1e-300) -> PhoneArcs:
+    return phone_arcs(lambda first, stop: values[first:stop], len(values), decoder, least)
+
+
+def by_arc(arcs: PhoneArcs) -> dict[tuple[int, int, int, int], float]:
+    columns = (column.tolist() for column in (arcs.starts, arcs.ends, arcs.before, arcs.phones))
+    return dict(zip(zip(*columns, strict=True), arcs.posteriors.tolist(), strict=True))
+
+
+@given(cases(), st.sampled_from([1, 2, 2048]))
+def test_posteriors_of_every_arc(case: tuple[Floats, Decoder], block: int) -> None:
+    values, decoder = case
+    total, expected = arc_posteriors(values, decoder.scale, decoder.insertion, decoder.pairs)
+    if decoder.pairs is None:  # any phone before
+        joined: dict[tuple[int, int, int, int], float] = defaultdict(float)
+        for (first, stop, _, phone), posterior in expected.items():
+            joined[first, stop, -1, phone] += posterior
+        expected = dict(joined)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(phone_loop, "_BLOCK", block)
+        arcs = arcs_of(values, decoder)
+        pruned = arcs_of(values, decoder, 0.1)
+    assert arcs.total == (pytest.approx(total) if expected else -math.inf)
+    ours = by_arc(arcs)
+    assert set(ours) == set(expected)
+    for key, posterior in expected.items():
+        assert ours[key] == pytest.approx(posterior, abs=1e-9)
+    left = by_arc(pruned)
+    for key, posterior in expected.items():
+        assert (key in left) == (posterior >= 0.1) or posterior == pytest.approx(0.1)
+
+
+@given(cases())
+def test_what_leaves_a_state_adds_up(case: tuple[Floats, Decoder]) -> None:
+    values, decoder = case
+    arcs = arcs_of(values, decoder)
+    packed = packed_arcs(arcs, [f"p{k}" for k in range(values.shape[1])], 0.01)
+    first = np.concatenate(([0], np.cumsum(packed.arcs)))
+    for state in np.flatnonzero(packed.arcs):
+        assert packed.chances[first[state] : first[state + 1]].sum() == pytest.approx(1.0)
+    assert packed.ticks == 10 * len(values)
+
+
+@given(cases())
+def test_the_best_string(case: tuple[Floats, Decoder]) -> None:
+    values, decoder = case
+    every = list(paths(values, decoder.scale, decoder.insertion, decoder.pairs, best=True))
+    costs = -decoder.scale * values
+    pairs = None if decoder.pairs is None else -decoder.pairs
+    for blocks in ([costs], [costs[:1], costs[1:1], costs[1:]]):
+        ours = best_string(blocks, values.shape[1:], -decoder.scale * decoder.insertion, pairs)
+        if not every:
+            assert ours == []
+            continue
+        string = tuple((item.first, item.stop, item.phone) for item in ours)
+        best = max(weight for _, weight in every)
+        assert -sum(item.cost for item in ours) == pytest.approx(best)
+        assert dict(every)[string] == pytest.approx(best)
+
+
+def test_no_frames() -> None:
+    assert arcs_of(np.empty((0, 2, 1)), Decoder(1.0)).total == -math.inf
+    assert best_string([], (2, 1), 0.0) == []
+
+
+ARPA = """\\data\\
+ngram 1=4
+ngram 2=2
+
+\\1-grams:
+-1.0 <s> -0.5
+-0.5 a -0.25
+-0.75 b
+-9 </s>
+
+\\2-grams:
+-0.1 <s> a
+-0.2 a b
+
+\\3-grams:
+-0.3 <s> a b
+
+\\end\\
+"""
+
+
+def test_bigrams(tmp_path: Path) -> None:
+    (tmp_path / "lm").write_text(ARPA)
+    weights = read_bigrams(str(tmp_path / "lm"), ["a", "b"]) / math.log(10)
+    assert weights == pytest.approx(np.array([[-0.75, -0.2], [-0.5, -0.75], [-0.1, -1.25]]))
+    with raises(codes.PHONE_NOT_IN_MODEL, phone="c", count=1):
+        read_bigrams(str(tmp_path / "lm"), ["a", "c"])
+    (tmp_path / "lm").write_text(ARPA.replace("-0.2 a b", "a b"))
+    with raises(codes.ARPA_LINE, order=2):
+        read_bigrams(str(tmp_path / "lm"), ["a", "b"])
+
+
+def test_columns() -> None:
+    states = FrameDecoder(Decoding(), Columns(["a.1", "a.2", "pau.1", "pau.2"], "logits"))
+    assert states.phones == ["a", ""]
+    assert states.log_posteriors(np.zeros((3, 4), np.float32)) == pytest.approx(np.full((3, 2, 2), math.log(0.25)))
+    phones = FrameDecoder(Decoding(), Columns(["a", "b.1"], "posteriors"))
+    assert phones.phones == ["a", "b.1"]
+    assert phones.log_posteriors(np.array([[0.5, 0.0]], np.float32))[0, :, 0].tolist() == [
+        pytest.approx(math.log(0.5)),
+        pytest.approx(math.log(1e-30)),
+    ]
+    with raises(codes.NOT_POSTERIORS, kind="features"):
+        FrameDecoder(Decoding(), Columns(["c0"], "features"))
+    with raises(codes.NO_BLANK, blank="<pad>", columns="a, b"):
+        FrameDecoder(Decoding(topology="ctc"), Columns(["a", "b"], "logits"))
+
+
+def test_ctc_collapses_as_ctc_does() -> None:
+    """The string is the frames' best labels, without repetition and then without blanks."""
+    decoder = FrameDecoder(Decoding(topology="ctc", blank="_"), Columns(["_", "a", "b"], "logits"))
+    best = [1, 1, 0, 1, 2, 2, 0, 0, 1]
+    frames = np.full((len(best), 3), -5.0, np.float32)
+    frames[np.arange(len(best)), best] = 5.0
+    assert decoder.string(frames) == ["a", "a", "b", "a"]
+    packed = decoder.lattice(lambda first, stop: frames[first:stop], len(frames), 0.02)
+    assert packed.texts == ("", "a", "b")
+    assert packed.ticks == 180
