@@ -164,8 +164,10 @@ class LatticeEdits:
         parts, cells = [], 0
         edit = round(self._options.edit * UNIT)
         for query in queries:
-            known = np.array([0, *(numbers.get(text, count) for text in query.texts[1:])], np.int64)
-            cheaper = self._cheaper(query.texts, numbers, edit)
+            # Labels that no document holds have numbers of their own, above the shard's.
+            number = {text: numbers.get(text, count + k) for k, text in enumerate(query.texts)}
+            known = np.array([0, *(number[text] for text in query.texts[1:])], np.int64)
+            cheaper = self._cheaper(number, numbers, edit)
             order = np.lexsort((known[query.label], np.repeat(np.arange(len(query.first) - 1), np.diff(query.first))))
             labels = known[query.label][order]
             rows, visited = search(
@@ -181,13 +183,14 @@ class LatticeEdits:
             parts.append(span_columns(query.query_id, query.example, lattices, rows, UNIT))
         return pa.concat_tables([CANDIDATES.empty_table(), *parts]), cells
 
-    def _cheaper(self, texts: tuple[str, ...], numbers: dict[str, int], edit: int) -> NDArray[np.int64]:
+    def _cheaper(self, number: dict[str, int], numbers: dict[str, int], edit: int) -> NDArray[np.int64]:
+        """Substitutions below the cost of an edit: numbers of both labels, and the cost in units."""
         from swsdist.kernels.lattice_edits import UNIT
 
-        rows = {(numbers[text], numbers[text]): 0 for text in texts[1:] if text in numbers}
+        rows = {(number[text], numbers[text]): 0 for text in number if text in numbers}
         for (query, document), cost in self._confusions.items():
-            if query in texts and query in numbers and document in numbers and round(cost * UNIT) < edit:
-                rows.setdefault((numbers[query], numbers[document]), round(cost * UNIT))
+            if query in number and document in numbers and round(cost * UNIT) < edit:
+                rows.setdefault((number[query], numbers[document]), round(cost * UNIT))
         return np.array([(*pair, cost) for pair, cost in sorted(rows.items())], np.int64).reshape(-1, 3)
 
 
