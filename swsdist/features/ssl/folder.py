@@ -227,16 +227,18 @@ def read_head(folder: str, language: str | None) -> Head:
         files.append(added.path)
         within = {token: k for token, k in added.values.items() if not isinstance(k, int) or k < size}
         columns = {**_named_columns(added.path, within, size), **columns}
-    names = tuple(columns.get(k, "") for k in range(size))
-    for k, name in enumerate(names):
+    numbers: dict[str, int] = {}
+    for k in range(size):
+        name = columns.get(k)
         if not name:
             raise _bad_vocabulary(vocabulary.path, size, f"column {k} has no name")
-        if names.index(name) < k:
-            raise _bad_vocabulary(vocabulary.path, size, f"columns {names.index(name)} and {k} are both {name!r}")
+        if name in numbers:
+            raise _bad_vocabulary(vocabulary.path, size, f"columns {numbers[name]} and {k} are both {name!r}")
+        numbers[name] = k
     stride = 1
     if config.values.get("add_adapter"):
         stride = config.integer("adapter_stride") ** config.integer("num_adapter_layers")
-    return Head(names, stride, adapted, tuple(files))
+    return Head(tuple(numbers), stride, adapted, tuple(files))
 
 
 def _is_ctc(config: _Values) -> bool:
