@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import swsdist
+from swsdist.core.codes import features as codes
 from swsdist.core.errors import ConfigError, DataError
 from swsdist.features.blocks import in_blocks
 from swsdist.features.extractors import create, from_recipe, identity, recipe
@@ -22,11 +23,16 @@ from swsdist.features.ssl.extractor import Ssl
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.store.reading import Store
+from swsdist.testing.conformance import check_extractor
 from swsdist.testing.synthesis.encoder import KINDS, make_encoder
+from tests.support.coded import raises
 
 _LACKING = "the extra `ssl` is not installed: pip install 'swsdist[ssl]'"
 torch = pytest.importorskip("torch", reason=_LACKING)
 transformers = pytest.importorskip("transformers", reason=_LACKING)
+
+#: Columns of a CTC head, the blank first.
+TOKENS = ("<pad>", "<s>", "</s>", "<unk>", "|", "a", "tʃ", "n")
 
 pytestmark = pytest.mark.xdist_group("ssl")
 
@@ -203,5 +209,103 @@ def test_layers_are_tracks_of_a_run(models: Path, scene: Any) -> None:
     query = f"{scene.corpus}/audio/d001.flac:0.5-1.0"
     found = swsdist.search(f"{scene.folder}/five/store", query, options={"streams": [{"track": "layer3"}]})
     best = found.iloc[0]
+    assert best["doc_id"] == "d001"
+    assert best["start"] == pytest.approx(0.5, abs=0.05)
+
+
+def head_reference(folder: Path, samples: np.ndarray, language: str | None = None) -> np.ndarray:
+    """Logarithms of posteriors as anybody gets them from transformers."""
+    wanted = {} if language is None else {"target_lang": language, "ignore_mismatched_sizes": True}
+    model = transformers.AutoModelForCTC.from_pretrained(folder, **wanted).eval()
+    front = transformers.AutoFeatureExtractor.from_pretrained(folder)
+    inputs = front(samples, sampling_rate=16000, return_tensors="pt")
+    with torch.inference_mode():
+        logits = model(inputs[model.main_input_name]).logits[0].double()
+    return torch.log_softmax(logits, dim=-1).numpy()
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "whisper"])
+def test_heads_are_those_of_transformers(tmp_path: Path, kind: str) -> None:
+    folder, sound = tmp_path / kind, noise(1.6)
+    make_encoder(str(folder), kind, tokens=TOKENS)
+    wanted = head_reference(folder, sound)
+    posteriors = Ssl(model=str(folder), head="posteriors").extract(sound)
+    logits = Ssl(model=str(folder), head="logits").extract(sound)
+    assert posteriors.shape == (79, 8)
+    assert posteriors == pytest.approx(np.exp(wanted[:79]), abs=1e-5)
+    assert logits == pytest.approx(wanted[:79] - wanted[:79].mean(axis=1, keepdims=True), abs=1e-4)
+    exponentials = np.exp(logits.astype(np.float64))
+    assert exponentials / exponentials.sum(axis=1, keepdims=True) == pytest.approx(posteriors, abs=1e-6)
+    # A model with a head has layers, too.
+    layers = Ssl(model=str(folder), layers="all").extract(sound)
+    assert layers == pytest.approx(np.concatenate([one[:79] for one in reference(folder, sound)], axis=1), abs=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["xls-r", "wav2vec2-bert"])
+def test_heads_behind_convolutions(tmp_path: Path, kind: str) -> None:
+    """Frames of 40 ms; however long a recording is, there are as many as its length promises."""
+    settings = {"add_adapter": True, "num_adapter_layers": 1, "output_hidden_size": 16}
+    make_encoder(str(tmp_path), kind, tokens=TOKENS, **settings)
+    made = Ssl(model=str(tmp_path), head="posteriors", chunk_seconds=2, overlap_seconds=0.4)
+    assert made.hop == 640
+    check_extractor(made)
+    sound = noise(1.6)
+    found = made.extract(sound)
+    assert found == pytest.approx(np.exp(head_reference(tmp_path, sound)[: len(found)]), abs=1e-5)
+
+
+def test_a_head_of_a_language(tmp_path: Path) -> None:
+    from safetensors.torch import save_file
+
+    make_encoder(str(tmp_path), "xls-r", tokens=TOKENS, adapter_attn_dim=4)
+    languages = {"ces": dict(zip(TOKENS, range(8), strict=True)), "hun": {"<pad>": 0, "ö": 1, "|": 2}}
+    (tmp_path / "vocab.json").write_text(json.dumps(languages))
+    for language, tokens in languages.items():
+        model = transformers.AutoModelForCTC.from_pretrained(tmp_path)
+        model.lm_head = torch.nn.Linear(16, len(tokens))
+        generator = torch.Generator().manual_seed(len(tokens))
+        weights = {name: torch.randn(value.shape, generator=generator) for name, value in model._get_adapters().items()}
+        save_file(weights, tmp_path / f"adapter.{language}.safetensors", {"format": "pt"})
+    found = {}
+    for language, tokens in languages.items():
+        made = Ssl(model=str(tmp_path), head="posteriors", language=language)
+        assert made.columns == tuple(tokens)
+        found[language] = made.extract(noise(1))
+        assert found[language] == pytest.approx(np.exp(head_reference(tmp_path, noise(1), language)), abs=1e-5)
+        assert identity(made)["options"]["language"] == language  # type: ignore[index]
+    # An adapter of other weights is another extractor, and one that lacks some is refused.
+    before = identity(create("ssl", {"model": str(tmp_path), "head": "logits", "language": "hun"}))
+    weights.pop(next(name for name in weights if not name.startswith("lm_head")))
+    save_file(weights, tmp_path / "adapter.hun.safetensors", {"format": "pt"})
+    assert identity(create("ssl", {"model": str(tmp_path), "head": "logits", "language": "hun"})) != before
+    with raises(codes.TRANSFORMERS_CANNOT_LOAD):
+        Ssl(model=str(tmp_path), head="logits", language="hun").extract(noise(1))
+
+
+def test_heads_without_weights_are_not_made_up(models: Path, tmp_path: Path) -> None:
+    """A config that promises a head, beside weights without it."""
+    shutil.copytree(models / "hubert", tmp_path / "hubert")
+    config = json.loads((tmp_path / "hubert" / "config.json").read_text())
+    config |= {"architectures": ["HubertForCTC"], "vocab_size": 8}
+    (tmp_path / "hubert" / "config.json").write_text(json.dumps(config))
+    (tmp_path / "hubert" / "vocab.json").write_text(json.dumps(dict(zip(TOKENS, range(8), strict=True))))
+    with raises(codes.INCOMPLETE_WEIGHTS, count=2, first="lm_head.bias"):
+        Ssl(model=str(tmp_path / "hubert"), head="logits").extract(noise(1))
+
+
+def test_posteriors_of_a_head_are_searched(tmp_path: Path, scene: Any) -> None:
+    """Chunks, shards, the columns of the store, a distance for posteriors, and a search without a run."""
+    make_encoder(str(tmp_path), "hubert", tokens=TOKENS)
+    options = {"model": str(tmp_path), "head": "posteriors", "chunk_seconds": 2, "overlap_seconds": 0.5}
+    features = f"features={json.dumps({'name': 'ssl', 'options': options})}"
+    distance = ("search.distance=bhattacharyya", "search.normalise=none")
+    for run, shards in (("one", 1), ("five", 5)):
+        scene.run(features, *distance, f"index.shards={shards}", run=run, selection=StepSelection(until="search"))
+    assert scene.digest("one") == scene.digest("five")
+    [track] = Store(Folder(str(scene.folder / "five" / "store"))).manifest.tracks
+    assert (track.name, track.kind, track.columns) == ("ssl", "posteriors", TOKENS)
+    query = f"{scene.corpus}/audio/d001.flac:0.5-1.0"
+    options_of_search = {"distance": "bhattacharyya", "normalise": "none"}
+    best = swsdist.search(f"{scene.folder}/five/store", query, options=options_of_search).iloc[0]
     assert best["doc_id"] == "d001"
     assert best["start"] == pytest.approx(0.5, abs=0.05)

@@ -14,7 +14,7 @@ from swsdist.core.codes import features as codes
 from swsdist.core.errors import ConfigError
 from swsdist.features.ssl import extractor
 from swsdist.features.ssl.extractor import Ssl
-from swsdist.features.ssl.folder import read_encoder
+from swsdist.features.ssl.folder import read_encoder, read_head
 from tests.support.coded import raises
 
 CONFIG: dict[str, Any] = {
@@ -24,6 +24,8 @@ CONFIG: dict[str, Any] = {
     "conv_kernel": [10, 3, 3, 3, 3, 2, 2],
     "conv_stride": [5, 2, 2, 2, 2, 2, 2],
 }
+CTC: dict[str, Any] = {**CONFIG, "architectures": ["Wav2Vec2ForCTC"], "vocab_size": 4}
+TOKENS = {"a": 2, "|": 1, "<pad>": 0, "tʃ": 3}
 FRONT: dict[str, Any] = {"sampling_rate": 16000, "do_normalize": True}
 
 
@@ -135,7 +137,11 @@ def test_pickled_weights_are_not_read(tmp_path: Path) -> None:
     (tmp_path / "pytorch_model.bin").write_bytes(b"")
     with raises(codes.PICKLED_WEIGHTS, file="pytorch_model.bin") as caught:
         read_encoder(folder)
-    assert "save_pretrained" in str(caught.value.remedy)
+    assert "AutoModel.from_pretrained" in str(caught.value.remedy)
+    write(tmp_path, CTC)
+    (tmp_path / "model.safetensors").unlink()
+    with raises(codes.PICKLED_WEIGHTS, auto="AutoModelForCTC"):  # AutoModel would lose the head
+        read_encoder(folder)
 
 
 def test_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,8 +168,11 @@ def test_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        ({}, "either layer or layers must be set, with layers from 0 to 3"),
-        ({"layer": 1, "layers": [2]}, "either layer or layers"),
+        ({}, "exactly one of layer, layers and head must be set; the layers are 0 to 3"),
+        ({"layer": 1, "layers": [2]}, "exactly one of layer, layers and head"),
+        ({"layer": 1, "head": "logits"}, "exactly one of layer, layers and head"),
+        ({"layer": 1, "language": "ces"}, codes.LANGUAGE_WITHOUT_CHOICE.name),
+        ({"head": "logits"}, codes.NO_CTC_HEAD.name),
         ({"layer": 4}, "no layer 4; name layers from 0 to 3"),
         ({"layers": [1, 4]}, "no layer 4"),
         ({"layers": [1, 1]}, codes.DUPLICATE_LAYER.name),
@@ -194,3 +203,114 @@ def test_whisper_takes_no_more_than_it_takes(tmp_path: Path, monkeypatch: pytest
     (tmp_path / "w.json").write_text('{"a": 1}')
     with raises(codes.BAD_LAYER_WEIGHTS):
         Ssl(model=folder, layers="all", weights=str(tmp_path / "w.json"))
+
+
+def write_head(folder: Path, tokens: object = TOKENS, added: object = None, **config: object) -> str:
+    (folder / "vocab.json").write_text(json.dumps(tokens))
+    if added is not None:
+        (folder / "added_tokens.json").write_text(json.dumps(added))
+    return write(folder, {**CTC, **config})
+
+
+def write_adapter(folder: Path, language: str, columns: int) -> None:
+    """Only the header: nothing else of it is read without transformers."""
+    header = json.dumps({"lm_head.weight": {"dtype": "F32", "shape": [columns, 16], "data_offsets": [0, 0]}}).encode()
+    (folder / f"adapter.{language}.safetensors").write_bytes(len(header).to_bytes(8, "little") + header)
+
+
+def test_columns_of_a_head_are_the_tokens(tmp_path: Path) -> None:
+    head = read_head(write_head(tmp_path), None)
+    assert head.columns == ("<pad>", "|", "a", "tʃ")
+    assert (head.stride, head.adapted, [path.name for path in head.files]) == (1, False, ["vocab.json"])
+    # Tokens that the tokenizer adds: with a column of the head, and beyond it.
+    added = {"<s>": 4, "</s>": 5}
+    head = read_head(write_head(tmp_path, added=added, vocab_size=5), None)
+    assert head.columns == ("<pad>", "|", "a", "tʃ", "<s>")
+    assert [path.name for path in head.files] == ["vocab.json", "added_tokens.json"]
+    assert read_head(write_head(tmp_path, added={"tʃ": 3}), None).columns == ("<pad>", "|", "a", "tʃ")
+
+
+def test_convolutions_before_a_head_make_frames_longer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(extractor, "find_spec", lambda name: True)
+    folder = write_head(tmp_path, add_adapter=True, adapter_stride=2, num_adapter_layers=2)
+    assert read_head(folder, None).stride == 4
+    made = Ssl(model=folder, head="logits")
+    assert (made.hop, made.chunk_frames, made.overlap_frames) == (1280, 375, 50)
+    assert Ssl(model=folder, layer=1).hop == 320
+
+
+def test_options_of_a_head(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(extractor, "find_spec", lambda name: True)
+    made = Ssl(model=write_head(tmp_path), head="posteriors")
+    assert (made.kind, made.columns, made.tracks) == ("posteriors", ("<pad>", "|", "a", "tʃ"), (("ssl", 4),))
+    assert made.files()[-1] == tmp_path / "vocab.json"
+    assert {"head": "posteriors", "language": None}.items() <= made.describe().items()
+    with pytest.raises(ValueError, match=codes.LAYER_WEIGHTS_MISMATCH.text(weights=1, layers="no")[0]):
+        Ssl(model=str(tmp_path), head="logits", weights=[1.0])
+    # Layers are described as before there were heads: they are not computed again.
+    layer = Ssl(model=str(tmp_path), layer=1)
+    assert (layer.kind, layer.columns, layer.ctc) == ("features", None, None)
+    assert set(layer.describe()) == set(Ssl.model_fields) - {"head", "language"}
+    assert tmp_path / "vocab.json" not in layer.files()
+
+
+@pytest.mark.parametrize(
+    ("tokens", "added", "problem"),
+    [
+        ({**TOKENS, "x": 4}, None, "'x' is column 4"),
+        ({**TOKENS, "x": -1}, None, "'x' is column -1"),
+        ({**TOKENS, "x": "3"}, None, "'x' is column '3'"),
+        ({**TOKENS, "x": 3}, None, "'tʃ' and 'x' are both column 3"),
+        ({"<pad>": 0, "|": 1, "a": 2}, None, "column 3 has no name"),
+        ({}, None, "column 0 has no name"),
+        ({"<pad>": 0, "|": 1, "": 2, "b": 3}, None, "column 2 has no name"),
+        ({"<pad>": 0, "|": 1, "a": 2}, {"a": 3}, "columns 2 and 3 are both 'a'"),
+        ({"<pad>": 0, "|": 1, "a": 2}, {"x": None}, "'x' is column None"),
+    ],
+    ids=str,
+)
+def test_vocabularies_of_another_head(tmp_path: Path, tokens: object, added: object, problem: str) -> None:
+    with raises(codes.BAD_VOCABULARY, where=str(tmp_path), columns=4, problem=problem):
+        read_head(write_head(tmp_path, tokens, added), None)
+
+
+def test_heads_that_are_not_there(tmp_path: Path) -> None:
+    for architectures in (None, ["Wav2Vec2Model"]):
+        with raises(codes.NO_CTC_HEAD, where="config.json", architectures=architectures):
+            read_head(write_head(tmp_path, architectures=architectures), None)
+    folder = write_head(tmp_path)
+    with raises(codes.LANGUAGE_WITHOUT_CHOICE, where="vocab.json", language="ces"):
+        read_head(folder, "ces")
+    (tmp_path / "vocab.json").unlink()
+    with raises(codes.MODEL_FILE_MISSING, file="vocab.json"):
+        read_head(folder, None)
+    with raises(codes.MODEL_KEY_MISSING, where="config.json", keys="vocab_size"):
+        read_head(write_head(tmp_path, vocab_size=None), None)
+
+
+def test_a_head_for_each_language(tmp_path: Path) -> None:
+    languages = {"ces": TOKENS, "hun": {"<pad>": 0, "ö": 1}}
+    folder = write_head(tmp_path, languages, adapter_attn_dim=16)
+    for language, said in ((None, "not set"), ("rus", "rus")):
+        with raises(codes.NO_SUCH_LANGUAGE, language=said, count=2, languages="ces, hun"):
+            read_head(folder, language)
+    with raises(codes.MODEL_FILE_MISSING, file="adapter.hun.safetensors"):
+        read_head(folder, "hun")
+    write_adapter(tmp_path, "hun", 2)
+    head = read_head(folder, "hun")
+    assert (head.columns, head.adapted) == (("<pad>", "ö"), True)
+    assert [path.name for path in head.files] == ["vocab.json", "adapter.hun.safetensors"]
+    write_adapter(tmp_path, "hun", 3)
+    with raises(codes.BAD_VOCABULARY, columns=3, problem="column 2 has no name"):
+        read_head(folder, "hun")
+    for damaged in (b"", b"\xff" * 20, (2).to_bytes(8, "little") + b"{}"):
+        (tmp_path / "adapter.hun.safetensors").write_bytes(damaged)
+        with raises(codes.MODEL_FILE_UNREADABLE, where="adapter.hun.safetensors"):
+            read_head(folder, "hun")
+    # Without adapters the weights have one head, of the language whose columns it has.
+    head = read_head(write_head(tmp_path, languages), "ces")
+    assert (head.columns, head.adapted) == (("<pad>", "|", "a", "tʃ"), False)
+    many = {f"l{k:02}": TOKENS for k in range(30)}
+    with raises(codes.NO_SUCH_LANGUAGE, count=30) as caught:
+        read_head(write_head(tmp_path, many), None)
+    assert str(caught.value.values["languages"]).endswith("l19, ...")

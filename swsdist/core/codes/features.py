@@ -103,7 +103,7 @@ SSL_NOT_INSTALLED = Code(
 LAYER_OR_LAYERS = Code(
     "layer-or-layers",
     ConfigError,
-    "either layer or layers must be set, with layers from 0 to {last}",
+    "exactly one of layer, layers and head must be set; the layers are 0 to {last}",
     "begin with one in the middle, layer: {middle}",
 )
 NO_SUCH_LAYER = Code("no-such-layer", ConfigError, "the model has no layer {layer}", "name layers from 0 to {last}")
@@ -159,8 +159,8 @@ PICKLED_WEIGHTS = Code(
     "pickled-weights",
     ConfigError,
     "the weights are only in {file}, and reading a pickle runs its code; weights are read from {wanted}",
-    'if you trust the file, convert it once: python -c "from transformers import AutoModel; '
-    "AutoModel.from_pretrained('{folder}').save_pretrained('{folder}')\"",
+    'if you trust the file, convert it once: python -c "from transformers import {auto}; '
+    "{auto}.from_pretrained('{folder}').save_pretrained('{folder}')\"",
 )
 NO_TORCH_GPU = Code(
     "no-torch-gpu",
@@ -183,8 +183,32 @@ INCOMPLETE_WEIGHTS = Code(
 WRONG_LAYER_SHAPE = Code(
     "wrong-layer-shape",
     DataError,
-    "{samples} samples give a layer of shape {shape}, not {expected}",
+    "{samples} samples give an output of shape {shape}, not {expected}",
     "name another model: config.json does not describe this one",
+)
+NO_CTC_HEAD = Code(
+    "no-ctc-head",
+    ConfigError,
+    "the model has no CTC head: its architectures are {architectures}, and none ends in ForCTC",
+    "name a model that was fine-tuned by CTC, or set layer in place of head",
+)
+BAD_VOCABULARY = Code(
+    "bad-vocabulary",
+    ConfigError,
+    "the vocabulary does not name the {columns} columns of the CTC head: {problem}",
+    "copy config.json, vocab.json and added_tokens.json of one model",
+)
+NO_SUCH_LANGUAGE = Code(
+    "no-such-language",
+    ConfigError,
+    "language is {language}, and the model has vocabularies of {count} language{s}: {languages}",
+    "set language to one of them",
+)
+LANGUAGE_WITHOUT_CHOICE = Code(
+    "language-without-choice",
+    ConfigError,
+    "language is {language}, and {reason}",
+    "remove language",
 )
 
 # Phoneme recognisers

@@ -1,4 +1,4 @@
-"""Self-supervised and other speech encoders that the library transformers loads: layers of them as frames.
+"""Speech encoders, self-supervised and others, that the library transformers loads: layers, or a CTC head, as frames.
 
 wav2vec 2.0 (Baevski et al., 2020), XLS-R, HuBERT (Hsu et al., 2021), WavLM (Chen et al., 2022), data2vec (Baevski et
 al., 2022), UniSpeech, wav2vec 2.0 Conformer, w2v-BERT 2.0, and the encoder of Whisper (Radford et al., 2023). A model

@@ -1,4 +1,4 @@
-"""The feature extractor `ssl`: layers of a speech encoder.
+"""The feature extractor `ssl`: layers of a speech encoder, or posteriors or logits of its CTC head.
 
 A recording of up to `chunk_seconds` is computed at once; a longer one in chunks of that length that share
 `overlap_seconds`. Shared
@@ -7,6 +7,9 @@ recording and
 the options only. Normalisation over the model's input (samples to mean 0 and variance 1; the first convolution of many
 base
 models; log mel energies of Whisper) is over a chunk, as in training over an utterance or a part of one.
+
+A CTC head (Graves et al., 2006) gives each frame a probability of each token of its vocabulary and of the blank, which
+is the column `pad_token_id` of config.json.
 """
 
 from __future__ import annotations
@@ -24,13 +27,17 @@ from pydantic import Field, FiniteFloat, NonNegativeInt, PositiveFloat, model_va
 from swsdist.config.section import IsPath
 from swsdist.core.codes import features as codes
 from swsdist.core.needs import Needs
-from swsdist.features.ssl.folder import Encoder, read_encoder
+from swsdist.features.interface import Kind
+from swsdist.features.ssl.folder import Encoder, Head, read_encoder, read_head
 from swsdist.features.ssl.network import Network
 from swsdist.io.failures import as_file_fault
 from swsdist.io.local import retry_local
 from swsdist.registry.options import Options
 
 _WHERE = "features.options"
+
+#: Smaller posteriors are set to 0: subnormal float32 numbers are slow.
+_TINY = float(np.finfo(np.float32).tiny)
 
 
 class Ssl(Options):
@@ -46,6 +53,14 @@ class Ssl(Options):
     weights: Annotated[tuple[FiniteFloat, ...], Field(min_length=1)] | IsPath | None = Field(
         None,
         description="with `layers`: their sum with these weights is the one track; or a JSON file, a list of them",
+    )
+    head: Literal["logits", "posteriors"] | None = Field(
+        None,
+        description="in place of layers, a CTC head: natural logarithms of its posteriors, less the mean over the "
+        "columns; or the posteriors",
+    )
+    language: Annotated[str, Field(min_length=1)] | None = Field(
+        None, description="of the head, where the model has a vocabulary for each of several (MMS)"
     )
     chunk_seconds: PositiveFloat = Field(30.0, description="s that are computed at once; longer recordings in chunks")
     overlap_seconds: Annotated[float, Field(ge=0)] = Field(4.0, description="s that two chunks share at least")
@@ -64,9 +79,13 @@ class Ssl(Options):
             if find_spec(library) is None:
                 raise codes.SSL_NOT_INSTALLED(where="features.name: ssl", library=library)
         last = self.encoder.layers
-        if (self.layer is None) == (self.layers is None):
+        if [self.layer, self.layers, self.head].count(None) != 2:
             raise codes.LAYER_OR_LAYERS.invalid(last=last, middle=round(last / 2))
-        if max(self.chosen) > last:
+        if self.ctc is None and self.language is not None:
+            raise codes.LANGUAGE_WITHOUT_CHOICE.invalid(
+                language=self.language, reason="layers have none: only a head does"
+            )
+        if max(self.chosen, default=0) > last:
             raise codes.NO_SUCH_LAYER.invalid(layer=max(self.chosen), last=last)
         if len(set(self.chosen)) < len(self.chosen):
             raise codes.DUPLICATE_LAYER.invalid()
@@ -85,6 +104,11 @@ class Ssl(Options):
     def encoder(self) -> Encoder:
         """Description of the model's folder."""
         return read_encoder(self.model)
+
+    @cached_property
+    def ctc(self) -> Head | None:
+        """Description of the CTC head; None if layers are the frames."""
+        return read_head(self.model, self.language) if self.head else None
 
     @cached_property
     def chosen(self) -> tuple[int, ...]:
@@ -127,12 +151,22 @@ class Ssl(Options):
     @property
     def hop(self) -> int:
         """Samples from one frame to the next."""
-        return self.encoder.hop
+        return self.encoder.hop * (self.ctc.stride if self.ctc else 1)
+
+    @property
+    def kind(self) -> Kind:
+        """Kind of the frames."""
+        return self.head or "features"
+
+    @property
+    def columns(self) -> tuple[str, ...] | None:
+        """Tokens of the head; None: columns of layers have no names."""
+        return self.ctc.columns if self.ctc else None
 
     @property
     def tracks(self) -> tuple[tuple[str, int], ...]:
         """One track per layer, or a single one."""
-        width = self.encoder.width
+        width = len(self.ctc.columns) if self.ctc else self.encoder.width
         if self.layers is None or self.weights is not None:
             return ((self.name, width),)
         return tuple((f"layer{layer}", width) for layer in self.chosen)
@@ -167,19 +201,20 @@ class Ssl(Options):
         return (Needs(cpus=1, memory_gb=round(memory, 2), gpus=1.0 if self.device == "cuda" else 0.0),)
 
     def describe(self) -> dict[str, Any]:
-        """All options with their values."""
-        return self.model_dump(mode="json")
+        """All options with their values; those of a head where there is one, so that layers keep their identity."""
+        return self.model_dump(mode="json", exclude=set() if self.head else {"head", "language"})
 
     def files(self) -> list[Path]:
-        """Files of the model, and of the layer weights."""
-        return [*self.encoder.files, *([Path(self.weights)] if isinstance(self.weights, str) else [])]
+        """Files of the model, of its head, and of the layer weights."""
+        weights = [Path(self.weights)] if isinstance(self.weights, str) else []
+        return [*self.encoder.files, *(self.ctc.files if self.ctc else ()), *weights]
 
     @cached_property
     def _network(self) -> Network:
-        return Network(self.model, self.encoder, self.chosen, self.device, self.dtype)
+        return Network(self.model, self.encoder, self.chosen, self.ctc, self.language, self.device, self.dtype)
 
     def extract(self, samples: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Layers of a stretch of samples.
+        """Layers of a stretch of samples, or outputs of the head.
 
         Args:
             samples: float32 (n,), full scale 1.
@@ -187,12 +222,22 @@ class Ssl(Options):
         Returns:
             float32 (frames, dimension): the layer, the concatenated layers, or their weighted sum, in float32 from the
                 first
-            layer to the last.
+            layer to the last; or posteriors, or their natural logarithms minus the mean over the columns of a frame.
         """
         frames = max(0, 1 + (len(samples) - self.frame_length) // self.hop)
         if frames == 0:
             return np.empty((0, self.dimension), np.float32)
-        layers = self._network.hidden(samples, frames)
+        layers = self._network.outputs(samples, frames)
+        if self.head:
+            values = layers[0].astype(np.float64)
+            # Before the softmax, they differ from the logarithms of posteriors by a constant of the frame.
+            values -= values.mean(axis=1, keepdims=True)
+            if self.head == "posteriors":
+                np.exp(values - values.max(axis=1, keepdims=True), out=values)
+                values /= values.sum(axis=1, keepdims=True)
+                values[values < _TINY] = 0.0
+            made: NDArray[np.float32] = values.astype(np.float32)
+            return made
         if self.weights is None:
             return np.ascontiguousarray(np.concatenate(layers, axis=1))
         total = np.zeros_like(layers[0])

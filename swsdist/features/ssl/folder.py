@@ -6,12 +6,16 @@
     preprocessor_config.json        the sample rate, and the normalisation of samples; or processor_config.json, in
                                     its `feature_extractor`
     model.safetensors               the weights; or model.safetensors.index.json and the files that it names
+    vocab.json                      of a CTC head: its columns by token; or, of several languages, these by language
+    added_tokens.json               columns of tokens that vocab.json lacks; those of the tokenizer only lie beyond the head
+    adapter.LANG.safetensors        of several languages: weights of the head and of adapters of a language (MMS)
 
 Weights are read from safetensors only, because reading a pickle (pytorch_model.bin) executes code.
 
 A stack of convolutions without padding, with kernels k and strides s, has a frame for each complete field: a hop of
 prod(s)
 samples, and a field of 1 + sum((k_i - 1) s_1 ... s_(i-1)). The usual values are 320 and 400: 25 ms every 20 ms.
+Convolutions between the layers and a CTC head (`add_adapter`) make that hop longer.
 """
 
 from __future__ import annotations
@@ -29,10 +33,16 @@ from swsdist.io.local import retry_local
 
 CONFIG, FRONT, PROCESSOR = "config.json", "preprocessor_config.json", "processor_config.json"
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
+VOCABULARY, ADDED = "vocab.json", "added_tokens.json"
 _WHERE = "features.options.model"
 
 #: Command that downloads the folder of a published model.
 _GET = "hf download facebook/wav2vec2-xls-r-300m --local-dir FOLDER"
+_GET_CTC = "hf download facebook/wav2vec2-base-960h --local-dir FOLDER"
+_GET_LANGUAGES = "hf download facebook/mms-1b-all --local-dir FOLDER"
+
+#: The most languages that an error lists.
+_LISTED = 20
 
 
 class Encoder(NamedTuple):
@@ -60,6 +70,22 @@ class Encoder(NamedTuple):
     samples: bool
     files: tuple[Path, ...]
     bytes: int
+
+
+class Head(NamedTuple):
+    """Description of a model's CTC head.
+
+    Attributes:
+        columns: names of its outputs, the tokens of the vocabulary.
+        stride: frames of the encoder from one output to the next.
+        adapted: whether its weights, and those of adapters, are in a file of its language.
+        files: that its outputs depend on, beside those of the encoder.
+    """
+
+    columns: tuple[str, ...]
+    stride: int
+    adapted: bool
+    files: tuple[Path, ...]
 
 
 class _Values(NamedTuple):
@@ -144,7 +170,7 @@ def read_encoder(folder: str) -> Encoder:
             raise codes.NOT_A_SPEECH_ENCODER(where=str(config.path), kind=kind, others=", ".join(_SHAPES))
         shape = _convolutions
     frame_length, hop, most = shape(config, front)
-    weights = _weights(place)
+    weights = _weights(place, "AutoModelForCTC" if _is_ctc(config) else "AutoModel")
     return Encoder(
         kind,
         front.integer("sampling_rate"),
@@ -159,11 +185,105 @@ def read_encoder(folder: str) -> Encoder:
     )
 
 
-def _read(path: Path) -> _Values:
+def read_head(folder: str, language: str | None) -> Head:
+    """Read the description of a model's CTC head, without its weights.
+
+    Args:
+        folder: of the model, with an encoder (`read_encoder`).
+        language: of the vocabulary; None: the only one.
+
+    Raises:
+        ConfigError: the model has no CTC head or no vocabulary, or the vocabulary does not name each column once; there
+            are several languages and the language is none of them, or there is no choice; a file is missing or damaged.
+    """
+    place = Path(folder)
+    config = _read(place / CONFIG)
+    if not _is_ctc(config):
+        raise codes.NO_CTC_HEAD(where=str(config.path), architectures=config.values.get("architectures"))
+    vocabulary = _read(place / VOCABULARY, _GET_CTC)
+    tokens = vocabulary.values
+    languages = {name: value for name, value in tokens.items() if isinstance(value, dict)}
+    if languages:
+        if language not in languages:
+            listed = ", ".join(sorted(languages)[:_LISTED]) + (", ..." if len(languages) > _LISTED else "")
+            raise codes.NO_SUCH_LANGUAGE(
+                where=str(vocabulary.path), language=language or "not set", count=len(languages), languages=listed
+            )
+        tokens = languages[language]
+    elif language is not None:
+        raise codes.LANGUAGE_WITHOUT_CHOICE(
+            where=str(vocabulary.path), language=language, reason="the model has one vocabulary"
+        )
+    files = [vocabulary.path]
+    adapted = bool(languages) and config.values.get("adapter_attn_dim") is not None
+    if adapted:
+        files.append(place / f"adapter.{language}.safetensors")
+        size = _head_rows(files[-1])
+    else:
+        size = config.integer("vocab_size")
+    columns = _named_columns(vocabulary.path, tokens, size)
+    if (place / ADDED).is_file():
+        added = _read(place / ADDED)
+        files.append(added.path)
+        within = {token: k for token, k in added.values.items() if not isinstance(k, int) or k < size}
+        columns = {**_named_columns(added.path, within, size), **columns}
+    numbers: dict[str, int] = {}
+    for k in range(size):
+        name = columns.get(k)
+        if not name:
+            raise _bad_vocabulary(vocabulary.path, size, f"column {k} has no name")
+        if name in numbers:
+            raise _bad_vocabulary(vocabulary.path, size, f"columns {numbers[name]} and {k} are both {name!r}")
+        numbers[name] = k
+    stride = 1
+    if config.values.get("add_adapter"):
+        stride = config.integer("adapter_stride") ** config.integer("num_adapter_layers")
+    return Head(tuple(numbers), stride, adapted, tuple(files))
+
+
+def _is_ctc(config: _Values) -> bool:
+    architectures = config.values.get("architectures")
+    return isinstance(architectures, list) and any(str(name).endswith("ForCTC") for name in architectures)
+
+
+def _named_columns(path: Path, tokens: Mapping[str, object], size: int) -> dict[int, str]:
+    """Tokens by the number of their column."""
+    columns: dict[int, str] = {}
+    for token, k in tokens.items():
+        if not isinstance(k, int) or isinstance(k, bool) or not 0 <= k < size:
+            raise _bad_vocabulary(path, size, f"{token!r} is column {k!r}")
+        if k in columns:
+            raise _bad_vocabulary(path, size, f"{columns[k]!r} and {token!r} are both column {k}")
+        columns[k] = token
+    return columns
+
+
+def _bad_vocabulary(path: Path, columns: int, problem: str) -> ConfigError:
+    return codes.BAD_VOCABULARY(where=str(path), columns=columns, problem=problem)
+
+
+def _head_rows(path: Path) -> int:
+    """Outputs of the head in a safetensors file: 8 bytes hold the length of a JSON object with the shapes."""
+    try:
+        content = retry_local(path.read_bytes)
+        header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+        return int(header["lm_head.weight"]["shape"][0])
+    except FileNotFoundError:
+        where = f"{_WHERE}: {path.parent}"
+        raise codes.MODEL_FILE_MISSING(where=where, file=path.name, command=_GET_LANGUAGES) from None
+    except OSError as error:
+        fault = as_file_fault(error, str(path))
+        raise codes.MODEL_FILE_UNREADABLE(where=str(path), detail=fault.message, fix=fault.remedy or "") from error
+    except (ValueError, LookupError, TypeError) as error:
+        detail = f"{type(error).__name__}: {error}"
+        raise codes.MODEL_FILE_UNREADABLE(where=str(path), detail=detail, fix="copy it again") from error
+
+
+def _read(path: Path, command: str = _GET) -> _Values:
     try:
         values = json.loads(retry_local(path.read_bytes))
     except FileNotFoundError:
-        raise codes.MODEL_FILE_MISSING(where=f"{_WHERE}: {path.parent}", file=path.name, command=_GET) from None
+        raise codes.MODEL_FILE_MISSING(where=f"{_WHERE}: {path.parent}", file=path.name, command=command) from None
     except OSError as error:
         fault = as_file_fault(error, str(path))
         raise codes.MODEL_FILE_UNREADABLE(where=str(path), detail=fault.message, fix=fault.remedy or "") from error
@@ -184,7 +304,8 @@ def _read_front(place: Path) -> _Values:
     return _read(place / FRONT)
 
 
-def _weights(place: Path) -> list[Path]:
+def _weights(place: Path, auto: str) -> list[Path]:
+    """Files of the weights; `auto` is the class of transformers that loads them all."""
     if (place / WEIGHTS).is_file():
         return [place / WEIGHTS]
     if (place / INDEX).is_file():
@@ -200,5 +321,7 @@ def _weights(place: Path) -> list[Path]:
         path.name for pattern in ("*.bin", "*.pt", "*.ckpt", "*.h5", "*.msgpack") for path in place.glob(pattern)
     ]
     if pickled:
-        raise codes.PICKLED_WEIGHTS(where=f"{_WHERE}: {place}", file=sorted(pickled)[0], wanted=WEIGHTS, folder=place)
+        raise codes.PICKLED_WEIGHTS(
+            where=f"{_WHERE}: {place}", file=sorted(pickled)[0], wanted=WEIGHTS, auto=auto, folder=place
+        )
     raise codes.MODEL_FILE_MISSING(where=f"{_WHERE}: {place}", file=WEIGHTS, command=_GET)

@@ -1,4 +1,4 @@
-"""A speech model loaded by transformers, and its layers for a stretch of samples.
+"""A speech model loaded by transformers, and its layers, or outputs of its CTC head, for a stretch of samples.
 
 One stretch is computed at a time, in one torch thread: several threads split sums, and thus round, differently. On a
 GPU cuDNN is
@@ -20,19 +20,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.core.codes import features as codes
-from swsdist.features.ssl.folder import Encoder
+from swsdist.features.ssl.folder import Encoder, Head
 
 #: Parameters used in training only, which a checkpoint may lack.
 _TRAINED_ONLY = "masked_spec_embed"
 
 
 class Network:
-    """The encoder of a folder.
+    """The encoder of a folder, with its CTC head if that is requested.
 
     Args:
         folder: the model's folder.
         encoder: its description.
         layers: the requested layers.
+        head: description of the head; None: layers are requested.
+        language: of the head's weights, if these have one.
         device: `cpu` or `cuda`.
         dtype: name of a torch dtype.
 
@@ -41,26 +43,38 @@ class Network:
         DataError: transformers cannot load it, or it lacks weights.
     """
 
-    def __init__(self, folder: str, encoder: Encoder, layers: tuple[int, ...], device: str, dtype: str) -> None:
+    def __init__(
+        self,
+        folder: str,
+        encoder: Encoder,
+        layers: tuple[int, ...],
+        head: Head | None,
+        language: str | None,
+        device: str,
+        dtype: str,
+    ) -> None:
         import torch
 
         if device == "cuda" and not torch.cuda.is_available():
             raise codes.NO_TORCH_GPU(where="features.options.device")
         self._folder, self._encoder, self._layers = folder, encoder, layers
+        self._head, self._language = head, language
         self._device, self._dtype = device, getattr(torch, dtype)
         self._front, self._model = self._loaded()
 
     def _loaded(self) -> tuple[Any, Any]:
         """The preprocessor of samples, and the model; both untyped."""
         import torch
-        from transformers import AutoFeatureExtractor, AutoModel
+        from transformers import AutoFeatureExtractor, AutoModel, AutoModelForCTC
 
         try:
             with _quiet(), torch.random.fork_rng(devices=()):  # parameters for training are initialised at random
                 front = AutoFeatureExtractor.from_pretrained(self._folder, local_files_only=True)
-                model, report = AutoModel.from_pretrained(
+                model, report = (AutoModelForCTC if self._head else AutoModel).from_pretrained(
                     self._folder, local_files_only=True, use_safetensors=True, output_loading_info=True
                 )
+                if self._head and self._head.adapted:
+                    model.load_adapter(self._language, local_files_only=True, use_safetensors=True)
         except Exception as error:  # transformers raises many types
             raise codes.TRANSFORMERS_CANNOT_LOAD(
                 where=self._folder, error=f"{type(error).__name__}: {error}"
@@ -76,36 +90,43 @@ class Network:
         )
         if lacking:
             raise codes.INCOMPLETE_WEIGHTS(where=str(Path(self._folder)), count=len(lacking), first=lacking[0])
-        _shorten(model, max(self._layers), self._encoder.layers)
+        if self._layers:
+            _shorten(model, max(self._layers), self._encoder.layers)
         return front, model.to(device=self._device, dtype=self._dtype).eval()
 
-    def hidden(self, samples: NDArray[np.float32], frames: int) -> list[NDArray[np.float32]]:
-        """The requested layers for a stretch, float32 (frames, width) each.
+    def outputs(self, samples: NDArray[np.float32], frames: int) -> list[NDArray[np.float32]]:
+        """The requested layers, or the one output of the head before the softmax, for a stretch: float32 (frames,
+        width) each.
 
         Args:
             samples: float32 (n,).
             frames: number of complete frames.
 
         Raises:
-            DataError: the model returns fewer frames.
+            DataError: the model returns fewer frames, or others.
         """
         import torch
 
-        encoder = self._encoder
+        encoder, head = self._encoder, self._head
+        hop, width = (encoder.hop * head.stride, len(head.columns)) if head else (encoder.hop, encoder.width)
         if not encoder.samples:  # samples beyond the last frame would be padded to another one
-            samples = samples[: (frames - 1) * encoder.hop + encoder.frame_length]
+            samples = samples[: (frames - 1) * hop + encoder.frame_length]
         with _exact():
             given = self._front(samples, sampling_rate=encoder.sample_rate, return_tensors="pt")
             inputs = given[self._model.main_input_name].to(device=self._device, dtype=self._dtype)
             with torch.inference_mode():
-                states = self._model(inputs, output_hidden_states=True).hidden_states
-            layers = [states[layer][0, :frames].float().cpu().numpy().copy() for layer in self._layers]
-        for layer in layers:
-            if layer.shape != (frames, encoder.width):
+                if head:
+                    chosen = [self._model(inputs).logits]
+                else:
+                    states = self._model(inputs, output_hidden_states=True).hidden_states
+                    chosen = [states[layer] for layer in self._layers]
+            outputs = [state[0, :frames].float().cpu().numpy().copy() for state in chosen]
+        for output in outputs:
+            if output.shape != (frames, width):
                 raise codes.WRONG_LAYER_SHAPE(
-                    where=self._folder, samples=len(samples), shape=layer.shape, expected=(frames, encoder.width)
+                    where=self._folder, samples=len(samples), shape=output.shape, expected=(frames, width)
                 )
-        return layers
+        return outputs
 
 
 def _shorten(model: Any, top: int, layers: int) -> None:
