@@ -2,8 +2,8 @@
 
 ::
 
-    [fit-transforms] -> index -> decode ---------> search -> reduce -> ... as in the chain search
-                        queries -> decode-queries -^
+    [fit-transforms] -> index -> decode ---> search -> reduce -> ... as in the chain search
+                        examples -> queries -^
 """
 
 from __future__ import annotations
@@ -41,13 +41,16 @@ def build(config: Config, ledger: Ledger) -> Chain:
     )
     steps: list[Step] = []
     for step in chain.steps:
-        queries = {"queries": "decode-queries:groups"} if step.reads.get("queries") == "queries:groups" else {}
-        if step.name in ("fit-transforms", "index", "queries"):
+        if step.name in ("fit-transforms", "index"):
             steps.append(dataclasses.replace(step, inputs=inputs.frames))
+        elif step.name == "queries":
+            steps += [
+                dataclasses.replace(step, name="examples", inputs=inputs.frames),
+                Step("queries", DecodeQueries(), {"queries": "examples:groups"}),
+                Step("decode", Decode(), {"shards": "index:features"}),
+            ]
         elif step.name == "search":
-            steps += [Step("decode", Decode(), {"shards": "index:features"}), Step("decode-queries", DecodeQueries())]
-            steps.append(dataclasses.replace(step, reads={**queries, "shards": "decode:features"}))
+            steps.append(dataclasses.replace(step, reads={"queries": "queries:groups", "shards": "decode:features"}))
         else:
-            kept = queries if step.name != "export" else {}
-            steps.append(dataclasses.replace(step, reads={**step.reads, **kept}))
+            steps.append(step)
     return dataclasses.replace(chain, name="phones", inputs=inputs, stages=tuple(steps))

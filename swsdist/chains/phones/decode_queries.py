@@ -36,6 +36,7 @@ class DecodingQueries(NamedTuple):
         texts: written queries, by id.
         decoding, terms: how they become phones.
         lattices: whether the method takes lattices.
+        cuts: of the examples that were trimmed.
     """
 
     group: str
@@ -46,6 +47,7 @@ class DecodingQueries(NamedTuple):
     decoding: Decoding
     terms: Terms
     lattices: bool
+    cuts: list[list[Any]] = []
 
 
 class DecodeQueries(Stage[DecodingQueries]):
@@ -73,7 +75,7 @@ class DecodeQueries(Stage[DecodingQueries]):
         decoding = options.decoding.identities(storage), lattices
         for (receipt, group), part in zip(inputs.results("queries", Extracted), inputs.parts("queries"), strict=True):
             if group.examples:
-                payload = DecodingQueries(part.name, *common, {}, options.decoding, options.terms, lattices)
+                payload = DecodingQueries(part.name, *common, {}, options.decoding, options.terms, lattices, group.cuts)
                 label = f"{group.examples} examples"
                 yield inputs.task(
                     receipt.fingerprint, track.name, *decoding, label=label, work=group.examples, payload=payload
@@ -139,7 +141,9 @@ class DecodeQueries(Stage[DecodingQueries]):
         schema = QUERY_LATTICES if task.payload.lattices else WRITTEN
         part = context.publish(task, "groups", [pa.Table.from_pylist(rows, schema)], schema)
         query_ids = sorted({row["query_id"] for row in rows})
-        return TaskOutput((part,), Extracted(examples, query_ids, examples, seconds), rejected=rejected)
+        return TaskOutput(
+            (part,), Extracted(examples, query_ids, examples, seconds, task.payload.cuts), rejected=rejected
+        )
 
 
 def _reader(frames: NDArray[np.float32]) -> Reader:
