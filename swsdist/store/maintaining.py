@@ -18,7 +18,7 @@ from swsdist.core.types import DOCUMENTS, FRAMES
 from swsdist.features.model import load_model
 from swsdist.io.filesystem import Folder
 from swsdist.store import parquet
-from swsdist.store.manifest import File, Manifest, NewTrack, Shard, Track, commit
+from swsdist.store.manifest import LATTICE_STORE, File, Manifest, NewTrack, Shard, Track, commit
 from swsdist.store.places import relocated_paths
 from swsdist.store.reading import Store
 from swsdist.store.sharding import cut
@@ -32,7 +32,7 @@ def check(store: Store) -> Iterator[str]:
 
     Checks that tables are readable and agree with the manifest; that each shard has the manifest's size and SHA-256;
     and that the rows of live documents are consecutive, hold the number of frames in the documents table, and contain
-    only finite numbers.
+    only finite numbers; or that their lattices are there, and last as long as that table says.
     """
     manifest = store.manifest
     broken = {name: problem for name in manifest.tables if (problem := _unreadable(store.folder, name)) is not None}
@@ -56,9 +56,14 @@ def _check_track(store: Store, track: Track) -> Iterator[str]:
             yield f"{store.folder.path(shard.name)}: it has no file of the track {track.name}"
             continue
         where = store.folder.path(file.name)
+        lattices = manifest.kind == LATTICE_STORE
         try:
-            yield from (f"{where}: {problem}" for problem in _check_bytes(store.folder, file))
-            yield from (f"{where}: {problem}" for problem in _check_rows(store, shard, track.name))
+            for written in shard.files.values() if lattices else (file,):
+                where = store.folder.path(written.name)
+                yield from (f"{where}: {problem}" for problem in _check_bytes(store.folder, written))
+            rows = _check_lattices(store, shard, file.name) if lattices else _check_rows(store, shard, track.name)
+            where = store.folder.path(file.name)
+            yield from (f"{where}: {problem}" for problem in rows)
         except StoreError as error:
             yield f"{where}: {error.message}"
         except (pa.ArrowException, OSError, ValueError) as error:
@@ -118,6 +123,17 @@ def _check_rows(store: Store, shard: Shard, track: str) -> Iterator[str]:
     for key, missing in sorted(left.items()):
         if missing != 0:
             yield f"document {key}: {missing} frames are missing"
+
+
+def _check_lattices(store: Store, shard: Shard, name: str) -> Iterator[str]:
+    table = store.documents(shard.name, [*_KEY, "frames"])
+    rows = parquet.read(store.folder, name, [*_KEY, "ticks"])
+    ticks = dict(
+        zip(zip(*(rows[column].to_pylist() for column in _KEY), strict=True), rows["ticks"].to_pylist(), strict=True)
+    )
+    for *key, expected in zip(*(table[column].to_pylist() for column in (*_KEY, "frames")), strict=True):
+        if ticks.get(tuple(key)) != expected:
+            yield f"document {tuple(key)}: its lattice is missing, or does not last {expected} ticks"
 
 
 class Compacted(NamedTuple):
@@ -249,9 +265,10 @@ def _maintained(folder: Folder) -> Store:
     """A store that may be written to.
 
     Raises:
-        UserError: it holds queries, whose group states searches read; or its index is unfinished.
+        UserError: it holds queries, whose group states searches read, or lattices; or its index is unfinished.
     """
     store = Store(folder)
+    store.demand_frames()
     if store.manifest.of_queries:
         raise codes.QUERY_STORE(where=folder.path())
     if store.manifest.unfinished is not None:

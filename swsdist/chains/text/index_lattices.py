@@ -24,10 +24,8 @@ from swsdist.pipeline.task import Part, Task, TaskOutput
 from swsdist.stages.task_results import Indexed
 from swsdist.store import digest, parquet
 from swsdist.store.lattice_shards import LATTICES, POSTINGS, LatticeShardWriter, lattices_name
-from swsdist.store.manifest import REJECTED_DOCUMENTS, File, NewTrack, Shard, commit, load
+from swsdist.store.manifest import LATTICE_STORE, REJECTED_DOCUMENTS, File, NewTrack, Shard, commit, load
 
-#: Kind of a store of lattices, and name of its only track.
-LATTICE_STORE = "lattices"
 #: Columns of DOCUMENTS that a task knows.
 _LISTED = pa.schema(
     [
@@ -92,6 +90,7 @@ class IndexLattices(Stage[IndexingLattices]):
         rejected: list[dict[str, Any]] = []
         rows: list[dict[str, Any]] = []
         parts: list[Part] = []
+        keys: set[tuple[str, int]] = set()  # a shard has a document once
         writer: LatticeShardWriter | None = None
         done = 0
 
@@ -109,10 +108,13 @@ class IndexLattices(Stage[IndexingLattices]):
                     try:
                         if isinstance(item, Broken):
                             raise item.error
+                        if (doc_id, item.channel) in keys:
+                            raise codes.DUPLICATE_LATTICE(where=file.path, document=doc_id)
                         packed = pack(item, payload.recipe)
                     except DataError as error:
                         rejected.append(_rejection(doc_id, getattr(item, "channel", 1), file.path, error))
                         continue
+                    keys.add((doc_id, item.channel))
                     if writer is None or writer.full:
                         if writer is not None:
                             publish()
@@ -153,7 +155,7 @@ class IndexLattices(Stage[IndexingLattices]):
         recipe: dict[str, object] = {
             "name": self.name,
             "version": self.version,
-            "recipe": source.options.recipe.model_dump(mode="json"),
+            "options": source.options.recipe.model_dump(mode="json"),
         }
         known = corpus.select([name for name in corpus.column_names if name != "listed"]).to_pylist()
         state = f"{LATTICE_STORE}:{fingerprint(recipe, [receipt.fingerprint for receipt in receipts], known)}"

@@ -73,6 +73,8 @@ class LatticeSource:
         """Files, in the order of their names."""
 
         def skipped(path: str, better: str | None) -> None:
+            if better is None and path.rpartition(".")[2].lower() in ENDINGS:
+                return  # recordings beside their transcripts, see `_recordings`
             if better is None:
                 self._notices.inform(codes.NOT_A_LATTICE, where=path, count=1)
             else:

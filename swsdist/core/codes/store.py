@@ -25,6 +25,13 @@ QUERY_STORE = Code(
     "name the store of the documents; the store of queries is removed with its run",
 )
 
+NOT_OF_FRAMES = Code(
+    "not-of-frames",
+    UserError,
+    "this store holds {kind}, not frames",
+    "name a store of frames; `swsdist index` and `swsdist clean` keep this one in order",
+)
+
 INTERRUPTED_INDEX = Code(
     "interrupted-index", UserError, "the index was interrupted: {progress}", "go on with `swsdist index CONFIG` first"
 )

@@ -80,7 +80,12 @@ WORDS_LINE = Code("words-line", DataError, "the line is not WORD NUMBER: {text}"
 DUPLICATE_WORD_NUMBER = Code(
     "duplicate-word-number", DataError, "a second word of the number {number}; the first is {word}", "keep one of them"
 )
-NOT_A_LATTICE = Code("not-a-lattice", OddError, "{count} file{s} of no format of lattices left out", "remove the files")
+NOT_A_LATTICE = Code(
+    "not-a-lattice",
+    OddError,
+    "{count} file{s} left out: of no format of lattices, or of another than lattices.format",
+    "remove the files",
+)
 BETTER_LATTICE = Code(
     "better-lattice",
     OddError,
