@@ -106,10 +106,11 @@ class LatticeShardWriter:
 
     def append(self, doc_id: str, channel: int, packed: Packed) -> None:
         """Add a document."""
-        numbers = np.array([self._numbers.setdefault(text, len(self._numbers)) for text in packed.texts], np.int32)
+        numbers = np.zeros(len(packed.texts), np.int32)
         sums = np.bincount(packed.labels, packed.expected(), len(packed.texts))
-        for k in np.flatnonzero(np.bincount(packed.labels, minlength=len(packed.texts))).tolist():
-            if numbers[k]:
+        for k in np.unique(packed.labels).tolist():
+            if k:
+                numbers[k] = self._numbers.setdefault(packed.texts[k], len(self._numbers))
                 rows, expected = self._postings.setdefault(int(numbers[k]), ([], []))
                 rows.append(self.documents)
                 expected.append(sums[k])
