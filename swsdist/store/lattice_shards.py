@@ -245,6 +245,25 @@ def read_lattices(
             first += count
 
 
+def faults(lattices: Lattices) -> Iterator[str]:
+    """What is wrong with lattices that were read."""
+    states, arcs = int(lattices.documents[-1]), int(lattices.first[-1])
+    if any(len(column) != states for column in (lattices.times, lattices.visits, lattices.first[1:])):
+        yield "states: arrays of different lengths"
+        return
+    if any(len(column) != arcs for column in (lattices.steps, lattices.labels, lattices.chances)):
+        yield "arcs: arrays of different lengths"
+        return
+    source = np.repeat(np.arange(states), np.diff(lattices.first))
+    last = lattices.documents[np.searchsorted(lattices.documents, source, side="right")]
+    if ((lattices.steps < 1) | (source + lattices.steps >= last)).any():
+        yield "an arc leads out of its lattice"
+    elif (lattices.times[source + lattices.steps] < lattices.times[source]).any():
+        yield "an arc leads back in time"
+    if not all(((column >= 0) & (column <= 1)).all() for column in (lattices.visits, lattices.chances)):
+        yield "a probability is not between 0 and 1"
+
+
 def _lattices(table: pa.Table) -> Lattices:
     table = table.combine_chunks()
 

@@ -188,10 +188,13 @@ class IndexLattices(Stage[IndexingLattices]):
                 error = codes.DOCUMENT_WITHOUT_LATTICE(where=source.path)
                 rejected.append({**_rejection(*key, row["path"], error), "identity": ""})
         if not live:
-            raise codes.NO_LATTICE_OF_DOCUMENTS(
-                where=source.path,
-                lattices=len(rejected) and rejected[0]["id"],
-                document=next(iter(by_key))[0],
+            others = [row for row in rejected if row["reason"] == codes.LATTICE_WITHOUT_DOCUMENT.name]
+            if others:
+                document = next(iter(by_key))[0]
+                raise codes.NO_LATTICE_OF_DOCUMENTS(where=source.path, lattices=others[0]["id"], document=document)
+            first = rejected[0]
+            raise codes.ALL_LATTICES_REJECTED(
+                where=first["path"], count=len(rejected), reason=first["message"], advice=first["remedy"]
             )
         inputs.commits()
         rows = sorted(live.values(), key=lambda row: (row["shard"], row["part"]))
@@ -243,7 +246,7 @@ def _document(row: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
 
 def _rejection(doc_id: str, channel: int, path: str, error: DataError) -> dict[str, Any]:
     """The row of REJECTED of a lattice, with its line in the message."""
-    where = f"{error.where}: " if error.where else ""
+    where = f"{error.where}: " if error.where and error.where != path else ""
     return {
         "kind": "document",
         "id": doc_id,

@@ -108,6 +108,9 @@ NO_LATTICE_OF_DOCUMENTS = Code(
     "no lattice is of a document of the corpus: lattices are of {lattices}, ...; documents are {document}, ...",
     "name lattices after documents (doc_id), or leave out lattices.path: then the documents are what lattices name",
 )
+ALL_LATTICES_REJECTED = Code(
+    "all-lattices-rejected", DataError, "all of {count} lattices are rejected, the first for this: {reason}", "{advice}"
+)
 NOT_A_TEXT_METHOD = Code(
     "not-a-text-method",
     ConfigError,
