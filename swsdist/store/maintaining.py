@@ -58,9 +58,12 @@ def _check_track(store: Store, track: Track) -> Iterator[str]:
             continue
         where = store.folder.path(file.name)
         try:
-            yield from (f"{where}: {problem}" for problem in _check_bytes(store.folder, file))
-            rows = _check_rows(store, shard, track.name) if manifest.kind == "frames" else _check_lattices(store, shard)
-            yield from (f"{where}: {problem}" for problem in rows)
+            problems = [f"{where}: {problem}" for problem in _check_bytes(store.folder, file)]
+            yield from problems
+            if manifest.kind == "frames":
+                yield from (f"{where}: {problem}" for problem in _check_rows(store, shard, track.name))
+            else:
+                yield from (f"{where}: {problem}" for problem in _check_lattices(store, shard, not problems))
         except StoreError as error:
             yield f"{where}: {error.message}"
         except (pa.ArrowException, OSError, ValueError) as error:
@@ -122,8 +125,11 @@ def _check_rows(store: Store, shard: Shard, track: str) -> Iterator[str]:
             yield f"document {key}: {missing} frames are missing"
 
 
-def _check_lattices(store: Store, shard: Shard) -> Iterator[str]:
+def _check_lattices(store: Store, shard: Shard, intact: bool) -> Iterator[str]:
+    """Of a shard of lattices: its postings' bytes, and, where its own are intact, what is in it."""
     yield from (f"postings: {problem}" for problem in _check_bytes(store.folder, shard.files["postings"]))
+    if not intact:
+        return
     table = store.documents(shard.name, ["doc_id", "channel", "frames"])
     keys = zip(table["doc_id"].to_pylist(), table["channel"].to_pylist(), strict=True)
     left = dict(zip(keys, table["frames"].to_pylist(), strict=True))

@@ -104,7 +104,7 @@ def write_tables(folder: Path, documents: dict[str, list[Said]]) -> dict[str, st
             for k in range(len(items) - len(words) + 1):
                 if [item.word for item in items[k : k + len(words)]] == words:
                     references.append([query_id, doc_id, items[k].start, items[k + len(words) - 1].end])
-    tables = {
+    tables: dict[str, tuple[list[str], list[list[object]]]] = {
         "queries": (["query_id", "text"], [list(item) for item in QUERIES.items()]),
         "references": (["query_id", "doc_id", "start", "end"], references),
         "documents": (["doc_id", "duration"], [[doc_id, items[-1].end + 0.5] for doc_id, items in documents.items()]),

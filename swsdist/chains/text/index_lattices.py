@@ -15,6 +15,7 @@ from swsdist.core.codes import text as codes
 from swsdist.core.errors import DataError, UnusableError
 from swsdist.core.fingerprint import fingerprint
 from swsdist.core.types import DOCUMENTS
+from swsdist.io.filesystem import Folder
 from swsdist.lattices.collection import LatticeFile, chunks, document_id, read_file
 from swsdist.lattices.lattice import Broken, Origin
 from swsdist.lattices.packed import TICK, Packed, Recipe, pack
@@ -24,7 +25,7 @@ from swsdist.pipeline.task import Part, Task, TaskOutput
 from swsdist.stages.task_results import Indexed
 from swsdist.store import digest, parquet
 from swsdist.store.lattice_shards import LATTICES, POSTINGS, LatticeShardWriter, lattices_name
-from swsdist.store.manifest import REJECTED_DOCUMENTS, File, NewTrack, Shard, commit, load
+from swsdist.store.manifest import REJECTED_DOCUMENTS, File, Manifest, NewTrack, Shard, commit, load
 
 #: Kind of a store of lattices, and name of its only track.
 LATTICE_STORE = "lattices"
@@ -73,6 +74,8 @@ class IndexLattices(Stage[IndexingLattices]):
         """A task per few files."""
         source = inputs.chain_inputs(TextInputs).lattices
         given, matters = source.options.lattices, source.matters()
+        folder = inputs.chain_inputs(TextInputs).store.folder
+        demand_lattices(folder, load(folder))
         _ = inputs.chain_inputs(TextInputs).corpus.documents  # mistakes in them show before any work
         for files in chunks(source.files):
             names = [[file.path.removeprefix(source.path), file.identity, file.format] for file in files]
@@ -139,7 +142,8 @@ class IndexLattices(Stage[IndexingLattices]):
             if writer is not None:
                 writer.discard()
         listed = pa.Table.from_pylist(rows, _LISTED)
-        name = f"shards/part-{task.fingerprint}.documents.parquet"
+        # The name of the first shard, with which it is cleaned away.
+        name = lattices_name(task.fingerprint, 0).replace(".parquet", ".documents.parquet")
         parts.append(Part("documents", *parquet.publish(folder, name, [listed], _LISTED), listed.num_rows))
         frames = sum(row["frames"] for row in rows)
         return TaskOutput(tuple(parts), Indexed(len(rows), frames, frames * TICK), rejected=rejected)
@@ -153,7 +157,7 @@ class IndexLattices(Stage[IndexingLattices]):
         recipe: dict[str, object] = {
             "name": self.name,
             "version": self.version,
-            "recipe": source.options.recipe.model_dump(mode="json"),
+            "options": source.options.recipe.model_dump(mode="json"),
         }
         known = corpus.select([name for name in corpus.column_names if name != "listed"]).to_pylist()
         state = f"{LATTICE_STORE}:{fingerprint(recipe, [receipt.fingerprint for receipt in receipts], known)}"
@@ -222,6 +226,16 @@ class IndexLattices(Stage[IndexingLattices]):
             return {}
         table = state.open().documents(columns=["doc_id", "channel", "duration", "sha256", "recording", "start"])
         return {"documents": digest.of_rows(table.sort_by([("doc_id", "ascending"), ("channel", "ascending")]))}
+
+
+def demand_lattices(folder: Folder, manifest: Manifest | None) -> None:
+    """Refuse a store of another kind, which this stage would replace.
+
+    Raises:
+        UserError: it holds something else.
+    """
+    if manifest is not None and manifest.kind != LATTICE_STORE:
+        raise codes.STORE_OF_OTHER_KIND(where=folder.path(), kind=manifest.kind)
 
 
 def sha256_of(packed: Packed) -> str:

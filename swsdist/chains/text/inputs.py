@@ -106,17 +106,17 @@ class LatticeSource:
         for file in self.files:
             for lattice in read_file(file.format, Origin(file.path, storage, words, given.frame, given.tiers)):
                 doc_id = document_id(lattice.key, file.path, self.path)
-                row = {"doc_id": doc_id, "channel": 1, "path": audio.get(doc_id, ""), "duration": None}
+                channel, seconds = 1, None
                 if isinstance(lattice, Lattice):
-                    row |= {"channel": lattice.channel, "duration": lattice.length * lattice.tick}
-                    readable = True
+                    channel, seconds, readable = lattice.channel, lattice.length * lattice.tick, True
                 elif self.segments and doc_id not in self.segments:
                     continue  # a whole file, of unknown utterances
+                row = {"doc_id": doc_id, "channel": channel, "path": audio.get(doc_id, ""), "duration": seconds}
                 if self.segments:
                     recording, start, end = self._segment(doc_id)
                     row |= {"recording": recording, "start": start, "end": end, "duration": end - start}
                     row["listed"] = str(given.segments)
-                rows.setdefault((doc_id, int(row["channel"])), row)
+                rows.setdefault((doc_id, channel), row)
         if not readable:
             raise codes.NO_READABLE_LATTICE(where=self.path, files=len(self.files))
         return pa.Table.from_pylist([rows[key] for key in sorted(rows)], PLACED if self.segments else CORPUS)

@@ -111,6 +111,12 @@ NO_LATTICE_OF_DOCUMENTS = Code(
 ALL_LATTICES_REJECTED = Code(
     "all-lattices-rejected", DataError, "all of {count} lattices are rejected, the first for this: {reason}", "{advice}"
 )
+STORE_OF_OTHER_KIND = Code(
+    "store-of-other-kind",
+    UserError,
+    "this store holds {kind}, not lattices",
+    "name another one (index.store), or another run",
+)
 NOT_A_TEXT_METHOD = Code(
     "not-a-text-method",
     ConfigError,

@@ -110,7 +110,7 @@ def _once(places: Places, empty: ZeroLength, least: float) -> Places:
         if empty.repeats(int(document), int(start), int(end)):
             places.posterior[k] = empty.posterior(int(term), int(document), int(start), int(end))
     kept = places.posterior >= least
-    return Places(*(column[kept] for column in places))
+    return Places(*(column[kept] for column in places))  # type: ignore[arg-type]
 
 
 def _added(rows: NDArray[np.int32], posterior: NDArray[np.float64], least: float) -> Places:
