@@ -90,7 +90,11 @@ def find_files(
 
 def _stem(path: str) -> str:
     """A path without packing and the last ending."""
-    return path.removesuffix(".gz").removesuffix(".xz").rpartition(".")[0]
+    return posixpath.splitext(_unpacked(path))[0]
+
+
+def _unpacked(path: str) -> str:
+    return path.removesuffix(".gz").removesuffix(".xz")
 
 
 def document_id(key: str, file: str, path: str) -> str:
@@ -106,7 +110,7 @@ def detect(path: str, storage: Mapping[str, object]) -> str | None:
             head = stream.read(HEAD)
     except SwsdistError:
         head = b""  # unreadable: its name may still say what it is, and reading it raises the error
-    name = posixpath.basename(path)
+    name = _unpacked(posixpath.basename(path))
     return next((form for form in LATTICE_FORMATS if _detector(form)(name, head)), None)
 
 

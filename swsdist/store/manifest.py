@@ -55,8 +55,6 @@ PARTS = ("shards/", "models/", "postings/", "documents-", "rejected-", "manifest
 #: Content of the shards of a store: `frames`, or the name that a search method gives its own content
 #: (`MethodEntry.reads`).
 StoreKind = str
-#: Kind of a store of lattices (`swsdist.store.lattice_shards`).
-LATTICE_STORE = "lattices"
 
 #: Prefix of the source of a store of queries: it is made of groups, which are states of it.
 GROUPS = "groups:"

@@ -21,7 +21,7 @@ from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder
 from swsdist.store import parquet
 from swsdist.store.cache import nearest
-from swsdist.store.manifest import LATTICE_STORE, File, Manifest, require, state_name
+from swsdist.store.manifest import File, Manifest, require, state_name
 from swsdist.store.memory import Memory
 from swsdist.store.places import relocated_paths
 
@@ -162,9 +162,10 @@ class Store:
             track: by default the first.
 
         Raises:
-            StoreError: the track, or its file for this shard, does not exist.
+            StoreError: the track, or its file for this shard, does not exist; or the store holds no frames.
         """
-        self.demand_frames()
+        if self.manifest.kind != "frames":
+            raise codes.NO_FRAMES_IN_STORE(where=self.folder.path(), kind=self.manifest.kind)
         chosen = self.manifest.track(track)
         live = self.live(shard, chosen.name) if live is None else live
         dimension = chosen.dimension
@@ -177,15 +178,6 @@ class Store:
                     yield Block(doc_ids[k], channels[k], firsts[k], features)
                     if watch is not None:
                         watch(len(features))
-
-    def demand_frames(self) -> None:
-        """Demand that the store holds frames.
-
-        Raises:
-            UserError: it holds lattices.
-        """
-        if self.manifest.kind == LATTICE_STORE:
-            raise codes.NOT_OF_FRAMES(where=self.folder.path(), kind=self.manifest.kind)
 
     def _rows(self, shard: str, track: str) -> Iterator[Any]:
         """Record batches of a shard's file, from the node's cache if it has one."""

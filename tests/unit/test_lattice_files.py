@@ -1,4 +1,4 @@
-"""Files of lattices in a folder, lattices of one document in several of them, and what may be done with their store."""
+"""Files of lattices in a folder, and lattices of one document in several of them."""
 
 from __future__ import annotations
 
@@ -6,19 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import pyarrow.parquet as pq
 import pytest
 
 import swsdist
 from swsdist.chains.text.inputs import LatticeSource
 from swsdist.config import config_from_dict
-from swsdist.core.codes import store as codes
-from swsdist.io.filesystem import Folder
 from swsdist.io.notices import Notices
 from swsdist.lattices.collection import find_files
 from swsdist.pipeline.chain_run import StepSelection
-from swsdist.store.maintaining import check, compact, refit
-from tests.support.coded import raises
 
 CTM = "talk 1 0.0 0.5 hello 0.5\nother 1 0.0 0.5 bye\n"
 SRT = "1\n00:00:00,000 --> 00:00:00,500\nhello\n"
@@ -36,13 +31,6 @@ def indexed(run: Path, documents: Path) -> Path:
     }
     swsdist.run(config, selection=StepSelection(until="index"))
     return run / "store"
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Path:
-    """That of two transcripts."""
-    (tmp_path / "words.ctm").write_text(CTM)
-    return indexed(tmp_path / "run", tmp_path / "words.ctm")
 
 
 @pytest.mark.parametrize(
@@ -94,29 +82,3 @@ def test_recordings_beside_transcripts_are_not_left_out(tmp_path: Path) -> None:
     assert [Path(file.path).name for file in source.files] == ["talk.srt"]
     assert [(Path(item.first).name, item.count) for item in notices.requested.values()] == [("notes.txt", 1)]
     assert source.documents()["path"].to_pylist() == [str(tmp_path / "talk.WAV")]
-
-
-def test_a_store_of_lattices_is_checked(store: Path) -> None:
-    opened = swsdist.open_store(str(store))
-    assert list(check(opened)) == []
-    (postings,) = (store / "postings").iterdir()
-    postings.write_bytes(postings.read_bytes()[::-1])
-    documents = next(store.glob("documents-*.parquet"))
-    table = pq.read_table(documents)
-    wrong = [{**row, "frames": 499} if row["doc_id"] == "talk" else row for row in table.to_pylist()]
-    pq.write_table(table.from_pylist(wrong, table.schema), documents)
-    problems = list(check(opened))
-    assert [line.partition(":")[0] for line in problems if str(postings) in line] == [str(postings)]
-    assert sum("('talk', 1)" in line for line in problems) == 1
-    assert not any("('other', 1)" in line for line in problems)
-
-
-@pytest.mark.parametrize("operation", ["compact", "refit", "features"])
-def test_what_needs_frames_refuses_lattices(store: Path, operation: str) -> None:
-    does = {
-        "compact": lambda: compact(Folder(str(store)), 1.0),
-        "refit": lambda: refit(Folder(str(store))),
-        "features": lambda: swsdist.open_store(str(store)).features("talk"),
-    }
-    with raises(codes.NOT_OF_FRAMES, where=str(store), kind="lattices"):
-        does[operation]()

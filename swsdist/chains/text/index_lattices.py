@@ -15,6 +15,7 @@ from swsdist.core.codes import text as codes
 from swsdist.core.errors import DataError, UnusableError
 from swsdist.core.fingerprint import fingerprint
 from swsdist.core.types import DOCUMENTS
+from swsdist.io.filesystem import Folder
 from swsdist.lattices.collection import LatticeFile, chunks, document_id, read_file
 from swsdist.lattices.lattice import Broken, Origin
 from swsdist.lattices.packed import TICK, Packed, Recipe, pack
@@ -24,8 +25,10 @@ from swsdist.pipeline.task import Part, Task, TaskOutput
 from swsdist.stages.task_results import Indexed
 from swsdist.store import digest, parquet
 from swsdist.store.lattice_shards import LATTICES, POSTINGS, LatticeShardWriter, lattices_name
-from swsdist.store.manifest import LATTICE_STORE, REJECTED_DOCUMENTS, File, NewTrack, Shard, commit, load
+from swsdist.store.manifest import REJECTED_DOCUMENTS, File, Manifest, NewTrack, Shard, commit, load
 
+#: Kind of a store of lattices, and name of its only track.
+LATTICE_STORE = "lattices"
 #: Columns of DOCUMENTS that a task knows.
 _LISTED = pa.schema(
     [
@@ -71,6 +74,8 @@ class IndexLattices(Stage[IndexingLattices]):
         """A task per few files."""
         source = inputs.chain_inputs(TextInputs).lattices
         given, matters = source.options.lattices, source.matters()
+        folder = inputs.chain_inputs(TextInputs).store.folder
+        demand_lattices(folder, load(folder))
         _ = inputs.chain_inputs(TextInputs).corpus.documents  # mistakes in them show before any work
         for files in chunks(source.files):
             names = [[file.path.removeprefix(source.path), file.identity, file.format] for file in files]
@@ -141,7 +146,8 @@ class IndexLattices(Stage[IndexingLattices]):
             if writer is not None:
                 writer.discard()
         listed = pa.Table.from_pylist(rows, _LISTED)
-        name = f"shards/part-{task.fingerprint}.documents.parquet"
+        # The name of the first shard, with which it is cleaned away.
+        name = lattices_name(task.fingerprint, 0).replace(".parquet", ".documents.parquet")
         parts.append(Part("documents", *parquet.publish(folder, name, [listed], _LISTED), listed.num_rows))
         frames = sum(row["frames"] for row in rows)
         return TaskOutput(tuple(parts), Indexed(len(rows), frames, frames * TICK), rejected=rejected)
@@ -190,10 +196,13 @@ class IndexLattices(Stage[IndexingLattices]):
                 error = codes.DOCUMENT_WITHOUT_LATTICE(where=source.path)
                 rejected.append({**_rejection(*key, row["path"], error), "identity": ""})
         if not live:
-            raise codes.NO_LATTICE_OF_DOCUMENTS(
-                where=source.path,
-                lattices=len(rejected) and rejected[0]["id"],
-                document=next(iter(by_key))[0],
+            others = [row for row in rejected if row["reason"] == codes.LATTICE_WITHOUT_DOCUMENT.name]
+            if others:
+                document = next(iter(by_key))[0]
+                raise codes.NO_LATTICE_OF_DOCUMENTS(where=source.path, lattices=others[0]["id"], document=document)
+            first = rejected[0]
+            raise codes.ALL_LATTICES_REJECTED(
+                where=first["path"], count=len(rejected), reason=first["message"], advice=first["remedy"]
             )
         inputs.commits()
         rows = sorted(live.values(), key=lambda row: (row["shard"], row["part"]))
@@ -223,6 +232,16 @@ class IndexLattices(Stage[IndexingLattices]):
         return {"documents": digest.of_rows(table.sort_by([("doc_id", "ascending"), ("channel", "ascending")]))}
 
 
+def demand_lattices(folder: Folder, manifest: Manifest | None) -> None:
+    """Refuse a store of another kind, which this stage would replace.
+
+    Raises:
+        UserError: it holds something else.
+    """
+    if manifest is not None and manifest.kind != LATTICE_STORE:
+        raise codes.STORE_OF_OTHER_KIND(where=folder.path(), kind=manifest.kind)
+
+
 def sha256_of(packed: Packed) -> str:
     """SHA-256 of a lattice as a store holds it, apart from the numbers of labels."""
     result = hashlib.sha256()
@@ -245,7 +264,7 @@ def _document(row: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
 
 def _rejection(doc_id: str, channel: int, path: str, error: DataError) -> dict[str, Any]:
     """The row of REJECTED of a lattice, with its line in the message."""
-    where = f"{error.where}: " if error.where else ""
+    where = f"{error.where}: " if error.where and error.where != path else ""
     return {
         "kind": "document",
         "id": doc_id,

@@ -25,13 +25,6 @@ QUERY_STORE = Code(
     "name the store of the documents; the store of queries is removed with its run",
 )
 
-NOT_OF_FRAMES = Code(
-    "not-of-frames",
-    UserError,
-    "this store holds {kind}, not frames",
-    "name a store of frames; `swsdist index` and `swsdist clean` keep this one in order",
-)
-
 INTERRUPTED_INDEX = Code(
     "interrupted-index", UserError, "the index was interrupted: {progress}", "go on with `swsdist index CONFIG` first"
 )
@@ -158,4 +151,13 @@ FOREIGN_LINK = Code(
     StoreError,
     "this is a link of another user that leads out of the folder",
     "copy its target into the folder, or make the link yourself if you trust it",
+)
+
+# Stores of other things than frames
+
+NO_FRAMES_IN_STORE = Code(
+    "no-frames-in-store",
+    StoreError,
+    "this store holds {kind}, not frames",
+    "search it by text (swsdist search STORE --text TEXT); what is done with frames cannot be done with it",
 )

@@ -116,6 +116,15 @@ NO_LATTICE_OF_DOCUMENTS = Code(
     "no lattice is of a document of the corpus: lattices are of {lattices}, ...; documents are {document}, ...",
     "name lattices after documents (doc_id), or leave out options.lattices.path: then the documents are what lattices name",
 )
+ALL_LATTICES_REJECTED = Code(
+    "all-lattices-rejected", DataError, "all of {count} lattices are rejected, the first for this: {reason}", "{advice}"
+)
+STORE_OF_OTHER_KIND = Code(
+    "store-of-other-kind",
+    UserError,
+    "this store holds {kind}, not lattices",
+    "name another one (index.store), or another run",
+)
 NOT_A_TEXT_METHOD = Code(
     "not-a-text-method",
     ConfigError,
