@@ -258,8 +258,8 @@ def faults(lattices: Lattices) -> Iterator[str]:
     last = lattices.documents[np.searchsorted(lattices.documents, source, side="right")]
     if ((lattices.steps < 1) | (source + lattices.steps >= last)).any():
         yield "an arc leads out of its lattice"
-    elif (lattices.times[source + lattices.steps] < lattices.times[source]).any():
-        yield "an arc leads back in time"
+    elif (lattices.labels * (lattices.times[source + lattices.steps] < lattices.times[source])).any():
+        yield "a word ends before it starts"
     if not all(((column >= 0) & (column <= 1)).all() for column in (lattices.visits, lattices.chances)):
         yield "a probability is not between 0 and 1"
 

@@ -74,8 +74,9 @@ class IndexLattices(Stage[IndexingLattices]):
         """A task per few files."""
         source = inputs.chain_inputs(TextInputs).lattices
         given, matters = source.options.lattices, source.matters()
-        folder = inputs.chain_inputs(TextInputs).store.folder
-        demand_lattices(folder, load(folder))
+        store = inputs.chain_inputs(TextInputs).store
+        store.manifest = load(store.folder)  # until `finish` has another
+        demand_lattices(store.folder, store.manifest)
         _ = inputs.chain_inputs(TextInputs).corpus.documents  # mistakes in them show before any work
         for files in chunks(source.files):
             names = [[file.path.removeprefix(source.path), file.identity, file.format] for file in files]
