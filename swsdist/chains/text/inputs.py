@@ -46,7 +46,7 @@ class TextInputs(SearchInputs):
     def corpus(self) -> Corpus:
         """The tables of the corpus; its documents are those of the lattices, unless they have a path of their own."""
         if self.lattices.options.lattices.path is not None:
-            return Corpus(self.config, self.notices, audio=True, heard=False)
+            return Corpus(self.config, self.notices, audio=True, documents_audio=False)
         return _LatticeCorpus(self.config, self.notices, self.lattices)
 
     def expected_cells(self) -> float:
