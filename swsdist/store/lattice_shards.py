@@ -106,10 +106,11 @@ class LatticeShardWriter:
 
     def append(self, doc_id: str, channel: int, packed: Packed) -> None:
         """Add a document."""
-        numbers = np.array([self._numbers.setdefault(text, len(self._numbers)) for text in packed.texts], np.int32)
+        numbers = np.zeros(len(packed.texts), np.int32)
         sums = np.bincount(packed.labels, packed.expected(), len(packed.texts))
-        for k in np.flatnonzero(np.bincount(packed.labels, minlength=len(packed.texts))).tolist():
-            if numbers[k]:
+        for k in np.unique(packed.labels).tolist():
+            if k:
+                numbers[k] = self._numbers.setdefault(packed.texts[k], len(self._numbers))
                 rows, expected = self._postings.setdefault(int(numbers[k]), ([], []))
                 rows.append(self.documents)
                 expected.append(sums[k])
@@ -242,6 +243,25 @@ def read_lattices(
             if rows is None or rows[first : first + count].any():
                 yield first, _lattices(file.read_row_group(k, use_threads=False))
             first += count
+
+
+def faults(lattices: Lattices) -> Iterator[str]:
+    """What is wrong with lattices that were read."""
+    states, arcs = int(lattices.documents[-1]), int(lattices.first[-1])
+    if any(len(column) != states for column in (lattices.times, lattices.visits, lattices.first[1:])):
+        yield "states: arrays of different lengths"
+        return
+    if any(len(column) != arcs for column in (lattices.steps, lattices.labels, lattices.chances)):
+        yield "arcs: arrays of different lengths"
+        return
+    source = np.repeat(np.arange(states), np.diff(lattices.first))
+    last = lattices.documents[np.searchsorted(lattices.documents, source, side="right")]
+    if ((lattices.steps < 1) | (source + lattices.steps >= last)).any():
+        yield "an arc leads out of its lattice"
+    elif (lattices.labels * (lattices.times[source + lattices.steps] < lattices.times[source])).any():
+        yield "a word ends before it starts"
+    if not all(((column >= 0) & (column <= 1)).all() for column in (lattices.visits, lattices.chances)):
+        yield "a probability is not between 0 and 1"
 
 
 def _lattices(table: pa.Table) -> Lattices:

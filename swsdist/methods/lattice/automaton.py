@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from swsdist.core.codes import text as codes
 from swsdist.kernels.lattice_search import BITS
+from swsdist.lattices.lattice import BREAK
 
 #: Most numbers in the table of a search's automaton.
 _LARGEST = 1 << 27
@@ -43,7 +44,7 @@ class Automaton(NamedTuple):
 
     Attributes:
         columns: int32 (labels,), the column of each label of the shard; 0: no word.
-        child: int32 (nodes, columns), the next node; the last column is that of all other labels.
+        child: int32 (nodes, columns), the next node; the last columns are those of all other labels, and of `BREAK`.
         mask: uint64 (nodes,), bits of columns with a next node.
         accepts: int64 (nodes + 1,), first entry of each node in the next two.
         terms: int32, terms that end at a node.
@@ -69,12 +70,12 @@ def possible(written: Sequence[Written], numbers: Mapping[str, int]) -> list[tup
         written: sequences.
         numbers: labels of the shard by text, from 1.
     """
-    texts = list(numbers)
+    texts = [text for text in numbers if text != BREAK]
     globs: dict[str, Choice] = {"?": None}
 
     def choice(label: str, patterns: bool) -> Choice:
         if not (patterns and ("?" in label or "*" in label)):
-            number = numbers.get(label)
+            number = numbers.get(label) if label != BREAK else None
             return frozenset(() if number is None else (number,))
         if label not in globs:
             matches = re.compile(fnmatch.translate(re.sub(r"([\[\]])", r"[\1]", label))).match
@@ -89,12 +90,12 @@ def possible(written: Sequence[Written], numbers: Mapping[str, int]) -> list[tup
     return result
 
 
-def automaton(sequences: Sequence[tuple[Written, Sequence[Choice]]], labels: int) -> Automaton:
+def automaton(sequences: Sequence[tuple[Written, Sequence[Choice]]], numbers: Mapping[str, int]) -> Automaton:
     """The automaton of some sequences.
 
     Args:
         sequences: from `possible`.
-        labels: number of labels of the shard, 0 (no word) included.
+        numbers: labels of the shard by text, from 1.
 
     Raises:
         UserError: the table would be too large.
@@ -102,8 +103,10 @@ def automaton(sequences: Sequence[tuple[Written, Sequence[Choice]]], labels: int
     used = sorted({number for _, choices in sequences for some in choices if some is not None for number in some})
     column = {number: k for k, number in enumerate(used, 1)}
     other = len(used) + 1
-    columns = np.full(labels, other, np.int32)
+    columns = np.full(max(numbers.values(), default=0) + 1, other, np.int32)
     columns[0] = 0
+    if BREAK in numbers:
+        columns[numbers[BREAK]] = other + 1
     columns[used] = np.arange(1, other)
     nodes: dict[frozenset[tuple[int, int]], int] = {}
     members: list[frozenset[tuple[int, int]]] = []
@@ -118,7 +121,7 @@ def automaton(sequences: Sequence[tuple[Written, Sequence[Choice]]], labels: int
     rest: list[int] = []
     node(frozenset((k, 0) for k in range(len(sequences))))
     while len(rows) < len(members):
-        if len(members) * (other + 1) > _LARGEST:
+        if len(members) * (other + 2) > _LARGEST:
             raise codes.TOO_MANY_PATTERNS(where="queries", count=len(sequences))
         specific: dict[int, set[tuple[int, int]]] = {}
         always: set[tuple[int, int]] = set()
@@ -134,10 +137,10 @@ def automaton(sequences: Sequence[tuple[Written, Sequence[Choice]]], labels: int
                     specific.setdefault(column[number], set()).add((k, place + 1))
         rows.append({at: node(frozenset(items | always)) for at, items in sorted(specific.items())})
         rest.append(node(frozenset(always)) if always else -1)
-    child = np.full((len(rows), other + 1), -1, np.int32)
+    child = np.full((len(rows), other + 2), -1, np.int32)
     mask = np.zeros(len(rows), np.uint64)
     for k, row in enumerate(rows):
-        child[k, 1:] = rest[k]
+        child[k, 1 : other + 1] = rest[k]
         for at, after in row.items():
             child[k, at] = after
             mask[k] |= np.uint64(1) << np.uint64(at % BITS)

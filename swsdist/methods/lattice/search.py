@@ -48,7 +48,7 @@ def search_shard(
     searched = live if only is None else live & set(only)
     holders = _holders(sequences, numbers, store, shard)
     exact = options.mode == "exact"
-    machine = automaton(sequences if exact else [], max(numbers.values()) + 1)
+    machine = automaton(sequences if exact else [], numbers)
     tables = [CANDIDATES.empty_table()]
     for first, lattices in read_lattices(store.folder, files, holders):
         keys = zip(lattices.doc_ids, lattices.channels, strict=True)
@@ -99,15 +99,18 @@ def places_in(
         weight=machine.weights,
         least=_NEGLIGIBLE,
     )
-    return _once(_added(rows, posterior, least), ZeroLength(lattices, labels, machine, gap, any_empty))
+    return _once(_added(rows, posterior, least), ZeroLength(lattices, labels, machine, gap, any_empty), least)
 
 
-def _once(places: Places, empty: ZeroLength) -> Places:
+def _once(places: Places, empty: ZeroLength, least: float) -> Places:
     """The same, with paths that hold a term twice at a place counted once."""
-    for k, (term, document, start, end) in enumerate(zip(*places[:4], strict=True) if empty else ()):
+    if not empty:
+        return places
+    for k, (term, document, start, end) in enumerate(zip(*places[:4], strict=True)):
         if empty.repeats(int(document), int(start), int(end)):
             places.posterior[k] = empty.posterior(int(term), int(document), int(start), int(end))
-    return places
+    kept = places.posterior >= least
+    return Places(*(column[kept] for column in places))  # type: ignore[arg-type]
 
 
 def _added(rows: NDArray[np.int32], posterior: NDArray[np.float64], least: float) -> Places:
