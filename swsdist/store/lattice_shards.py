@@ -25,6 +25,7 @@ from swsdist.lattices.packed import Packed
 from swsdist.store import parquet
 from swsdist.store.cache import nearest
 from swsdist.store.manifest import File
+from swsdist.store.memory import Memory
 
 #: Little-endian arrays: int32, or float32 for `visits` and `chances`. `ticks`: length of the document.
 LATTICES = pa.schema(
@@ -97,7 +98,8 @@ class LatticeShardWriter:
         self._rows: list[dict[str, object]] = []
         self._pending = 0
         self._numbers: dict[str, int] = {"": 0}
-        self._postings: dict[int, tuple[list[int], list[float]]] = {}
+        #: By document: its labels, and the expected count of each.
+        self._postings: list[tuple[NDArray[np.int32], NDArray[np.float32]]] = []
 
     @property
     def full(self) -> bool:
@@ -107,12 +109,9 @@ class LatticeShardWriter:
     def append(self, doc_id: str, channel: int, packed: Packed) -> None:
         """Add a document."""
         numbers = np.array([self._numbers.setdefault(text, len(self._numbers)) for text in packed.texts], np.int32)
-        sums = np.bincount(packed.labels, packed.expected(), len(packed.texts))
-        for k in np.flatnonzero(np.bincount(packed.labels, minlength=len(packed.texts))).tolist():
-            if numbers[k]:
-                rows, expected = self._postings.setdefault(int(numbers[k]), ([], []))
-                rows.append(self.documents)
-                expected.append(sums[k])
+        sums = np.bincount(packed.labels, packed.expected(), len(packed.texts)).astype(np.float32)
+        present = (np.bincount(packed.labels, minlength=len(packed.texts)) > 0) & (numbers > 0)
+        self._postings.append((numbers[present], sums[present]))
         self._rows.append(
             {
                 "doc_id": doc_id,
@@ -150,13 +149,16 @@ class LatticeShardWriter:
         return Written(lattices, postings, self.documents, len(texts))
 
     def _tables(self, texts: Sequence[tuple[str, int]]) -> Iterator[pa.Table]:
+        labels, counts = (np.concatenate(column) for column in zip(*self._postings, strict=True))
+        order = np.argsort(labels, kind="stable")
+        documents = np.repeat(np.arange(self.documents), [len(some) for some, _ in self._postings])[order]
+        counts = counts[order]
+        cuts = np.searchsorted(labels[order], np.arange(len(self._numbers) + 1))
         for first in range(0, max(len(texts), 1), _LABELS):
             some = texts[first : first + _LABELS]
-            rows, expected = [], []
-            for _, number in some:
-                documents, counts = self._postings.get(number, ([], []))
-                rows.append(np.array(documents, "<i4").tobytes())
-                expected.append(np.array(counts, "<f4").tobytes())
+            places = [slice(cuts[number], cuts[number + 1]) for _, number in some]
+            rows = [documents[place].astype("<i4").tobytes() for place in places]
+            expected = [counts[place].astype("<f4").tobytes() for place in places]
             columns = [[text for text, _ in some], [number for _, number in some], rows, expected]
             yield pa.table(
                 [pa.array(column, field.type) for column, field in zip(columns, POSTINGS, strict=True)],
@@ -226,7 +228,7 @@ def rows_with(folder: Folder, files: Mapping[str, File], labels: Sequence[str]) 
 
 
 def read_lattices(
-    folder: Folder, files: Mapping[str, File], rows: NDArray[np.bool_] | None = None
+    folder: Folder, files: Mapping[str, File], rows: NDArray[np.bool_] | None = None, memory: Memory | None = None
 ) -> Iterator[tuple[int, Lattices]]:
     """Row groups of a shard with any of some rows, and the first row of each.
 
@@ -234,19 +236,24 @@ def read_lattices(
         folder: of the store.
         files: of the shard.
         rows: bool (documents,); by default all.
+        memory: holds row groups for later.
     """
     with parquet.reader(*_place(folder, files["lattices"])) as file:
         first = 0
         for k in range(file.num_row_groups):
             count = file.metadata.row_group(k).num_rows
             if rows is None or rows[first : first + count].any():
-                yield first, _lattices(file.read_row_group(k, use_threads=False))
+                key = files["lattices"].name, k
+                table = None if memory is None else memory.get(key)
+                if table is None:
+                    table = file.read_row_group(k, use_threads=False).combine_chunks()
+                    if memory is not None:
+                        memory.put(key, table, table.nbytes)
+                yield first, _lattices(table)
             first += count
 
 
 def _lattices(table: pa.Table) -> Lattices:
-    table = table.combine_chunks()
-
     def flat(name: str, dtype: str) -> NDArray[np.generic]:
         column = table[name].chunk(0)
         offsets = np.frombuffer(column.buffers()[1], np.int64)[column.offset :][: len(column) + 1]

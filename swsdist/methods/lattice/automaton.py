@@ -44,6 +44,7 @@ class Automaton(NamedTuple):
     Attributes:
         columns: int32 (labels,), the column of each label of the shard; 0: no word.
         child: int32 (nodes, columns), the next node; the last column is that of all other labels.
+        inner: bool (columns,), after which a term may go on.
         mask: uint64 (nodes,), bits of columns with a next node.
         accepts: int64 (nodes + 1,), first entry of each node in the next two.
         terms: int32, terms that end at a node.
@@ -52,6 +53,7 @@ class Automaton(NamedTuple):
 
     columns: NDArray[np.int32]
     child: NDArray[np.int32]
+    inner: NDArray[np.bool_]
     mask: NDArray[np.uint64]
     accepts: NDArray[np.int64]
     terms: NDArray[np.int32]
@@ -120,34 +122,36 @@ def automaton(sequences: Sequence[tuple[Written, Sequence[Choice]]], labels: int
     while len(rows) < len(members):
         if len(members) * (other + 1) > _LARGEST:
             raise codes.TOO_MANY_PATTERNS(where="queries", count=len(sequences))
-        specific: dict[int, set[tuple[int, int]]] = {}
-        always: set[tuple[int, int]] = set()
+        specific: dict[int, list[tuple[int, int]]] = {}
+        constant: list[tuple[int, int]] = []
         for k, place in members[len(rows)]:
             choices = sequences[k][1]
             if place == len(choices):
                 continue
             some = choices[place]
             if some is None:
-                always.add((k, place + 1))
+                constant.append((k, place + 1))
             else:
                 for number in some:
-                    specific.setdefault(column[number], set()).add((k, place + 1))
-        rows.append({at: node(frozenset(items | always)) for at, items in sorted(specific.items())})
-        rest.append(node(frozenset(always)) if always else -1)
+                    specific.setdefault(column[number], []).append((k, place + 1))
+        always = frozenset(constant)
+        rows.append({at: node(always.union(items)) for at, items in sorted(specific.items())})
+        rest.append(node(always) if always else -1)
     child = np.full((len(rows), other + 1), -1, np.int32)
     mask = np.zeros(len(rows), np.uint64)
     for k, row in enumerate(rows):
         child[k, 1:] = rest[k]
-        for at, after in row.items():
-            child[k, at] = after
-            mask[k] |= np.uint64(1) << np.uint64(at % BITS)
-        if rest[k] >= 0:
-            mask[k] = ~np.uint64(0)
+        child[k, list(row)] = list(row.values())
+        bits = 0
+        for at in row:
+            bits |= 1 << at % BITS
+        mask[k] = bits if rest[k] < 0 else (1 << BITS) - 1
     ends = [_ends(items, sequences) for items in members]
     flat = [item for some in ends for item in some]
     return Automaton(
         columns,
         child,
+        ((child >= 0) & (mask[child] != 0)).any(axis=0),
         mask,
         np.concatenate(([0], np.cumsum([len(some) for some in ends]))).astype(np.int64),
         np.array([term for term, _ in flat], np.int32),

@@ -49,8 +49,9 @@ def search_shard(
     holders = _holders(sequences, numbers, store, shard)
     exact = options.mode == "exact"
     machine = automaton(sequences if exact else [], max(numbers.values()) + 1)
-    tables = [CANDIDATES.empty_table()]
-    for first, lattices in read_lattices(store.folder, files, holders):
+    documents: tuple[list[str], list[int]] = [], []
+    results: list[Places] = []
+    for first, lattices in read_lattices(store.folder, files, holders, store.memory):
         keys = zip(lattices.doc_ids, lattices.channels, strict=True)
         chosen = np.array([key in searched for key in keys], bool) & holders[first : first + len(lattices.doc_ids)]
         if exact:
@@ -58,8 +59,12 @@ def search_shard(
         else:
             written = [item for item, _ in sequences]
             places = kaldi_places(lattices, written, numbers, gap_ticks(options), options.least, chosen)
-        tables.append(candidates(queries.query_ids, (lattices.doc_ids, lattices.channels), *places))
-    return pa.concat_tables(tables)
+        results.append(places._replace(document=places.document + len(documents[0])))
+        documents[0].extend(lattices.doc_ids)
+        documents[1].extend(lattices.channels)
+    if not results:
+        return CANDIDATES.empty_table()
+    return candidates(queries.query_ids, documents, *map(np.concatenate, zip(*results, strict=True)))
 
 
 def places_in(
@@ -77,7 +82,9 @@ def places_in(
     labels = machine.columns[lattices.labels]
     mask, silent = np.empty(len(lattices.times), np.uint64), np.empty(len(lattices.times), bool)
     any_empty = label_masks(labels, lattices.first, lattices.steps, lattices.times, mask, silent)
-    reached = closures(labels, lattices.first, lattices.steps, lattices.chances, lattices.times, silent, gap)
+    reached = closures(
+        labels, lattices.first, lattices.steps, lattices.chances, lattices.times, silent, machine.inner, gap
+    )
     visits = lattices.visits
     if chosen is not None and not chosen.all():
         visits = np.where(np.repeat(chosen, np.diff(lattices.documents)), visits, 0.0)
@@ -90,7 +97,6 @@ def places_in(
         visits,
         lattices.documents,
         mask,
-        silent,
         *reached,
         child=machine.child,
         node_mask=machine.mask,
@@ -112,12 +118,14 @@ def _once(places: Places, empty: ZeroLength) -> Places:
 
 def _added(rows: NDArray[np.int32], posterior: NDArray[np.float64], least: float) -> Places:
     """Rows of one place are added, in their order."""
-    order = np.lexsort(rows.T[::-1])
-    rows = rows[order]
-    cuts = np.flatnonzero((np.diff(rows, axis=0, prepend=-1) != 0).any(axis=1))
+    wide = rows.astype(np.int64)
+    where, when = wide[:, 0] << 32 | wide[:, 1], wide[:, 2] << 32 | wide[:, 3]
+    order = np.lexsort((when, where))
+    wide, where, when = wide[order], where[order], when[order]
+    cuts = np.flatnonzero((np.diff(where, prepend=-1) != 0) | (np.diff(when, prepend=-1) != 0))
     sums = np.add.reduceat(posterior[order], cuts) if len(cuts) else np.empty(0)
     kept = sums >= least
-    return Places(*rows[cuts[kept]].T.astype(np.int64), sums[kept])  # type: ignore[call-arg]
+    return Places(*wide[cuts[kept]].T, sums[kept])  # type: ignore[call-arg]
 
 
 def _holders(
