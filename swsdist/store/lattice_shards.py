@@ -12,9 +12,10 @@ A search finds the labels of its terms among the postings, and reads the row gro
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -196,35 +197,44 @@ class Lattices(NamedTuple):
     chances: NDArray[np.float64]
 
 
-def labels_of(folder: Folder, files: Mapping[str, File]) -> dict[str, int]:
-    """Numbers of the labels of a shard by text, in their order."""
-    place = _place(folder, files["postings"])
-    table = parquet.read(*place, ["label", "number"])
-    return dict(zip(table["label"].to_pylist(), table["number"].to_pylist(), strict=True))
+class Postings(NamedTuple):
+    """Labels of a shard: the number of each, the rows of the documents that hold it, and how many labels the shard has."""
+
+    numbers: dict[str, int]
+    rows: dict[str, NDArray[np.int32]]
+    labels: int
+
+
+def postings_of(folder: Folder, files: Mapping[str, File], labels: Collection[str] | None = None) -> Postings:
+    """Those of some labels that the shard has, by default of all; in the order of their texts."""
+    wanted = None if labels is None else sorted(labels)
+    with parquet.reader(*_place(folder, files["postings"])) as file:
+        groups = [k for k in range(file.num_row_groups) if wanted is None or _may_hold(file, k, wanted)]
+        table = file.read_row_groups(groups, columns=["label", "number", "document_rows"], use_threads=False)
+        count = int(file.metadata.num_rows)
+    texts = table["label"].to_pylist()
+    places = range(len(texts)) if labels is None else [k for k, text in enumerate(texts) if text in labels]
+    numbers, rows = table["number"].to_numpy(), table["document_rows"].combine_chunks()
+    return Postings(
+        {texts[k]: int(numbers[k]) for k in places},
+        {texts[k]: np.frombuffer(rows[k].as_buffer(), "<i4") for k in places},
+        count,
+    )
+
+
+def _may_hold(file: Any, group: int, labels: Sequence[str]) -> bool:
+    """Whether a row group may hold any of some sorted labels."""
+    limits = file.metadata.row_group(group).column(0).statistics
+    if limits is None or not limits.has_min_max:
+        return True
+    first = bisect_left(labels, limits.min)
+    return first < len(labels) and labels[first] <= limits.max
 
 
 def shard_rows(folder: Folder, files: Mapping[str, File]) -> int:
     """Number of rows of a shard, of documents that are not live too."""
     with parquet.reader(*_place(folder, files["lattices"])) as file:
         return int(file.metadata.num_rows)
-
-
-def rows_with(folder: Folder, files: Mapping[str, File], labels: Sequence[str]) -> dict[str, NDArray[np.int32]]:
-    """Rows of the documents of a shard that hold each of some labels."""
-    required = sorted(set(labels))
-    if not required:
-        return {}
-    result: dict[str, NDArray[np.int32]] = {}
-    with parquet.reader(*_place(folder, files["postings"])) as file:
-        groups: set[int] = set()
-        for label in required:
-            groups.update(parquet.row_groups_with(file, "label", label))
-        table = file.read_row_groups(sorted(groups), columns=["label", "document_rows"], use_threads=False)
-    wanted = set(required)
-    for text, rows in zip(table["label"].to_pylist(), table["document_rows"], strict=True):
-        if text in wanted:
-            result[text] = np.frombuffer(rows.as_buffer(), "<i4")
-    return result
 
 
 def read_lattices(

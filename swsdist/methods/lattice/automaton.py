@@ -64,18 +64,23 @@ class Automaton(NamedTuple):
 Choice = frozenset[int] | None
 
 
+def is_pattern(written: Written, label: str) -> bool:
+    """Whether a label of a sequence stands for others."""
+    return written.patterns and ("?" in label or "*" in label)
+
+
 def possible(written: Sequence[Written], numbers: Mapping[str, int]) -> list[tuple[Written, list[Choice]]]:
     """The sequences whose labels all occur among those of a shard, with the numbers of these.
 
     Args:
         written: sequences.
-        numbers: labels of the shard by text, from 1.
+        numbers: labels of the shard by text, from 1: all of them, or, without patterns, those of the sequences.
     """
     texts = list(numbers)
     globs: dict[str, Choice] = {"?": None}
 
-    def choice(label: str, patterns: bool) -> Choice:
-        if not (patterns and ("?" in label or "*" in label)):
+    def choice(item: Written, label: str) -> Choice:
+        if not is_pattern(item, label):
             number = numbers.get(label)
             return frozenset(() if number is None else (number,))
         if label not in globs:
@@ -85,7 +90,7 @@ def possible(written: Sequence[Written], numbers: Mapping[str, int]) -> list[tup
 
     result = []
     for item in written:
-        choices = [choice(label, item.patterns) for label in item.labels]
+        choices = [choice(item, label) for label in item.labels]
         if all(some is None or some for some in choices):
             result.append((item, choices))
     return result

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from swsdist.core.types import CANDIDATES
 from swsdist.kernels.lattice_search import closures, label_masks, search
-from swsdist.methods.lattice.automaton import Automaton, Choice, Written, automaton, possible, written_of
+from swsdist.methods.lattice.automaton import Automaton, Choice, Written, automaton, is_pattern, possible, written_of
 from swsdist.methods.lattice.kaldi import kaldi_places
 from swsdist.methods.lattice.options import LatticeOptions
 from swsdist.methods.lattice.places import Places, Prepared, candidates, gap_ticks
 from swsdist.methods.lattice.repeated import ZeroLength
-from swsdist.store.lattice_shards import Lattices, labels_of, read_lattices, rows_with, shard_rows
+from swsdist.store.lattice_shards import Lattices, Postings, postings_of, read_lattices, shard_rows
 from swsdist.store.reading import Store
 
 #: Chains of a smaller posterior are dropped while they are followed: far below what 1e-9 shows.
@@ -39,16 +39,19 @@ def search_shard(
         only: documents to search; by default all live ones.
     """
     files = store.manifest.shard(shard).files
-    numbers = labels_of(store.folder, files)
     terms = {query_id: k for k, query_id in enumerate(queries.query_ids)}
-    sequences = possible(list(written_of(queries.rows, terms)), numbers)
+    written = list(written_of(queries.rows, terms))
+    patterns = any(is_pattern(item, label) for item in written for label in item.labels)
+    labels = None if patterns else {label for item in written for label in item.labels}
+    postings = postings_of(store.folder, files, labels)
+    sequences = possible(written, postings.numbers)
     if not sequences:
         return CANDIDATES.empty_table()
     live = store.live(shard)
     searched = live if only is None else live & set(only)
-    holders = _holders(sequences, numbers, store, shard)
+    holders = _holders(sequences, postings, shard_rows(store.folder, files))
     exact = options.mode == "exact"
-    machine = automaton(sequences if exact else [], max(numbers.values()) + 1)
+    machine = automaton(sequences if exact else [], postings.labels + 1)
     documents: tuple[list[str], list[int]] = [], []
     results: list[Places] = []
     for first, lattices in read_lattices(store.folder, files, holders, store.memory):
@@ -57,8 +60,8 @@ def search_shard(
         if exact:
             places = places_in(lattices, machine, gap_ticks(options), options.least, chosen)
         else:
-            written = [item for item, _ in sequences]
-            places = kaldi_places(lattices, written, numbers, gap_ticks(options), options.least, chosen)
+            spoken = [item for item, _ in sequences]
+            places = kaldi_places(lattices, spoken, postings.numbers, gap_ticks(options), options.least, chosen)
         results.append(places._replace(document=places.document + len(documents[0])))
         documents[0].extend(lattices.doc_ids)
         documents[1].extend(lattices.channels)
@@ -128,22 +131,16 @@ def _added(rows: NDArray[np.int32], posterior: NDArray[np.float64], least: float
     return Places(*wide[cuts[kept]].T, sums[kept])  # type: ignore[call-arg]
 
 
-def _holders(
-    sequences: Sequence[tuple[Written, list[Choice]]], numbers: Mapping[str, int], store: Store, shard: str
-) -> NDArray[np.bool_]:
-    """Documents of a shard that hold all labels of a sequence: bool (rows of the shard,)."""
-    files = store.manifest.shard(shard).files
-    texts = {number: text for text, number in numbers.items()}
-    used = {number for _, choices in sequences for choice in choices if choice is not None for number in choice}
-    rows = rows_with(store.folder, files, [texts[number] for number in used])
-    count = shard_rows(store.folder, files)
+def _holders(sequences: Sequence[tuple[Written, list[Choice]]], postings: Postings, count: int) -> NDArray[np.bool_]:
+    """Documents of a shard that hold all labels of a sequence: bool (count,)."""
+    rows = {number: postings.rows[text] for text, number in postings.numbers.items()}
     known: dict[frozenset[int], NDArray[np.bool_]] = {}
 
     def documents(choice: frozenset[int]) -> NDArray[np.bool_]:
         if choice not in known:
             known[choice] = np.zeros(count, bool)
             for number in choice:
-                known[choice][rows[texts[number]]] = True
+                known[choice][rows[number]] = True
         return known[choice]
 
     result = np.zeros(count, bool)
