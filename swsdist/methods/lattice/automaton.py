@@ -10,6 +10,7 @@ import fnmatch
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -64,6 +65,25 @@ class Automaton(NamedTuple):
 Choice = frozenset[int] | None
 
 
+class _Numbered(NamedTuple):
+    """A sequence: its term, weight, and the columns of each word."""
+
+    term: int
+    weight: float
+    choices: tuple[tuple[int, ...] | None, ...]
+
+
+class _Machine(NamedTuple):
+    """What an automaton is besides the columns of labels."""
+
+    child: NDArray[np.int32]
+    inner: NDArray[np.bool_]
+    mask: NDArray[np.uint64]
+    accepts: NDArray[np.int64]
+    terms: NDArray[np.int32]
+    weights: NDArray[np.float64]
+
+
 def is_pattern(written: Written, label: str) -> bool:
     """Whether a label of a sequence stands for others."""
     return written.patterns and ("?" in label or "*" in label)
@@ -106,12 +126,33 @@ def automaton(sequences: Sequence[tuple[Written, Sequence[Choice]]], labels: int
     Raises:
         UserError: the table would be too large.
     """
-    used = sorted({number for _, choices in sequences for some in choices if some is not None for number in some})
-    column = {number: k for k, number in enumerate(used, 1)}
-    other = len(used) + 1
-    columns = np.full(labels, other, np.int32)
+    # In the order of the sequences: shards whose labels have other numbers share the machine.
+    column: dict[int, int] = {}
+    numbered = tuple(
+        _Numbered(
+            written.term,
+            written.weight,
+            tuple(
+                None if some is None else tuple(column.setdefault(number, len(column) + 1) for number in sorted(some))
+                for some in choices
+            ),
+        )
+        for written, choices in sequences
+    )
+    columns = np.full(labels, len(column) + 1, np.int32)
     columns[0] = 0
-    columns[used] = np.arange(1, other)
+    columns[list(column)] = list(column.values())
+    return Automaton(columns, *_machine(numbered, len(column) + 1))
+
+
+@lru_cache(1)
+def _machine(sequences: tuple[_Numbered, ...], other: int) -> _Machine:
+    """The automaton of sequences of columns.
+
+    Args:
+        sequences: with columns from 1.
+        other: column of all other labels, the last.
+    """
     nodes: dict[frozenset[tuple[int, int]], int] = {}
     members: list[frozenset[tuple[int, int]]] = []
 
@@ -130,15 +171,15 @@ def automaton(sequences: Sequence[tuple[Written, Sequence[Choice]]], labels: int
         specific: dict[int, list[tuple[int, int]]] = {}
         constant: list[tuple[int, int]] = []
         for k, place in members[len(rows)]:
-            choices = sequences[k][1]
+            choices = sequences[k].choices
             if place == len(choices):
                 continue
             some = choices[place]
             if some is None:
                 constant.append((k, place + 1))
             else:
-                for number in some:
-                    specific.setdefault(column[number], []).append((k, place + 1))
+                for at in some:
+                    specific.setdefault(at, []).append((k, place + 1))
         always = frozenset(constant)
         rows.append({at: node(always.union(items)) for at, items in sorted(specific.items())})
         rest.append(node(always) if always else -1)
@@ -153,8 +194,7 @@ def automaton(sequences: Sequence[tuple[Written, Sequence[Choice]]], labels: int
         mask[k] = bits if rest[k] < 0 else (1 << BITS) - 1
     ends = [_ends(items, sequences) for items in members]
     flat = [item for some in ends for item in some]
-    return Automaton(
-        columns,
+    return _Machine(
         child,
         ((child >= 0) & (mask[child] != 0)).any(axis=0),
         mask,
@@ -164,15 +204,13 @@ def automaton(sequences: Sequence[tuple[Written, Sequence[Choice]]], labels: int
     )
 
 
-def _ends(
-    items: frozenset[tuple[int, int]], sequences: Sequence[tuple[Written, Sequence[Choice]]]
-) -> list[tuple[int, float]]:
+def _ends(items: frozenset[tuple[int, int]], sequences: Sequence[_Numbered]) -> list[tuple[int, float]]:
     """Terms that end at a node, with the weight of the likeliest of their sequences."""
     best: dict[int, float] = {}
     for k, place in items:
-        written, choices = sequences[k]
+        term, weight, choices = sequences[k]
         if place == len(choices):
-            best[written.term] = max(written.weight, best.get(written.term, 0.0))
+            best[term] = max(weight, best.get(term, 0.0))
     return sorted(best.items())
 
 
