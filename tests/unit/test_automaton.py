@@ -29,7 +29,7 @@ def ends(machine: Automaton, labels: list[int]) -> dict[int, float]:
 
 
 def made(*written: Written) -> Automaton:
-    return automaton(possible(written, NUMBERS), NUMBERS)
+    return automaton(possible(written, NUMBERS), NUMBERS, len(NUMBERS) + 1)
 
 
 def choices(label: str, patterns: bool = True) -> list[object]:

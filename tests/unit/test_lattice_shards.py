@@ -17,11 +17,10 @@ from swsdist.methods.lattice.search import places_in
 from swsdist.store import lattice_shards
 from swsdist.store.lattice_shards import (
     LatticeShardWriter,
-    labels_of,
     lattices_name,
     postings_name,
+    postings_of,
     read_lattices,
-    rows_with,
     shard_rows,
 )
 from swsdist.store.manifest import File
@@ -56,7 +55,7 @@ def test_written_and_read_back(arcs: int, tmp_path: Path, monkeypatch: pytest.Mo
     assert shard_rows(folder, files) == len(packed)
     groups = pq.ParquetFile(tmp_path / files["lattices"].name).num_row_groups
     assert groups == {1: 5, 12: 2, 1 << 16: 1}[arcs]
-    numbers = labels_of(folder, files)
+    numbers = postings_of(folder, files).numbers
     assert sorted(numbers.values()) == [1, 2, 3]
     texts = {number: text for text, number in numbers.items()} | {0: ""}
     rows = 0
@@ -87,9 +86,9 @@ def test_postings(tmp_path: Path) -> None:
         counts[row["label"]] = np.frombuffer(row["expected"], "<f4").tolist()
     assert held == {"a": [0, 3, 4], "b": [0, 1, 4], "c": [0, 3]}
     assert counts == {"a": [0.5, 0.625, 1.875], "b": [0.625, 1.125, 0.875], "c": [0.75, 0.5]}
-    rows = rows_with(folder, files, ["c", "zz", "a", "c"])
+    rows = postings_of(folder, files, {"c", "zz", "a"}).rows
     assert {text: places.tolist() for text, places in rows.items()} == {"a": [0, 3, 4], "c": [0, 3]}
-    assert rows_with(folder, files, []) == rows_with(folder, files, ["zz"]) == {}
+    assert postings_of(folder, files, {"zz"}).rows == {}
 
 
 def test_only_groups_with_chosen_documents_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,10 +104,10 @@ def test_the_search_of_what_was_written(tmp_path: Path) -> None:
     """Single precision alone is between the lattices and those of a store; rows that are not chosen give no places."""
     folder, packed = Folder(str(tmp_path)), documents()
     files = write(folder, packed)
-    numbers = labels_of(folder, files)
+    numbers = postings_of(folder, files).numbers
     terms = [("a",), ("b", "c"), ("a", "a"), ("b", "b")]
     sequences = possible([Written(k, term, 1.0, False) for k, term in enumerate(terms)], numbers)
-    machine = automaton(sequences, numbers)
+    machine = automaton(sequences, numbers, len(numbers) + 1)
     ((_, group),) = read_lattices(folder, files)
     expected = places_of(packed, terms)
     chosen = np.array([True, True, True, True, False])
@@ -125,8 +124,8 @@ def test_nothing_but_empty_documents(tmp_path: Path) -> None:
     folder = Folder(str(tmp_path))
     nothing = pack(lattice([], {}, [], start=-1), Recipe())
     files = write(folder, [nothing, pack(transcript("t", []), Recipe())])
-    assert labels_of(folder, files) == {}
-    assert rows_with(folder, files, ["a"]) == {}
+    assert postings_of(folder, files).numbers == {}
+    assert postings_of(folder, files, {"a"}).rows == {}
     ((_, group),) = read_lattices(folder, files)
     assert group.documents.tolist() == [0, 0, 2]
     assert len(group.labels) == 1
