@@ -112,9 +112,7 @@ class LatticeShardWriter:
         numbers = np.zeros(len(packed.texts), np.int32)
         present = np.unique(packed.labels)
         present = present[present > 0]
-        numbers[present] = [
-            self._numbers.setdefault(packed.texts[k], len(self._numbers)) for k in present.tolist()
-        ]
+        numbers[present] = [self._numbers.setdefault(packed.texts[k], len(self._numbers)) for k in present.tolist()]
         sums = np.bincount(packed.labels, packed.expected(), len(packed.texts)).astype(np.float32)
         self._postings.append((numbers[present], sums[present]))
         self._rows.append(

@@ -186,6 +186,6 @@ def places_of_written(
     sequences = possible(written, numbers)
     if not sequences:
         return {}
-    places = places_in(lattices, automaton(sequences, numbers, len(numbers)), gap, 1e-300)
+    places = places_in(lattices, automaton(sequences, numbers, len(numbers) + 1), gap, 1e-300)
     *keys, posterior = (column.tolist() for column in places)
     return dict(zip(zip(*keys, strict=True), posterior, strict=True))
