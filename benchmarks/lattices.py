@@ -289,7 +289,7 @@ def _parts(config: Config, strings: Sequence[str]) -> list[Row]:
         return result
 
     queries = Prepared([f"q{k:04d}" for k in range(len(strings))], _written(strings))
-    lattice_search.search = timed  # type: ignore[assignment]
+    lattice_search.search = timed
     begin = time.process_time()
     for shard in shards:
         lattice_search.search_shard(queries, store, shard, LatticeOptions())
