@@ -50,6 +50,7 @@ def phone_arcs(
     """
     frames = len(log_posteriors)
     highest = log_posteriors.max(axis=(1, 2), initial=-np.inf, keepdims=True) if frames else log_posteriors
+    highest = np.maximum(highest, np.finfo(np.float32).min)  # of a frame without a possible state
     weights = np.exp(scale * (log_posteriors.astype(np.float64) - highest))
     entry = float(np.exp(scale * insertion))
     before, factors = np.empty(frames + 1), np.empty(frames)

@@ -96,5 +96,5 @@ class WrittenQueries:
 
     @cached_property
     def _reader(self) -> TermReader:
-        recipe = Recipe.model_validate(self._store.manifest.track().recipe["recipe"])
+        recipe = Recipe.model_validate(self._store.manifest.track().recipe["options"])
         return TermReader(self._terms, recipe, self._store.folder.storage)

@@ -109,9 +109,13 @@ class LatticeShardWriter:
 
     def append(self, doc_id: str, channel: int, packed: Packed) -> None:
         """Add a document."""
-        numbers = np.array([self._numbers.setdefault(text, len(self._numbers)) for text in packed.texts], np.int32)
+        numbers = np.zeros(len(packed.texts), np.int32)
+        present = np.unique(packed.labels)
+        present = present[present > 0]
+        numbers[present] = [
+            self._numbers.setdefault(packed.texts[k], len(self._numbers)) for k in present.tolist()
+        ]
         sums = np.bincount(packed.labels, packed.expected(), len(packed.texts)).astype(np.float32)
-        present = (np.bincount(packed.labels, minlength=len(packed.texts)) > 0) & (numbers > 0)
         self._postings.append((numbers[present], sums[present]))
         self._rows.append(
             {
@@ -261,6 +265,25 @@ def read_lattices(
                         memory.put(key, table, table.nbytes)
                 yield first, _lattices(table)
             first += count
+
+
+def faults(lattices: Lattices) -> Iterator[str]:
+    """What is wrong with lattices that were read."""
+    states, arcs = int(lattices.documents[-1]), int(lattices.first[-1])
+    if any(len(column) != states for column in (lattices.times, lattices.visits, lattices.first[1:])):
+        yield "states: arrays of different lengths"
+        return
+    if any(len(column) != arcs for column in (lattices.steps, lattices.labels, lattices.chances)):
+        yield "arcs: arrays of different lengths"
+        return
+    source = np.repeat(np.arange(states), np.diff(lattices.first))
+    last = lattices.documents[np.searchsorted(lattices.documents, source, side="right")]
+    if ((lattices.steps < 1) | (source + lattices.steps >= last)).any():
+        yield "an arc leads out of its lattice"
+    elif (lattices.labels * (lattices.times[source + lattices.steps] < lattices.times[source])).any():
+        yield "a word ends before it starts"
+    if not all(((column >= 0) & (column <= 1)).all() for column in (lattices.visits, lattices.chances)):
+        yield "a probability is not between 0 and 1"
 
 
 def _lattices(table: pa.Table) -> Lattices:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from swsdist.core.codes import text as codes
 from swsdist.kernels.lattice_search import BITS
+from swsdist.lattices.lattice import BREAK
 
 #: Most numbers in the table of a search's automaton.
 _LARGEST = 1 << 27
@@ -44,7 +45,7 @@ class Automaton(NamedTuple):
 
     Attributes:
         columns: int32 (labels,), the column of each label of the shard; 0: no word.
-        child: int32 (nodes, columns), the next node; the last column is that of all other labels.
+        child: int32 (nodes, columns), the next node; the last columns are those of all other labels, and of `BREAK`.
         inner: bool (columns,), after which a term may go on.
         mask: uint64 (nodes,), bits of columns with a next node.
         accepts: int64 (nodes + 1,), first entry of each node in the next two.
@@ -96,12 +97,12 @@ def possible(written: Sequence[Written], numbers: Mapping[str, int]) -> list[tup
         written: sequences.
         numbers: labels of the shard by text, from 1: all of them, or, without patterns, those of the sequences.
     """
-    texts = list(numbers)
+    texts = [text for text in numbers if text != BREAK]
     globs: dict[str, Choice] = {"?": None}
 
     def choice(item: Written, label: str) -> Choice:
         if not is_pattern(item, label):
-            number = numbers.get(label)
+            number = numbers.get(label) if label != BREAK else None
             return frozenset(() if number is None else (number,))
         if label not in globs:
             matches = re.compile(fnmatch.translate(re.sub(r"([\[\]])", r"[\1]", label))).match
@@ -116,11 +117,14 @@ def possible(written: Sequence[Written], numbers: Mapping[str, int]) -> list[tup
     return result
 
 
-def automaton(sequences: Sequence[tuple[Written, Sequence[Choice]]], labels: int) -> Automaton:
+def automaton(
+    sequences: Sequence[tuple[Written, Sequence[Choice]]], numbers: Mapping[str, int], labels: int
+) -> Automaton:
     """The automaton of some sequences.
 
     Args:
         sequences: from `possible`.
+        numbers: as for `possible`, and that of `BREAK` if the shard has it.
         labels: number of labels of the shard, 0 (no word) included.
 
     Raises:
@@ -141,6 +145,8 @@ def automaton(sequences: Sequence[tuple[Written, Sequence[Choice]]], labels: int
     )
     columns = np.full(labels, len(column) + 1, np.int32)
     columns[0] = 0
+    if BREAK in numbers:
+        columns[numbers[BREAK]] = len(column) + 2
     columns[list(column)] = list(column.values())
     return Automaton(columns, *_machine(numbered, len(column) + 1))
 
@@ -151,7 +157,7 @@ def _machine(sequences: tuple[_Numbered, ...], other: int) -> _Machine:
 
     Args:
         sequences: with columns from 1.
-        other: column of all other labels, the last.
+        other: column of all other labels, the last but that of `BREAK`.
     """
     nodes: dict[frozenset[tuple[int, int]], int] = {}
     members: list[frozenset[tuple[int, int]]] = []
@@ -166,7 +172,7 @@ def _machine(sequences: tuple[_Numbered, ...], other: int) -> _Machine:
     rest: list[int] = []
     node(frozenset((k, 0) for k in range(len(sequences))))
     while len(rows) < len(members):
-        if len(members) * (other + 1) > _LARGEST:
+        if len(members) * (other + 2) > _LARGEST:
             raise codes.TOO_MANY_PATTERNS(where="queries", count=len(sequences))
         specific: dict[int, list[tuple[int, int]]] = {}
         constant: list[tuple[int, int]] = []
@@ -183,10 +189,10 @@ def _machine(sequences: tuple[_Numbered, ...], other: int) -> _Machine:
         always = frozenset(constant)
         rows.append({at: node(always.union(items)) for at, items in sorted(specific.items())})
         rest.append(node(always) if always else -1)
-    child = np.full((len(rows), other + 1), -1, np.int32)
+    child = np.full((len(rows), other + 2), -1, np.int32)
     mask = np.zeros(len(rows), np.uint64)
     for k, row in enumerate(rows):
-        child[k, 1:] = rest[k]
+        child[k, 1 : other + 1] = rest[k]
         child[k, list(row)] = list(row.values())
         bits = 0
         for at in row:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from swsdist.core.types import CANDIDATES
 from swsdist.kernels.lattice_search import closures, label_masks, search
+from swsdist.lattices.lattice import BREAK
 from swsdist.methods.lattice.automaton import Automaton, Choice, Written, automaton, is_pattern, possible, written_of
 from swsdist.methods.lattice.kaldi import kaldi_places
 from swsdist.methods.lattice.options import LatticeOptions
@@ -42,7 +43,7 @@ def search_shard(
     terms = {query_id: k for k, query_id in enumerate(queries.query_ids)}
     written = list(written_of(queries.rows, terms))
     patterns = any(is_pattern(item, label) for item in written for label in item.labels)
-    labels = None if patterns else {label for item in written for label in item.labels}
+    labels = None if patterns else {BREAK, *(label for item in written for label in item.labels)}
     postings = postings_of(store.folder, files, labels)
     sequences = possible(written, postings.numbers)
     if not sequences:
@@ -51,7 +52,7 @@ def search_shard(
     searched = live if only is None else live & set(only)
     holders = _holders(sequences, postings, shard_rows(store.folder, files))
     exact = options.mode == "exact"
-    machine = automaton(sequences if exact else [], postings.labels + 1)
+    machine = automaton(sequences if exact else [], postings.numbers, postings.labels + 1)
     documents: tuple[list[str], list[int]] = [], []
     results: list[Places] = []
     for first, lattices in read_lattices(store.folder, files, holders, store.memory):
@@ -108,15 +109,18 @@ def places_in(
         weight=machine.weights,
         least=_NEGLIGIBLE,
     )
-    return _once(_added(rows, posterior, least), ZeroLength(lattices, labels, machine, gap, any_empty))
+    return _once(_added(rows, posterior, least), ZeroLength(lattices, labels, machine, gap, any_empty), least)
 
 
-def _once(places: Places, empty: ZeroLength) -> Places:
+def _once(places: Places, empty: ZeroLength, least: float) -> Places:
     """The same, with paths that hold a term twice at a place counted once."""
-    for k, (term, document, start, end) in enumerate(zip(*places[:4], strict=True) if empty else ()):
+    if not empty:
+        return places
+    for k, (term, document, start, end) in enumerate(zip(*places[:4], strict=True)):
         if empty.repeats(int(document), int(start), int(end)):
             places.posterior[k] = empty.posterior(int(term), int(document), int(start), int(end))
-    return places
+    kept = places.posterior >= least
+    return Places(*(column[kept] for column in places))  # type: ignore[arg-type]
 
 
 def _added(rows: NDArray[np.int32], posterior: NDArray[np.float64], least: float) -> Places:

@@ -60,8 +60,11 @@ def phone_decoder() -> Any:
             fwdflatlw=2.0,
             bestpathlw=2.0,
             wip=0.9,
-            beam=1e-20,
-            wbeam=1e-10,
+            # The second pass has beams of its own. By default they are so wide that an hour of lattices takes 2 GB.
+            beam=1e-30,
+            wbeam=1e-14,
+            fwdflatbeam=1e-30,
+            fwdflatwbeam=1e-14,
         )
         return pocketsphinx.Decoder(config)
 
