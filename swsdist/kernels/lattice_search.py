@@ -130,7 +130,7 @@ def _closures(
 
 @compiled(
     "Tuple((int64[::1], int32[::1], float64[::1]))"
-    "(int32[::1], int64[::1], int32[::1], float64[::1], int32[::1], boolean[::1], boolean[::1], int64)"
+    "(int32[::1], int64[::1], int32[::1], float64[::1], int32[::1], float64[::1], boolean[::1], boolean[::1], int64)"
 )
 def closures(
     label: NDArray[np.int32],
@@ -138,6 +138,7 @@ def closures(
     target: NDArray[np.int32],
     chance: NDArray[np.float64],
     time: NDArray[np.int32],
+    visits: NDArray[np.float64],
     silent: NDArray[np.bool_],
     inner: NDArray[np.bool_],
     gap: int,
@@ -147,6 +148,7 @@ def closures(
     Args:
         label, first, target, chance: of the arcs; see `search`.
         time: int32 (states,).
+        visits: float64 (states,), 0: no term is followed there.
         silent: from `label_masks`.
         inner: bool (columns,), labels after which a term may go on.
         gap: greatest time between the state and the reached one, ticks.
@@ -160,6 +162,8 @@ def closures(
     entered = np.zeros(states, np.bool_)
     if inner.any():
         for s in range(states):
+            if visits[s] == 0.0:
+                continue
             for a in range(first[s], first[s + 1]):
                 if inner[label[a]] or (label[a] == 0 and entered[s]):
                     entered[s + target[a]] = True

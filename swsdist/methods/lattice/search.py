@@ -86,12 +86,12 @@ def places_in(
     labels = machine.columns[lattices.labels]
     mask, silent = np.empty(len(lattices.times), np.uint64), np.empty(len(lattices.times), bool)
     any_empty = label_masks(labels, lattices.first, lattices.steps, lattices.times, mask, silent)
-    reached = closures(
-        labels, lattices.first, lattices.steps, lattices.chances, lattices.times, silent, machine.inner, gap
-    )
     visits = lattices.visits
     if chosen is not None and not chosen.all():
         visits = np.where(np.repeat(chosen, np.diff(lattices.documents)), visits, 0.0)
+    reached = closures(
+        labels, lattices.first, lattices.steps, lattices.chances, lattices.times, visits, silent, machine.inner, gap
+    )
     rows, posterior, _ = search(
         labels,
         lattices.first,
