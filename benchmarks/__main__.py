@@ -21,6 +21,7 @@ NAMES = (
     "fit_scale",
     "fixed_point",
     "journals",
+    "lattices",
     "forecasts",
     "libraries",
     "sweeps",

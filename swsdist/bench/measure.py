@@ -39,7 +39,8 @@ class Measurement(NamedTuple):
     Attributes:
         point: which.
         order: number of earlier runs of the benchmark.
-        figures: by name: `isf`, `ssf`, `pmu_index_gb`, `pmu_search_gb`, `pl`, and seconds (`..._s`); None if undefined.
+        figures: by name: `isf`, `ssf`, `query_cost`, `pmu_index_gb`, `pmu_search_gb`, `pl`, and seconds (`..._s`); None if
+            undefined.
         forecast: wall seconds of index and search that the simulator gives for other points (`w2-x4`), from these receipts.
         hardware: types of nodes, as report.json has them.
         versions: of libraries.
@@ -105,7 +106,7 @@ def measure_point(
     runner(path)
     try:
         report = json.loads((run / "report.json").read_text("utf-8"))
-        figures: dict[str, float | None] = {name: report[name] for name in ("isf", "ssf", "pl")}
+        figures: dict[str, float | None] = {name: report[name] for name in ("isf", "ssf", "query_cost", "pl")}
         resources = report["resources"]
     except (FileNotFoundError, KeyError):
         raise codes.NO_RESOURCES(where="chain", chain=config.chain) from None

@@ -1,4 +1,4 @@
-"""A benchmark as a page with figures, and as text: scaling with intervals, ISF, SSF, PMU, PL, and forecasts."""
+"""A benchmark as a page with figures, and as text: scaling with intervals, ISF, SSF, query cost, PMU, PL, and forecasts."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ _NAMES = {
     "search_wall_s": "search, s",
     "isf": "ISF",
     "ssf": "SSF, 1/s",
+    "query_cost": "query cost, s/h",
     "pmu_index_gb": "PMU index, GB",
     "pmu_search_gb": "PMU search, GB",
     "pl": "PL",
 }
 #: Styles of lines, and that of the ideal line.
 _KINDS, _IDEAL = (0, 1, 2, 3, 5, 6, 7), 4
-_GROUPS = {"Wall seconds": FIGURES[:3], "Factors": FIGURES[3:5] + FIGURES[7:], "Peak memory": FIGURES[5:7]}
+_GROUPS = {"Wall seconds": FIGURES[:3], "Factors": FIGURES[3:6] + FIGURES[8:], "Peak memory": FIGURES[6:8]}
 
 
 def bench_tables(results: Results) -> list[Table]:

@@ -18,6 +18,7 @@ from swsdist.config import Config
 from swsdist.core.codes import bench as codes
 from swsdist.core.types import CORPUS
 from swsdist.corpora.documents import read_documents
+from swsdist.registry.registries import METHODS
 
 
 class BenchPoint(NamedTuple):
@@ -82,9 +83,11 @@ def multiplied(config: Config, times: int) -> pa.Table:
     """The documents of a config, multiplied, as CORPUS.
 
     Raises:
-        UserError: the documents are segments, or their features are precomputed.
+        UserError: the documents are segments or of lattices, or their features are precomputed.
     """
     corpus = config.corpus
+    if METHODS[config.search.method].queries == "text":
+        raise codes.COPIED_LATTICES(where="--times")
     if any(feature.name == "external" for feature in config.features):
         raise codes.UNNAMED_COPIES(where="features")
     results = read_documents(

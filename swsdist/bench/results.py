@@ -23,7 +23,7 @@ from swsdist.core.fingerprint import fingerprint
 SCHEMA = "swsdist-bench/1"
 
 #: Figures of a point that are shown and compared.
-FIGURES = ("wall_s", "index_wall_s", "search_wall_s", "isf", "ssf", "pmu_index_gb", "pmu_search_gb", "pl")
+FIGURES = ("wall_s", "index_wall_s", "search_wall_s", "isf", "ssf", "query_cost", "pmu_index_gb", "pmu_search_gb", "pl")
 
 
 class Plan(NamedTuple):

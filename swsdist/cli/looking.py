@@ -48,13 +48,17 @@ def status(folder: str, as_json: bool, follow: bool, every: float, endpoint_url:
 def _next(run: Folder, folder: str, run_status: Status) -> str:
     """What to do with an unfinished run."""
     from swsdist.pipeline.plan import load_plans
+    from swsdist.registry.registries import METHODS
 
     configs = [plan.config for plan in load_plans(run).values()]
     finished = bool(run_status.stages) and all(stage.done == stage.tasks for stage in run_status.stages)
     if not finished or any(config.get("corpus", {}).get("queries") is not None for config in configs):
         return "run the same config again to continue"
-    last = run_status.stages[-1].stage
-    return f"{last} is done, and the config has no corpus.queries: add them and run it, or swsdist search {folder} --query FILE"
+    last, method = run_status.stages[-1].stage, configs[0].get("search", {}).get("method")
+    query = "--text TEXT" if method in METHODS and METHODS[method].queries == "text" else "--query FILE"
+    return (
+        f"{last} is done, and the config has no corpus.queries: add them and run it, or swsdist search {folder} {query}"
+    )
 
 
 @click.command()

@@ -201,11 +201,10 @@ def go(
     if of_folder:
         source = config.rstrip("/") if is_remote(config) else str(Path(config).resolve())
         text = text or _holds_only_text(source)
-        run_folder = run_folder or f"{source.rsplit('/', 1)[-1]}-{'text' if text else 'swsdist'}"
+        usual = f"{source.rsplit('/', 1)[-1]}-{'text' if text else 'swsdist'}"
+        run_folder = run_folder or _demand_same(usual, source)
         template = TRANSCRIPTS_CONFIG if text else FOLDER_CONFIG
-        loaded = load_config(
-            template, [*sets, *flags], corpus={"documents": source}, run=_demand_same(run_folder, source)
-        )
+        loaded = load_config(template, [*sets, *flags], corpus={"documents": source}, run=run_folder)
     else:
         loaded = load_config(config, [*sets, *flags], corpus=corpus, run=run_folder)
     _demand_own_config(config, loaded)

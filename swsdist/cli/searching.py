@@ -125,6 +125,7 @@ def search(
         raise codes.QUERY_AND_TEXT(where=target)
     from swsdist.cli.outputs import check_new_folder, write_data
     from swsdist.cli.progress import showing_search
+    from swsdist.registry.registries import METHODS
     from swsdist.searcher.hit_threshold import default_threshold, threshold_from
     from swsdist.searcher.query_input import is_table
     from swsdist.searcher.searcher import Searcher
@@ -170,6 +171,12 @@ def search(
     terms = section_values(of_terms, "terms")
     searcher = Searcher(target, options=options, terms=terms, trim=not no_trim, memory=0)
     click.get_current_context().call_on_close(searcher.close)
+    if (METHODS[searcher.settings.method].queries == "text") != bool(texts):
+        values = ("--text", "--query FILE", "transcripts or lattices")
+        option, instead, other = values if texts else ("--query", "--text TEXT", "recordings")
+        raise codes.OTHER_KIND_OF_QUERY(
+            where=target, method=searcher.settings.method, option=option, instead=instead, store=other
+        )
     store = searcher.store
     if calibration is not None:
         limit = threshold_from(calibration, searcher.settings, (track.recipe for track in store.manifest.tracks))

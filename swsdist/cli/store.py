@@ -80,7 +80,8 @@ def info(folder: str, documents: bool, as_json: bool) -> None:
     print(f"store       {opened.folder.path()}")
     print(f"kind        {manifest.kind}, {manifest.tick * 1000:g} ms per tick")
     for track in manifest.tracks:
-        print(f"track       {track.name}: {track.dimension} {track.kind} per tick, {describe(track.recipe)}")
+        per_tick = f"{track.dimension} {track.kind} per tick, " if manifest.kind == "frames" else ""
+        print(f"track       {track.name}: {per_tick}{describe(track.recipe)}")
     if manifest.progress is not None:
         print(f"unfinished  {manifest.progress}; continue with `swsdist index CONFIG`")
     print(f"documents   {counts['documents']:.0f}, {counts['seconds'] / 3600:.3f} h, {counts['frames']:.0f} frames")

@@ -187,7 +187,7 @@ class Config(Section):
     report: Report = Report()
     executor: Executor = Executor()
     chain: Annotated[str, NameIn(CHAINS)] = Field("search", description="chain of stages, see docs/concepts/stages.md")
-    options: dict[str, object] = Field({}, description="options of the chain; fuse: systems, scores, missing, ...")
+    options: dict[str, object] = Field({}, description="options of the chain, see below")
     storage: dict[str, object] = execution_only(
         {}, "options of s3fs, such as {endpoint_url: ...}; access keys come from the environment"
     )

@@ -206,7 +206,8 @@ class Search(Section):
     method: Annotated[str, NameIn(METHODS)] = Field("dtw", description="search method")
     method_options: dict[str, object] = Field(
         default_factory=dict,
-        description="options of the method windows (docs/concepts/windows.md); dtw has the other keys of this section",
+        description="options of the methods windows (docs/concepts/windows.md) and lattice (docs/how-to/search-lattices.md); "
+        "dtw has the other keys of this section",
     )
     lanes: PositiveInt = execution_only(16, "pieces of documents searched in parallel; 16 fill a vector")
     piece_seconds: PositiveFloat = execution_only(20.0, "longest piece of a document in a lane, s")

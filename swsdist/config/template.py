@@ -8,7 +8,10 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Mapping
 
+from swsdist.config.section import Section
 from swsdist.config.suggest import Key, allowed, keys, shown, words
+from swsdist.registry.entries import Configured
+from swsdist.registry.registries import CHAINS
 
 #: Values of the keys that the template sets.
 PLACEHOLDERS: Mapping[str, object] = {
@@ -73,7 +76,7 @@ def template(values: Mapping[str, object] = PLACEHOLDERS) -> str:
 def reference() -> str:
     """The text of docs/reference/config.md: a list for each section."""
     lines = [_REFERENCE_HEAD.rstrip()]
-    for title, meaning, below in _sections():
+    for title, meaning, below in (*_sections(), *_chains()):
         lines += ["", f"## {title}", "", *([meaning, ""] if meaning else []), *map(_item, below)]
     return "\n".join(lines) + "\n"
 
@@ -82,6 +85,21 @@ def _sections() -> Iterator[tuple[str, str, list[Key]]]:
     """Title, meaning and keys: of the top level, then of every section."""
     everything = list(keys())
     yield "Top level", "", [key for key in everything if len(key.place) == 1 and not key.section]
+    yield from _below(everything)
+
+
+def _chains() -> Iterator[tuple[str, str, list[Key]]]:
+    """The same of the options of each chain whose model is a section."""
+    for name in CHAINS:
+        entry = CHAINS[name]
+        model = entry.model() if isinstance(entry, Configured) else None
+        if model is not None and issubclass(model, Section):
+            everything = list(keys(model, ("options",)))
+            yield f"`options` of the chain `{name}`", "", [key for key in everything if len(key.place) == 2]
+            yield from _below(everything)
+
+
+def _below(everything: list[Key]) -> Iterator[tuple[str, str, list[Key]]]:
     for section in everything:
         if section.section:
             below = [key for key in everything if key.place[:-1] == section.place]

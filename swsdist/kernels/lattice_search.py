@@ -64,8 +64,73 @@ def label_masks(
 
 
 @compiled(
+    "int64(int32[::1], int64[::1], int32[::1], float64[::1], int32[::1], boolean[::1], boolean[::1], int64,"
+    " int64[::1], int32[::1], float64[::1], float64[::1], int64[::1])"
+)
+def _closures(
+    label: NDArray[np.int32],
+    first: NDArray[np.int64],
+    target: NDArray[np.int32],
+    chance: NDArray[np.float64],
+    time: NDArray[np.int32],
+    silent: NDArray[np.bool_],
+    entered: NDArray[np.bool_],
+    gap: int,
+    begin: NDArray[np.int64],
+    reached: NDArray[np.int32],
+    passed: NDArray[np.float64],
+    sums: NDArray[np.float64],
+    order: NDArray[np.int64],
+) -> int:
+    """Writes `begin`, `reached` and `passed` of `closures`; the number of entries, or -1: the last two are too short.
+
+    Nothing is bound anew here, as in `_search_lattice`.
+
+    Args:
+        entered: states whose closures are used.
+        sums: float64 (states,), chance to reach each state from the present one; zeros.
+        order: int64 (states,), written.
+    """
+    used = 0
+    for s in range(len(time) - 1, -1, -1):
+        if not (silent[s] and entered[s]):
+            continue
+        count = 0
+        for a in range(first[s], first[s + 1]):
+            d = s + target[a]
+            if label[a] != 0 or time[d] - time[s] > gap or chance[a] == 0.0:
+                continue
+            if sums[d] == 0.0:
+                order[count] = d
+                count += 1
+            sums[d] += chance[a]
+            if begin[d] >= 0:
+                for e in range(begin[d] + 1, begin[d] + 1 + reached[begin[d]]):
+                    u, through = d + reached[e], chance[a] * passed[e]
+                    if time[u] - time[s] > gap or through == 0.0:
+                        continue
+                    if sums[u] == 0.0:
+                        order[count] = u
+                        count += 1
+                    sums[u] += through
+        fits = used + count < len(reached)
+        if fits:
+            begin[s] = used
+            reached[used], passed[used] = count, 0.0
+            used += 1
+        for k in range(count):
+            if fits:
+                reached[used], passed[used] = order[k] - s, sums[order[k]]
+                used += 1
+            sums[order[k]] = 0.0
+        if not fits:
+            return -1
+    return used
+
+
+@compiled(
     "Tuple((int64[::1], int32[::1], float64[::1]))"
-    "(int32[::1], int64[::1], int32[::1], float64[::1], int32[::1], boolean[::1], int64)"
+    "(int32[::1], int64[::1], int32[::1], float64[::1], int32[::1], float64[::1], boolean[::1], boolean[::1], int64)"
 )
 def closures(
     label: NDArray[np.int32],
@@ -73,68 +138,46 @@ def closures(
     target: NDArray[np.int32],
     chance: NDArray[np.float64],
     time: NDArray[np.int32],
+    visits: NDArray[np.float64],
     silent: NDArray[np.bool_],
+    inner: NDArray[np.bool_],
     gap: int,
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
-    """States reached through arcs of label 0, with their chances; only of states that such an arc leaves.
+    """States reached through arcs of label 0, with their chances: of states within a term that such an arc leaves.
 
     Args:
         label, first, target, chance: of the arcs; see `search`.
         time: int32 (states,).
+        visits: float64 (states,), 0: no term is followed there.
         silent: from `label_masks`.
+        inner: bool (columns,), labels after which a term may go on.
         gap: greatest time between the state and the reached one, ticks.
 
     Returns:
-        begin, int64 (states + 1,), places of each state's entries, backwards: state s has those from begin[s] to
-        begin[s] + count, where begin[-1] is not used and count is kept in its first entry; distance (int32) and chance
-        (float64) of each.
+        begin, int64 (states,), the first entry of each state, or -1; distance (int32) and chance (float64) of each
+        entry. The first entry of a state is the number of the others.
     """
     states = len(time)
-    begin = np.full(states + 1, -1, np.int64)
-    reached = np.empty(1024, np.int32)
-    passed = np.empty(1024, np.float64)
-    used = 0
-    # Chance to reach each state from the present one, by distance; zero between uses.
-    sums = np.zeros(states + 1, np.float64)
-    order = np.empty(states + 1, np.int64)
-    for s in range(states - 1, -1, -1):
-        if not silent[s]:
-            continue
-        count = 0
-        for a in range(first[s], first[s + 1]):
-            if label[a] != 0:
+    begin = np.full(states, -1, np.int64)
+    entered = np.zeros(states, np.bool_)
+    if inner.any():
+        for s in range(states):
+            if visits[s] == 0.0:
                 continue
-            d = s + target[a]
-            if sums[d] == 0.0 and chance[a] > 0.0 and time[d] - time[s] <= gap:
-                order[count] = d
-                count += 1
-            if time[d] - time[s] <= gap:
-                sums[d] += chance[a]
-            if begin[d] >= 0:
-                for e in range(begin[d] + 1, begin[d] + 1 + reached[begin[d]]):
-                    u = d + reached[e]
-                    if time[u] - time[s] <= gap:
-                        if sums[u] == 0.0 and chance[a] * passed[e] > 0.0:
-                            order[count] = u
-                            count += 1
-                        sums[u] += chance[a] * passed[e]
-        if used + count + 1 > len(reached):
-            size = max(2 * len(reached), used + count + 1)
-            more_reached = np.empty(size, np.int32)
-            more_reached[:used] = reached[:used]
-            more_passed = np.empty(size, np.float64)
-            more_passed[:used] = passed[:used]
-            reached, passed = more_reached, more_passed
-        begin[s] = used
-        reached[used] = count
-        passed[used] = 0.0
-        used += 1
-        for k in range(count):
-            reached[used] = order[k] - s
-            passed[used] = sums[order[k]]
-            sums[order[k]] = 0.0
-            used += 1
-    return begin, reached[:used].copy(), passed[:used].copy()
+            for a in range(first[s], first[s + 1]):
+                if inner[label[a]] or (label[a] == 0 and entered[s]):
+                    entered[s + target[a]] = True
+    sums, order = np.zeros(states, np.float64), np.empty(states, np.int64)
+    room = _ROOM + 8 * states
+    while True:
+        reached, passed = np.empty(room, np.int32), np.empty(room, np.float64)
+        used = _closures(
+            label, first, target, chance, time, silent, entered, gap, begin, reached, passed, sums, order
+        )  # fmt: skip
+        if used >= 0:
+            return begin, reached[:used].copy(), passed[:used].copy()
+        begin[:] = -1
+        room = 4 * room
 
 
 @compiled("int64(int64, int64, int64)")
@@ -145,7 +188,7 @@ def _slot(state: np.int64, node: np.int64, slots: int) -> np.int64:
 
 @compiled(
     "int64(int64, int64, int64, int32[::1], int64[::1], int32[::1], float64[::1], int32[::1], float64[::1],"
-    " uint64[::1], boolean[::1], int64[::1], int32[::1], float64[::1],"
+    " uint64[::1], int64[::1], int32[::1], float64[::1],"
     " int32[:,::1], uint64[::1], int64[::1], int32[::1], float64[::1], float64,"
     " int32[:,::1], int64[:,::1], int32[::1], int32[::1], float64[::1], int32[:,::1], float64[:,::1],"
     " int32[:,::1], float64[::1], int64, int64[::1])"
@@ -161,7 +204,6 @@ def _search_lattice(
     time: NDArray[np.int32],
     visits: NDArray[np.float64],
     mask: NDArray[np.uint64],
-    silent: NDArray[np.bool_],
     closure: NDArray[np.int64],
     closure_reached: NDArray[np.int32],
     closure_chance: NDArray[np.float64],
@@ -221,7 +263,7 @@ def _search_lattice(
                     follows = node_mask[node]
                     from_arc = used
                     entry, entries = np.int64(-1), 0
-                    if pair >= 0 and silent[state]:
+                    if pair >= 0 and closure[state] >= 0:
                         entry = closure[state]
                         entries = closure_reached[entry]
                     for e in range(entries + 1):
@@ -294,7 +336,7 @@ def _search_lattice(
 @compiled(
     "Tuple((int32[:,::1], float64[::1], int64))"
     "(int32[::1], int64[::1], int32[::1], float64[::1], int32[::1], float64[::1], int64[::1],"
-    " uint64[::1], boolean[::1], int64[::1], int32[::1], float64[::1],"
+    " uint64[::1], int64[::1], int32[::1], float64[::1],"
     " int32[:,::1], uint64[::1], int64[::1], int32[::1], float64[::1], float64)"
 )
 def search(
@@ -306,7 +348,6 @@ def search(
     visits: NDArray[np.float64],
     documents: NDArray[np.int64],
     mask: NDArray[np.uint64],
-    silent: NDArray[np.bool_],
     closure: NDArray[np.int64],
     closure_reached: NDArray[np.int32],
     closure_chance: NDArray[np.float64],
@@ -327,7 +368,7 @@ def search(
         time: int32 (states,), ticks.
         visits: float64 (states,).
         documents: int64 (lattices + 1,), the first state of each lattice.
-        mask, silent: from `label_masks`.
+        mask: from `label_masks`.
         closure, closure_reached, closure_chance: from `closures`.
         child: int32 (nodes, columns), the next node by label, -1: none, as for label 0; node 0 is the root.
         node_mask: uint64 (nodes,), bits of the labels that have a next node.
@@ -350,7 +391,7 @@ def search(
     for k in range(len(documents) - 1):
         while True:
             after = _search_lattice(
-                k, documents[k], documents[k + 1], label, first, target, chance, time, visits, mask, silent, closure,
+                k, documents[k], documents[k + 1], label, first, target, chance, time, visits, mask, closure,
                 closure_reached, closure_chance, child, node_mask, accepts, accepted, weight, least, pairs, spans, table,
                 onward, factor, token_pair, token_sum, places, posterior, rows, tokens,
             )  # fmt: skip

@@ -44,9 +44,10 @@ def find_files(
 
     Args:
         path: file or folder, local or s3://.
-        form: their format; None: detected.
+        form: their format; None: detected. In a folder, files that are detected as of another are left out.
         storage: options for S3.
-        skipped: receives files of a folder that are left out, with the format of the one taken instead; None: no format.
+        skipped: receives files of a folder that are left out, with the format of the one taken instead; None: there is
+            none.
 
     Raises:
         UserError: there is no such file or folder, or no file of a format.
@@ -64,8 +65,8 @@ def find_files(
         if any(part.startswith(".") for part in file.split("/")):
             continue
         where = folder.path(file)
-        detected = form or detect(where, storage)
-        if detected is not None:
+        detected = form if form and alone else detect(where, storage) or form
+        if detected is not None and form in (None, detected):
             files.append(LatticeFile(where, listing[file].identity, listing[file].size, detected))
         elif alone:
             raise codes.UNKNOWN_LATTICE_FORMAT(where=path, formats=", ".join(LATTICE_FORMATS))
@@ -89,7 +90,11 @@ def find_files(
 
 def _stem(path: str) -> str:
     """A path without packing and the last ending."""
-    return path.removesuffix(".gz").removesuffix(".xz").rpartition(".")[0]
+    return posixpath.splitext(_unpacked(path))[0]
+
+
+def _unpacked(path: str) -> str:
+    return path.removesuffix(".gz").removesuffix(".xz")
 
 
 def document_id(key: str, file: str, path: str) -> str:
@@ -105,7 +110,7 @@ def detect(path: str, storage: Mapping[str, object]) -> str | None:
             head = stream.read(HEAD)
     except SwsdistError:
         head = b""  # unreadable: its name may still say what it is, and reading it raises the error
-    name = posixpath.basename(path)
+    name = _unpacked(posixpath.basename(path))
     return next((form for form in LATTICE_FORMATS if _detector(form)(name, head)), None)
 
 

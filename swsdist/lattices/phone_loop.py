@@ -107,7 +107,8 @@ def phone_arcs(read: Reader, frames: int, decoder: Decoder, least: float = 1e-3)
         weights = _divided(read(first, stop), decoder.scale, factors[first:stop])
         part, edges = inside[: stop - first], slice(first, stop + 1)
         phone_loop.backward(weights, entry, pairs, after[edges].copy(), ahead.pop(), part)
-        entered = (ended[edges] @ pairs if len(pairs) else ended[edges]) * entry
+        # No product of BLAS, whose sums depend on the machine.
+        entered = (np.einsum("tq,qp->tp", ended[edges], pairs) if len(pairs) else ended[edges]) * entry
         made = phone_loop.segments(weights, part, entered, after[edges], total, first, least, *active)
         parts.append(made[:4])
         active = made[4:]
@@ -129,6 +130,7 @@ def _weights(log_posteriors: NDArray[np.floating], scale: float) -> tuple[NDArra
     """exp(scale x log posterior), divided by its greatest value of each frame; and the logs of these."""
     scaled = scale * log_posteriors.astype(np.float64)
     highest = scaled.max(axis=(1, 2), keepdims=True)
+    highest = np.maximum(highest, np.finfo(np.float32).min)  # of a frame without a possible state
     return np.exp(scaled - highest), highest
 
 

@@ -27,7 +27,8 @@ from swsdist.lattices.spelling import Spelling, spelled
 Phones = tuple[str, ...]
 
 _VARIANT = re.compile(r"(?P<word>.+)\(\d+\)")
-_PROBABILITY = re.compile(r"(0?\.\d+|1(\.0*)?|0(\.0*)?)([eE]-\d+)?")
+#: At most 1, so that other numbers are phones.
+_PROBABILITY = re.compile(r"(0?\.\d+|1(\.0*)?|0(\.0*)?)([eE]-\d+)?|\d(\.\d*)?[eE]-0*[1-9]\d*")
 
 
 class Pronunciation(NamedTuple):
@@ -58,9 +59,7 @@ def read_dictionary(
             raise codes.NO_PHONES(where=where, word=word)
         if variant := _VARIANT.fullmatch(word):
             word = variant["word"]
-        known = result.setdefault(spelled(word, spelling), [])
-        if all(item.phones != tuple(rest) for item in known):
-            known.append(Pronunciation(tuple(rest), cost))
+        result.setdefault(spelled(word, spelling), []).append(Pronunciation(tuple(rest), cost))
     return result
 
 

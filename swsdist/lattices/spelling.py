@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import unicodedata
+from functools import lru_cache
 from typing import Literal
 
 #: `folded`: without case and punctuation at both ends; `exact`: as they are, for phones.
 Spelling = Literal["folded", "exact"]
 
 
+@lru_cache(1 << 17)  # words of lattices repeat
 def spelled(text: str, spelling: Spelling, keep: str = "") -> str:
     """A word as it is compared; empty if nothing is left, as of a dash.
 

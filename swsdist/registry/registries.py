@@ -208,7 +208,7 @@ _L = "swsdist.lattices.formats"
 LATTICE_FORMATS: Registry[LatticeFormatEntry] = Registry(
     "format of lattices",
     "swsdist.lattice_formats",
-    "lattices.format",
+    "options.lattices.format",
     {
         "kaldi": LatticeFormatEntry(f"{_L}.kaldi:read", 1, f"{_L}.kaldi:detect", "Kaldi's lattices, ark or scp"),
         "pocketsphinx": LatticeFormatEntry(

@@ -36,6 +36,7 @@ STYLES: dict[Tone, str] = {"main": "bold green", "plain": "", "warning": "bold y
 UNKNOWN_COSTS = {
     "ISF": "needs the CPU s of indexing (unknown for a compacted store) and s of audio",
     "SSF": "needs the CPU s of searching, s of queries and s of audio",
+    "query cost": "needs the CPU s of searching, queries and s of audio",
     "PMU index": "needs the peak memory of indexing",
     "PMU search": "needs the peak memory of searching",
     "PL": "needs ISF, SSF and both PMU",

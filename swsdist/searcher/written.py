@@ -18,7 +18,7 @@ from swsdist.lattices.packed import Recipe
 from swsdist.lattices.terms import WRITTEN, TermReader, Terms
 from swsdist.methods.query.extraction import Cut
 from swsdist.searcher.query_input import Skip, is_table, skipping, table_rows
-from swsdist.store.lattice_shards import labels_of
+from swsdist.store.lattice_shards import postings_of
 from swsdist.store.reading import Store
 
 
@@ -80,7 +80,8 @@ class WrittenQueries:
 
     def why_nothing(self, query_ids: Sequence[str]) -> str:
         """Words that no document holds, and similar ones that some do."""
-        known = {label for shard in self._store.manifest.shards for label in labels_of(self._store.folder, shard.files)}
+        shards = self._store.manifest.shards
+        known = {label for shard in shards for label in postings_of(self._store.folder, shard.files).numbers}
         reasons = []
         for query_id in query_ids:
             try:
@@ -95,5 +96,5 @@ class WrittenQueries:
 
     @cached_property
     def _reader(self) -> TermReader:
-        recipe = Recipe.model_validate(self._store.manifest.track().recipe["recipe"])
+        recipe = Recipe.model_validate(self._store.manifest.track().recipe["options"])
         return TermReader(self._terms, recipe, self._store.folder.storage)

@@ -12,9 +12,10 @@ A search finds the labels of its terms among the postings, and reads the row gro
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +26,7 @@ from swsdist.lattices.packed import Packed
 from swsdist.store import parquet
 from swsdist.store.cache import nearest
 from swsdist.store.manifest import File
+from swsdist.store.memory import Memory
 
 #: Little-endian arrays: int32, or float32 for `visits` and `chances`. `ticks`: length of the document.
 LATTICES = pa.schema(
@@ -97,7 +99,8 @@ class LatticeShardWriter:
         self._rows: list[dict[str, object]] = []
         self._pending = 0
         self._numbers: dict[str, int] = {"": 0}
-        self._postings: dict[int, tuple[list[int], list[float]]] = {}
+        #: By document: its labels, and the expected count of each.
+        self._postings: list[tuple[NDArray[np.int32], NDArray[np.float32]]] = []
 
     @property
     def full(self) -> bool:
@@ -106,13 +109,12 @@ class LatticeShardWriter:
 
     def append(self, doc_id: str, channel: int, packed: Packed) -> None:
         """Add a document."""
-        numbers = np.array([self._numbers.setdefault(text, len(self._numbers)) for text in packed.texts], np.int32)
-        sums = np.bincount(packed.labels, packed.expected(), len(packed.texts))
-        for k in np.flatnonzero(np.bincount(packed.labels, minlength=len(packed.texts))).tolist():
-            if numbers[k]:
-                rows, expected = self._postings.setdefault(int(numbers[k]), ([], []))
-                rows.append(self.documents)
-                expected.append(sums[k])
+        numbers = np.zeros(len(packed.texts), np.int32)
+        present = np.unique(packed.labels)
+        present = present[present > 0]
+        numbers[present] = [self._numbers.setdefault(packed.texts[k], len(self._numbers)) for k in present.tolist()]
+        sums = np.bincount(packed.labels, packed.expected(), len(packed.texts)).astype(np.float32)
+        self._postings.append((numbers[present], sums[present]))
         self._rows.append(
             {
                 "doc_id": doc_id,
@@ -150,13 +152,16 @@ class LatticeShardWriter:
         return Written(lattices, postings, self.documents, len(texts))
 
     def _tables(self, texts: Sequence[tuple[str, int]]) -> Iterator[pa.Table]:
+        labels, counts = (np.concatenate(column) for column in zip(*self._postings, strict=True))
+        order = np.argsort(labels, kind="stable")
+        documents = np.repeat(np.arange(self.documents), [len(some) for some, _ in self._postings])[order]
+        counts = counts[order]
+        cuts = np.searchsorted(labels[order], np.arange(len(self._numbers) + 1))
         for first in range(0, max(len(texts), 1), _LABELS):
             some = texts[first : first + _LABELS]
-            rows, expected = [], []
-            for _, number in some:
-                documents, counts = self._postings.get(number, ([], []))
-                rows.append(np.array(documents, "<i4").tobytes())
-                expected.append(np.array(counts, "<f4").tobytes())
+            places = [slice(cuts[number], cuts[number + 1]) for _, number in some]
+            rows = [documents[place].astype("<i4").tobytes() for place in places]
+            expected = [counts[place].astype("<f4").tobytes() for place in places]
             columns = [[text for text, _ in some], [number for _, number in some], rows, expected]
             yield pa.table(
                 [pa.array(column, field.type) for column, field in zip(columns, POSTINGS, strict=True)],
@@ -218,11 +223,38 @@ class Lattices(NamedTuple):
         )
 
 
-def labels_of(folder: Folder, files: Mapping[str, File]) -> dict[str, int]:
-    """Numbers of the labels of a shard by text, in their order."""
-    place = _place(folder, files["postings"])
-    table = parquet.read(*place, ["label", "number"])
-    return dict(zip(table["label"].to_pylist(), table["number"].to_pylist(), strict=True))
+class Postings(NamedTuple):
+    """Labels of a shard: the number of each, the rows of the documents that hold it, and how many labels the shard has."""
+
+    numbers: dict[str, int]
+    rows: dict[str, NDArray[np.int32]]
+    labels: int
+
+
+def postings_of(folder: Folder, files: Mapping[str, File], labels: Collection[str] | None = None) -> Postings:
+    """Those of some labels that the shard has, by default of all; in the order of their texts."""
+    wanted = None if labels is None else sorted(labels)
+    with parquet.reader(*_place(folder, files["postings"])) as file:
+        groups = [k for k in range(file.num_row_groups) if wanted is None or _may_hold(file, k, wanted)]
+        table = file.read_row_groups(groups, columns=["label", "number", "document_rows"], use_threads=False)
+        count = int(file.metadata.num_rows)
+    texts = table["label"].to_pylist()
+    places = range(len(texts)) if labels is None else [k for k, text in enumerate(texts) if text in labels]
+    numbers, rows = table["number"].to_numpy(), table["document_rows"].combine_chunks()
+    return Postings(
+        {texts[k]: int(numbers[k]) for k in places},
+        {texts[k]: np.frombuffer(rows[k].as_buffer(), "<i4") for k in places},
+        count,
+    )
+
+
+def _may_hold(file: Any, group: int, labels: Sequence[str]) -> bool:
+    """Whether a row group may hold any of some sorted labels."""
+    limits = file.metadata.row_group(group).column(0).statistics
+    if limits is None or not limits.has_min_max:
+        return True
+    first = bisect_left(labels, limits.min)
+    return first < len(labels) and labels[first] <= limits.max
 
 
 def shard_rows(folder: Folder, files: Mapping[str, File]) -> int:
@@ -231,26 +263,8 @@ def shard_rows(folder: Folder, files: Mapping[str, File]) -> int:
         return int(file.metadata.num_rows)
 
 
-def rows_with(folder: Folder, files: Mapping[str, File], labels: Sequence[str]) -> dict[str, NDArray[np.int32]]:
-    """Rows of the documents of a shard that hold each of some labels."""
-    required = sorted(set(labels))
-    if not required:
-        return {}
-    result: dict[str, NDArray[np.int32]] = {}
-    with parquet.reader(*_place(folder, files["postings"])) as file:
-        groups: set[int] = set()
-        for label in required:
-            groups.update(parquet.row_groups_with(file, "label", label))
-        table = file.read_row_groups(sorted(groups), columns=["label", "document_rows"], use_threads=False)
-    wanted = set(required)
-    for text, rows in zip(table["label"].to_pylist(), table["document_rows"], strict=True):
-        if text in wanted:
-            result[text] = np.frombuffer(rows.as_buffer(), "<i4")
-    return result
-
-
 def read_lattices(
-    folder: Folder, files: Mapping[str, File], rows: NDArray[np.bool_] | None = None
+    folder: Folder, files: Mapping[str, File], rows: NDArray[np.bool_] | None = None, memory: Memory | None = None
 ) -> Iterator[tuple[int, Lattices]]:
     """Row groups of a shard with any of some rows, and the first row of each.
 
@@ -258,19 +272,43 @@ def read_lattices(
         folder: of the store.
         files: of the shard.
         rows: bool (documents,); by default all.
+        memory: holds row groups for later.
     """
     with parquet.reader(*_place(folder, files["lattices"])) as file:
         first = 0
         for k in range(file.num_row_groups):
             count = file.metadata.row_group(k).num_rows
             if rows is None or rows[first : first + count].any():
-                yield first, _lattices(file.read_row_group(k, use_threads=False))
+                key = files["lattices"].name, k
+                table = None if memory is None else memory.get(key)
+                if table is None:
+                    table = file.read_row_group(k, use_threads=False).combine_chunks()
+                    if memory is not None:
+                        memory.put(key, table, table.nbytes)
+                yield first, _lattices(table)
             first += count
 
 
-def _lattices(table: pa.Table) -> Lattices:
-    table = table.combine_chunks()
+def faults(lattices: Lattices) -> Iterator[str]:
+    """What is wrong with lattices that were read."""
+    states, arcs = int(lattices.documents[-1]), int(lattices.first[-1])
+    if any(len(column) != states for column in (lattices.times, lattices.visits, lattices.first[1:])):
+        yield "states: arrays of different lengths"
+        return
+    if any(len(column) != arcs for column in (lattices.steps, lattices.labels, lattices.chances)):
+        yield "arcs: arrays of different lengths"
+        return
+    source = np.repeat(np.arange(states), np.diff(lattices.first))
+    last = lattices.documents[np.searchsorted(lattices.documents, source, side="right")]
+    if ((lattices.steps < 1) | (source + lattices.steps >= last)).any():
+        yield "an arc leads out of its lattice"
+    elif (lattices.labels * (lattices.times[source + lattices.steps] < lattices.times[source])).any():
+        yield "a word ends before it starts"
+    if not all(((column >= 0) & (column <= 1)).all() for column in (lattices.visits, lattices.chances)):
+        yield "a probability is not between 0 and 1"
 
+
+def _lattices(table: pa.Table) -> Lattices:
     def flat(name: str, dtype: str) -> NDArray[np.generic]:
         column = table[name].chunk(0)
         offsets = np.frombuffer(column.buffers()[1], np.int64)[column.offset :][: len(column) + 1]

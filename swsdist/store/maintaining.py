@@ -18,6 +18,7 @@ from swsdist.core.types import DOCUMENTS, FRAMES
 from swsdist.features.model import load_model
 from swsdist.io.filesystem import Folder
 from swsdist.store import parquet
+from swsdist.store.lattice_shards import faults, read_lattices
 from swsdist.store.manifest import File, Manifest, NewTrack, Shard, Track, commit
 from swsdist.store.places import relocated_paths
 from swsdist.store.reading import Store
@@ -32,7 +33,7 @@ def check(store: Store) -> Iterator[str]:
 
     Checks that tables are readable and agree with the manifest; that each shard has the manifest's size and SHA-256;
     and that the rows of live documents are consecutive, hold the number of frames in the documents table, and contain
-    only finite numbers.
+    only finite numbers; or that each has a lattice of its length, whose arcs lead on within it, with probabilities.
     """
     manifest = store.manifest
     broken = {name: problem for name in manifest.tables if (problem := _unreadable(store.folder, name)) is not None}
@@ -57,8 +58,12 @@ def _check_track(store: Store, track: Track) -> Iterator[str]:
             continue
         where = store.folder.path(file.name)
         try:
-            yield from (f"{where}: {problem}" for problem in _check_bytes(store.folder, file))
-            yield from (f"{where}: {problem}" for problem in _check_rows(store, shard, track.name))
+            problems = [f"{where}: {problem}" for problem in _check_bytes(store.folder, file)]
+            yield from problems
+            if manifest.kind == "frames":
+                yield from (f"{where}: {problem}" for problem in _check_rows(store, shard, track.name))
+            else:
+                yield from (f"{where}: {problem}" for problem in _check_lattices(store, shard, not problems))
         except StoreError as error:
             yield f"{where}: {error.message}"
         except (pa.ArrowException, OSError, ValueError) as error:
@@ -118,6 +123,22 @@ def _check_rows(store: Store, shard: Shard, track: str) -> Iterator[str]:
     for key, missing in sorted(left.items()):
         if missing != 0:
             yield f"document {key}: {missing} frames are missing"
+
+
+def _check_lattices(store: Store, shard: Shard, intact: bool) -> Iterator[str]:
+    """Of a shard of lattices: its postings' bytes, and, where its own are intact, what is in it."""
+    yield from (f"postings: {problem}" for problem in _check_bytes(store.folder, shard.files["postings"]))
+    if not intact:
+        return
+    table = store.documents(shard.name, ["doc_id", "channel", "frames"])
+    keys = zip(table["doc_id"].to_pylist(), table["channel"].to_pylist(), strict=True)
+    left = dict(zip(keys, table["frames"].to_pylist(), strict=True))
+    for _, lattices in read_lattices(store.folder, shard.files):
+        yield from faults(lattices)
+        for key, ticks in zip(zip(lattices.doc_ids, lattices.channels, strict=True), lattices.ticks, strict=True):
+            if (known := left.pop(key, ticks)) != ticks:
+                yield f"document {key}: it has {ticks} ticks, the documents table tells {known}"
+    yield from (f"document {key}: its lattice is missing" for key in sorted(left))
 
 
 class Compacted(NamedTuple):
@@ -249,9 +270,12 @@ def _maintained(folder: Folder) -> Store:
     """A store that may be written to.
 
     Raises:
+        StoreError: it holds no frames.
         UserError: it holds queries, whose group states searches read; or its index is unfinished.
     """
     store = Store(folder)
+    if store.manifest.kind != "frames":
+        raise codes.NO_FRAMES_IN_STORE(where=folder.path(), kind=store.manifest.kind)
     if store.manifest.of_queries:
         raise codes.QUERY_STORE(where=folder.path())
     if store.manifest.unfinished is not None:

@@ -162,8 +162,10 @@ class Store:
             track: by default the first.
 
         Raises:
-            StoreError: the track, or its file for this shard, does not exist.
+            StoreError: the track, or its file for this shard, does not exist; or the store holds no frames.
         """
+        if self.manifest.kind != "frames":
+            raise codes.NO_FRAMES_IN_STORE(where=self.folder.path(), kind=self.manifest.kind)
         chosen = self.manifest.track(track)
         live = self.live(shard, chosen.name) if live is None else live
         dimension = chosen.dimension

@@ -30,6 +30,9 @@ from swsdist.features.transforms.pca import Pca
 from swsdist.features.transforms.project import projection
 from swsdist.io.filesystem import Folder
 from swsdist.kernels.distances.create import create as create_distance
+from swsdist.lattices.collection import read_file
+from swsdist.lattices.lattice import Lattice, Origin
+from swsdist.lattices.packed import Packed
 from swsdist.methods.dtw.query_distances import local_distances
 from swsdist.methods.dtw.search import search
 from swsdist.methods.dtw.settings import Settings
@@ -42,6 +45,7 @@ from swsdist.registry.registries import (
     DISTANCES,
     EXPORTS,
     FIRST_PASSES,
+    LATTICE_FORMATS,
     METHODS,
     READERS,
     RECURRENCES,
@@ -52,6 +56,8 @@ from swsdist.registry.registry import Registry
 from swsdist.testing import scenes
 from swsdist.testing.conformance import export as exports
 from swsdist.testing.conformance import lists
+from tests.support.format_samples import SAMPLES
+from tests.support.lattices import places_of
 
 GOLDEN: dict[str, dict[str, tuple[int, str]]] = {
     "distance": {
@@ -77,6 +83,7 @@ GOLDEN: dict[str, dict[str, tuple[int, str]]] = {
     "method": {
         "dtw": (1, "46fffd959d86e5b15a964c8cdfe5f52102c1a7d5472f7bff3bb7c28f9f09d18c"),
         "windows": (1, "e9e3c4b6429c26d7ed4bcbd38b4248ec979f2ad1ef1ac59ff2a4e7f28db6a6ed"),
+        "lattice": (1, "1f044442682b2dab954fdec39f353f2d47a699bfc0cf57216781fee3d989e8a6"),
     },
     "first pass": {
         "coarse": (1, "705d368a7ac048176cca0f1ceb8f79006bf1db337d7daa3bea9b4f708675d411"),
@@ -91,6 +98,18 @@ GOLDEN: dict[str, dict[str, tuple[int, str]]] = {
         "eaf": (1, "f6b7283550d7382d0bd7b7557bc3b27f54f06f84cdb8c4edf958f4f9bb3ca17d"),
         "textgrid": (1, "e02cea0ecffee9581fb76bf9d62a38507ed05ad0f55478d330427df5e1802202"),
         "clips": (1, "5bde78114b94c28f9b7b801a64ab04d62e1f43b50e17fea7159b1ee3ee2553d4"),
+    },
+    "format of lattices": {
+        "kaldi": (1, "97d82328721d104b6fe3efd65eb835026e14b919c58933d3d61f82993a7af8b4"),
+        "pocketsphinx": (1, "396bdb6039425e4973f508f99b5ab7c10e0b6c7b7a180016393505cbe9c94997"),
+        "htk": (1, "0440790242b9b5f2bc46c8b80020d2f99cad93d3e43aa7a5f686ec29c40bc305"),
+        "confusion": (1, "b0fa5b346d5f11daa138aa3065765347671ef3cc43b3013a31fc51efc86a9bdf"),
+        "json": (1, "3244472f24de36d2ceffe09822681e205c92f9ef2e6fa5c605da738ce944dd2d"),
+        "webvtt": (1, "9b58854d6651fb708a5af278905e3e623ed5a3f60efe6fed93e5c05d8409566c"),
+        "srt": (1, "dbcbf69aff25d7005cad865ad1faec9a4c31fd77fc5fc88234d88c431bafd89c"),
+        "elan": (1, "8e3b8213b360d45812f8b60d39216226b1368e37a8c05b0cb1788c5b25a3925f"),
+        "textgrid": (1, "3fe4900442c1630dcfb9ea33fa4decab0e721024b962803b67a5f6399ca47944"),
+        "ctm": (1, "3f2e4f6f26796c75802b35c7d3f503a8aac48f0b97e2bc14682027353457eb07"),
     },
     "reader of lists": {
         "nist": (1, "8644423ad3266739b429da7a7e1a27a1d135058c1dc9964c8122a24bebe18a7f"),
@@ -169,12 +188,42 @@ def of_method(name: str) -> list[bytes]:
     """Candidates: dtw's are those of its recurrence."""
     if name == "dtw":
         return recurrence_settings("bounded-slope")
+    if name == "lattice":
+        return lattice_places()
     given, parts = collection(), []
     for free in (True, False):
         limits = Limits(given.lengths, np.full(len(given.lengths), 12), 7, given.most, free)
         found = search_windows(given.examples(1), given.documents(1, None), limits, given.distance)
         parts.append(repr(scenes.rows(found)).encode())
     return parts
+
+
+def lattice_places() -> list[bytes]:
+    """Candidates in a lattice whose probabilities are binary fractions: exact on every machine."""
+    chances = np.array([0.5, 0.5, 1.0, 0.25, 0.5, 0.25, 1.0])
+    steps, labels = np.array([1, 1, 1, 1, 1, 1, 1], np.int32), np.array([1, 2, 0, 2, 3, 0, 1], np.int32)
+    arcs, times = np.array([2, 1, 3, 1, 0], np.int32), np.array([0, 40, 60, 60, 95], np.int32)
+    packed = Packed(times, np.ones(5), arcs, steps, labels, chances, ("", "a", "b", "c"), 100)
+    terms = [("a",), ("b",), ("a", "b"), ("b", "c", "a"), ("?", "a"), ("a", "?")]
+    found = places_of([packed], terms, 50, patterns=True)
+    return [repr(sorted(found.items())).encode()]
+
+
+def of_lattice_format(name: str) -> list[bytes]:
+    """What it reads: labels, arcs, times; costs in 10000ths, for logarithms differ from machine to machine."""
+    file, content, beside = SAMPLES[name]
+    with TemporaryDirectory() as place:
+        for other, text in {file: content, **beside}.items():
+            (Path(place) / other).write_text(text)
+        lattices = list(read_file(name, Origin(f"{place}/{file}")))
+    parts = []
+    for item in lattices:
+        assert isinstance(item, Lattice)
+        parts.append(repr((item.key, item.channel, item.labels, item.start, item.length, item.tick)).encode())
+        parts += [getattr(item, column).astype("<i8").tobytes() for column in ("times", "source", "target", "label")]
+        for column in ("graph", "acoustic", "final_graph", "final_acoustic"):
+            parts.append(np.rint(np.nan_to_num(getattr(item, column), posinf=1e9) * 10_000).astype("<i8").tobytes())
+    return [b"".join(parts)]
 
 
 def of_first_pass(name: str) -> list[bytes]:
@@ -267,6 +316,7 @@ KINDS: list[tuple[Registry[Any], Callable[[str], list[bytes]]]] = [
     (METHODS, of_method),
     (FIRST_PASSES, of_first_pass),
     (EXPORTS, of_export),
+    (LATTICE_FORMATS, of_lattice_format),
     (READERS, of_reader),
     (WRITERS, of_writer),
     (TRANSFORMS, of_transform),

@@ -9,8 +9,9 @@ Source: the definitions of `swsdist.lattices.lattice`; Kaldi's documentation of 
 from __future__ import annotations
 
 import math
+import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -146,3 +147,49 @@ def phrases(
             for values, times in zip(sums[place], (1, len(near), any(near)), strict=True):
                 values.append(times * path.posterior)
     return {place: Occurrences(*map(math.fsum, values)) for place, values in sums.items()}
+
+
+def places(
+    lattice: Lattice, weight: Callable[[tuple[str, ...]], float], longest: int, longest_gap: float = math.inf
+) -> dict[Place, float]:
+    """Sum over paths, by place, of posterior times the largest weight of the word sequences that the path has there.
+
+    Args:
+        lattice: any.
+        weight: of a sequence of words; 0: it is not searched.
+        longest: words of a sequence.
+        longest_gap: ticks, of all silence between two words together.
+    """
+    sums: dict[Place, list[float]] = defaultdict(list)
+    for path in paths(lattice):
+        words = [arc for arc in path.arcs if lattice.label[arc]]
+        here: dict[Place, float] = {}
+        for first in range(len(words)):
+            for stop in range(first + 1, min(first + longest, len(words)) + 1):
+                chain = words[first:stop]
+                begins = [int(lattice.times[lattice.source[arc]]) for arc in chain]
+                ends = [int(lattice.times[lattice.target[arc]]) for arc in chain]
+                if all(begin - end <= longest_gap for begin, end in zip(begins[1:], ends, strict=False)):
+                    value = weight(tuple(lattice.labels[lattice.label[arc]] for arc in chain))
+                    if value:
+                        place = begins[0], ends[-1]
+                        here[place] = max(value, here.get(place, 0.0))
+        for place, value in here.items():
+            sums[place].append(value * path.posterior)
+    return {place: math.fsum(values) for place, values in sums.items()}
+
+
+def pattern(term: str) -> re.Pattern[str]:
+    """What matches the words of a pattern, each with a blank after it."""
+    parts = []
+    for token in re.findall(r"[()|]|[^()|\s]+", term):
+        if token in "()|":
+            parts.append("(?:" if token == "(" else token)
+        elif token == "*":
+            parts.append(r"(?:\S+ ){0,3}")
+        elif token == "?":
+            parts.append(r"\S+ ")
+        else:
+            signs = {"?": r"\S", "*": r"\S*"}
+            parts.append("".join(signs.get(sign, re.escape(sign)) for sign in token) + " ")
+    return re.compile("".join(parts))

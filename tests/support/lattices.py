@@ -174,11 +174,18 @@ def places_of(
     packed: Sequence[Packed], terms: Sequence[Sequence[str]], gap: int = 1 << 30, *, patterns: bool = False
 ) -> dict[tuple[int, int, int, int], float]:
     """Posterior of each place (term, lattice, start, end) of terms, sequences of labels; `gap` in ticks."""
+    return places_of_written(packed, [Written(k, tuple(term), 1.0, patterns) for k, term in enumerate(terms)], gap)
+
+
+def places_of_written(
+    packed: Sequence[Packed], written: Sequence[Written], gap: int = 1 << 30
+) -> dict[tuple[int, int, int, int], float]:
+    """The same of sequences of labels with weights."""
     numbers, lattices = together(packed)
-    written = [Written(k, tuple(term), 1.0, patterns) for k, term in enumerate(terms)]
-    sequences = possible(written, {text: number for text, number in numbers.items() if number})
+    del numbers[""]
+    sequences = possible(written, numbers)
     if not sequences:
         return {}
-    places = places_in(lattices, automaton(sequences, len(numbers)), gap, 1e-300)
+    places = places_in(lattices, automaton(sequences, numbers, len(numbers) + 1), gap, 1e-300)
     *keys, posterior = (column.tolist() for column in places)
     return dict(zip(zip(*keys, strict=True), posterior, strict=True))

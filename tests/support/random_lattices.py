@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ _COSTS = st.integers(-32, 64).map(lambda eighths: eighths / 8)
 
 
 @st.composite
-def lattices(draw: st.DrawFn, *, most_states: int = 6, most_arcs: int = 10, words: str = "abc") -> Lattice:
+def lattices(draw: st.DrawFn, *, most_states: int = 6, most_arcs: int = 10, words: Sequence[str] = "abc") -> Lattice:
     """A lattice with silences, parallel arcs, words of no length, negative costs and several final states.
 
     States that no path reaches or leaves, arcs and finals of infinite cost, and lattices without a path occur too. States are

@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 
 from swsdist.chains.search.chain import assemble
+from swsdist.chains.text.check import check
 from swsdist.chains.text.collect_terms import CollectTerms, takes_text
 from swsdist.chains.text.index_lattices import LATTICE_STORE, IndexLattices
 from swsdist.chains.text.inputs import TextInputs
@@ -39,4 +40,4 @@ def build(config: Config, ledger: Ledger) -> Chain:
         chain.inputs.files,
     )
     first = Step("index", IndexLattices()), Step("queries", CollectTerms())
-    return dataclasses.replace(chain, name="text", inputs=inputs, stages=(*first, *chain.steps[2:]))
+    return dataclasses.replace(chain, name="text", check=check, inputs=inputs, stages=(*first, *chain.steps[2:]))

@@ -35,7 +35,7 @@ class CollectTerms(Stage[Collecting]):
 
     name = "collect-terms"
     version = 1
-    unit = "queries"
+    unit = "examples"
     phase = "search"
     with_hours = "same"
     with_queries = "more"

@@ -15,6 +15,7 @@ from swsdist.core.codes import text as codes
 from swsdist.core.errors import DataError, UnusableError
 from swsdist.core.fingerprint import fingerprint
 from swsdist.core.types import DOCUMENTS
+from swsdist.io.filesystem import Folder
 from swsdist.lattices.collection import LatticeFile, chunks, document_id, read_file
 from swsdist.lattices.lattice import Broken, Origin
 from swsdist.lattices.packed import TICK, Packed, Recipe, pack
@@ -24,7 +25,7 @@ from swsdist.pipeline.task import Part, Task, TaskOutput
 from swsdist.stages.task_results import Indexed
 from swsdist.store import digest, parquet
 from swsdist.store.lattice_shards import LATTICES, POSTINGS, LatticeShardWriter, lattices_name
-from swsdist.store.manifest import REJECTED_DOCUMENTS, File, NewTrack, Shard, commit, load
+from swsdist.store.manifest import REJECTED_DOCUMENTS, File, Manifest, NewTrack, Shard, commit, load
 
 #: Kind of a store of lattices, and name of its only track.
 LATTICE_STORE = "lattices"
@@ -73,6 +74,9 @@ class IndexLattices(Stage[IndexingLattices]):
         """A task per few files."""
         source = inputs.chain_inputs(TextInputs).lattices
         given, matters = source.options.lattices, source.matters()
+        store = inputs.chain_inputs(TextInputs).store
+        store.manifest = load(store.folder)  # until `finish` has another
+        demand_lattices(store.folder, store.manifest)
         _ = inputs.chain_inputs(TextInputs).corpus.documents  # mistakes in them show before any work
         for files in chunks(source.files):
             names = [[file.path.removeprefix(source.path), file.identity, file.format] for file in files]
@@ -92,6 +96,7 @@ class IndexLattices(Stage[IndexingLattices]):
         rejected: list[dict[str, Any]] = []
         rows: list[dict[str, Any]] = []
         parts: list[Part] = []
+        keys: set[tuple[str, int]] = set()  # a shard has a document once
         writer: LatticeShardWriter | None = None
         done = 0
 
@@ -109,10 +114,13 @@ class IndexLattices(Stage[IndexingLattices]):
                     try:
                         if isinstance(item, Broken):
                             raise item.error
+                        if (doc_id, item.channel) in keys:
+                            raise codes.DUPLICATE_LATTICE(where=file.path, document=doc_id)
                         packed = pack(item, payload.recipe)
                     except DataError as error:
                         rejected.append(_rejection(doc_id, getattr(item, "channel", 1), file.path, error))
                         continue
+                    keys.add((doc_id, item.channel))
                     if writer is None or writer.full:
                         if writer is not None:
                             publish()
@@ -139,7 +147,8 @@ class IndexLattices(Stage[IndexingLattices]):
             if writer is not None:
                 writer.discard()
         listed = pa.Table.from_pylist(rows, _LISTED)
-        name = f"shards/part-{task.fingerprint}.documents.parquet"
+        # The name of the first shard, with which it is cleaned away.
+        name = lattices_name(task.fingerprint, 0).replace(".parquet", ".documents.parquet")
         parts.append(Part("documents", *parquet.publish(folder, name, [listed], _LISTED), listed.num_rows))
         frames = sum(row["frames"] for row in rows)
         return TaskOutput(tuple(parts), Indexed(len(rows), frames, frames * TICK), rejected=rejected)
@@ -153,7 +162,7 @@ class IndexLattices(Stage[IndexingLattices]):
         recipe: dict[str, object] = {
             "name": self.name,
             "version": self.version,
-            "recipe": source.options.recipe.model_dump(mode="json"),
+            "options": source.options.recipe.model_dump(mode="json"),
         }
         known = corpus.select([name for name in corpus.column_names if name != "listed"]).to_pylist()
         state = f"{LATTICE_STORE}:{fingerprint(recipe, [receipt.fingerprint for receipt in receipts], known)}"
@@ -188,10 +197,13 @@ class IndexLattices(Stage[IndexingLattices]):
                 error = codes.DOCUMENT_WITHOUT_LATTICE(where=source.path)
                 rejected.append({**_rejection(*key, row["path"], error), "identity": ""})
         if not live:
-            raise codes.NO_LATTICE_OF_DOCUMENTS(
-                where=source.path,
-                lattices=len(rejected) and rejected[0]["id"],
-                document=next(iter(by_key))[0],
+            others = [row for row in rejected if row["reason"] == codes.LATTICE_WITHOUT_DOCUMENT.name]
+            if others:
+                document = next(iter(by_key))[0]
+                raise codes.NO_LATTICE_OF_DOCUMENTS(where=source.path, lattices=others[0]["id"], document=document)
+            first = rejected[0]
+            raise codes.ALL_LATTICES_REJECTED(
+                where=first["path"], count=len(rejected), reason=first["message"], advice=first["remedy"]
             )
         inputs.commits()
         rows = sorted(live.values(), key=lambda row: (row["shard"], row["part"]))
@@ -221,6 +233,16 @@ class IndexLattices(Stage[IndexingLattices]):
         return {"documents": digest.of_rows(table.sort_by([("doc_id", "ascending"), ("channel", "ascending")]))}
 
 
+def demand_lattices(folder: Folder, manifest: Manifest | None) -> None:
+    """Refuse a store of another kind, which this stage would replace.
+
+    Raises:
+        UserError: it holds something else.
+    """
+    if manifest is not None and manifest.kind != LATTICE_STORE:
+        raise codes.STORE_OF_OTHER_KIND(where=folder.path(), kind=manifest.kind)
+
+
 def sha256_of(packed: Packed) -> str:
     """SHA-256 of a lattice as a store holds it, apart from the numbers of labels."""
     result = hashlib.sha256()
@@ -243,7 +265,7 @@ def _document(row: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
 
 def _rejection(doc_id: str, channel: int, path: str, error: DataError) -> dict[str, Any]:
     """The row of REJECTED of a lattice, with its line in the message."""
-    where = f"{error.where}: " if error.where else ""
+    where = f"{error.where}: " if error.where and error.where != path else ""
     return {
         "kind": "document",
         "id": doc_id,

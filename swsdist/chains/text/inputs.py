@@ -46,7 +46,7 @@ class TextInputs(SearchInputs):
     def corpus(self) -> Corpus:
         """The tables of the corpus; its documents are those of the lattices, unless they have a path of their own."""
         if self.lattices.options.lattices.path is not None:
-            return Corpus(self.config, self.notices, audio=True)
+            return Corpus(self.config, self.notices, audio=True, documents_audio=False)
         return _LatticeCorpus(self.config, self.notices, self.lattices)
 
     def expected_cells(self) -> float:
@@ -73,6 +73,8 @@ class LatticeSource:
         """Files, in the order of their names."""
 
         def skipped(path: str, better: str | None) -> None:
+            if better is None and path.rpartition(".")[2].lower() in ENDINGS:
+                return  # recordings beside their transcripts, see `_recordings`
             if better is None:
                 self._notices.inform(codes.NOT_A_LATTICE, where=path, count=1)
             else:
@@ -93,7 +95,7 @@ class LatticeSource:
         return [self.options.recipe.matters(), given.frame, list(given.tiers), words]
 
     def documents(self) -> pa.Table:
-        """The documents that the lattices name: CORPUS, or PLACED with segments; by name.
+        """The documents that the lattices name, those too that cannot be read: CORPUS, or PLACED with segments; by name.
 
         Raises:
             DataError: no lattice can be read, or one has no segment.
@@ -102,23 +104,22 @@ class LatticeSource:
         words = None if given.words is None else read_words(given.words, storage)
         audio = self._recordings()
         rows: dict[tuple[str, int], dict[str, Any]] = {}
+        readable = False
         for file in self.files:
             for lattice in read_file(file.format, Origin(file.path, storage, words, given.frame, given.tiers)):
+                doc_id = document_id(lattice.key, file.path, self.path)
+                channel, seconds = 1, None
                 if isinstance(lattice, Lattice):
-                    doc_id = document_id(lattice.key, file.path, self.path)
-                    seconds = lattice.length * lattice.tick
-                    row = {
-                        "doc_id": doc_id,
-                        "channel": lattice.channel,
-                        "path": audio.get(doc_id, ""),
-                        "duration": seconds,
-                    }
-                    if self.segments:
-                        recording, start, end = self._segment(doc_id)
-                        row |= {"recording": recording, "start": start, "end": end, "duration": end - start}
-                        row["listed"] = str(given.segments)
-                    rows.setdefault((doc_id, lattice.channel), row)
-        if not rows:
+                    channel, seconds, readable = lattice.channel, lattice.length * lattice.tick, True
+                elif self.segments and doc_id not in self.segments:
+                    continue  # a whole file, of unknown utterances
+                row = {"doc_id": doc_id, "channel": channel, "path": audio.get(doc_id, ""), "duration": seconds}
+                if self.segments:
+                    recording, start, end = self._segment(doc_id)
+                    row |= {"recording": recording, "start": start, "end": end, "duration": end - start}
+                    row["listed"] = str(given.segments)
+                rows.setdefault((doc_id, channel), row)
+        if not readable:
             raise codes.NO_READABLE_LATTICE(where=self.path, files=len(self.files))
         return pa.Table.from_pylist([rows[key] for key in sorted(rows)], PLACED if self.segments else CORPUS)
 

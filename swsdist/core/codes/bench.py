@@ -21,6 +21,12 @@ COPIED_SEGMENTS = Code(
     "documents that are segments of recordings cannot be multiplied",
     "leave --times out, or give a table of whole recordings",
 )
+COPIED_LATTICES = Code(
+    "copied-lattices",
+    UserError,
+    "lattices and transcripts name their documents, and copies of documents have other names",
+    "leave the data as they are: --times 1",
+)
 FAILED_RUN = Code(
     "failed-run",
     IncompleteError,
@@ -28,7 +34,10 @@ FAILED_RUN = Code(
     "correct the cause and give the same command again: points that were measured are kept",
 )
 NO_RESOURCES = Code(
-    "no-resources", UserError, "the chain {chain} reports no resources", "benchmark a config of the chain search"
+    "no-resources",
+    UserError,
+    "the chain {chain} reports no resources",
+    "benchmark a config of the chain search or text",
 )
 OTHER_BENCHMARK = Code(
     "other-benchmark",

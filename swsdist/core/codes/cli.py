@@ -96,6 +96,12 @@ NO_QUERY = Code("no-query", UserError, "no query", "give a config, or a store an
 QUERY_AND_TEXT = Code(
     "query-and-text", UserError, "--query and --text are both given", "search them one after the other"
 )
+OTHER_KIND_OF_QUERY = Code(
+    "other-kind-of-query",
+    UserError,
+    "the method {method} does not take {option}",
+    "give {instead}, or name a store of {store}",
+)
 DRY_RUN_WITH_QUERY = Code("dry-run-with-query", UserError, "--dry-run needs a config, not --query", "remove --dry-run")
 TWO_FORMATS = Code("two-formats", UserError, "--csv and --json are both given", "give one of them")
 WORD_WITH_TABLE = Code(

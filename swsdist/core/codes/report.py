@@ -47,7 +47,7 @@ NOT_A_TABLE = Code("not-a-table", DataError, "not a table ({error})", "name a CS
 CLIPS_WITHOUT_RECORDINGS = Code(
     "clips-without-recordings",
     UserError,
-    "the documents have no recordings: their features were precomputed",
+    "the documents have no recordings, only features or transcripts",
     "add the column path to hear the hits, or remove clips from report.exports",
 )
 INVALID_TIER_NAME = Code(

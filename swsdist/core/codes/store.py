@@ -152,3 +152,12 @@ FOREIGN_LINK = Code(
     "this is a link of another user that leads out of the folder",
     "copy its target into the folder, or make the link yourself if you trust it",
 )
+
+# Stores of other things than frames
+
+NO_FRAMES_IN_STORE = Code(
+    "no-frames-in-store",
+    StoreError,
+    "this store holds {kind}, not frames",
+    "search it by text (swsdist search STORE --text TEXT); what is done with frames cannot be done with it",
+)

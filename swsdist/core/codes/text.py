@@ -50,42 +50,50 @@ TOO_MANY_PATTERNS = Code(
 # Stores of lattices
 
 LATTICE_TOO_LONG = Code(
-    "lattice-too-long", DataError, "the lattice lasts {seconds:.0f} s", "give its frame shift (lattices.frame_shift)"
+    "lattice-too-long",
+    DataError,
+    "the lattice lasts {seconds:.0f} s",
+    "give its frame shift (options.lattices.frame_shift)",
 )
 LABELS_MEET = Code(
     "labels-meet",
     DataError,
     "the labels {first} and {second} are both {text} without case and outer punctuation",
-    "keep labels as they are (recipe.spelling: exact), as for phones",
+    "keep labels as they are (options.recipe.spelling: exact), as for phones",
 )
 UNKNOWN_LATTICE_FORMAT = Code(
     "unknown-lattice-format",
     UserError,
     "the format of this file is none that is known",
-    "name its format (lattices.format): one of {formats}",
+    "name its format (options.lattices.format): one of {formats}",
 )
 NO_LATTICES = Code(
     "no-lattices",
     UserError,
     "no lattices or transcripts here",
-    "name a file or folder of them; formats: {formats}; or name their format (lattices.format)",
+    "name a file or folder of them; formats: {formats}; or name their format (options.lattices.format)",
 )
 NO_READABLE_LATTICE = Code(
     "no-readable-lattice", DataError, "none of the {files} files holds a lattice that can be read", "see their format"
 )
 NO_SEGMENT = Code(
-    "no-segment", DataError, "no segment of the utterance {utterance}", "add it, or leave out lattices.segments"
+    "no-segment", DataError, "no segment of the utterance {utterance}", "add it, or leave out options.lattices.segments"
 )
 WORDS_LINE = Code("words-line", DataError, "the line is not WORD NUMBER: {text}", "give Kaldi's words.txt")
 DUPLICATE_WORD_NUMBER = Code(
     "duplicate-word-number", DataError, "a second word of the number {number}; the first is {word}", "keep one of them"
 )
-NOT_A_LATTICE = Code("not-a-lattice", OddError, "{count} file{s} of no format of lattices left out", "remove the files")
+NOT_A_LATTICE = Code(
+    "not-a-lattice",
+    OddError,
+    "{count} file{s} left out: of no format of lattices, or of another than options.lattices.format",
+    "remove the files",
+)
 BETTER_LATTICE = Code(
     "better-lattice",
     OddError,
     "{count} file{s} left out: the same transcript is there as {format}",
-    "remove the files, or name a format (lattices.format)",
+    "remove the files, or name a format (options.lattices.format)",
 )
 LATTICE_WITHOUT_DOCUMENT = Code(
     "lattice-without-document",
@@ -106,7 +114,16 @@ NO_LATTICE_OF_DOCUMENTS = Code(
     "no-lattice-of-documents",
     DataError,
     "no lattice is of a document of the corpus: lattices are of {lattices}, ...; documents are {document}, ...",
-    "name lattices after documents (doc_id), or leave out lattices.path: then the documents are what lattices name",
+    "name lattices after documents (doc_id), or leave out options.lattices.path: then the documents are what lattices name",
+)
+ALL_LATTICES_REJECTED = Code(
+    "all-lattices-rejected", DataError, "all of {count} lattices are rejected, the first for this: {reason}", "{advice}"
+)
+STORE_OF_OTHER_KIND = Code(
+    "store-of-other-kind",
+    UserError,
+    "this store holds {kind}, not lattices",
+    "name another one (index.store), or another run",
 )
 NOT_A_TEXT_METHOD = Code(
     "not-a-text-method",

@@ -10,6 +10,7 @@ import fnmatch
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from swsdist.core.codes import text as codes
 from swsdist.kernels.lattice_search import BITS
+from swsdist.lattices.lattice import BREAK
 
 #: Most numbers in the table of a search's automaton.
 _LARGEST = 1 << 27
@@ -43,7 +45,8 @@ class Automaton(NamedTuple):
 
     Attributes:
         columns: int32 (labels,), the column of each label of the shard; 0: no word.
-        child: int32 (nodes, columns), the next node; the last column is that of all other labels.
+        child: int32 (nodes, columns), the next node; the last columns are those of all other labels, and of `BREAK`.
+        inner: bool (columns,), after which a term may go on.
         mask: uint64 (nodes,), bits of columns with a next node.
         accepts: int64 (nodes + 1,), first entry of each node in the next two.
         terms: int32, terms that end at a node.
@@ -52,6 +55,7 @@ class Automaton(NamedTuple):
 
     columns: NDArray[np.int32]
     child: NDArray[np.int32]
+    inner: NDArray[np.bool_]
     mask: NDArray[np.uint64]
     accepts: NDArray[np.int64]
     terms: NDArray[np.int32]
@@ -62,19 +66,43 @@ class Automaton(NamedTuple):
 Choice = frozenset[int] | None
 
 
+class _Numbered(NamedTuple):
+    """A sequence: its term, weight, and the columns of each word."""
+
+    term: int
+    weight: float
+    choices: tuple[tuple[int, ...] | None, ...]
+
+
+class _Machine(NamedTuple):
+    """What an automaton is besides the columns of labels."""
+
+    child: NDArray[np.int32]
+    inner: NDArray[np.bool_]
+    mask: NDArray[np.uint64]
+    accepts: NDArray[np.int64]
+    terms: NDArray[np.int32]
+    weights: NDArray[np.float64]
+
+
+def is_pattern(written: Written, label: str) -> bool:
+    """Whether a label of a sequence stands for others."""
+    return written.patterns and ("?" in label or "*" in label)
+
+
 def possible(written: Sequence[Written], numbers: Mapping[str, int]) -> list[tuple[Written, list[Choice]]]:
     """The sequences whose labels all occur among those of a shard, with the numbers of these.
 
     Args:
         written: sequences.
-        numbers: labels of the shard by text, from 1.
+        numbers: labels of the shard by text, from 1: all of them, or, without patterns, those of the sequences.
     """
-    texts = list(numbers)
+    texts = [text for text in numbers if text != BREAK]
     globs: dict[str, Choice] = {"?": None}
 
-    def choice(label: str, patterns: bool) -> Choice:
-        if not (patterns and ("?" in label or "*" in label)):
-            number = numbers.get(label)
+    def choice(item: Written, label: str) -> Choice:
+        if not is_pattern(item, label):
+            number = numbers.get(label) if label != BREAK else None
             return frozenset(() if number is None else (number,))
         if label not in globs:
             matches = re.compile(fnmatch.translate(re.sub(r"([\[\]])", r"[\1]", label))).match
@@ -83,28 +111,54 @@ def possible(written: Sequence[Written], numbers: Mapping[str, int]) -> list[tup
 
     result = []
     for item in written:
-        choices = [choice(label, item.patterns) for label in item.labels]
+        choices = [choice(item, label) for label in item.labels]
         if all(some is None or some for some in choices):
             result.append((item, choices))
     return result
 
 
-def automaton(sequences: Sequence[tuple[Written, Sequence[Choice]]], labels: int) -> Automaton:
+def automaton(
+    sequences: Sequence[tuple[Written, Sequence[Choice]]], numbers: Mapping[str, int], labels: int
+) -> Automaton:
     """The automaton of some sequences.
 
     Args:
         sequences: from `possible`.
+        numbers: as for `possible`, and that of `BREAK` if the shard has it.
         labels: number of labels of the shard, 0 (no word) included.
 
     Raises:
         UserError: the table would be too large.
     """
-    used = sorted({number for _, choices in sequences for some in choices if some is not None for number in some})
-    column = {number: k for k, number in enumerate(used, 1)}
-    other = len(used) + 1
-    columns = np.full(labels, other, np.int32)
+    # In the order of the sequences: shards whose labels have other numbers share the machine.
+    column: dict[int, int] = {}
+    numbered = tuple(
+        _Numbered(
+            written.term,
+            written.weight,
+            tuple(
+                None if some is None else tuple(column.setdefault(number, len(column) + 1) for number in sorted(some))
+                for some in choices
+            ),
+        )
+        for written, choices in sequences
+    )
+    columns = np.full(labels, len(column) + 1, np.int32)
     columns[0] = 0
-    columns[used] = np.arange(1, other)
+    if BREAK in numbers:
+        columns[numbers[BREAK]] = len(column) + 2
+    columns[list(column)] = list(column.values())
+    return Automaton(columns, *_machine(numbered, len(column) + 1))
+
+
+@lru_cache(1)
+def _machine(sequences: tuple[_Numbered, ...], other: int) -> _Machine:
+    """The automaton of sequences of columns.
+
+    Args:
+        sequences: with columns from 1.
+        other: column of all other labels, the last but that of `BREAK`.
+    """
     nodes: dict[frozenset[tuple[int, int]], int] = {}
     members: list[frozenset[tuple[int, int]]] = []
 
@@ -118,36 +172,37 @@ def automaton(sequences: Sequence[tuple[Written, Sequence[Choice]]], labels: int
     rest: list[int] = []
     node(frozenset((k, 0) for k in range(len(sequences))))
     while len(rows) < len(members):
-        if len(members) * (other + 1) > _LARGEST:
+        if len(members) * (other + 2) > _LARGEST:
             raise codes.TOO_MANY_PATTERNS(where="queries", count=len(sequences))
-        specific: dict[int, set[tuple[int, int]]] = {}
-        always: set[tuple[int, int]] = set()
+        specific: dict[int, list[tuple[int, int]]] = {}
+        constant: list[tuple[int, int]] = []
         for k, place in members[len(rows)]:
-            choices = sequences[k][1]
+            choices = sequences[k].choices
             if place == len(choices):
                 continue
             some = choices[place]
             if some is None:
-                always.add((k, place + 1))
+                constant.append((k, place + 1))
             else:
-                for number in some:
-                    specific.setdefault(column[number], set()).add((k, place + 1))
-        rows.append({at: node(frozenset(items | always)) for at, items in sorted(specific.items())})
-        rest.append(node(frozenset(always)) if always else -1)
-    child = np.full((len(rows), other + 1), -1, np.int32)
+                for at in some:
+                    specific.setdefault(at, []).append((k, place + 1))
+        always = frozenset(constant)
+        rows.append({at: node(always.union(items)) for at, items in sorted(specific.items())})
+        rest.append(node(always) if always else -1)
+    child = np.full((len(rows), other + 2), -1, np.int32)
     mask = np.zeros(len(rows), np.uint64)
     for k, row in enumerate(rows):
-        child[k, 1:] = rest[k]
-        for at, after in row.items():
-            child[k, at] = after
-            mask[k] |= np.uint64(1) << np.uint64(at % BITS)
-        if rest[k] >= 0:
-            mask[k] = ~np.uint64(0)
+        child[k, 1 : other + 1] = rest[k]
+        child[k, list(row)] = list(row.values())
+        bits = 0
+        for at in row:
+            bits |= 1 << at % BITS
+        mask[k] = bits if rest[k] < 0 else (1 << BITS) - 1
     ends = [_ends(items, sequences) for items in members]
     flat = [item for some in ends for item in some]
-    return Automaton(
-        columns,
+    return _Machine(
         child,
+        ((child >= 0) & (mask[child] != 0)).any(axis=0),
         mask,
         np.concatenate(([0], np.cumsum([len(some) for some in ends]))).astype(np.int64),
         np.array([term for term, _ in flat], np.int32),
@@ -155,15 +210,13 @@ def automaton(sequences: Sequence[tuple[Written, Sequence[Choice]]], labels: int
     )
 
 
-def _ends(
-    items: frozenset[tuple[int, int]], sequences: Sequence[tuple[Written, Sequence[Choice]]]
-) -> list[tuple[int, float]]:
+def _ends(items: frozenset[tuple[int, int]], sequences: Sequence[_Numbered]) -> list[tuple[int, float]]:
     """Terms that end at a node, with the weight of the likeliest of their sequences."""
     best: dict[int, float] = {}
     for k, place in items:
-        written, choices = sequences[k]
+        term, weight, choices = sequences[k]
         if place == len(choices):
-            best[written.term] = max(written.weight, best.get(written.term, 0.0))
+            best[term] = max(weight, best.get(term, 0.0))
     return sorted(best.items())
 
 

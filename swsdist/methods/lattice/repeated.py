@@ -1,7 +1,8 @@
-"""Places at which one path may hold a term twice: only where words of no length stand at both of its ends.
+"""Places at which one path may hold a term twice: only where words of no length stand at one of its ends.
 
-There the sum over chains counts such a path twice. Its posterior is the sum over paths instead: a path is followed with the
-set of occurrences that it has begun at the place's start, until one ends at the place's end.
+There the sum over chains counts such a path twice. Its posterior is the sum over paths instead, each by the likeliest of the
+sequences that it holds: a path is followed with the set of occurrences that it has begun at the place's start, until one ends
+at the place's end.
 """
 
 from __future__ import annotations
@@ -47,17 +48,25 @@ class ZeroLength:
 
     def repeats(self, document: int, start: int, end: int) -> bool:
         """Whether a path may hold a term twice at a place."""
-        return (document, start) in self._at and (document, end) in self._at
+        return (document, start) in self._at or (document, end) in self._at
 
     def posterior(self, term: int, document: int, start: int, end: int) -> float:
-        """Probability of the paths that hold a term at a place."""
+        """Sum over the paths that hold a term at a place, by the greatest of its weights there."""
+        accepts = self._machine.accepts
+        entries = np.flatnonzero(self._machine.terms == term)
+        nodes, weights = np.searchsorted(accepts, entries, side="right") - 1, self._machine.weights[entries]
+        total, greater = 0.0, np.inf
+        for weight in (*np.unique(weights)[::-1].tolist(), 0.0):
+            if greater < np.inf:
+                paths = self._paths(frozenset(nodes[weights >= greater].tolist()), document, start, end)
+                total += (greater - weight) * paths
+            greater = weight
+        return total
+
+    def _paths(self, accepting: frozenset[int], document: int, start: int, end: int) -> float:
+        """Probability of the paths that reach one of some nodes at a place."""
         lattices, machine = self._lattices, self._machine
         first, stop = lattices.documents[document : document + 2].tolist()
-        accepting = {
-            node
-            for node in range(len(machine.accepts) - 1)
-            if term in machine.terms[machine.accepts[node] : machine.accepts[node + 1]]
-        }
         reached: dict[int, dict[_Begun, float]] = {}
         total = 0.0
         for state in range(first, stop):

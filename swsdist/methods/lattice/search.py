@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 
 from swsdist.core.types import CANDIDATES
 from swsdist.kernels.lattice_search import closures, label_masks, search
-from swsdist.methods.lattice.automaton import Automaton, Choice, Written, automaton, possible, written_of
+from swsdist.lattices.lattice import BREAK
+from swsdist.methods.lattice.automaton import Automaton, Choice, Written, automaton, is_pattern, possible, written_of
 from swsdist.methods.lattice.kaldi import kaldi_places
 from swsdist.methods.lattice.options import LatticeOptions
 from swsdist.methods.lattice.places import Places, Prepared, candidates, gap_ticks
 from swsdist.methods.lattice.repeated import ZeroLength
-from swsdist.store.lattice_shards import Lattices, labels_of, read_lattices, rows_with, shard_rows
+from swsdist.store.lattice_shards import Lattices, Postings, postings_of, read_lattices, shard_rows
 from swsdist.store.reading import Store
 
 #: Chains of a smaller posterior are dropped while they are followed: far below what 1e-9 shows.
@@ -39,27 +40,35 @@ def search_shard(
         only: documents to search; by default all live ones.
     """
     files = store.manifest.shard(shard).files
-    numbers = labels_of(store.folder, files)
     terms = {query_id: k for k, query_id in enumerate(queries.query_ids)}
-    sequences = possible(list(written_of(queries.rows, terms)), numbers)
+    written = list(written_of(queries.rows, terms))
+    patterns = any(is_pattern(item, label) for item in written for label in item.labels)
+    labels = None if patterns else {BREAK, *(label for item in written for label in item.labels)}
+    postings = postings_of(store.folder, files, labels)
+    sequences = possible(written, postings.numbers)
     if not sequences:
         return CANDIDATES.empty_table()
     live = store.live(shard)
     searched = live if only is None else live & set(only)
-    holders = _holders(sequences, numbers, store, shard)
+    holders = _holders(sequences, postings, shard_rows(store.folder, files))
     exact = options.mode == "exact"
-    machine = automaton(sequences if exact else [], max(numbers.values()) + 1)
-    tables = [CANDIDATES.empty_table()]
-    for first, lattices in read_lattices(store.folder, files, holders):
+    machine = automaton(sequences if exact else [], postings.numbers, postings.labels + 1)
+    documents: tuple[list[str], list[int]] = [], []
+    results: list[Places] = []
+    for first, lattices in read_lattices(store.folder, files, holders, store.memory):
         keys = zip(lattices.doc_ids, lattices.channels, strict=True)
         chosen = np.array([key in searched for key in keys], bool) & holders[first : first + len(lattices.doc_ids)]
         if exact:
             places = places_in(lattices, machine, gap_ticks(options), options.least, chosen)
         else:
-            written = [item for item, _ in sequences]
-            places = kaldi_places(lattices, written, numbers, gap_ticks(options), options.least, chosen)
-        tables.append(candidates(queries.query_ids, (lattices.doc_ids, lattices.channels), *places))
-    return pa.concat_tables(tables)
+            spoken = [item for item, _ in sequences]
+            places = kaldi_places(lattices, spoken, postings.numbers, gap_ticks(options), options.least, chosen)
+        results.append(places._replace(document=places.document + len(documents[0])))
+        documents[0].extend(lattices.doc_ids)
+        documents[1].extend(lattices.channels)
+    if not results:
+        return CANDIDATES.empty_table()
+    return candidates(queries.query_ids, documents, *map(np.concatenate, zip(*results, strict=True)))
 
 
 def places_in(
@@ -77,10 +86,12 @@ def places_in(
     labels = machine.columns[lattices.labels]
     mask, silent = np.empty(len(lattices.times), np.uint64), np.empty(len(lattices.times), bool)
     any_empty = label_masks(labels, lattices.first, lattices.steps, lattices.times, mask, silent)
-    reached = closures(labels, lattices.first, lattices.steps, lattices.chances, lattices.times, silent, gap)
     visits = lattices.visits
     if chosen is not None and not chosen.all():
         visits = np.where(np.repeat(chosen, np.diff(lattices.documents)), visits, 0.0)
+    reached = closures(
+        labels, lattices.first, lattices.steps, lattices.chances, lattices.times, visits, silent, machine.inner, gap
+    )
     rows, posterior, _ = search(
         labels,
         lattices.first,
@@ -90,7 +101,6 @@ def places_in(
         visits,
         lattices.documents,
         mask,
-        silent,
         *reached,
         child=machine.child,
         node_mask=machine.mask,
@@ -99,43 +109,42 @@ def places_in(
         weight=machine.weights,
         least=_NEGLIGIBLE,
     )
-    return _once(_added(rows, posterior, least), ZeroLength(lattices, labels, machine, gap, any_empty))
+    return _once(_added(rows, posterior, least), ZeroLength(lattices, labels, machine, gap, any_empty), least)
 
 
-def _once(places: Places, empty: ZeroLength) -> Places:
+def _once(places: Places, empty: ZeroLength, least: float) -> Places:
     """The same, with paths that hold a term twice at a place counted once."""
-    for k, (term, document, start, end) in enumerate(zip(*places[:4], strict=True) if empty else ()):
+    if not empty:
+        return places
+    for k, (term, document, start, end) in enumerate(zip(*places[:4], strict=True)):
         if empty.repeats(int(document), int(start), int(end)):
             places.posterior[k] = empty.posterior(int(term), int(document), int(start), int(end))
-    return places
+    kept = places.posterior >= least
+    return Places(*(column[kept] for column in places))  # type: ignore[arg-type]
 
 
 def _added(rows: NDArray[np.int32], posterior: NDArray[np.float64], least: float) -> Places:
     """Rows of one place are added, in their order."""
-    order = np.lexsort(rows.T[::-1])
-    rows = rows[order]
-    cuts = np.flatnonzero((np.diff(rows, axis=0, prepend=-1) != 0).any(axis=1))
+    wide = rows.astype(np.int64)
+    where, when = wide[:, 0] << 32 | wide[:, 1], wide[:, 2] << 32 | wide[:, 3]
+    order = np.lexsort((when, where))
+    wide, where, when = wide[order], where[order], when[order]
+    cuts = np.flatnonzero((np.diff(where, prepend=-1) != 0) | (np.diff(when, prepend=-1) != 0))
     sums = np.add.reduceat(posterior[order], cuts) if len(cuts) else np.empty(0)
     kept = sums >= least
-    return Places(*rows[cuts[kept]].T.astype(np.int64), sums[kept])  # type: ignore[call-arg]
+    return Places(*wide[cuts[kept]].T, sums[kept])  # type: ignore[call-arg]
 
 
-def _holders(
-    sequences: Sequence[tuple[Written, list[Choice]]], numbers: Mapping[str, int], store: Store, shard: str
-) -> NDArray[np.bool_]:
-    """Documents of a shard that hold all labels of a sequence: bool (rows of the shard,)."""
-    files = store.manifest.shard(shard).files
-    texts = {number: text for text, number in numbers.items()}
-    used = {number for _, choices in sequences for choice in choices if choice is not None for number in choice}
-    rows = rows_with(store.folder, files, [texts[number] for number in used])
-    count = shard_rows(store.folder, files)
+def _holders(sequences: Sequence[tuple[Written, list[Choice]]], postings: Postings, count: int) -> NDArray[np.bool_]:
+    """Documents of a shard that hold all labels of a sequence: bool (count,)."""
+    rows = {number: postings.rows[text] for text, number in postings.numbers.items()}
     known: dict[frozenset[int], NDArray[np.bool_]] = {}
 
     def documents(choice: frozenset[int]) -> NDArray[np.bool_]:
         if choice not in known:
             known[choice] = np.zeros(count, bool)
             for number in choice:
-                known[choice][rows[texts[number]]] = True
+                known[choice][rows[number]] = True
         return known[choice]
 
     result = np.zeros(count, bool)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -45,6 +46,12 @@ _COLUMNS = (
 )
 
 
+class _Audio(NamedTuple):
+    """Of the result of a task whose work is bytes of files."""
+
+    seconds: float
+
+
 @dataclass(frozen=True)
 class StepCost:
     """The cost of one step of a run.
@@ -64,6 +71,7 @@ class StepCost:
         span_s: seconds from the start of the first task to the end of the last.
         processes: number of processes that ran tasks.
         needs: alternative resources of a worker, the best first.
+        audio_s: seconds of audio of its tasks, where their work is bytes of files; else 0.
     """
 
     name: str
@@ -83,6 +91,7 @@ class StepCost:
     span_s: float = 0.0
     processes: int = 1
     needs: tuple[Needs, ...] = LEAST
+    audio_s: float = 0.0
 
     def job(self, name: str, work: float, draw: random.Random) -> Job:
         """A simulated task with this work."""
@@ -101,7 +110,10 @@ def costs_of(chain_run: ChainRun) -> list[StepCost]:
         receipts = pa.table({name: receipts_of_step.column(name) for name in _COLUMNS})
         between = 0.0 if previous_end is None else pc.min(receipts["started"]).as_py() - previous_end
         cost = cost_of(step, receipts, between if 0 <= between < _SAME_RUN else 0.0)
-        costs.append(replace(cost, needs=step.stage.needs(chain_run.config)))
+        audio_s = 0.0
+        if cost.unit == "bytes":
+            audio_s = sum(item.seconds for item in chain_run.results(step.name, _Audio))
+        costs.append(replace(cost, needs=step.stage.needs(chain_run.config), audio_s=audio_s))
         previous_end = pc.max(receipts["finished"]).as_py()
     return costs
 

@@ -82,13 +82,14 @@ def run_size(costs: Sequence[StepCost]) -> tuple[float, float]:
     Raises:
         UserError: no receipt has the hours.
     """
-    hours_of_steps = [float(cost.work.sum()) for cost in costs if cost.unit == "s" and cost.with_hours == "more"]
+    seconds_of_steps = [float(cost.work.sum()) for cost in costs if cost.unit == "s" and cost.with_hours == "more"]
+    audio_s = max((*seconds_of_steps, *(cost.audio_s for cost in costs)), default=0.0)
     examples_of_steps = [
         float(cost.work.sum()) for cost in costs if cost.unit == "examples" and cost.with_queries == "more"
     ]
-    if not hours_of_steps or max(hours_of_steps) <= 0:
+    if audio_s <= 0:
         raise codes.UNKNOWN_HOURS()
-    return max(hours_of_steps) / 3600, max(examples_of_steps, default=0.0)
+    return audio_s / 3600, max(examples_of_steps, default=0.0)
 
 
 def loads_of(

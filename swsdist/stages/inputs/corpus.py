@@ -25,10 +25,11 @@ class Corpus:
         config: its protocol defines how terms are looked up, and the trials.
         notices: collects oddities of the tables.
         audio: whether recordings are needed, not only precomputed frames.
+        documents_audio: whether documents need theirs, too; where they are searched by text, they do not.
     """
 
-    def __init__(self, config: Config, notices: Notices, audio: bool) -> None:
-        self.config, self._notices, self._audio = config, notices, audio
+    def __init__(self, config: Config, notices: Notices, audio: bool, documents_audio: bool = True) -> None:
+        self.config, self._notices, self._audio, self._documents_audio = config, notices, audio, documents_audio
 
     @cached_property
     def documents(self) -> pa.Table:
@@ -41,7 +42,7 @@ class Corpus:
             self._notices,
             section.prefer,
             section.audio,
-            audio=self._audio,
+            audio=self._audio and self._documents_audio,
         )
 
     @cached_property
@@ -55,7 +56,9 @@ class Corpus:
         corpus = corpus_of_queries(self.config)
         if corpus is None:
             return None
-        return Corpus(self.config.model_copy(update={"corpus": corpus}), self._notices, self._audio)
+        return Corpus(
+            self.config.model_copy(update={"corpus": corpus}), self._notices, self._audio, self._documents_audio
+        )
 
     @cached_property
     def queries(self) -> pa.Table:

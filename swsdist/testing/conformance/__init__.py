@@ -17,6 +17,7 @@ from swsdist.testing.conformance.distance import check_distance
 from swsdist.testing.conformance.export import check_export
 from swsdist.testing.conformance.extractor import check_extractor, check_precomputed
 from swsdist.testing.conformance.first_pass import check_first_pass
+from swsdist.testing.conformance.lattices import check_lattice_format
 from swsdist.testing.conformance.lists import check_reader, check_writer
 from swsdist.testing.conformance.measures import check_measure
 from swsdist.testing.conformance.method import check_method
@@ -31,6 +32,7 @@ __all__ = [
     "check_extractor",
     "check_first_pass",
     "check_fitted",
+    "check_lattice_format",
     "check_measure",
     "check_method",
     "check_precomputed",

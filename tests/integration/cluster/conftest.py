@@ -21,8 +21,8 @@ import swsdist
 from swsdist.core.errors import UserError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.task import Receipt
-from swsdist.registry.entries import DistanceEntry
-from swsdist.registry.registries import DISTANCES
+from swsdist.registry.entries import DistanceEntry, LatticeFormatEntry
+from swsdist.registry.registries import DISTANCES, LATTICE_FORMATS
 from tests.support.cluster.faults import Fault, Table
 from tests.support.cluster.hosts import Cluster, cluster
 from tests.support.cluster.network import Host
@@ -106,20 +106,25 @@ class OnCluster:
         beside.replace(self.order)
 
     def start(
-        self, *sets: str, host: Host | None = None, env: dict[str, str] | None = None, flags: tuple[str, ...] = ()
+        self,
+        *sets: str,
+        host: Host | None = None,
+        env: dict[str, str] | None = None,
+        flags: tuple[str, ...] = (),
+        sections: dict[str, Any] | None = None,
     ) -> subprocess.Popen[str]:
-        """A driver on a host, the head's by default."""
+        """A driver on a host, the head's by default; `sections` of its config, by default a search of the corpus's pieces."""
         tables = {"documents": "docs", "queries": "queries", "references": "refs"}
         config = self.folder / "config.yaml"
         values = {
             "run": self.run.root,
-            "corpus": {name: f"{self.corpus}/{table}.csv" for name, table in tables.items()},
             "storage": self.hosts.storage,
             "report": {"clips": 0, "exports": ["csv"]},
+            **(sections or {"corpus": {name: f"{self.corpus}/{table}.csv" for name, table in tables.items()}}),
         }
         config.write_text(json.dumps(values))  # JSON is YAML
         words = [sys.executable, "-m", "swsdist.cli.main", "run", str(config), *flags]
-        for one in (*PIECES, *self.hosts.sets, *sets):
+        for one in (*(() if sections else PIECES), *self.hosts.sets, *sets):
             words += ["--set", one]
         process = subprocess.Popen(
             (host or self.hosts.head).under(*words),
@@ -223,8 +228,10 @@ def on_cluster(
     made = OnCluster(_hosts, tmp_path, corpus_on_s3, Path(_hosts.env["SABOTAGE"]), undisturbed, fault_table)
     # The saboteur is not installed in this process, which looks at runs that name it.
     DISTANCES.add("slow-cosine", DistanceEntry("swsdist.kernels.distances.cosine:plain", 1))
+    LATTICE_FORMATS.add("slow-ctm", LatticeFormatEntry("swsdist.lattices.formats.ctm:read", 1))
     yield made
     DISTANCES.remove("slow-cosine")
+    LATTICE_FORMATS.remove("slow-ctm")
     made.order.unlink(missing_ok=True)
     for process in made.drivers:
         if process.poll() is None:

@@ -5,7 +5,8 @@ The environment variable SABOTAGE names a JSON file (no file: it behaves)::
     {"how": "kill" | "memory" | "bug" | "tell" | "system" | "data" | "user", "samples": [150480], "seconds": 0.5}
 
 or ``{"how": "start", "workers": 1}``: so many workers cannot start, since their disks are full (`Fussy`).
-``{"sleep": {"index": 0.5, "search": 1.0}}``: so many seconds more a recording, to index, or to search (`slow-cosine`).
+``{"sleep": {"index": 0.5, "search": 1.0}}``: so many seconds more a recording, to index, or to search (`slow-cosine`);
+with ``"hosts": [...]`` a file of the format `slow-ctm` takes as long to index on these.
 ``{"hold": 2}``: all recordings but the first two wait until there is no order, or another.
 Meanwhile there is a file beside the order, ``sabotage.<stage>@<host>@<pid>``, that tells who is at work.
 
@@ -34,8 +35,10 @@ from swsdist.core.errors import AudioError, UserError
 from swsdist.features.mfcc import Mfcc
 from swsdist.kernels.distances.cosine import plain
 from swsdist.kernels.distances.interface import Distance, Prepared, Side
+from swsdist.lattices.formats import ctm
+from swsdist.lattices.lattice import Lattices, Origin
 from swsdist.pipeline.stage import Context
-from swsdist.registry.entries import DistanceEntry
+from swsdist.registry.entries import DistanceEntry, LatticeFormatEntry
 
 
 class Saboteur(Mfcc):
@@ -100,6 +103,17 @@ def rest(order: Path, stage: str) -> None:
 
 
 SLOW = DistanceEntry("saboteur:slow", 1)
+
+
+def read_slowly(origin: Origin) -> Lattices:
+    """CTM, which takes a file its time on the hosts that the order names."""
+    order = Path(os.environ["SABOTAGE"])
+    if socket.gethostname() in _told(order).get("hosts", ()):
+        rest(order, "index")
+    return ctm.read(origin)
+
+
+SLOW_CTM = LatticeFormatEntry("saboteur:read_slowly", 1, "swsdist.lattices.formats.ctm:detect", "CTM, slowly")
 
 
 def misbehave(how: str) -> None:

@@ -110,7 +110,7 @@ USES = {
     "READERS": "swsdist calibrate --from",
     "WRITERS": "swsdist calibrate --format",
     "EXPORTS": "report.exports",
-    "LATTICE_FORMATS": "lattices.format",
+    "LATTICE_FORMATS": "options.lattices.format",
 }
 
 _REGISTRIES = """\

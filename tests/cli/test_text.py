@@ -1,0 +1,252 @@
+"""Commands on transcripts: `index FOLDER`, `search --text`, and what is asked of a store of lattices."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import soundfile
+from commands import Command
+
+from swsdist.core.codes import cli as cli_codes
+from swsdist.core.codes import pipeline as pipeline_codes
+from swsdist.core.codes import store as store_codes
+from swsdist.core.codes import text as text_codes
+from tests.support.coded import says
+from tests.support.written_corpus import make, spoken
+
+SERIAL = ("--set", "executor.kind=serial")
+
+pytestmark = pytest.mark.xdist_group("commands-on-transcripts")
+
+
+@pytest.fixture(scope="module")
+def talks(tmp_path_factory: pytest.TempPathFactory, swsdist: Command) -> Path:
+    """A folder with `json/`, transcripts, and `json-text/`, their store; to be read only."""
+    folder = tmp_path_factory.mktemp("talks")
+    make(folder)
+    shutil.rmtree(folder / "kaldi")
+    ended = swsdist("index", "json", *SERIAL, cwd=folder)
+    assert "search it: swsdist search json-text --text TEXT" in ended.out
+    (folder / "words.txt").write_text("house HH AW S\nriver R IH V ER\nmouse M AW S\nred R EH D\n")
+    return folder
+
+
+def hits(out: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(out)))
+
+
+def best(text: str) -> list[tuple[str, float, float]]:
+    """Places of a word in the transcripts, the likeliest first: document, start, probability."""
+    some = [
+        (doc_id, item.start, item.confidence)
+        for doc_id, words in spoken().items()
+        for item in words
+        if item.guess == text
+    ]
+    return sorted(some, key=lambda item: (-item[2], item[0], item[1]))
+
+
+@pytest.mark.parametrize("target", ["json-text", "json-text/store"])
+def test_texts(target: str, swsdist: Command, talks: Path) -> None:
+    ended = swsdist("search", target, "--text", "River.", "--top", "5", "--csv", cwd=talks)
+    rows = hits(ended.out)
+    assert [(row["doc_id"], float(row["start"]), float(row["score"])) for row in rows] == best("river")[:5]
+    assert {row["query_id"] for row in rows} == {"River."}
+    shown = swsdist("search", target, "--text", "River.", "--top", "5", cwd=talks).out
+    assert "scores are posteriors" in shown
+    as_json = json.loads(swsdist("search", target, "--text", "River.", "--top", "5", "--json", cwd=talks).out)
+    assert [row["doc_id"] for row in as_json] == [row["doc_id"] for row in rows]
+
+
+def test_a_table_of_texts(swsdist: Command, talks: Path) -> None:
+    rows = hits(swsdist("search", "json-text", "--text", "queries.csv", "--top", "1", "--csv", cwd=talks).out)
+    assert [row["query_id"] for row in rows] == [f"q{k}" for k in range(1, 9)]
+    both = swsdist("search", "json-text", "--text", "queries.csv", "--text", "blue", "--top", "1", "--csv", cwd=talks)
+    assert len(hits(both.out)) == 9
+
+
+def test_words_that_nothing_holds(swsdist: Command, talks: Path) -> None:
+    """They are named, with similar ones."""
+    ended = swsdist("search", "json-text", "--text", "rivver house", "--text", "river", "--csv", cwd=talks)
+    assert {row["query_id"] for row in hits(ended.out)} == {"river"}
+    assert says(ended.err, cli_codes.NO_HITS)
+    assert "rivver (but river)" in ended.err
+    strict = swsdist("search", "json-text", "--text", "rivver", "--strict", cwd=talks, code=4)
+    assert says(strict.err, cli_codes.STRICT_WARNINGS)
+
+
+def test_terms_of_a_dictionary(swsdist: Command, talks: Path) -> None:
+    near = ("--set", "terms.dictionary=words.txt", "--set", "terms.nearest=2", "--set", "terms.edit_cost=0.5")
+    with_rules = ("--set", "terms.rules=rules.txt")
+    (talks / "rules.txt").write_text("b B\nouse AW S\n")
+    rows = hits(swsdist("search", "json-text", "--text", "bouse", "--csv", *near, *with_rules, cwd=talks).out)
+    expected = [0.60653066 * confidence for _, _, confidence in best("house")]
+    assert [float(row["score"]) for row in rows] == pytest.approx(expected[: len(rows)], abs=1e-6)
+    refused = swsdist("search", "json-text", "--text", "zzz", *near, cwd=talks, code=3)
+    assert says(refused.err, text_codes.NO_PRONUNCIATION)
+    invalid = swsdist("search", "json-text", "--text", "a", "--set", "terms.nearest=2", cwd=talks, code=2)
+    assert says(invalid.err, text_codes.NEAREST_WITHOUT_DICTIONARY)
+
+
+def test_patterns(swsdist: Command, talks: Path) -> None:
+    patterns = ("--set", "terms.patterns=true")
+    rows = hits(swsdist("search", "json-text", "--text", "r?ver", "--top", "5", "--csv", *patterns, cwd=talks).out)
+    assert [row["doc_id"] for row in rows] == [doc_id for doc_id, *_ in best("river")[:5]]
+    broken = swsdist("search", "json-text", "--text", "(river", *patterns, cwd=talks, code=3)
+    assert says(broken.err, text_codes.UNBALANCED_PATTERN)
+    some = swsdist("search", "json-text", "--text", "(river", "--text", "blue", *patterns, cwd=talks, code=4)
+    assert says(some.err, cli_codes.QUERY_SKIPPED)
+    assert says(some.err, cli_codes.QUERIES_SKIPPED)
+    assert "blue: 20 hits shown" in some.out
+    assert says(swsdist("search", "json-text", "--text", "-", cwd=talks, code=3).err, text_codes.EMPTY_TERM)
+
+
+def test_queries_of_another_kind(swsdist: Command, talks: Path, place: Path) -> None:
+    both = swsdist("search", "json-text", "--text", "a", "--query", "b.wav", cwd=talks, code=2)
+    assert says(both.err, cli_codes.QUERY_AND_TEXT)
+    for arguments in ((talks / "json-text", "--query", "river.wav"), (place / "run", "--text", "river")):
+        refused = swsdist("search", *arguments, cwd=talks, code=2)
+        assert says(refused.err, cli_codes.OTHER_KIND_OF_QUERY)
+    method = swsdist("search", talks / "json-text", "--text", "a", "--set", "search.method=dtw", cwd=talks, code=2)
+    assert "[" in method.err
+
+
+def test_clips_and_a_page(swsdist: Command, talks: Path, tmp_path: Path) -> None:
+    """Where recordings lie beside the transcripts, hits can be heard; where not, that is said."""
+    silent = swsdist("search", "json-text", "--text", "river", "--top", "3", "--html", tmp_path / "a.html", cwd=talks)
+    assert "river" in (tmp_path / "a.html").read_text()
+    assert silent.out.count("d0") == 3
+    ended = swsdist("search", "json-text", "--text", "river", "--top", "3", "--clips", tmp_path / "none", cwd=talks)
+    assert says(ended.err, cli_codes.HITS_WITHOUT_RECORDING)
+    shutil.copytree(talks / "json", tmp_path / "heard")
+    for doc_id in spoken():
+        soundfile.write(tmp_path / "heard" / f"{doc_id}.wav", [0.1, -0.1] * 48_000, 8000)
+    swsdist("index", "heard", "--text", *SERIAL, cwd=tmp_path)
+    ask = ("search", "heard-text", "--text", "river", "--top", "3", "--html", "b.html", "--clips", "clips")
+    swsdist(*ask, cwd=tmp_path)
+    assert len(list((tmp_path / "clips").glob("*.wav"))) == 3
+    assert "<audio" in (tmp_path / "b.html").read_text()
+    first = hits(swsdist("search", "heard-text", "--text", "river", "--csv", cwd=tmp_path).out)[0]
+    assert first["path"] == str(tmp_path / "heard" / f"{first['doc_id']}.wav")
+
+
+def test_folders_that_cannot_be_indexed(swsdist: Command, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    assert swsdist("index", "empty", cwd=tmp_path, code=2).err.count("[") >= 1
+    assert says(swsdist("index", "empty", "--text", cwd=tmp_path, code=2).err, text_codes.NO_LATTICES)
+    (tmp_path / "empty" / "a.json").write_text('{"segments": [')
+    assert says(swsdist("index", "empty", cwd=tmp_path, code=3).err, text_codes.NO_READABLE_LATTICE)
+    assert not (tmp_path / "empty-text" / "store" / "manifest.json").exists()
+
+
+def test_a_dry_run(swsdist: Command, talks: Path, tmp_path: Path) -> None:
+    planned = swsdist("index", talks / "json", "--dry-run", cwd=tmp_path)
+    assert "index" in planned.out
+    assert not list(tmp_path.iterdir())
+    again = swsdist("index", "json", "--dry-run", cwd=talks)
+    assert "index" in again.out
+
+
+@pytest.fixture
+def copied(talks: Path, tmp_path: Path) -> Path:
+    shutil.copytree(talks, tmp_path / "talks")
+    return tmp_path / "talks"
+
+
+def test_commands_on_the_run(swsdist: Command, talks: Path) -> None:
+    assert "1 of 1 tasks" in swsdist("status", "json-text", cwd=talks).out
+    assert "--text TEXT" in swsdist("status", "json-text", cwd=talks).out
+    assert json.loads(swsdist("status", "json-text", "--json", cwd=talks).out)["stages"][0]["done"] == 1
+    assert len(swsdist("digest", "json-text", cwd=talks).out.strip()) == 64
+    assert "documents" in swsdist("digest", "json-text", "--tables", cwd=talks).out
+    assert says(swsdist("report", "json-text", cwd=talks, code=4).err, cli_codes.REPORT_BEFORE_END)
+    checked = swsdist("check", "json-text/config.yaml", cwd=talks).out
+    assert "12 files" in checked
+    assert "12 documents" in checked
+    assert "features" not in checked
+
+
+def test_commands_on_the_store(swsdist: Command, talks: Path) -> None:
+    info = swsdist("store", "info", "json-text/store", "--documents", cwd=talks).out
+    assert "lattices" in info
+    assert info.count("\nd0") == 12
+    assert json.loads(swsdist("store", "info", "json-text/store", "--json", cwd=talks).out)["kind"] == "lattices"
+    assert "12 documents" in swsdist("store", "check", "json-text/store", cwd=talks).out
+    assert "0 rejected" in swsdist("store", "rejected", "json-text/store", cwd=talks).out
+    for words in (("compact",), ("refit",), ("cat", "d001")):
+        name, *more = words
+        refused = swsdist("store", name, "json-text/store", *more, cwd=talks, code=3)
+        assert says(refused.err, store_codes.NO_FRAMES_IN_STORE)
+    assert says(swsdist("store", "cat", "json-text/store", "d999", cwd=talks, code=3).err, store_codes.NO_SUCH_DOCUMENT)
+
+
+@pytest.mark.parametrize("part", ["shards", "postings"])
+def test_a_damaged_store(part: str, swsdist: Command, copied: Path) -> None:
+    (path,) = (copied / "json-text" / "store" / part).glob("part-*-?.parquet")
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(bytes(content))
+    assert "SHA-256" in swsdist("store", "check", "json-text/store", cwd=copied, code=3).out
+    path.write_bytes(b"PAR1")
+    swsdist("store", "check", "json-text/store", cwd=copied, code=3)
+    swsdist("search", "json-text", "--text", "river", cwd=copied, code=3)
+    path.unlink()
+    swsdist("store", "check", "json-text/store", cwd=copied, code=3)
+    assert "[" in swsdist("search", "json-text", "--text", "river", cwd=copied, code=3).err
+
+
+def test_clean_keeps_what_is_used(swsdist: Command, copied: Path) -> None:
+    before = hits(swsdist("search", "json-text", "--text", "river", "--csv", cwd=copied).out)
+    (copied / "json" / "d003.json").unlink()
+    swsdist("index", "json", "--run", "json-text", *SERIAL, cwd=copied)
+    swsdist("clean", "json-text", "--older", "0", cwd=copied)
+    store = copied / "json-text" / "store"
+    assert len(list((store / "shards").glob("part-*-?.parquet"))) == 1
+    assert len(list((store / "postings").iterdir())) == 1
+    assert "complete" in swsdist("store", "check", "json-text/store", cwd=copied).out
+    after = hits(swsdist("search", "json-text", "--text", "river", "--csv", cwd=copied).out)
+    kept = [row["start"] for row in before if row["doc_id"] != "d003"]
+    assert kept == [row["start"] for row in after][: len(kept)]
+    again = swsdist("index", "json", "--run", "json-text", *SERIAL, cwd=copied)
+    assert "nothing to do" in again.out
+
+
+def test_a_store_of_another_kind_is_not_replaced(swsdist: Command, talks: Path, place: Path, tmp_path: Path) -> None:
+    shutil.copytree(place / "run" / "store", tmp_path / "frames")
+    before = (tmp_path / "frames" / "manifest.json").read_bytes()
+    ask = ("index", talks / "json", "--set", f"index.store={tmp_path / 'frames'}")
+    assert says(swsdist(*ask, cwd=tmp_path, code=2).err, text_codes.STORE_OF_OTHER_KIND)
+    assert (tmp_path / "frames" / "manifest.json").read_bytes() == before
+
+
+def test_a_config(swsdist: Command, talks: Path, tmp_path: Path) -> None:
+    """As much of a run as is typed."""
+    values: dict[str, Any] = {
+        "run": "run",
+        "chain": "text",
+        "executor": {"kind": "serial"},
+        "search": {"method": "lattice"},
+        "calibrate": {"steps": []},
+        "corpus": {"documents": str(talks / "json"), "queries": str(talks / "queries.csv")},
+        "report": {"clips": 0, "exports": ["csv"]},
+    }
+    (tmp_path / "c.yaml").write_text(json.dumps(values))
+    assert "8 written ones" in swsdist("check", "c.yaml", cwd=tmp_path).out
+    assert "search" in swsdist("search", "c.yaml", "--dry-run", cwd=tmp_path).out
+    swsdist("run", "c.yaml", cwd=tmp_path)
+    assert (tmp_path / "run" / "report.html").exists()
+    assert (tmp_path / "run" / "exports" / "detections.csv").exists()
+    assert swsdist("digest", "run", cwd=tmp_path).out.strip()
+    assert says(swsdist("forecast", "run", cwd=tmp_path, code=2).err, pipeline_codes.UNKNOWN_HOURS)
+    (tmp_path / "dtw.yaml").write_text(json.dumps({**values, "search": {"method": "dtw"}}))
+    assert says(swsdist("check", "dtw.yaml", cwd=tmp_path, code=2).err, text_codes.NOT_A_TEXT_METHOD)
+    with (tmp_path / "queries.csv").open("w") as file:
+        file.write("query_id,text\na,red\nb,...\n")
+    ended = swsdist("check", "c.yaml", "--set", f"corpus.queries={tmp_path / 'queries.csv'}", cwd=tmp_path)
+    assert "b: " in ended.out

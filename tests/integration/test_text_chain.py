@@ -1,0 +1,530 @@
+"""The chain text: from transcripts or lattices and written queries to a report; the same however it is cut and resumed."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import shutil
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Scene
+
+import swsdist
+from swsdist.core.codes import text as codes
+from swsdist.io.filesystem import Folder
+from swsdist.lattices import collection
+from swsdist.pipeline.operation.cleaning import clean
+from swsdist.store import lattice_shards
+from swsdist.store.maintaining import check
+from swsdist.store.reading import Store
+from tests.support.coded import raises, says
+from tests.support.random_lattices import GOLDEN
+from tests.support.written_corpus import QUERIES, Said, compact_text, make, spoken, write_json
+
+STAGES = ["index", "queries", "search", "reduce", "normalise", "align.train", "fit", "decide", "align.final", "measure"]
+OF_LATTICES = ("options.recipe.acoustic_scale=0.1",)
+
+
+@pytest.fixture(scope="module")
+def _corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("written")
+    make(folder)
+    return folder
+
+
+@pytest.fixture
+def written(tmp_path: Path, _corpus: Path, env: dict[str, str], until: str | None) -> Scene:
+    """A copy of the corpus, whose documents are the transcripts of Whisper."""
+    corpus = tmp_path / "corpus"
+    shutil.copytree(_corpus, corpus)
+    return Scene(tmp_path, corpus, env, base(corpus, "json"), until=until)
+
+
+@pytest.fixture
+def kaldi(written: Scene) -> Scene:
+    """The same, whose documents are lattices."""
+    written.base = base(written.corpus, "kaldi", options={"lattices": {"words": str(written.corpus / "words.txt")}})
+    return written
+
+
+@pytest.fixture(scope="module")
+def whole(_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str]]:
+    """Digests of runs that nothing happened to, of transcripts and of lattices."""
+    result = {}
+    options = {"lattices": {"words": str(_corpus / "words.txt")}, "recipe": {"acoustic_scale": 0.1}}
+    for kind in ("json", "kaldi"):
+        of = {"options": options} if kind == "kaldi" else {}
+        scene = Scene(tmp_path_factory.mktemp(kind), _corpus, {}, base(_corpus, kind, **of))
+        scene.run()
+        result[kind] = scene.digest()
+    return result
+
+
+def base(corpus: Path, kind: str, **values: Any) -> dict[str, Any]:
+    tables = {name: str(corpus / f"{name}.csv") for name in ("queries", "references")}
+    return {
+        "chain": "text",
+        "search": {"method": "lattice"},
+        "reduce": {"overlap": 1},  # detections are places
+        "calibrate": {"steps": []},
+        "corpus": {"documents": str(corpus / kind), **tables},
+        **values,
+    }
+
+
+def chances(words: list[Said], k: int, text: str, *, first: bool) -> float:
+    """Of a word to be at a place; by the first guess alone, or by both."""
+    if words[k].guess == text:
+        return words[k].confidence
+    return 0.0 if first or words[k].other != text else 1 - words[k].confidence
+
+
+def expected(*, first: bool) -> dict[tuple[str, str, float, float], float]:
+    """Posterior of each query at each place. In a transcript a word that is not sure may be none, so that it is skipped."""
+    result = {}
+    for (query_id, text), (doc_id, words) in product(QUERIES.items(), spoken().items()):
+        parts = text.lower().strip("!").split()
+        for k in range(len(words)):
+            for last in range(k, len(words) if first else k + len(parts)):
+                between = words[k + 1 : last] if first and len(parts) == 2 else []
+                if (len(parts) == 1 and last > k) or (len(parts) == 2 and last == k) or last >= len(words):
+                    continue
+                if len(parts) == 2 and words[last].start - words[k].end > 0.5 + 1e-9:
+                    continue
+                ends = [chances(words, place, part, first=first) for place, part in zip((k, last), parts, strict=False)]
+                if posterior := math.prod([*ends, *(1 - word.confidence for word in between)]):
+                    result[query_id, doc_id, words[k].start, words[last].end] = posterior
+    return result
+
+
+def detected(result: Any) -> dict[tuple[str, str, float, float], float]:
+    rows = result.detections().to_dict("records")
+    return {
+        (row["query_id"], row["doc_id"], round(row["start"], 3), round(row["end"], 3)): row["score"] for row in rows
+    }
+
+
+def live(scene: Any) -> set[str]:
+    return set(store(scene).documents(columns=["doc_id"])["doc_id"].to_pylist())
+
+
+def store(scene: Any) -> Store:
+    return Store(Folder(str(scene.folder / "run" / "store")))
+
+
+def done(result: Any) -> dict[str, int]:
+    return {name: outcome.done for name, outcome in result.outcome.chain_run.outcomes.items() if outcome.done}
+
+
+def test_transcripts(written: Scene) -> None:
+    result = written.run()
+    assert detected(result) == pytest.approx(expected(first=True), abs=1e-6)
+    measures = result.measures()
+    assert 0.3 < measures["mtwv"] < 1.0
+    assert written.reported()
+    assert written.rejected() == []
+    assert (written.folder / "run" / "report.html").exists()
+    assert live(written) == set(spoken())
+    assert not list(check(store(written)))
+    again = written.run()
+    assert done(again) == {}
+
+
+def test_lattices(kaldi: Scene) -> None:
+    result = kaldi.run(*OF_LATTICES)
+    assert detected(result) == pytest.approx(expected(first=False), abs=1e-6)
+    assert kaldi.rejected() == []
+
+
+def test_references_of_words(written: Scene) -> None:
+    """A CTM of what was spoken gives the same references as the table."""
+    lines = [
+        f"{doc_id} 1 {item.start} {item.end - item.start:.2f} {item.word}"
+        for doc_id, words in spoken().items()
+        for item in words
+    ]
+    queries = written.corpus / "queries.csv"
+    queries.write_text(queries.read_text().replace("Apple!", "apple"))
+    path = written.corpus / "spoken.ctm"
+    path.write_text("\n".join(lines) + "\n")
+    table = written.run().measures()
+    words = written.run(f"corpus.references={path}", run="of-words").measures()
+    assert words["mtwv"] == pytest.approx(table["mtwv"])
+
+
+@pytest.mark.parametrize("kind", ["json", "kaldi"])
+def test_the_cut_does_not_show(
+    kind: str, written: Scene, whole: dict[str, dict[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = {"lattices": {"words": str(written.corpus / "words.txt")}, "recipe": {"acoustic_scale": 0.1}}
+    written.base = base(written.corpus, kind, **({"options": options} if kind == "kaldi" else {}))
+    written.run("reduce.buckets=1", run="one")
+    assert written.digest("one") == whole[kind]
+    monkeypatch.setattr(lattice_shards, "SHARD_ARCS", 150)
+    monkeypatch.setattr(lattice_shards, "ROW_GROUP_ARCS", 60)
+    monkeypatch.setattr(collection, "_MOST_FILES", 5)
+    result = written.run("reduce.buckets=7")
+    assert len(store(written).manifest.shards) > 4
+    assert len(result.outcome.chain_run.outcomes["index"].receipts) >= 3
+    assert written.digest() == whole[kind]
+
+
+def test_files_cut_otherwise(kaldi: Scene, whole: dict[str, dict[str, str]]) -> None:
+    folder = kaldi.corpus / "kaldi"
+    content = "".join(path.read_text() for path in sorted(folder.iterdir()))
+    for path in folder.iterdir():
+        path.unlink()
+    (folder / "lat.1").write_text(content)
+    kaldi.run(*OF_LATTICES)
+    assert kaldi.digest() == whole["kaldi"]
+    kaldi.run(*OF_LATTICES, f"corpus.documents={folder / 'lat.1'}", run="file")
+    assert kaldi.digest("file") == whole["kaldi"]
+
+
+@pytest.mark.ray
+def test_the_same_on_ray(written: Scene, whole: dict[str, dict[str, str]], cluster: Any) -> None:
+    written.run(*cluster.sets)
+    assert written.digest() == whole["json"]
+
+
+def test_resumed_after_each_stage(written: Scene, whole: dict[str, dict[str, str]]) -> None:
+    kept: dict[str, float] = {}
+    for stage in STAGES:
+        written.run("reduce.buckets=3", until=stage)
+        receipts = written.receipts()
+        assert kept.items() <= receipts.items()
+        assert len(receipts) > len(kept)
+        kept = receipts
+    written.run("reduce.buckets=3")
+    assert written.digest() == whole["json"]
+    assert written.reported()
+
+
+def test_an_indexing_that_was_cut_off(
+    written: Scene, whole: dict[str, dict[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whole shards of a task that did not end are written again; no half of one is left."""
+    monkeypatch.setattr(lattice_shards, "SHARD_ARCS", 150)
+    monkeypatch.setattr(collection, "_MOST_FILES", 6)
+    publish, calls = lattice_shards.LatticeShardWriter.publish, iter([True, True, True, False])
+
+    def interrupted(writer: Any) -> Any:
+        if not next(calls, True):
+            raise KeyboardInterrupt
+        return publish(writer)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(lattice_shards.LatticeShardWriter, "publish", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            written.run()
+    assert next(calls, None) is None
+    before = written.receipts()
+    assert before
+    written.run()
+    assert before.items() <= written.receipts().items()
+    assert written.digest() == whole["json"]
+    clean(Folder(str(written.folder / "run")), 0.0, dry=False)
+    left = {path.name for path in (written.folder / "run" / "store" / "shards").glob("part-*-?.parquet")}
+    assert left == {Path(shard.name).name for shard in store(written).manifest.shards}
+
+
+@pytest.mark.slow
+def test_on_s3(written: Scene, s3: Any, whole: dict[str, dict[str, str]]) -> None:
+    place = f"s3://{s3.bucket}/text"
+    target = Folder(f"{place}/corpus", s3.storage)
+    for path in written.corpus.rglob("*"):
+        if path.is_file():
+            target.write_bytes(path.relative_to(written.corpus).as_posix(), path.read_bytes())
+    tables = {name: f"{place}/corpus/{name}.csv" for name in ("queries", "references")}
+    of_json = {"documents": f"{place}/corpus/json", **tables}
+    written.base |= {"run": f"{place}/run", "storage": s3.storage, "corpus": of_json}
+    written.run(run=f"{place}/run")
+    assert written.digest(f"{place}/run", s3.storage) == whole["json"]
+    assert not list(check(Store(Folder(f"{place}/run/store", s3.storage))))
+
+
+@pytest.mark.until("search")
+def test_files_added_changed_removed(written: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collection, "_FILES", 1)  # a task a file
+    folder = written.corpus / "json"
+    written.run()
+    every = live(written)
+    assert len(every) == 12
+
+    write_json(folder / "d900.json", spoken(1, seed=7)["d000"])
+    added = written.run()
+    assert done(added) == {"index": 1, "search": 1}
+    assert live(written) == {*every, "d900"}
+
+    write_json(folder / "d003.json", spoken(1, seed=8)["d000"])
+    changed = written.run()
+    assert done(changed) == {"index": 1, "search": 1}
+    assert live(written) == {*every, "d900"}
+
+    (folder / "d005.json").unlink()
+    removed = written.run()
+    assert done(removed) == {}
+    assert live(written) == {*every, "d900"} - {"d005"}
+    assert not list(check(store(written)))
+
+    incremental = written.digest()
+    written.run(run="fresh")
+    assert written.digest("fresh") == incremental
+
+
+@pytest.mark.until("search")
+def test_other_words_and_recipes_are_other_work(kaldi: Scene) -> None:
+    kaldi.run(*OF_LATTICES)
+    assert done(kaldi.run(*OF_LATTICES)) == {}
+    assert {"index", "search"} <= done(kaldi.run()).keys()
+    path = kaldi.corpus / "words.txt"
+    path.write_text(path.read_text().replace("river", "rivers"))
+    assert {"index", "search"} <= done(kaldi.run()).keys()
+    queries = kaldi.corpus / "queries.csv"
+    queries.write_text(queries.read_text().replace("river", "rivers"))
+    assert done(kaldi.run()).keys() == {"queries", "search"}
+
+
+def test_a_broken_file_is_a_rejection(written: Scene) -> None:
+    folder = written.corpus / "json"
+    (folder / "d004.json").write_text('{"segments": [\n{"words": [{"word": "a", "start": 2, "end": 1}]}]}')
+    (folder / "d006.json").write_text('{"segments": [')
+    (folder / "notes.md").write_text("# Notes\n")
+    result = written.run()
+    rejected = {row["id"]: row for row in written.rejected()}
+    assert {doc_id: row["reason"] for doc_id, row in rejected.items()} == {
+        "d004": "word-ends-before-start",
+        "d006": "malformed-json",
+    }
+    assert all(row["kind"] == "document" and row["path"].endswith(f"{name}.json") for name, row in rejected.items())
+    assert all(row["remedy"] and f"{name}.json" in row["message"] for name, row in rejected.items())
+    assert live(written) == set(spoken()) - {"d004", "d006"}
+    left = {key: score for key, score in expected(first=True).items() if key[1] not in rejected}
+    assert detected(result) == pytest.approx(left, abs=1e-6)
+    chain_run = result.outcome.chain_run
+    assert any(says(line, codes.NOT_A_LATTICE) for line in chain_run.chain.summary(chain_run))
+
+
+def test_a_broken_lattice_of_an_archive(kaldi: Scene) -> None:
+    folder = kaldi.corpus / "kaldi"
+    path = folder / "lat.d004"
+    lines = path.read_text().splitlines()
+    lines[5] = "three fields here"
+    path.write_text("\n".join(lines) + "\n\n" + compact_text("d004b", spoken()["d004"]))
+    kaldi.run(*OF_LATTICES, until="search")
+    (row,) = kaldi.chain_runs["run"].rejected().to_pylist()
+    assert (row["id"], row["reason"]) == ("d004", "malformed-lattice-line")
+    assert "lat.d004:6" in row["message"] or "lat.d004, line 6" in row["message"]
+    assert live(kaldi) == {*spoken(), "d004b"} - {"d004"}
+
+
+def test_nothing_can_be_indexed(written: Scene) -> None:
+    """The error says why, not that names differ."""
+    for path in (written.corpus / "json").iterdir():
+        path.write_text('{"segments": [')
+    with raises(codes.NO_READABLE_LATTICE, files=12):
+        written.run()
+
+
+def test_labels_that_meet(kaldi: Scene) -> None:
+    path = kaldi.corpus / "words.txt"
+    path.write_text(path.read_text().replace("green", "RED"))
+    with raises(codes.ALL_LATTICES_REJECTED, where="lat.d000", count=12) as caught:
+        kaldi.run(*OF_LATTICES)
+    assert "recipe.spelling: exact" in (caught.value.remedy or "")
+    kaldi.run(*OF_LATTICES, "options.recipe.spelling=exact", until="search")
+    assert live(kaldi) == set(spoken())
+
+
+def test_documents_given_apart(written: Scene) -> None:
+    """With durations, without recordings; what is missing on either side is a rejection."""
+    path = written.corpus / "documents.csv"
+    rows = list(csv.reader(path.open()))
+    rows = [row for row in rows if row[0] != "d001"] + [["d990", "12.5"]]
+    path.write_text("\n".join(map(",".join, rows)) + "\n")
+    (written.corpus / "json" / "sub").mkdir()
+    write_json(written.corpus / "json" / "sub" / "d002.json", spoken()["d000"])
+    written.base["options"] = {"lattices": {"path": str(written.corpus / "json")}}
+    written.base["corpus"]["documents"] = str(path)
+    references = written.corpus / "references.csv"
+    lines = references.read_text().splitlines()
+    references.write_text("\n".join(line for line in lines if ",d001," not in line) + "\n")
+    result = written.run("force=true")
+    assert {(row["id"], row["reason"]) for row in written.rejected()} == {
+        ("d001", codes.LATTICE_WITHOUT_DOCUMENT.name),
+        ("sub/d002", codes.LATTICE_WITHOUT_DOCUMENT.name),
+        ("d990", codes.DOCUMENT_WITHOUT_LATTICE.name),
+    }
+    table = store(written).documents(columns=["doc_id", "duration"])
+    seconds = dict(zip(table["doc_id"].to_pylist(), table["duration"].to_pylist(), strict=True))
+    assert seconds == {row[0]: float(row[1]) for row in rows[1:] if row[0] != "d990"}
+    left = {key: score for key, score in expected(first=True).items() if key[1] != "d001"}
+    assert detected(result) == pytest.approx(left, abs=1e-6)
+
+
+def test_documents_of_other_names(written: Scene) -> None:
+    path = written.corpus / "documents.csv"
+    path.write_text("doc_id,duration\ntalk1,10\ntalk2,12\n")
+    written.base["options"] = {"lattices": {"path": str(written.corpus / "json")}}
+    written.base["corpus"] |= {"documents": str(path), "references": None}
+    with raises(codes.NO_LATTICE_OF_DOCUMENTS, lattices="d000", document="talk1"):
+        written.run()
+
+
+def test_two_lattices_of_a_document(kaldi: Scene) -> None:
+    (kaldi.corpus / "kaldi" / "lat.more").write_text(compact_text("d004", spoken()["d005"]))
+    kaldi.run(*OF_LATTICES, until="search")
+    (row,) = kaldi.chain_runs["run"].rejected().to_pylist()
+    assert (row["id"], row["reason"], Path(row["path"]).name) == ("d004", codes.DUPLICATE_LATTICE.name, "lat.more")
+    assert live(kaldi) == set(spoken())
+
+
+def test_segments(kaldi: Scene) -> None:
+    """Utterances are places of recordings, of which hits and references are."""
+    names = sorted(spoken())
+    segments = kaldi.corpus / "segments"
+    segments.write_text("".join(f"{name} talk{k % 2} {100 * k} {100 * k + 11.5}\n" for k, name in enumerate(names)))
+    kaldi.base["options"]["lattices"]["segments"] = str(segments)
+    kaldi.base["corpus"]["references"] = None
+    result = kaldi.run(*OF_LATTICES)
+    moved = {
+        (
+            query_id,
+            f"talk{names.index(doc_id) % 2}",
+            *(round(t + 100 * names.index(doc_id), 3) for t in (start, end)),
+        ): p
+        for (query_id, doc_id, start, end), p in expected(first=False).items()
+    }
+    assert detected(result) == pytest.approx(moved, abs=1e-6)
+    segments.write_text("d000 talk 0 11.5\n")
+    with raises(codes.NO_SEGMENT, utterance="d001"):
+        kaldi.run(*OF_LATTICES, run="other")
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "line"),
+    [("<eps> 0\nred 1 2\n", codes.WORDS_LINE, 2), ("red 1\n\ngreen 1\n", codes.DUPLICATE_WORD_NUMBER, 3)],
+)
+def test_lists_of_words(text: str, code: Any, line: int, kaldi: Scene) -> None:
+    (kaldi.corpus / "words.txt").write_text(text)
+    with raises(code, where=f"words.txt:{line}"):
+        kaldi.run(*OF_LATTICES)
+
+
+def test_terms_that_cannot_be_searched(written: Scene) -> None:
+    with (written.corpus / "queries.csv").open("a") as file:
+        file.write("q8b,...\nq9,(a\n")
+    written.run("options.terms.patterns=true")
+    assert {(row["kind"], row["id"], row["reason"]) for row in written.rejected()} == {
+        ("query", "q8b", codes.EMPTY_TERM.name),
+        ("query", "q9", codes.UNBALANCED_PATTERN.name),
+    }
+
+
+def test_thresholds_without_references(written: Scene) -> None:
+    """Keyword-specific thresholds need posteriors alone."""
+    written.base["corpus"]["references"] = None
+    result = written.run("calibrate.steps=[kst]", "score.beta=999.9")
+    frame = result.detections()
+    seconds = sum(store(written).documents(columns=["duration"])["duration"].to_pylist())
+    beta = 999.9
+    plain = expected(first=True)
+    for query_id in QUERIES:
+        total = sum(p for key, p in plain.items() if key[0] == query_id)
+        threshold = beta * total / (seconds + (beta - 1) * total)
+        rows = frame[frame["query_id"] == query_id].to_dict("records")
+        assert rows
+        for row in rows:
+            p = plain[query_id, row["doc_id"], round(row["start"], 3), round(row["end"], 3)]
+            assert row["decision"] == (p > threshold), (query_id, p, threshold)
+
+
+def test_written_and_spoken_queries_in_a_table(scene: Scene) -> None:
+    """Each chain rejects those of the other kind, and a fusion takes both lists of what has both."""
+    with (scene.corpus / "refs.csv").open() as file:
+        spoken_words = list(csv.DictReader(file))
+    folder = scene.folder / "json"
+    folder.mkdir()
+    for doc_id in {row["doc_id"] for row in csv.DictReader((scene.corpus / "docs.csv").open())}:
+        words = [
+            {"word": row["query_id"], "start": float(row["start"]), "end": float(row["end"]), "probability": 0.75}
+            for row in sorted(spoken_words, key=lambda row: float(row["start"]))
+            if row["doc_id"] == doc_id
+        ]
+        segment = {"text": "", "start": 0.0, "end": 60.0, "words": words}
+        (folder / f"{doc_id}.json").write_text(json.dumps({"segments": [segment] if words else []}))
+    path = scene.folder / "queries.csv"
+    recording = {k: f"{scene.corpus}/queries/q{k:03}_1.wav" for k in (1, 2, 3)}
+    path.write_text(f"query_id,path,text\nq001,{recording[1]},q001\nq002,{recording[2]},\nq003,,q003\n")
+    corpus = {
+        "documents": str(scene.corpus / "docs.csv"),
+        "references": str(scene.corpus / "refs.csv"),
+        "queries": str(path),
+    }
+    common = {"corpus": corpus, "executor": {"kind": "serial"}, "report": {"clips": 0, "exports": []}}
+    text = {
+        "chain": "text",
+        "search": {"method": "lattice"},
+        "options": {"lattices": {"path": str(folder)}},
+        "calibrate": {"steps": []},
+    }
+    results = {}
+    for name, values in (("text", text), ("spoken", {})):
+        config = scene.folder / f"{name}.yaml"
+        config.write_text(json.dumps({"run": str(scene.folder / name), **common, **values}))
+        results[name] = swsdist.run(config)
+    rejected = {
+        name: {row["id"]: row["reason"] for row in scene.rejected(name) if row["kind"] != "document"}
+        for name in ("text", "spoken")
+    }
+    assert rejected == {"text": {"q002": "query-without-text"}, "spoken": {"q003": "text-query"}}
+    for name, queries in (("text", {"q001", "q003"}), ("spoken", {"q001", "q002"})):
+        assert set(results[name].detections()["query_id"]) == queries
+    systems = [{"name": name, "run": str(scene.folder / name)} for name in ("text", "spoken")]
+    fuse = {"chain": "fuse", "run": str(scene.folder / "fused"), "options": {"systems": systems}, **common}
+    config = scene.folder / "fuse.yaml"
+    config.write_text(json.dumps(fuse))
+    fused = swsdist.run(config, sets=["force=true"])
+    assert set(fused.detections()["query_id"]) == {"q001", "q002", "q003"}
+    assert fused.measures()["mtwv"] > 0.5
+
+
+@pytest.mark.skipif(not GOLDEN.is_dir(), reason=f"no golden lattices beside the checkout ({GOLDEN})")
+def test_hits_of_kaldi(tmp_path: Path) -> None:
+    """The hits of kws-search on real lattices, through a run."""
+    given = GOLDEN / "real" / "kaldi-cvte-kws"
+    rows = [line.split(None, 1) for line in (given / "keywords.int").read_text().splitlines()]
+    with (tmp_path / "queries.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([("query_id", "text"), *rows])
+    config = {
+        "run": str(tmp_path / "run"),
+        "chain": "text",
+        "executor": {"kind": "serial"},
+        "corpus": {"documents": str(given / "scaled.txt"), "queries": str(tmp_path / "queries.csv")},
+        "options": {"lattices": {"subsampling": 3}, "recipe": {"spelling": "exact", "fillers": []}},
+        "search": {"method": "lattice", "method_options": {"mode": "kaldi", "gap": 0.51}},
+        "calibrate": {"steps": []},
+        "reduce": {"overlap": 1, "merge": "best", "nbest": {"least": 100_000}},
+        "report": {"clips": 0, "exports": []},
+    }
+    path = tmp_path / "config.yaml"
+    path.write_text(json.dumps(config))
+    # Hits of no length last a tick here.
+    ours = {(*key[:2], round(key[2], 2), round(key[3], 2)): p for key, p in detected(swsdist.run(path)).items()}
+    utterances = {number: name for name, number in _fields(given / "utter_id")}
+    theirs = {
+        (keyword, utterances[utterance], int(start) / 100, int(end) / 100): math.exp(-float(cost))
+        for keyword, utterance, start, end, cost in _fields(given / "kws-search.txt")
+    }
+    assert len(theirs) == 997
+    assert ours.keys() == theirs.keys()
+    assert [-math.log(ours[key]) for key in theirs] == pytest.approx([-math.log(p) for p in theirs.values()], abs=2e-3)
+
+
+def _fields(path: Path) -> Iterator[list[str]]:
+    return (line.split() for line in path.read_text().splitlines())

@@ -1,0 +1,80 @@
+"""Terms as one automaton over the labels of a shard."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from swsdist.core.codes import text as codes
+from swsdist.kernels.lattice_search import BITS
+from swsdist.lattices.lattice import BREAK
+from swsdist.methods.lattice import automaton as module
+from swsdist.methods.lattice.automaton import Automaton, Written, automaton, possible
+from tests.support.coded import raises
+
+NUMBERS = {"cab": 4, "ab": 1, "b[": 2, BREAK: 3, "c": 5, "ca": 6}
+
+
+def ends(machine: Automaton, labels: list[int]) -> dict[int, float]:
+    """Terms that end with a sequence of labels, by their weights."""
+    node = 0
+    for label in labels:
+        node = int(machine.child[node, machine.columns[label]]) if node >= 0 else -1
+    if node < 0:
+        return {}
+    some = slice(*machine.accepts[node : node + 2])
+    return dict(zip(machine.terms[some].tolist(), machine.weights[some].tolist(), strict=True))
+
+
+def made(*written: Written) -> Automaton:
+    return automaton(possible(written, NUMBERS), NUMBERS, len(NUMBERS) + 1)
+
+
+def choices(label: str, patterns: bool = True) -> list[object]:
+    return [some for _, (some,) in possible([Written(0, (label,), 1.0, patterns)], NUMBERS)]
+
+
+def test_labels_of_a_shard() -> None:
+    assert choices("ab") == [frozenset({1})]
+    assert choices("zz") == []
+    assert choices("?") == [None]
+    assert choices("?", patterns=False) == []
+    assert choices("c*") == [frozenset({4, 5, 6})]
+    assert choices("?b") == [frozenset({1})]
+    assert choices("*b") == [frozenset({1, 4})]
+    assert choices("b[*") == [frozenset({2})]  # brackets stand for themselves
+    assert choices("*") == [frozenset({1, 2, 4, 5, 6})]
+    assert choices("?*") == choices("*")
+    assert choices(BREAK) == choices(BREAK, patterns=False) == []
+
+
+def test_terms_share_nodes() -> None:
+    machine = made(
+        Written(0, ("ab", "c"), 1.0, False),
+        Written(1, ("ab",), 1.0, False),
+        Written(2, ("ab", "?"), 0.5, True),
+        Written(2, ("ab", "c"), 0.25, False),
+        Written(3, ("zz", "ab"), 1.0, False),
+    )
+    assert ends(machine, [1]) == {1: 1.0}
+    assert ends(machine, [1, 5]) == {0: 1.0, 2: 0.5}  # of a term's sequences the likeliest
+    assert ends(machine, [1, 2]) == {2: 0.5}
+    assert ends(machine, [1, 3]) == ends(machine, [5]) == ends(machine, [1, 5, 5]) == {}
+    assert machine.columns[0] == 0
+    assert (machine.child[:, 0] == -1).all()
+
+
+@given(st.lists(st.lists(st.sampled_from([*NUMBERS, "?", "c*"]), min_size=1, max_size=3), min_size=1, max_size=4))
+def test_masks_have_the_columns_with_a_next_node(sequences: list[list[str]]) -> None:
+    machine = made(*(Written(k, tuple(item), 1.0, True) for k, item in enumerate(sequences)))
+    for node, row in enumerate(machine.child):
+        for column in np.flatnonzero(row >= 0):
+            assert machine.mask[node] >> np.uint64(column % BITS) & np.uint64(1)
+
+
+def test_too_many_patterns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_LARGEST", 10)
+    with raises(codes.TOO_MANY_PATTERNS, where="queries", count=2):
+        made(Written(0, ("ab", "?", "?"), 1.0, True), Written(1, ("c", "ca"), 1.0, False))

@@ -1,0 +1,148 @@
+"""Files of lattices in a folder: formats, preferences, tasks, names of documents."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from swsdist.core.codes import text as codes
+from swsdist.lattices import collection
+from swsdist.lattices.collection import LatticeFile, chunks, detect, document_id, find_files, read_file
+from swsdist.lattices.lattice import Broken, Origin
+from swsdist.registry.registries import LATTICE_FORMATS
+from tests.support.coded import raises
+from tests.support.lattices import COMPACT_TEXT
+
+JSON = json.dumps({"segments": [{"words": [{"word": " hello", "start": 0.5, "end": 1.0, "probability": 0.5}]}]})
+VTT = "WEBVTT\n\n00:00.000 --> 00:01.000\nhello\n"
+SRT = "1\n00:00:00,000 --> 00:00:01,000\nhello\n"
+CTM = "talk 1 0.5 0.5 hello 0.5\n"
+KALDI = f"u1 \n{COMPACT_TEXT}\n"
+
+
+def put(folder: Path, **files: str | bytes) -> None:
+    for name, content in files.items():
+        path = folder / name.replace("__", "/").replace("_", ".")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+
+
+def listed(path: Path, form: str | None = None) -> tuple[dict[str, str], dict[str, str | None]]:
+    """Formats of files that are taken, and what is said of others."""
+    left: dict[str, str | None] = {}
+    files = find_files(str(path), form, {}, lambda file, better: left.update({Path(file).name: better}))
+    assert [file.path for file in files] == sorted(file.path for file in files)
+    assert all(file.size == Path(file.path).stat().st_size and file.identity for file in files)
+    return {Path(file.path).relative_to(path).as_posix(): file.format for file in files}, left
+
+
+def test_formats_of_a_folder(tmp_path: Path) -> None:
+    put(tmp_path, a_json=JSON, b_vtt=VTT, c_srt=SRT, sub__d_ctm=CTM, sub__lat_1_gz=gzip.compress(KALDI.encode()))
+    put(tmp_path, notes_md="# Notes\n", _hidden_json=JSON, _git__x_json=JSON, sub___y_vtt=VTT)
+    taken, left = listed(tmp_path)
+    assert taken == {
+        "a.json": "json",
+        "b.vtt": "webvtt",
+        "c.srt": "srt",
+        "sub/d.ctm": "ctm",
+        "sub/lat.1.gz": "kaldi",
+    }
+    assert left == {"notes.md": None}
+
+
+def test_of_one_transcript_in_several_formats_the_first_is_taken(tmp_path: Path) -> None:
+    order = list(LATTICE_FORMATS)
+    assert order.index("json") < order.index("webvtt") < order.index("srt")
+    put(tmp_path, a_json=JSON, a_srt=SRT, a_vtt=VTT, b_srt=SRT, b_vtt=VTT, c__a_srt=SRT)
+    taken, left = listed(tmp_path)
+    assert taken == {"a.json": "json", "b.vtt": "webvtt", "c/a.srt": "srt"}
+    assert left == {"a.srt": "json", "a.vtt": "json", "b.srt": "webvtt"}
+
+
+def test_files_of_one_name_and_format_are_both_taken(tmp_path: Path) -> None:
+    """Whose documents are the same, which is an error, not a choice."""
+    put(tmp_path, a_json=JSON, a_json_gz=gzip.compress(JSON.encode()), lat_1=KALDI, lat_2=KALDI)
+    assert listed(tmp_path) == (
+        {"a.json": "json", "a.json.gz": "json", "lat.1": "kaldi", "lat.2": "kaldi"},
+        {},
+    )
+
+
+def test_names_without_endings_in_a_folder_with_a_dot(tmp_path: Path) -> None:
+    put(tmp_path, v1_0__first=KALDI, v1_0__second=SRT)
+    folder = tmp_path / "v1.0"
+    assert listed(folder) == ({"first": "kaldi", "second": "srt"}, {})
+
+
+def test_a_format_that_is_named(tmp_path: Path) -> None:
+    put(tmp_path, a_txt=CTM, b_json=JSON)
+    assert listed(tmp_path, "ctm") == ({"a.txt": "ctm", "b.json": "ctm"}, {})
+
+
+def test_nothing_to_read(tmp_path: Path) -> None:
+    put(tmp_path, x__notes_md="# Notes\n", empty__x="")
+    formats = ", ".join(LATTICE_FORMATS)
+    with raises(codes.NO_LATTICES, where=str(tmp_path / "x"), formats=formats):
+        listed(tmp_path / "x")
+    with raises(codes.UNKNOWN_LATTICE_FORMAT, where="notes.md", formats=formats):
+        listed(tmp_path / "x" / "notes.md")
+
+
+def test_one_file(tmp_path: Path) -> None:
+    put(tmp_path, lat_1=KALDI, lat_2=KALDI)
+    (file,) = find_files(str(tmp_path / "lat.2"), None, {}, lambda *_: None)
+    assert (Path(file.path).name, file.format) == ("lat.2", "kaldi")
+
+
+def test_an_unreadable_file_has_the_format_that_its_name_says(tmp_path: Path) -> None:
+    put(tmp_path, a_json_gz=gzip.compress(JSON.encode())[:15])
+    path = str(tmp_path / "a.json.gz")
+    assert detect(path, {}) == "json"
+    (broken,) = read_file("json", Origin(path))
+    assert isinstance(broken, Broken)
+    assert path in (broken.error.where or "")
+
+
+@pytest.mark.parametrize(
+    ("key", "file", "path", "document"),
+    [
+        ("talk", "/t/talk.json", "/t", "talk"),
+        ("talk", "/t/a/b/talk.json.gz", "/t", "a/b/talk"),
+        ("talk", "/t/a/talk.wav.json", "/t/", "a/talk"),
+        ("u1", "/t/a/lat.1.gz", "/t", "u1"),
+        ("talk", "/t/talk.json", "/t/talk.json", "talk"),
+        ("talk", "s3://b/t/a/talk.json", "s3://b/t", "a/talk"),
+        ("talk", "/t/a/talks.json", "/t", "talk"),
+    ],
+)
+def test_documents(key: str, file: str, path: str, document: str) -> None:
+    assert document_id(key, file, path) == document
+
+
+def files(count: int) -> list[LatticeFile]:
+    return [LatticeFile(f"/t/{k:05}.json", str(k), 1000, "json") for k in range(count)]
+
+
+def test_a_file_more_or_less_changes_few_tasks() -> None:
+    some = files(3000)
+    before = list(chunks(some))
+    assert [file for task in before for file in task] == some
+    assert 20 < len(before) < 120
+    for k in (0, 777, 2999):
+        without = list(chunks(some[:k] + some[k + 1 :]))
+        old, new = ({tuple(task) for task in tasks} for tasks in (before, without))
+        assert len(new - old) <= 2
+        assert len(old - new) <= 2
+
+
+def test_sizes_of_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collection, "_MOST_FILES", 7)
+    assert max(map(len, chunks(files(200)))) == 7
+    monkeypatch.setattr(collection, "_MOST_BYTES", 2500)
+    assert max(map(len, chunks(files(200)))) == 2
+    large = [file._replace(size=1 << 40) for file in files(5)]
+    assert list(map(len, chunks(large))) == [1] * 5
+    assert list(chunks([])) == []

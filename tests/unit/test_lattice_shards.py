@@ -1,0 +1,139 @@
+"""Shards of a store of lattices, written and read back, and searched."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from swsdist.io.filesystem import Folder
+from swsdist.lattices.lattice import Word, transcript
+from swsdist.lattices.packed import Packed, Recipe, pack
+from swsdist.methods.lattice.automaton import Written, automaton, possible
+from swsdist.methods.lattice.search import places_in
+from swsdist.store import lattice_shards
+from swsdist.store.lattice_shards import (
+    LatticeShardWriter,
+    lattices_name,
+    postings_name,
+    postings_of,
+    read_lattices,
+    shard_rows,
+)
+from swsdist.store.manifest import File
+from tests.support.lattices import lattice, places_of
+
+TEXTS = ["a b c", "b b", "", "c a", "a a a b"]
+
+
+def documents() -> list[Packed]:
+    words = [[Word(text, k, k + 1, 0.5 + k / 8) for k, text in enumerate(line.split())] for line in TEXTS]
+    return [pack(transcript(str(k), row), Recipe()) for k, row in enumerate(words)]
+
+
+def write(folder: Folder, packed: Sequence[Packed], number: int = 0) -> Mapping[str, File]:
+    writer = LatticeShardWriter(folder, lattices_name("fp", number))
+    for k, item in enumerate(packed):
+        writer.append(f"d{k}", 1 + k % 2, item)
+    written = writer.publish()
+    held = {item.texts[label] for item in packed for label in item.labels} - {""}
+    assert (written.documents, written.labels) == (len(packed), len(held))
+    return {"lattices": File(*written.lattices), "postings": File(*written.postings)}
+
+
+@pytest.mark.parametrize("arcs", [1, 12, 1 << 16])
+def test_written_and_read_back(arcs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lattice_shards, "ROW_GROUP_ARCS", arcs)
+    monkeypatch.setattr(lattice_shards, "_LABELS", 2)
+    folder, packed = Folder(str(tmp_path)), documents()
+    files = write(folder, packed)
+    assert files["lattices"].name == "shards/part-fp-0.parquet"
+    assert files["postings"].name == postings_name("shards/part-fp-0.parquet") == "postings/part-fp-0.parquet"
+    assert shard_rows(folder, files) == len(packed)
+    groups = pq.ParquetFile(tmp_path / files["lattices"].name).num_row_groups
+    assert groups == {1: 5, 12: 2, 1 << 16: 1}[arcs]
+    numbers = postings_of(folder, files).numbers
+    assert sorted(numbers.values()) == [1, 2, 3]
+    texts = {number: text for text, number in numbers.items()} | {0: ""}
+    rows = 0
+    for first, group in read_lattices(folder, files):
+        assert first == rows
+        for k in range(len(group.doc_ids)):
+            item = packed[rows]
+            states = slice(*group.documents[k : k + 2])
+            of = slice(group.first[states.start], group.first[states.stop])
+            assert (group.doc_ids[k], group.channels[k], group.ticks[k]) == (f"d{rows}", 1 + rows % 2, item.ticks)
+            assert group.times[states].tolist() == item.times.tolist()
+            assert group.visits[states] == pytest.approx(item.visits, rel=1e-7)
+            assert group.steps[of].tolist() == item.steps.tolist()
+            assert group.chances[of] == pytest.approx(item.chances, rel=1e-7)
+            assert [texts[label] for label in group.labels[of]] == [item.texts[label] for label in item.labels]
+            rows += 1
+    assert rows == len(packed)
+
+
+def test_postings(tmp_path: Path) -> None:
+    folder, packed = Folder(str(tmp_path)), documents()
+    files = write(folder, packed)
+    table = pq.read_table(tmp_path / files["postings"].name)
+    assert table["label"].to_pylist() == ["a", "b", "c"]
+    held, counts = {}, {}
+    for row in table.to_pylist():
+        held[row["label"]] = np.frombuffer(row["document_rows"], "<i4").tolist()
+        counts[row["label"]] = np.frombuffer(row["expected"], "<f4").tolist()
+    assert held == {"a": [0, 3, 4], "b": [0, 1, 4], "c": [0, 3]}
+    assert counts == {"a": [0.5, 0.625, 1.875], "b": [0.625, 1.125, 0.875], "c": [0.75, 0.5]}
+    rows = postings_of(folder, files, {"c", "zz", "a"}).rows
+    assert {text: places.tolist() for text, places in rows.items()} == {"a": [0, 3, 4], "c": [0, 3]}
+    assert postings_of(folder, files, {"zz"}).rows == {}
+
+
+def test_only_groups_with_chosen_documents_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lattice_shards, "ROW_GROUP_ARCS", 1)
+    folder = Folder(str(tmp_path))
+    files = write(folder, documents())
+    chosen = np.array([False, True, False, False, True])
+    assert [first for first, _ in read_lattices(folder, files, chosen)] == [1, 4]
+    assert list(read_lattices(folder, files, np.zeros(5, bool))) == []
+
+
+def test_the_search_of_what_was_written(tmp_path: Path) -> None:
+    """Single precision alone is between the lattices and those of a store; rows that are not chosen give no places."""
+    folder, packed = Folder(str(tmp_path)), documents()
+    files = write(folder, packed)
+    numbers = postings_of(folder, files).numbers
+    terms = [("a",), ("b", "c"), ("a", "a"), ("b", "b")]
+    sequences = possible([Written(k, term, 1.0, False) for k, term in enumerate(terms)], numbers)
+    machine = automaton(sequences, numbers, len(numbers) + 1)
+    ((_, group),) = read_lattices(folder, files)
+    expected = places_of(packed, terms)
+    chosen = np.array([True, True, True, True, False])
+    for live in (None, chosen):
+        places = places_in(group, machine, 1 << 30, 1e-9, live)
+        *keys, posterior = (column.tolist() for column in places)
+        ours = dict(zip(zip(*keys, strict=True), posterior, strict=True))
+        kept = {key: value for key, value in expected.items() if live is None or live[key[1]]}
+        assert ours == pytest.approx(kept, rel=1e-6)
+        assert len(kept) > 3
+
+
+def test_nothing_but_empty_documents(tmp_path: Path) -> None:
+    folder = Folder(str(tmp_path))
+    nothing = pack(lattice([], {}, [], start=-1), Recipe())
+    files = write(folder, [nothing, pack(transcript("t", []), Recipe())])
+    assert postings_of(folder, files).numbers == {}
+    assert postings_of(folder, files, {"a"}).rows == {}
+    ((_, group),) = read_lattices(folder, files)
+    assert group.documents.tolist() == [0, 0, 2]
+    assert len(group.labels) == 1
+
+
+def test_a_shard_that_is_given_up_leaves_nothing(tmp_path: Path) -> None:
+    writer = LatticeShardWriter(Folder(str(tmp_path)), lattices_name("fp", 0))
+    writer.append("d0", 1, documents()[0])
+    assert not writer.full
+    writer.discard()
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]

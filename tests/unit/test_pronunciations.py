@@ -1,0 +1,82 @@
+"""Dictionaries, rules, and the words that sound nearest."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from swsdist.core.codes import text as codes
+from swsdist.lattices.pronunciations import Pronunciation, by_rules, nearest_words, read_dictionary, read_rules
+from tests.oracles.edits import edits
+from tests.support.coded import raises
+
+
+def written(path: Path, text: str) -> str:
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+def test_a_dictionary(tmp_path: Path) -> None:
+    path = written(
+        tmp_path / "words.txt",
+        ";;; a comment\n# another\n\nThe DH AH\nTHE(2)\tDH IY\nread 0.75 R EH D\nread 2.5e-1 R IY D\nx 1.0 E K S\n"
+        "oui .5 2 i\ny 2 i\n<sil> SIL\nthe DH AH\n",
+    )
+    read = read_dictionary(path, None, "folded")
+    assert {word: {item.phones for item in items} for word, items in read.items()} == {
+        "the": {("DH", "AH"), ("DH", "IY")},
+        "read": {("R", "EH", "D"), ("R", "IY", "D")},
+        "x": {("E", "K", "S")},
+        "oui": {("2", "i")},
+        "y": {("2", "i")},  # a phone may be a number
+        "sil": {("SIL",)},
+    }
+    assert [item.cost for item in read["read"]] == pytest.approx([-math.log(0.75), math.log(4)])
+    assert read["x"][0].cost == 0.0
+    assert "THE" in read_dictionary(path, None, "exact")
+
+
+def test_a_small_probability_is_not_a_phone(tmp_path: Path) -> None:
+    path = written(tmp_path / "lexiconp.txt", "a 9.98e-05 AH\nb 1e-3 B\n")
+    read = read_dictionary(path, None, "exact")
+    assert [(item.phones, round(math.exp(-item.cost), 9)) for items in read.values() for item in items] == [
+        (("AH",), 9.98e-5),
+        (("B",), 1e-3),
+    ]
+
+
+def test_mistakes_in_dictionaries_and_rules(tmp_path: Path) -> None:
+    for text, code in (("a A\nb 0.0 B\n", codes.IMPOSSIBLE_PRONUNCIATION), ("a A\nb 0.5\n", codes.NO_PHONES)):
+        with raises(code, where="d.txt:2", word="b"):
+            read_dictionary(written(tmp_path / "d.txt", text), None, "folded")
+    with raises(codes.DUPLICATE_RULE, where="r.txt:3", letters="ch"):
+        read_rules(written(tmp_path / "r.txt", "ch C\nh\nCH K\n"), None, "folded")
+
+
+def test_rules(tmp_path: Path) -> None:
+    rules = read_rules(written(tmp_path / "r.txt", "c k\nch C\nh\na a\nsch S\n' \n"), None, "folded")
+    assert by_rules("chac", rules) == ("C", "a", "k")
+    assert by_rules("scha", rules) == ("S", "a")
+    assert by_rules("ha'", rules) == ("a",)
+    assert by_rules("h", rules) is None  # silent
+    assert by_rules("ab", rules) is None
+    assert by_rules("a", {}) is None
+
+
+def test_nearest_words() -> None:
+    dictionary = {
+        "cat": [Pronunciation(("k", "a", "t"), 0.0)],
+        "cut": [Pronunciation(("k", "u", "t"), 0.0)],
+        "at": [Pronunciation(("a", "t"), 0.0), Pronunciation(("e", "t"), 0.0)],
+        "long": [Pronunciation(tuple("longer"), 0.0)],
+    }
+    spoken = [("k", "a", "p"), ("e", "t")]
+    expected = sorted(
+        (min(edits(item.phones, phones) for item in items for phones in spoken), word)
+        for word, items in dictionary.items()
+    )
+    assert nearest_words(spoken, dictionary, 9) == [(word, distance) for distance, word in expected]
+    assert nearest_words(spoken, dictionary, 2) == [("at", 0), ("cat", 1)]
+    assert nearest_words(spoken, {}, 2) == []
