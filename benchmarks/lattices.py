@@ -41,7 +41,7 @@ from swsdist.io.filesystem import Folder
 from swsdist.lattices.collection import read_file
 from swsdist.lattices.lattice import Lattice, Origin
 from swsdist.lattices.packed import Packed, Recipe, pack
-from swsdist.lattices.phone_loop import PhoneArcs, packed_arcs, phone_arcs
+from swsdist.lattices.phone_loop import Decoder, PhoneArcs, packed_arcs, phone_arcs
 from swsdist.methods.lattice import search as lattice_search
 from swsdist.methods.lattice.automaton import Written, automaton, possible
 from swsdist.methods.lattice.options import LatticeOptions
@@ -96,13 +96,14 @@ def _phones(scratch: Path) -> list[Row]:
         begin = time.process_time()
         logits -= logits.max(axis=1, keepdims=True)
         logits -= np.log(np.exp(logits).sum(axis=1, keepdims=True))
-        made = phone_arcs(logits.reshape(len(logits), -1, 3), _SCALE, 0.0, _LEAST)
+        states = logits.reshape(len(logits), -1, 3)
+        made = phone_arcs(lambda first, stop, states=states: states[first:stop], len(states), Decoder(_SCALE), _LEAST)
         spent += time.process_time() - begin
         if not len(made.starts):
             continue
         order = np.lexsort((made.ends, made.starts))
         made = made._replace(
-            **{name: getattr(made, name)[order] for name in ("starts", "ends", "phones", "posteriors")}
+            **{name: getattr(made, name)[order] for name in ("starts", "ends", "phones", "posteriors", "visits")}
         )
         entries.append((row["doc_id"], _of_phones(made)))
         if frames * _SHIFT < _PEER_SECONDS:
@@ -168,8 +169,8 @@ def _walk(rng: np.random.Generator, made: PhoneArcs, texts: Sequence[str]) -> li
 def _of_phones(made: PhoneArcs) -> bytes:
     """An entry of an archive, without key, of arcs by their starts."""
     starts, ends = made.starts, made.ends
-    costs = -np.log(made.posteriors / made.visits[starts])
-    return _compact(len(made.visits), starts, ends, made.phones + 1, costs, ends - starts)
+    costs = -np.log(made.posteriors / made.visits)
+    return _compact(made.frames + 1, starts, ends, made.phones + 1, costs, ends - starts)
 
 
 def _of_words(packed: Packed, numbers: dict[str, int]) -> bytes:

@@ -81,7 +81,7 @@ class FrameDecoder:
         self, options: Decoding, columns: Columns, storage: Mapping[str, object] | None = None, where: str = "features"
     ) -> None:
         if columns.kind not in ("logits", "posteriors"):
-            raise codes.NOT_POSTERIORS(where=where, kind=columns.kind)
+            raise codes.TRACK_NOT_DECODABLE(where=where, kind=columns.kind)
         self._options, self._logits = options, columns.kind == "logits"
         names, self._states = _phones(columns.names)
         ctc = options.topology == "ctc"

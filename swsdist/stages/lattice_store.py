@@ -14,6 +14,7 @@ from swsdist.core.codes import text as codes
 from swsdist.core.errors import DataError, UnusableError
 from swsdist.core.fingerprint import fingerprint
 from swsdist.core.types import DOCUMENTS
+from swsdist.io.filesystem import Folder
 from swsdist.lattices.packed import TICK, Packed
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Table
@@ -22,7 +23,7 @@ from swsdist.stages.inputs.state import StoreState
 from swsdist.stages.task_results import Indexed
 from swsdist.store import digest, parquet
 from swsdist.store.lattice_shards import LATTICES, POSTINGS, LatticeShardWriter, lattices_name
-from swsdist.store.manifest import REJECTED_DOCUMENTS, File, NewTrack, Shard, commit, load
+from swsdist.store.manifest import REJECTED_DOCUMENTS, File, Manifest, NewTrack, Shard, commit, load
 
 #: Kind of a store of lattices, and name of its only track.
 LATTICE_STORE = "lattices"
@@ -88,7 +89,7 @@ def write_lattices(task: Task[Any], context: Context, rows: Iterable[LatticeRow]
             if writer is None:
                 writer = LatticeShardWriter(folder, lattices_name(task.fingerprint, len(parts) // 2))
             writer.append(row.doc_id, row.channel, lattice)
-            values = row.doc_id, row.channel, row.path, lattice.ticks, writer.name, row.identity, _sha256(lattice)
+            values = row.doc_id, row.channel, row.path, lattice.ticks, writer.name, row.identity, sha256_of(lattice)
             listed.append(dict(zip(_LISTED.names, (*values, writer.documents - 1), strict=True)))
         if writer is not None:
             publish(writer)
@@ -97,7 +98,8 @@ def write_lattices(task: Task[Any], context: Context, rows: Iterable[LatticeRow]
         if writer is not None:
             writer.discard()
     table = pa.Table.from_pylist(listed, _LISTED)
-    name = f"shards/part-{task.fingerprint}.documents.parquet"
+    # The name of the first shard, with which it is cleaned away.
+    name = lattices_name(task.fingerprint, 0).replace(".parquet", ".documents.parquet")
     parts.append(Part("documents", *parquet.publish(folder, name, [table], _LISTED), table.num_rows))
     ticks = sum(row["frames"] for row in listed)
     return TaskOutput(tuple(parts), Indexed(len(listed), ticks, ticks * TICK), rejected=rejected)
@@ -122,7 +124,7 @@ def commit_lattices(
         where: source of the lattices, for messages.
 
     Raises:
-        DataError: no lattice is of a document of the corpus.
+        DataError: no lattice is of a document of the corpus, or all are rejected.
     """
     receipts = inputs.outcome.receipts
     source = f"{LATTICE_STORE}:{fingerprint(recipe, [receipt.fingerprint for receipt in receipts], list(corpus), len(refused))}"
@@ -156,10 +158,13 @@ def commit_lattices(
             error = codes.DOCUMENT_WITHOUT_LATTICE(where=where)
             rejected.append({**_rejection(*key, row["path"], error), "identity": ""})
     if not live:
-        raise codes.NO_LATTICE_OF_DOCUMENTS(
-            where=where,
-            lattices=rejected[0]["id"] if rejected else "no document",
-            document=next(iter(by_key), ("none",))[0],
+        others = [row for row in rejected if row["reason"] == codes.LATTICE_WITHOUT_DOCUMENT.name]
+        if others:
+            document = next(iter(by_key))[0]
+            raise codes.NO_LATTICE_OF_DOCUMENTS(where=where, lattices=others[0]["id"], document=document)
+        first = rejected[0]
+        raise codes.ALL_LATTICES_REJECTED(
+            where=first["path"], count=len(rejected), reason=first["message"], advice=first["remedy"]
         )
     inputs.commits()
     rows = sorted(live.values(), key=lambda row: (row["shard"], row["part"]))
@@ -189,7 +194,17 @@ def digests_of(state: StoreState, name: str) -> dict[str, str]:
     return {name: digest.of_rows(table.sort_by([("doc_id", "ascending"), ("channel", "ascending")]))}
 
 
-def _sha256(packed: Packed) -> str:
+def demand_lattices(folder: Folder, manifest: Manifest | None) -> None:
+    """Refuse a store of another kind, which a stage would replace.
+
+    Raises:
+        UserError: it holds something else.
+    """
+    if manifest is not None and manifest.kind != LATTICE_STORE:
+        raise codes.STORE_OF_OTHER_KIND(where=folder.path(), kind=manifest.kind)
+
+
+def sha256_of(packed: Packed) -> str:
     """SHA-256 of a lattice as a store holds it, apart from the numbers of labels."""
     result = hashlib.sha256()
     for array, dtype in (
@@ -211,7 +226,7 @@ def _document(row: dict[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
 
 def _rejection(doc_id: str, channel: int, path: str, error: DataError) -> dict[str, Any]:
     """The row of REJECTED of a lattice, with its line in the message."""
-    where = f"{error.where}: " if error.where else ""
+    where = f"{error.where}: " if error.where and error.where != path else ""
     return {
         "kind": "document",
         "id": doc_id,

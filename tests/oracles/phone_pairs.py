@@ -27,7 +27,7 @@ def segment_weights(log_posteriors: NDArray[np.float64], scale: float, *, best: 
         if stop == first + 1:
             return here if state == 0 else -math.inf
         before = [walk(first, stop - 1, phone, state), walk(first, stop - 1, phone, state - 1)]
-        joined = max(before) if best else float(np.logaddexp(*before))
+        joined = max(before) if best else float(np.logaddexp.reduce(before))
         return here + joined
 
     spans = (

@@ -28,7 +28,10 @@ Floats = NDArray[np.float64]
 def posteriors(draw: st.DrawFn) -> Floats:
     shape = draw(st.integers(1, 5)), draw(st.integers(1, 3)), draw(st.integers(1, 3))
     seed = draw(st.integers(0, 1 << 20))
-    return np.random.default_rng(seed).normal(-2.0, 2.0, shape)
+    result = np.random.default_rng(seed).normal(-2.0, 2.0, shape)
+    if draw(st.booleans()):  # a frame may exclude a phone
+        result[shape[0] // 2, 0, 0] = -np.inf
+    return result
 
 
 @st.composite
@@ -104,9 +107,14 @@ def test_the_best_string(case: tuple[Floats, Decoder]) -> None:
         assert dict(every)[string] == pytest.approx(best)
 
 
-def test_no_frames() -> None:
-    assert arcs_of(np.empty((0, 2, 1)), Decoder(1.0)).total == -math.inf
-    assert best_string([], (2, 1), 0.0) == []
+def test_no_path() -> None:
+    for frames in (0, 2):  # a phone of three states takes three frames
+        values = np.zeros((frames, 2, 3))
+        arcs = arcs_of(values, Decoder(1.0))
+        assert (arcs.total, len(arcs.starts)) == (-math.inf, 0)
+        packed = packed_arcs(arcs, ["a", "b"], 0.01)
+        assert (len(packed.steps), packed.ticks) == (0, 10 * frames)
+        assert best_string([values], (2, 3), 0.0) == []
 
 
 ARPA = """\\data\\
@@ -151,7 +159,7 @@ def test_columns() -> None:
         pytest.approx(math.log(0.5)),
         pytest.approx(math.log(1e-30)),
     ]
-    with raises(codes.NOT_POSTERIORS, kind="features"):
+    with raises(codes.TRACK_NOT_DECODABLE, kind="features"):
         FrameDecoder(Decoding(), Columns(["c0"], "features"))
     with raises(codes.NO_BLANK, blank="<pad>", columns="a, b"):
         FrameDecoder(Decoding(topology="ctc"), Columns(["a", "b"], "logits"))

@@ -16,7 +16,15 @@ from swsdist.lattices.decoding import Columns, Decoding, FrameDecoder
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage
 from swsdist.pipeline.task import Task, TaskOutput
-from swsdist.stages.lattice_store import LATTICE_TABLES, LatticeRow, commit_lattices, digests_of, write_lattices
+from swsdist.stages.lattice_store import (
+    LATTICE_TABLES,
+    LatticeRow,
+    commit_lattices,
+    demand_lattices,
+    digests_of,
+    write_lattices,
+)
+from swsdist.store.manifest import load
 from swsdist.store.reading import Block, Store, pieces_of
 
 #: Frames of a document that are held in memory; of longer ones they are put into a temporary file.
@@ -53,6 +61,8 @@ class Decode(Stage[Decoded]):
         """A task per shard."""
         chain_inputs = inputs.chain_inputs(PhoneInputs)
         decoding, store = chain_inputs.options.decoding, chain_inputs.frames.store.open()
+        chain_inputs.store.manifest = load(chain_inputs.store.folder)  # until `finish` has another
+        demand_lattices(chain_inputs.store.folder, chain_inputs.store.manifest)
         track = store.manifest.track(decoding.track)
         identities = decoding.identities(inputs.config.storage)
         FrameDecoder(decoding, Columns(track.columns, track.kind), inputs.config.storage)  # reports mistakes
@@ -104,7 +114,7 @@ class Decode(Stage[Decoded]):
         recipe: dict[str, object] = {
             "name": self.name,
             "version": self.version,
-            "recipe": {"spelling": "exact", "fillers": list(decoding.non_speech)},
+            "options": {"spelling": "exact", "fillers": list(decoding.non_speech)},
             "decoding": decoding.model_dump(mode="json"),
         }
         frames = chain_inputs.frames.store.open()

@@ -12,13 +12,14 @@ import dataclasses
 from swsdist.chains.search.chain import assemble
 from swsdist.chains.text.check import check
 from swsdist.chains.text.collect_terms import CollectTerms, takes_text
-from swsdist.chains.text.index_lattices import LATTICE_STORE, IndexLattices
+from swsdist.chains.text.index_lattices import IndexLattices
 from swsdist.chains.text.inputs import TextInputs
 from swsdist.config import Config
 from swsdist.core.codes import text as codes
 from swsdist.pipeline.chain import Chain, Step
 from swsdist.pipeline.ledger import Ledger
 from swsdist.registry.registries import METHODS
+from swsdist.stages.lattice_store import LATTICE_STORE
 
 
 def build(config: Config, ledger: Ledger) -> Chain:

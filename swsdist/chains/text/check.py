@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 from typing import ClassVar
 
 from swsdist.chains.search.check import Checking, findings
-from swsdist.chains.text.index_lattices import demand_lattices
 from swsdist.chains.text.inputs import TextInputs
 from swsdist.core.errors import TermError
 from swsdist.lattices.terms import TermReader
 from swsdist.pipeline.finding import Finding
+from swsdist.stages.lattice_store import demand_lattices
 from swsdist.store.manifest import load
 
 

@@ -244,8 +244,8 @@ PHONE_NOT_IN_MODEL = Code(
     "the language model lacks {count} phones of the recogniser, among them {phone}",
     "train it on the recogniser's phones",
 )
-NOT_POSTERIORS = Code(
-    "not-posteriors",
+TRACK_NOT_DECODABLE = Code(
+    "track-not-decodable",
     UserError,
     "the track holds {kind}, and a decoder takes logits or posteriors of phones",
     "name another track (options.decoding.track), or have the extractor give posteriors",

@@ -28,7 +28,7 @@ from swsdist.methods.method import Result, Unit
 from swsdist.registry.entries import checked
 from swsdist.registry.options import Options
 from swsdist.registry.registries import METHODS
-from swsdist.store.lattice_shards import Lattices, labels_of, read_lattices
+from swsdist.store.lattice_shards import Lattices, postings_of, read_lattices
 from swsdist.store.reading import Store
 
 
@@ -110,7 +110,7 @@ class LatticeEdits:
         tables, cells = [CANDIDATES.empty_table()], 0
         for shard in shards:
             files = store.manifest.shard(shard).files
-            numbers, live = labels_of(store.folder, files), store.live(shard)
+            numbers, live = postings_of(store.folder, files).numbers, store.live(shard)
             for _, lattices in read_lattices(store.folder, files):
                 keys = zip(lattices.doc_ids, lattices.channels, strict=True)
                 most = [
@@ -129,7 +129,7 @@ class LatticeEdits:
         known: dict[tuple[str, int], tuple[Lattices, int, dict[str, int]]] = {}
         for shard in store.manifest.shards:
             if places & store.live(shard.name):
-                numbers = labels_of(store.folder, shard.files)
+                numbers = postings_of(store.folder, shard.files).numbers
                 for _, lattices in read_lattices(store.folder, shard.files):
                     for k, key in enumerate(zip(lattices.doc_ids, lattices.channels, strict=True)):
                         if key in places:
