@@ -1,13 +1,17 @@
-"""recognise-queries makes queries into sequences of words: spoken ones by a recogniser, a task per group of queries."""
+"""recognise-queries makes queries into sequences of words: spoken ones by a recogniser, a task per group of queries.
+
+Spoken queries are not trimmed: a recogniser needs the silence around a word.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from swsdist.audio import speech
 from swsdist.audio.commands import are_permitted, is_command, permitted, refusal
 from swsdist.audio.formats import ffmpeg
 from swsdist.audio.reader import read_blocks
@@ -18,7 +22,6 @@ from swsdist.lattices.packed import Recipe
 from swsdist.lattices.recognition import RATE, Recogniser, Recognition
 from swsdist.lattices.terms import WRITTEN, TermReader, Terms
 from swsdist.methods.query.extraction import groups
-from swsdist.methods.query.speech_trimming import trim_to_speech
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Task, TaskOutput
@@ -36,7 +39,6 @@ class RecognisingQueries(NamedTuple):
     Attributes:
         examples: rows of queries, in the order of queries and examples; without a path they are written.
         recogniser, recipe, terms: how they become labels.
-        trim: whether what is around the speech is cut off.
         commands: whether commands may be run to read audio.
     """
 
@@ -44,7 +46,6 @@ class RecognisingQueries(NamedTuple):
     recogniser: Recognition
     recipe: Recipe
     terms: Terms
-    trim: bool
     commands: bool
 
 
@@ -66,9 +67,8 @@ class RecogniseQueries(Stage[RecognisingQueries]):
         by_query: dict[str, list[Row]] = {}
         for row in sorted(chain_inputs.examples, key=lambda row: (row["query_id"], row["example"])):
             by_query.setdefault(row["query_id"], []).append(row)
-        trim = config.queries.trim == "auto"
         terms = options.terms.identities(config.storage), options.recipe.spelling, list(options.recipe.fillers)
-        spoken = options.recogniser.identities(), [trim, speech.VERSION]
+        spoken = options.recogniser.identities()
         cut = groups(list(by_query))
         for k, query_ids in enumerate(cut):
             members = [row for query_id in query_ids for row in by_query[query_id]]
@@ -79,10 +79,8 @@ class RecogniseQueries(Stage[RecognisingQueries]):
                 for row in members
             ]
             if any(row["path"] is not None for row in members):
-                matters += spoken
-            payload = RecognisingQueries(
-                members, options.recogniser, options.recipe, options.terms, trim, are_permitted()
-            )
+                matters.append(spoken)
+            payload = RecognisingQueries(members, options.recogniser, options.recipe, options.terms, are_permitted())
             label = f"group {k + 1} of {len(cut)}: {len(query_ids)} queries"
             yield inputs.task(matters, *terms, label=label, work=len(members), payload=payload)
 
@@ -95,16 +93,14 @@ class RecogniseQueries(Stage[RecognisingQueries]):
         reader = TermReader(payload.terms, payload.recipe, context.storage)
         rows: dict[tuple[str, tuple[str, ...]], dict[str, Any]] = {}
         rejected: list[dict[str, Any]] = []
-        usable, seconds, cuts = 0, 0.0, []
+        usable, seconds = 0, 0.0
         with permitted(payload.commands), ffmpeg.recorded_versions() as used:
             for example in payload.examples:
                 try:
                     text = example["term"] or ""
                     if example["path"] is not None:
-                        place = trim_to_speech(example, RATE, context.storage, payload.trim)
-                        text = _words(payload.recogniser, {**example, "start": place.start, "end": place.end}, context)
-                        seconds += place.seconds
-                        cuts += [[example["query_id"], example["example"], place.before, place.after]]
+                        text, length = _recognised(payload.recogniser, example, context)
+                        seconds += length
                     written = reader.rows(example["query_id"], text)
                 except DataError as error:
                     raise_transient(example, error)
@@ -117,30 +113,36 @@ class RecogniseQueries(Stage[RecognisingQueries]):
                         rows[key] = {**row, "example": example["example"]}
         table = pa.Table.from_pylist(list(rows.values()), WRITTEN)
         query_ids = sorted({query_id for query_id, _ in rows})
-        cuts = [item for item in cuts if item[2] or item[3]]
-        result = Extracted(usable, query_ids, usable, seconds, cuts, sorted(used))
+        result = Extracted(usable, query_ids, usable, seconds, ffmpeg=sorted(used))
         return TaskOutput((context.publish(task, "groups", [table], WRITTEN),), result, rejected=rejected)
 
 
-def _words(options: Recognition, example: Row, context: Context) -> str:
-    """The best words of a spoken example.
+def _recognised(options: Recognition, example: Row, context: Context) -> tuple[str, float]:
+    """The best words of a spoken example, and its seconds.
 
     Raises:
         TermError: there are none.
         AudioError: the recording cannot be used.
     """
-    blocks = read_blocks(
-        example["path"],
-        channel=example["channel"],
-        rate=RATE,
-        start=example["start"],
-        end=example["end"],
-        storage=context.storage,
-    )
-    words = Recogniser(options).words(blocks)
+    samples = 0
+
+    def counted() -> Iterator[NDArray[np.float32]]:
+        nonlocal samples
+        for block in read_blocks(
+            example["path"],
+            channel=example["channel"],
+            rate=RATE,
+            start=example["start"],
+            end=example["end"],
+            storage=context.storage,
+        ):
+            samples += len(block)
+            yield block
+
+    words = Recogniser(options).words(counted())
     if not words:
         raise codes.NO_WORDS_IN_QUERY(where=example["path"])
-    return " ".join(words)
+    return " ".join(words), samples / RATE
 
 
 def _rejection(example: Row, error: DataError) -> dict[str, Any]:
