@@ -49,7 +49,12 @@ _KEYS = 4
 
 def check(inputs: SearchInputs) -> Iterator[Finding]:
     """Check everything that is cheap to read, and report all findings, including all errors."""
-    parts, complaints = dict(_Checking(inputs).parts()), set[str]()
+    yield from findings(inputs, Checking(inputs))
+
+
+def findings(inputs: SearchInputs, checking: Checking) -> Iterator[Finding]:
+    """What the parts of a check find."""
+    parts, complaints = dict(checking.parts()), set[str]()
     for name, look in parts.items():
         result, documents = len(inputs.notices.entries), len(inputs.notices.requested)
         try:
@@ -68,7 +73,7 @@ def check(inputs: SearchInputs) -> Iterator[Finding]:
             yield Finding(name, True, str(notice))
 
 
-class _Checking:
+class Checking:
     """The parts of a check; later ones use the tables of earlier ones."""
 
     def __init__(self, inputs: SearchInputs) -> None:
@@ -78,6 +83,7 @@ class _Checking:
         self._seconds: dict[tuple[str, int], float] = {}
 
     def parts(self) -> Iterator[tuple[str, Callable[[], Iterator[Finding]]]]:
+        """Names and checks, in their order."""
         yield "documents", self._documents
         if self._corpus.queries is not None:
             yield "queries", self._queries

@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 
 from swsdist.chains.search.chain import assemble
+from swsdist.chains.words.check import check
 from swsdist.chains.words.inputs import WordInputs
 from swsdist.chains.words.recognise import Recognise
 from swsdist.chains.words.recognise_queries import RecogniseQueries
@@ -41,4 +42,4 @@ def build(config: Config, ledger: Ledger) -> Chain:
         chain.inputs.files,
     )
     first = Step("index", Recognise()), Step("queries", RecogniseQueries())
-    return dataclasses.replace(chain, name="words", inputs=inputs, stages=(*first, *chain.steps[2:]))
+    return dataclasses.replace(chain, name="words", check=check, inputs=inputs, stages=(*first, *chain.steps[2:]))

@@ -24,6 +24,7 @@ from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.stages.inputs.recordings import Row
 from swsdist.stages.lattice_store import LATTICE_TABLES, LatticeRow, commit_lattices, digests_of, write_lattices
 from swsdist.stages.task_results import Indexed
+from swsdist.store.manifest import load
 from swsdist.store.sharding import MOST_DOCUMENTS, cut
 from swsdist.store.writing import WithResult, demand_file, raise_transient, samples_of
 
@@ -60,6 +61,7 @@ class Recognise(Stage[Recognising]):
         """A task per shard."""
         chain_inputs, config = inputs.chain_inputs(WordInputs), inputs.config
         options, corpus = chain_inputs.options, chain_inputs.corpus_documents
+        chain_inputs.store.manifest = load(chain_inputs.store.folder)  # until `finish` has another
         matters = options.recogniser.identities(), options.recipe.matters()
         demand_permission(corpus.table["path"].to_pylist(), config.corpus.documents, config.storage)
         (recipe,) = corpus.identities
@@ -114,8 +116,7 @@ class Recognise(Stage[Recognising]):
         recipe: dict[str, object] = {
             "name": self.name,
             "version": self.version,
-            "recipe": options.recipe.model_dump(mode="json"),
-            "recogniser": options.recogniser.model_dump(mode="json"),
+            "options": options.model_dump(mode="json", include={"recipe", "recogniser"}),
         }
         corpus = chain_inputs.corpus.documents
         known = corpus.select([name for name in corpus.column_names if name != "listed"]).to_pylist()

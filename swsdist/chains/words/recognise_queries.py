@@ -54,7 +54,7 @@ class RecogniseQueries(Stage[RecognisingQueries]):
 
     name = "recognise-queries"
     version = 1
-    unit = "queries"
+    unit = "examples"
     phase = "search"
     with_hours = "same"
     with_queries = "more"

@@ -15,7 +15,7 @@ from tests.support.english.queries import speak_queries
 from tests.support.english.speech import lacking
 
 
-def small_corpus(folder: Path, hours: float = 0.015) -> Path:
+def small_corpus(folder: Path, hours: float = 0.012) -> Path:
     """A corpus without noise, with spoken queries; skips where flite or pocketsphinx is missing."""
     if importlib.util.find_spec("pocketsphinx") is None:
         pytest.skip("needs pocketsphinx: pip install -e '.[dev]'")
