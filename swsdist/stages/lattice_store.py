@@ -31,7 +31,10 @@ LATTICE_STORE = "lattices"
 #: Columns of DOCUMENTS that a task knows, and the document's row in its shard.
 _LISTED = pa.schema(
     [
-        *(DOCUMENTS.field(name) for name in ("doc_id", "channel", "path", "frames", "shard", "identity", "sha256")),
+        *(
+            DOCUMENTS.field(name)
+            for name in ("doc_id", "channel", "path", "frames", "shard", "identity", "sha256", "cut_off")
+        ),
         pa.field("part", pa.int64(), False),
     ]
 )
@@ -51,6 +54,7 @@ class LatticeRow(NamedTuple):
         doc_id, channel: of the document.
         path, identity: of the file that it was made of.
         lattice: itself, or why it cannot be used.
+        cut_off: intended duration of a truncated recording, s; 0 if unknown. None: it is complete.
     """
 
     doc_id: str
@@ -58,6 +62,7 @@ class LatticeRow(NamedTuple):
     path: str
     identity: str
     lattice: Packed | DataError
+    cut_off: float | None = None
 
 
 def write_lattices(task: Task[Any], context: Context, rows: Iterable[LatticeRow]) -> TaskOutput:
@@ -89,8 +94,9 @@ def write_lattices(task: Task[Any], context: Context, rows: Iterable[LatticeRow]
             if writer is None:
                 writer = LatticeShardWriter(folder, lattices_name(task.fingerprint, len(parts) // 2))
             writer.append(row.doc_id, row.channel, lattice)
-            values = row.doc_id, row.channel, row.path, lattice.ticks, writer.name, row.identity, sha256_of(lattice)
-            listed.append(dict(zip(_LISTED.names, (*values, writer.documents - 1), strict=True)))
+            file = row.doc_id, row.channel, row.path, lattice.ticks, writer.name, row.identity
+            values = *file, sha256_of(lattice), row.cut_off, writer.documents - 1
+            listed.append(dict(zip(_LISTED.names, values, strict=True)))
         if writer is not None:
             publish(writer)
             writer = None

@@ -11,7 +11,7 @@ import hashlib
 import socket
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -37,6 +37,9 @@ from swsdist.store import parquet
 from swsdist.store.cache import keep
 from swsdist.store.manifest import REJECTED_DOCUMENTS
 from swsdist.store.precomputed import precomputed_frames
+
+#: What a generator returns.
+R = TypeVar("R")
 
 
 class ReadResult(NamedTuple):
@@ -172,7 +175,7 @@ def write_tracks(
             for document in documents:
                 try:
                     if isinstance(extractor, Extractor):
-                        _demand_file(document)
+                        demand_file(document)
                         document = files_read.with_digest(document)
                     row, taken = _write_document(shards, tracks, document, extractor, folder, reading)
                 except DataError as error:
@@ -219,7 +222,7 @@ def _write_document(
             digest = Digest(document["path"])
         else:
             document = {**document, "sha256": sha256(document["path"], folder.storage)}
-    read, running = _WithResult(reading(document, extractor, folder)), hashlib.sha256()
+    read, running = WithResult(reading(document, extractor, folder)), hashlib.sha256()
     with digesting(digest):
         for frames in read:
             if "sha256" not in document and digest is None:
@@ -276,7 +279,7 @@ def read_with_speech(
     if isinstance(extractor, Precomputed):
         return (yield from read_recording(document, extractor, folder))
     listener, frames = Listener(extractor.sample_rate), 0
-    read = _WithResult(read_recording(document, extractor, folder, listener))
+    read = WithResult(read_recording(document, extractor, folder, listener))
     for block in read:
         frames += len(block)
         yield block
@@ -291,31 +294,42 @@ def read_recording(
     if isinstance(extractor, Precomputed):
         return ReadResult((yield from precomputed_frames(document, extractor, folder)))
     extractor = for_speaker(extractor, document["speaker"])
-    samples, cut_off = 0, None
-    start, end = _place(document, folder) if document.get("start") is not None else (None, None)
+    samples, read = 0, WithResult(samples_of(document, extractor.sample_rate, folder))
 
     def counted() -> Iterator[NDArray[np.float32]]:
-        nonlocal samples, cut_off
-        try:
-            for block in read_blocks(
-                document["path"],
-                channel=document["channel"],
-                rate=extractor.sample_rate,
-                start=start,
-                end=end,
-                storage=folder.storage,
-            ):
-                samples += len(block)
-                if listener is not None:
-                    listener.add(block)
-                yield block
-        except CutOffError as error:
-            if start is not None or not samples:
-                raise
-            cut_off = error.expected_seconds or 0.0
+        nonlocal samples
+        for block in read:
+            samples += len(block)
+            if listener is not None:
+                listener.add(block)
+            yield block
 
     yield from in_blocks(extractor, counted())
-    return ReadResult(samples / extractor.sample_rate, cut_off=cut_off)
+    return ReadResult(samples / extractor.sample_rate, cut_off=read.result)
+
+
+def samples_of(
+    document: dict[str, Any], rate: int, folder: Folder
+) -> Generator[NDArray[np.float32], None, float | None]:
+    """Samples of a document, float32 (samples,) a block: a channel of a recording, up to its end or truncation, or a place in
+    it. Returns the intended duration of a truncated recording, s; 0 if unknown. None: the recording is complete.
+
+    Raises:
+        AudioError: the recording or the place cannot be used.
+    """
+    start, end = _place(document, folder) if document.get("start") is not None else (None, None)
+    some = False
+    try:
+        for block in read_blocks(
+            document["path"], channel=document["channel"], rate=rate, start=start, end=end, storage=folder.storage
+        ):
+            some = True
+            yield block
+    except CutOffError as error:
+        if start is not None or not some:
+            raise
+        return error.expected_seconds or 0.0
+    return None
 
 
 def with_progress(reading: Reading, text: Callable[[float], None]) -> Reading:
@@ -326,7 +340,7 @@ def with_progress(reading: Reading, text: Callable[[float], None]) -> Reading:
         document: dict[str, Any], extractor: Extractor | Precomputed, folder: Folder
     ) -> Generator[NDArray[np.float32], None, ReadResult]:
         nonlocal seconds
-        shift, blocks = frame_shift(extractor), _WithResult(reading(document, extractor, folder))
+        shift, blocks = frame_shift(extractor), WithResult(reading(document, extractor, folder))
         for frames in blocks:
             yield frames
             seconds += len(frames) * shift
@@ -347,7 +361,7 @@ def _place(document: dict[str, Any], folder: Folder) -> tuple[float, float]:
     return places.fit_segment(start, end, length, document["doc_id"], document["listed"], path)
 
 
-def _demand_file(document: dict[str, Any]) -> None:
+def demand_file(document: dict[str, Any]) -> None:
     """Reject a file that was missing or unreadable at planning, even if it is readable now.
 
     Raises:
@@ -391,12 +405,12 @@ def raise_transient(document: dict[str, Any], error: DataError) -> None:
         raise cause
 
 
-class _WithResult:
-    """Iterates over a generator and keeps its return value."""
+class WithResult(Generic[R]):
+    """Iterates over a generator and keeps its return value in `result`."""
 
-    def __init__(self, blocks: Generator[NDArray[np.float32], None, ReadResult]) -> None:
+    def __init__(self, blocks: Generator[NDArray[np.float32], None, R]) -> None:
         self._blocks = blocks
-        self.result = ReadResult(0.0)
+        self.result: R
 
     def __iter__(self) -> Iterator[NDArray[np.float32]]:
         self.result = yield from self._blocks

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from swsdist.core.codes import Code
-from swsdist.core.errors import DataError, UserError
+from swsdist.core.errors import ConfigError, DataError, TermError, UnusableError, UserError
 
 # Lattices.
 
@@ -255,4 +255,50 @@ NO_BLANK = Code(
     UserError,
     "no column {blank}; the first columns are {columns}",
     "name the blank's column (options.decoding.blank)",
+)
+
+# Recognition.
+
+POCKETSPHINX_NOT_INSTALLED = Code(
+    "pocketsphinx-not-installed",
+    ConfigError,
+    "the library pocketsphinx is not installed",
+    "pip install 'swsdist[pocketsphinx]'",
+)
+RECOGNISER_PARAMETER = Code(
+    "recogniser-parameter",
+    ConfigError,
+    "pocketsphinx takes no parameter {name}: {value}, or another option sets it",
+    "give a parameter of `pocketsphinx` and a value of its type",
+)
+MODEL_IS_REMOTE = Code(
+    "model-is-remote",
+    ConfigError,
+    "pocketsphinx cannot read {path}: it reads files of its machine",
+    "copy it to a folder that every node has",
+)
+NO_MODEL = Code("no-model", ConfigError, "there is no {path}, or it is empty", "correct the path")
+RECOGNISER_NOT_MADE = Code(
+    "recogniser-not-made",
+    UserError,
+    "pocketsphinx cannot use its models: {error}",
+    "give model, dictionary and lm that belong together; `pocketsphinx single FILE -loglevel INFO` says more",
+)
+NOTHING_DECODED = Code(
+    "nothing-decoded",
+    UnusableError,
+    "pocketsphinx makes no lattice of {start:.2f} to {end:.2f} s",
+    "widen its beams (options.recogniser.parameters: beam, wbeam, fwdflatbeam, ...)",
+)
+NO_WORDS_IN_QUERY = Code(
+    "no-words-in-query",
+    TermError,
+    "pocketsphinx recognises no word in the example",
+    "give a clearer recording, or write the query",
+)
+UNUSED_FEATURES = Code(
+    "unused-features",
+    ConfigError,
+    "the chain {chain} makes no features",
+    "leave the section features out, or set another chain",
 )

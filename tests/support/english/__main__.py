@@ -1,11 +1,13 @@
 """A corpus of spoken English, made by a synthesiser, and what a recogniser finds in it.
 
     python -m tests.support.english FOLDER [--hours 1.0] [--clean]
+    python -m tests.support.english speak FOLDER [--clean]
     python -m tests.support.english recognise FOLDER [--jobs 2]
 
-The first writes the corpus (`tests.support.english.corpus`). The second writes pocketsphinx's lattices of words and its
-transcript to `pocketsphinx/`, and its lattices of phones to `phones/`. Both print a SHA-256 of all files that they wrote: made
-again, it is the same.
+The first writes the corpus (`tests.support.english.corpus`). The second adds spoken queries to it
+(`tests.support.english.queries`), which the first does too, before it ends. The third writes pocketsphinx's lattices of words
+and its transcript to `pocketsphinx/`, and its lattices of phones to `phones/`. The first and the third print a SHA-256 of all
+files: made again, it is the same.
 
 They need Debian's `flite1-dev` and `gcc`, and the Python package `pocketsphinx`.
 """
@@ -23,6 +25,7 @@ from swsdist.io.nist.ctm import read_ctm
 from swsdist.io.tables import read_table
 from tests.support.english.corpus import PARTS, digest, make
 from tests.support.english.errors import word_errors
+from tests.support.english.queries import speak_queries
 
 _folder = click.argument("folder", type=click.Path(path_type=Path))
 
@@ -38,7 +41,18 @@ def make_corpus(folder: Path, hours: float, clean: bool) -> None:
     if folder.exists() and any(folder.iterdir()):
         raise click.UsageError(f"{folder} is not empty: name a new folder")
     click.echo(make(folder, hours, clean))
+    click.echo(f"{speak_queries(folder, clean)} spoken examples of queries")
     click.echo(f"sha256 {digest(folder)}")
+
+
+@click.command()
+@_folder
+@click.option("--clean", is_flag=True, help="Without noise.")
+def speak(folder: Path, clean: bool) -> None:
+    """Add spoken queries to the corpus in FOLDER."""
+    if (folder / "audio_queries").exists():
+        raise click.UsageError(f"{folder} has spoken queries already: remove {folder / 'audio_queries'}")
+    click.echo(f"{speak_queries(folder, clean)} spoken examples of queries")
 
 
 @click.command()
@@ -80,5 +94,7 @@ def recognise_corpus(folder: Path, jobs: int) -> None:
 if __name__ == "__main__":
     if sys.argv[1:2] == ["recognise"]:
         recognise_corpus(sys.argv[2:], prog_name="python -m tests.support.english recognise")
+    elif sys.argv[1:2] == ["speak"]:
+        speak(sys.argv[2:], prog_name="python -m tests.support.english speak")
     else:
         make_corpus(prog_name="python -m tests.support.english")

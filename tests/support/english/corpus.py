@@ -12,7 +12,8 @@
       corpus.yaml       a corpus file
       README.txt        how it was made, counts
 
-Times are seconds, multiples of 1 ms. The noise of a voice is loud enough that pocketsphinx gets .3 to .5 of the words wrong.
+`tests.support.english.queries` adds spoken queries. Times are seconds, multiples of 1 ms. The noise of a voice is loud enough
+that pocketsphinx gets .3 to .5 of the words wrong.
 """
 
 from __future__ import annotations
@@ -128,7 +129,7 @@ def _documents(folder: Path, hours: float, clean: bool) -> Iterator[Document]:
                 document, samples = _spoken(name, part, voice, [next(texts) for _ in range(SENTENCES)], speakers)
                 if not clean:
                     samples = with_noise(samples, NOISE[voice], [SEED, PARTS.index(part), count])
-                _write_audio(folder / "audio" / f"{name}.wav", samples)
+                write_audio(folder / "audio" / f"{name}.wav", samples)
                 length += document.length
                 yield document
 
@@ -173,7 +174,8 @@ def _write(path: Path, table: pa.Table) -> None:
     write_csv(table, table.schema, path)
 
 
-def _write_audio(path: Path, samples: NDArray[np.int16]) -> None:
+def write_audio(path: Path, samples: NDArray[np.int16]) -> None:
+    """Write a WAV file of one channel, 16 kHz."""
     with wave.open(str(path), "wb") as out:
         out.setnchannels(1)
         out.setsampwidth(2)

@@ -1,0 +1,260 @@
+"""Words of recordings by pocketsphinx: lattices, and best words.
+
+A recording is recognised at 16 kHz, in stretches of at most `Recognition.longest` seconds, since a recogniser's memory grows
+with an utterance. A longer one is cut in the middle of the quietest 0.3 s of the second half of each stretch, by the power of
+`swsdist.audio.speech`. A stretch in which `find_speech` finds no speech has no words: pocketsphinx makes words of silence. The
+lattices of stretches follow each other with no word between them, so a phrase may span a cut.
+
+A recognition depends on the recording alone. A decoder carries cepstral means from utterance to utterance; `reinit_feat` before
+each makes it give the bytes of a new decoder.
+
+Posteriors are pocketsphinx's own (`swsdist.lattices.formats.pocketsphinx`), with acoustic scores divided by `scale`. A word
+that ends a lattice lasts to the end of the stretch, where pocketsphinx's SLF gives it no length.
+
+Source: pocketsphinx 5.1.1, its documentation of `Config`, `Decoder` and `Lattice`.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import lru_cache
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, PositiveFloat
+
+from swsdist.audio.speech import HOP, find_speech, levels
+from swsdist.config.section import IsPath, Section
+from swsdist.core.codes import lattices as codes
+from swsdist.io.filesystem import Folder, identify, is_remote
+from swsdist.io.remote.scratch import scratch
+from swsdist.lattices.formats import pocketsphinx
+from swsdist.lattices.formats.parts import numbered
+from swsdist.lattices.lattice import MILLISECOND, Broken, Lattice, Origin
+
+#: Samples a second.
+RATE = 16_000
+#: Seconds without words: nothing shorter is recognised.
+_SHORTEST = 0.1
+#: Seconds that are quiet where a recording is cut.
+_QUIET = 0.3
+#: Parameters of pocketsphinx that other options set, or that have no effect on lattices.
+_TAKEN = ("samprate", "hmm", "dict", "lm", "ascale", "loglevel", "logfn", "input_endian")
+_FILLER = re.compile(r"<.*>|\[.*\]|\+\+.*\+\+")
+_VARIANT = re.compile(r"\([0-9]+\)$")
+
+
+class Recognition(Section):
+    """How recordings become words."""
+
+    model: IsPath | None = Field(
+        None, description="folder of an acoustic model of pocketsphinx; default: US English, of its package"
+    )
+    dictionary: IsPath | None = Field(
+        None,
+        description="pronunciations of the words that it knows: lines `WORD PHONE PHONE ...`; default: of its package",
+    )
+    lm: IsPath | None = Field(None, description="language model of words, ARPA or binary; default: of its package")
+    scale: PositiveFloat = Field(20.0, description="what acoustic scores are divided by in posteriors (ascale)")
+    longest: float = Field(30.0, ge=2, description="seconds that are recognised at once; longer recordings are cut")
+    parameters: dict[str, bool | int | float | str] = Field(
+        default_factory=dict,
+        description="other parameters of pocketsphinx, by their names: lw, beam, wbeam, fwdflatbeam, ...",
+    )
+
+    def identities(self) -> list[Any]:
+        """All that lattices depend on, as JSON values; files by their identity.
+
+            Raises:
+        X"""
+        if find_spec("pocketsphinx") is None:
+            raise codes.POCKETSPHINX_NOT_INSTALLED(where="options.recogniser")
+        _configured(self)
+        files: list[Any] = []
+        for key in ("model", "dictionary", "lm"):
+            path = getattr(self, key)
+            if path is None:
+                files.append(None)
+                continue
+            if is_remote(path):
+                raise codes.MODEL_IS_REMOTE(where=f"options.recogniser.{key}", path=path)
+            listed = Folder(path).listing() if key == "model" else {}
+            if not listed and not Path(path).is_file():
+                raise codes.NO_MODEL(where=f"options.recogniser.{key}", path=path)
+            files.append([[name, item.identity] for name, item in listed.items()] or identify(path))
+        values = self.model_dump(mode="json", exclude={"model", "dictionary", "lm"})
+        return [values, files, version("pocketsphinx")]
+
+
+class Recogniser:
+    """Recognises recordings, each as if it were the first.
+
+    Args:
+        options: of the recogniser.
+
+    Raises:
+        UserError: pocketsphinx cannot use its models.
+    """
+
+    def __init__(self, options: Recognition) -> None:
+        self._options, self._decoder = options, _decoder(options.model_dump_json())
+
+    def lattice(self, key: str, channel: int, blocks: Iterable[NDArray[np.float32]]) -> Lattice:
+        """The lattice of a recording.
+
+        Args:
+            key, channel: of the lattice.
+            blocks: samples at 16 kHz, full scale 1.
+
+        Raises:
+            DataError: pocketsphinx makes no lattice of a stretch.
+        """
+        parts: list[tuple[int, Lattice]] = []
+        samples = 0
+        with tempfile.TemporaryDirectory(dir=scratch()) as folder:
+            for stretch in stretches(blocks, self._options.longest):
+                begin, samples = samples, samples + len(stretch)
+                if self._recognises(stretch):
+                    graph = self._decoder.get_lattice()
+                    if graph is None:
+                        raise codes.NOTHING_DECODED(where=key, start=begin / RATE, end=samples / RATE)
+                    self._decoder.get_prob()  # posteriors of links exist once this was asked for
+                    graph.write_htk(f"{folder}/part.slf")
+                    (part,) = pocketsphinx.read(Origin(f"{folder}/part.slf"))
+                    if isinstance(part, Broken):
+                        raise part.error
+                    parts.append((begin, _lasting(part, len(stretch))))
+        return _joined(key, channel, parts, _ticks(samples))
+
+    def words(self, blocks: Iterable[NDArray[np.float32]]) -> list[str]:
+        """The best words of a recording, without fillers; none where nothing is recognised."""
+        result: list[str] = []
+        for stretch in stretches(blocks, self._options.longest):
+            segments = (self._decoder.seg() or ()) if self._recognises(stretch) else ()
+            result += [_VARIANT.sub("", item.word) for item in segments if not _FILLER.fullmatch(item.word)]
+        return result
+
+    def _recognises(self, stretch: NDArray[np.float32]) -> bool:
+        """Recognise a stretch; false: there is no speech in it."""
+        if len(stretch) < _SHORTEST * RATE or find_speech(stretch, RATE) is None:
+            return False
+        samples = np.clip(np.rint(stretch * 32768.0), -32768, 32767).astype("<i2")
+        self._decoder.reinit_feat()
+        self._decoder.start_utt()
+        self._decoder.process_raw(samples.tobytes(), full_utt=True)
+        self._decoder.end_utt()
+        self._decoder.hyp()  # the best path, which posteriors need
+        return True
+
+
+def stretches(blocks: Iterable[NDArray[np.float32]], longest: float) -> Iterator[NDArray[np.float32]]:
+    """A recording at 16 kHz in stretches of at most `longest` seconds, cut where it is quiet; blocks do not matter."""
+    most = round(longest * RATE)
+    held = np.empty(0, np.float32)
+    for block in blocks:
+        held = np.concatenate([held, block])
+        while len(held) > most:
+            cut = _quietest(held[:most])
+            yield held[:cut]
+            held = held[cut:]
+    if len(held):
+        yield held
+
+
+def _quietest(samples: NDArray[np.float32]) -> int:
+    """The middle of the quietest part of the second half: where the loudest frame is least loud."""
+    hop, size = round(HOP * RATE), round(_QUIET / HOP)
+    begin = len(samples) // 2 // hop * hop
+    power = levels(samples[begin:], RATE).power
+    loudest = np.lib.stride_tricks.sliding_window_view(power, size).max(axis=1)
+    return begin + (int(np.argmin(loudest)) + size // 2) * hop
+
+
+def _ticks(samples: int) -> int:
+    return round(samples / RATE / MILLISECOND)
+
+
+def _lasting(part: Lattice, samples: int) -> Lattice:
+    """A lattice in milliseconds, whose last state is at the end of its stretch."""
+    times = np.rint(part.times * (part.tick / MILLISECOND)).astype(np.int64)
+    times[-1] = max(_ticks(samples), int(times.max()))
+    return replace(part, tick=MILLISECOND, times=times, length=int(times[-1]))
+
+
+def _joined(key: str, channel: int, parts: list[tuple[int, Lattice]], length: int) -> Lattice:
+    """Lattices of stretches, each with its first sample, as one: they begin at a first state and end at a last."""
+    label, labels = numbered(text for _, part in parts for text in part.labels)
+    times, sources, targets, names, graph = [np.zeros(1, np.int64)], [], [], [], []
+    states, first, last = 1, 0, 0
+    for begin, part in parts:
+        count = len(part.labels)
+        times.append(part.times + _ticks(begin))
+        sources += [np.array([last]), part.source + states]
+        targets += [np.array([part.start + states]), part.target + states]
+        names += [np.zeros(1, np.int64), label[first : first + count][part.label]]
+        graph += [np.zeros(1), part.graph]
+        states, first = states + part.states, first + count
+        last = states - 1
+    sources.append(np.array([last]))
+    targets.append(np.array([states]))
+    names.append(np.zeros(1, np.int64))
+    graph.append(np.zeros(1))
+    all_times = np.concatenate([*times, [max(length, int(times[-1].max()))]])
+    final = np.full(states + 1, np.inf)
+    final[-1] = 0.0
+    costs = np.concatenate(graph)
+    return Lattice(
+        key,
+        MILLISECOND,
+        all_times,
+        np.concatenate(sources).astype(np.int64),
+        np.concatenate(targets).astype(np.int64),
+        np.concatenate(names),
+        costs,
+        np.zeros(len(costs)),
+        final,
+        final.copy(),
+        labels,
+        0,
+        int(all_times[-1]),
+        channel,
+        probabilities=True,
+    )
+
+
+def _configured(options: Recognition) -> Any:
+    """The parameters of a decoder.
+
+    Raises:
+        ConfigError: one is unknown, or has a wrong value.
+    """
+    import pocketsphinx as library
+
+    given: Mapping[str, object] = {"hmm": options.model, "dict": options.dictionary, "lm": options.lm}
+    values = {name: path for name, path in given.items() if path is not None}
+    for name, value in options.parameters.items():
+        try:
+            if name in _TAKEN:
+                raise KeyError(name)
+            library.Config(loglevel="FATAL", **{name: value})
+        except (KeyError, ValueError, TypeError):
+            raise codes.RECOGNISER_PARAMETER(where="options.recogniser.parameters", name=name, value=value) from None
+    return library.Config(samprate=RATE, loglevel="FATAL", ascale=options.scale, **values, **options.parameters)
+
+
+@lru_cache(maxsize=1)
+def _decoder(options: str) -> Any:
+    """A decoder, kept by the process: loading models takes seconds."""
+    import pocketsphinx as library
+
+    try:
+        return library.Decoder(_configured(Recognition.model_validate_json(options)))
+    except RuntimeError as error:
+        raise codes.RECOGNISER_NOT_MADE(where="options.recogniser", error=error) from None

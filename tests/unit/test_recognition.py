@@ -1,0 +1,165 @@
+"""Recordings are cut where they are quiet; a recognition depends on its recording alone; what cannot be used is refused."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from swsdist.audio.reader import read_blocks
+from swsdist.core.codes import Code
+from swsdist.core.codes import lattices as codes
+from swsdist.lattices import recognition
+from swsdist.lattices.lattice import Lattice
+from swsdist.lattices.recognition import RATE, Recogniser, Recognition, stretches
+from tests.support.coded import raises
+from tests.support.english.words import small_corpus, small_recogniser
+
+needs_pocketsphinx = pytest.mark.skipif(
+    importlib.util.find_spec("pocketsphinx") is None, reason="needs pocketsphinx: pip install -e '.[dev]'"
+)
+
+
+def noise(seconds: float, quiet: tuple[tuple[float, float], ...] = ()) -> NDArray[np.float32]:
+    """Noise that is a thousandth as loud in some places."""
+    samples = np.random.default_rng(3).uniform(-0.1, 0.1, round(seconds * RATE)).astype(np.float32)
+    for start, end in quiet:
+        samples[round(start * RATE) : round(end * RATE)] /= 1000
+    return samples
+
+
+def blocks(samples: NDArray[np.float32], size: int) -> Iterator[NDArray[np.float32]]:
+    for first in range(0, len(samples), size):
+        yield samples[first : first + size]
+
+
+def test_a_recording_is_cut_where_it_is_quiet() -> None:
+    samples = noise(11.0, ((1.0, 1.4), (3.0, 3.4), (6.5, 6.9)))
+    whole = list(stretches([samples], 4.0))
+    cuts = np.cumsum([len(part) for part in whole]) / RATE
+    assert len(whole) == 4
+    assert abs(cuts[0] - 3.2) < 0.06  # not 1.2: it is in the first half
+    assert abs(cuts[1] - 6.7) < 0.06
+    assert cuts[2] - cuts[1] <= 4.0
+    assert np.array_equal(np.concatenate(whole), samples)
+    for size in (160, 1001, 50_000):
+        assert [part.tobytes() for part in stretches(blocks(samples, size), 4.0)] == [part.tobytes() for part in whole]
+
+
+def test_what_is_short_is_not_cut() -> None:
+    samples = noise(4.0)
+    assert [len(part) for part in stretches(blocks(samples, 999), 4.0)] == [len(samples)]
+    assert list(stretches([], 4.0)) == []
+
+
+@needs_pocketsphinx
+@pytest.mark.parametrize(
+    ("options", "code", "key"),
+    [
+        ({"parameters": {"beem": 1e-20}}, codes.RECOGNISER_PARAMETER, "parameters"),
+        ({"parameters": {"lw": "much"}}, codes.RECOGNISER_PARAMETER, "parameters"),
+        ({"parameters": {"ascale": 10.0}}, codes.RECOGNISER_PARAMETER, "parameters"),
+        ({"model": "s3://bucket/model"}, codes.MODEL_IS_REMOTE, "model"),
+        ({"model": "no/model"}, codes.NO_MODEL, "model"),
+        ({"lm": "no.lm"}, codes.NO_MODEL, "lm"),
+        ({"dictionary": "no.dict"}, codes.NO_MODEL, "dictionary"),
+    ],
+)
+def test_what_cannot_be_used_is_refused(options: dict[str, Any], code: Code[Any], key: str) -> None:
+    with raises(code, where=f"options.recogniser.{key}"):
+        Recognition.model_validate(options).identities()
+
+
+def test_without_pocketsphinx(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recognition, "find_spec", lambda name: None)
+    with raises(codes.POCKETSPHINX_NOT_INSTALLED, where="options.recogniser"):
+        Recognition().identities()
+
+
+@needs_pocketsphinx
+def test_files_that_are_no_models(tmp_path: Path) -> None:
+    (tmp_path / "words.dict").write_text("actor no phones\n")
+    (tmp_path / "lm").write_text("nothing\n")
+    options = Recognition(dictionary=str(tmp_path / "words.dict"), lm=str(tmp_path / "lm"))
+    assert options.identities() != Recognition().identities()
+    with raises(codes.RECOGNISER_NOT_MADE):
+        Recogniser(options)
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return small_corpus(tmp_path_factory.mktemp("english"))
+
+
+@needs_pocketsphinx
+def test_a_recognition_depends_on_its_recording_alone(corpus: Path) -> None:
+    recogniser = Recogniser(Recognition.model_validate(small_recogniser(corpus)))
+    paths = sorted((corpus / "audio_queries").iterdir())[:4]
+
+    def made(path: Path) -> tuple[bytes, tuple[str, ...], list[str]]:
+        samples = list(read_blocks(str(path), rate=RATE))
+        lattice = recogniser.lattice(path.stem, 1, samples)
+        return lattice.graph.tobytes() + lattice.times.tobytes(), lattice.labels, recogniser.words(samples)
+
+    first = [made(path) for path in paths]
+    recognition._decoder.cache_clear()
+    recogniser = Recogniser(Recognition.model_validate(small_recogniser(corpus)))
+    assert [made(path) for path in paths[::-1]] == first[::-1]
+    assert all(words for *_, words in first)
+
+
+def connected(lattice: Lattice) -> float:
+    """The likelihood of all paths: 1 where each state's chances sum to 1."""
+    reached = np.zeros(lattice.states)
+    reached[lattice.start] = 1.0
+    order = np.argsort(lattice.times[lattice.source], kind="stable")
+    pending = {
+        int(state): int(count) for state, count in enumerate(np.bincount(lattice.target, minlength=lattice.states))
+    }
+    ready = [lattice.start]
+    while ready:
+        state = ready.pop()
+        for arc in order[lattice.source[order] == state]:
+            target = int(lattice.target[arc])
+            reached[target] += reached[state] * np.exp(-lattice.graph[arc])
+            pending[target] -= 1
+            if not pending[target]:
+                ready.append(target)
+    return float(reached[np.isfinite(lattice.final_graph)].sum())
+
+
+@needs_pocketsphinx
+def test_stretches_are_one_lattice(corpus: Path) -> None:
+    options = small_recogniser(corpus)
+    path = str(min((corpus / "audio").iterdir()))
+    samples = np.concatenate(list(read_blocks(path, rate=RATE)))[: 6 * RATE]
+    parts = list(stretches([samples], 2.5))
+    assert len(parts) > 2
+    recogniser = Recogniser(Recognition.model_validate({**options, "longest": 2.5}))
+    joined = recogniser.lattice("joined", 2, [samples])
+    singles = [recogniser.lattice("single", 1, [part]) for part in parts]
+    assert (joined.key, joined.channel, joined.length) == ("joined", 2, round(1000 * len(samples) / RATE))
+    assert set(joined.labels) == {label for single in singles for label in single.labels}
+    assert joined.states == sum(single.states - 2 for single in singles) + 2
+    assert connected(joined) == pytest.approx(1.0, abs=1e-3)
+    begin = 0
+    for single, part in zip(singles, parts, strict=True):
+        inside = single.times[1:-1] + round(1000 * begin / RATE)
+        assert np.isin(inside, joined.times).all()
+        begin += len(part)
+    assert recogniser.words([samples]) == [word for part in parts for word in recogniser.words([part])]
+
+
+@needs_pocketsphinx
+def test_silence_has_no_words(corpus: Path) -> None:
+    recogniser = Recogniser(Recognition.model_validate(small_recogniser(corpus)))
+    for samples in (np.zeros(RATE, np.float32), np.zeros(0, np.float32), noise(0.05)):
+        lattice = recogniser.lattice("silence", 1, [samples])
+        assert (lattice.labels, lattice.states) == (("",), 2)
+        assert lattice.length == round(1000 * len(samples) / RATE)
+        assert recogniser.words([samples]) == []
