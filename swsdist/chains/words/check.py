@@ -10,6 +10,7 @@ from swsdist.chains.words.inputs import WordInputs
 from swsdist.core.errors import AudioError, TermError
 from swsdist.lattices.terms import TermReader
 from swsdist.pipeline.finding import Finding
+from swsdist.stages.lattice_store import demand_lattices
 from swsdist.store.manifest import load
 
 
@@ -59,5 +60,6 @@ class _Checking(Checking):
     def _store(self) -> Iterator[Finding]:
         folder = self._words.store.folder
         manifest = load(folder)
+        demand_lattices(folder, manifest)
         documents = None if manifest is None else f"{manifest.counts['documents']:.0f} documents"
         yield Finding("store", True, f"{folder.path()}: {documents or 'there is none yet'}")
