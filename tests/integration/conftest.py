@@ -252,6 +252,12 @@ def until(request: pytest.FixtureRequest) -> str | None:
     return mark.args[0] if mark else None
 
 
+@pytest.fixture(scope="session")
+def new_scene() -> type[Scene]:
+    """Makes scenes with configs of their own."""
+    return Scene
+
+
 @pytest.fixture
 def scene(tmp_path: Path, small_corpus: Path, env: dict[str, str], until: str | None) -> Scene:
     """The small corpus, read only."""

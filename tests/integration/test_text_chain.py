@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Scene
 
 import swsdist
 from swsdist.core.codes import text as codes
@@ -38,28 +37,28 @@ def _corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def written(tmp_path: Path, _corpus: Path, env: dict[str, str], until: str | None) -> Scene:
+def written(new_scene: Any, tmp_path: Path, _corpus: Path, env: dict[str, str], until: str | None) -> Any:
     """A copy of the corpus, whose documents are the transcripts of Whisper."""
     corpus = tmp_path / "corpus"
     shutil.copytree(_corpus, corpus)
-    return Scene(tmp_path, corpus, env, base(corpus, "json"), until=until)
+    return new_scene(tmp_path, corpus, env, base(corpus, "json"), until=until)
 
 
 @pytest.fixture
-def kaldi(written: Scene) -> Scene:
+def kaldi(written: Any) -> Any:
     """The same, whose documents are lattices."""
     written.base = base(written.corpus, "kaldi", options={"lattices": {"words": str(written.corpus / "words.txt")}})
     return written
 
 
 @pytest.fixture(scope="module")
-def whole(_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str]]:
+def whole(new_scene: Any, _corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str]]:
     """Digests of runs that nothing happened to, of transcripts and of lattices."""
     result = {}
     options = {"lattices": {"words": str(_corpus / "words.txt")}, "recipe": {"acoustic_scale": 0.1}}
     for kind in ("json", "kaldi"):
         of = {"options": options} if kind == "kaldi" else {}
-        scene = Scene(tmp_path_factory.mktemp(kind), _corpus, {}, base(_corpus, kind, **of))
+        scene = new_scene(tmp_path_factory.mktemp(kind), _corpus, {}, base(_corpus, kind, **of))
         scene.run()
         result[kind] = scene.digest()
     return result
@@ -121,7 +120,7 @@ def done(result: Any) -> dict[str, int]:
     return {name: outcome.done for name, outcome in result.outcome.chain_run.outcomes.items() if outcome.done}
 
 
-def test_transcripts(written: Scene) -> None:
+def test_transcripts(written: Any) -> None:
     result = written.run()
     assert detected(result) == pytest.approx(expected(first=True), abs=1e-6)
     measures = result.measures()
@@ -135,13 +134,13 @@ def test_transcripts(written: Scene) -> None:
     assert done(again) == {}
 
 
-def test_lattices(kaldi: Scene) -> None:
+def test_lattices(kaldi: Any) -> None:
     result = kaldi.run(*OF_LATTICES)
     assert detected(result) == pytest.approx(expected(first=False), abs=1e-6)
     assert kaldi.rejected() == []
 
 
-def test_references_of_words(written: Scene) -> None:
+def test_references_of_words(written: Any) -> None:
     """A CTM of what was spoken gives the same references as the table."""
     lines = [
         f"{doc_id} 1 {item.start} {item.end - item.start:.2f} {item.word}"
@@ -159,7 +158,7 @@ def test_references_of_words(written: Scene) -> None:
 
 @pytest.mark.parametrize("kind", ["json", "kaldi"])
 def test_the_cut_does_not_show(
-    kind: str, written: Scene, whole: dict[str, dict[str, str]], monkeypatch: pytest.MonkeyPatch
+    kind: str, written: Any, whole: dict[str, dict[str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options = {"lattices": {"words": str(written.corpus / "words.txt")}, "recipe": {"acoustic_scale": 0.1}}
     written.base = base(written.corpus, kind, **({"options": options} if kind == "kaldi" else {}))
@@ -174,7 +173,7 @@ def test_the_cut_does_not_show(
     assert written.digest() == whole[kind]
 
 
-def test_files_cut_otherwise(kaldi: Scene, whole: dict[str, dict[str, str]]) -> None:
+def test_files_cut_otherwise(kaldi: Any, whole: dict[str, dict[str, str]]) -> None:
     folder = kaldi.corpus / "kaldi"
     content = "".join(path.read_text() for path in sorted(folder.iterdir()))
     for path in folder.iterdir():
@@ -187,12 +186,12 @@ def test_files_cut_otherwise(kaldi: Scene, whole: dict[str, dict[str, str]]) -> 
 
 
 @pytest.mark.ray
-def test_the_same_on_ray(written: Scene, whole: dict[str, dict[str, str]], cluster: Any) -> None:
+def test_the_same_on_ray(written: Any, whole: dict[str, dict[str, str]], cluster: Any) -> None:
     written.run(*cluster.sets)
     assert written.digest() == whole["json"]
 
 
-def test_resumed_after_each_stage(written: Scene, whole: dict[str, dict[str, str]]) -> None:
+def test_resumed_after_each_stage(written: Any, whole: dict[str, dict[str, str]]) -> None:
     kept: dict[str, float] = {}
     for stage in STAGES:
         written.run("reduce.buckets=3", until=stage)
@@ -206,7 +205,7 @@ def test_resumed_after_each_stage(written: Scene, whole: dict[str, dict[str, str
 
 
 def test_an_indexing_that_was_cut_off(
-    written: Scene, whole: dict[str, dict[str, str]], monkeypatch: pytest.MonkeyPatch
+    written: Any, whole: dict[str, dict[str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whole shards of a task that did not end are written again; no half of one is left."""
     monkeypatch.setattr(lattice_shards, "SHARD_ARCS", 150)
@@ -234,7 +233,7 @@ def test_an_indexing_that_was_cut_off(
 
 
 @pytest.mark.slow
-def test_on_s3(written: Scene, s3: Any, whole: dict[str, dict[str, str]]) -> None:
+def test_on_s3(written: Any, s3: Any, whole: dict[str, dict[str, str]]) -> None:
     place = f"s3://{s3.bucket}/text"
     target = Folder(f"{place}/corpus", s3.storage)
     for path in written.corpus.rglob("*"):
@@ -249,7 +248,7 @@ def test_on_s3(written: Scene, s3: Any, whole: dict[str, dict[str, str]]) -> Non
 
 
 @pytest.mark.until("search")
-def test_files_added_changed_removed(written: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_added_changed_removed(written: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(collection, "_FILES", 1)  # a task a file
     folder = written.corpus / "json"
     written.run()
@@ -278,7 +277,7 @@ def test_files_added_changed_removed(written: Scene, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.until("search")
-def test_other_words_and_recipes_are_other_work(kaldi: Scene) -> None:
+def test_other_words_and_recipes_are_other_work(kaldi: Any) -> None:
     kaldi.run(*OF_LATTICES)
     assert done(kaldi.run(*OF_LATTICES)) == {}
     assert {"index", "search"} <= done(kaldi.run()).keys()
@@ -290,7 +289,7 @@ def test_other_words_and_recipes_are_other_work(kaldi: Scene) -> None:
     assert done(kaldi.run()).keys() == {"queries", "search"}
 
 
-def test_a_broken_file_is_a_rejection(written: Scene) -> None:
+def test_a_broken_file_is_a_rejection(written: Any) -> None:
     folder = written.corpus / "json"
     (folder / "d004.json").write_text('{"segments": [\n{"words": [{"word": "a", "start": 2, "end": 1}]}]}')
     (folder / "d006.json").write_text('{"segments": [')
@@ -310,7 +309,7 @@ def test_a_broken_file_is_a_rejection(written: Scene) -> None:
     assert any(says(line, codes.NOT_A_LATTICE) for line in chain_run.chain.summary(chain_run))
 
 
-def test_a_broken_lattice_of_an_archive(kaldi: Scene) -> None:
+def test_a_broken_lattice_of_an_archive(kaldi: Any) -> None:
     folder = kaldi.corpus / "kaldi"
     path = folder / "lat.d004"
     lines = path.read_text().splitlines()
@@ -323,7 +322,7 @@ def test_a_broken_lattice_of_an_archive(kaldi: Scene) -> None:
     assert live(kaldi) == {*spoken(), "d004b"} - {"d004"}
 
 
-def test_nothing_can_be_indexed(written: Scene) -> None:
+def test_nothing_can_be_indexed(written: Any) -> None:
     """The error says why, not that names differ."""
     for path in (written.corpus / "json").iterdir():
         path.write_text('{"segments": [')
@@ -331,7 +330,7 @@ def test_nothing_can_be_indexed(written: Scene) -> None:
         written.run()
 
 
-def test_labels_that_meet(kaldi: Scene) -> None:
+def test_labels_that_meet(kaldi: Any) -> None:
     path = kaldi.corpus / "words.txt"
     path.write_text(path.read_text().replace("green", "RED"))
     with raises(codes.ALL_LATTICES_REJECTED, where="lat.d000", count=12) as caught:
@@ -341,7 +340,7 @@ def test_labels_that_meet(kaldi: Scene) -> None:
     assert live(kaldi) == set(spoken())
 
 
-def test_documents_given_apart(written: Scene) -> None:
+def test_documents_given_apart(written: Any) -> None:
     """With durations, without recordings; what is missing on either side is a rejection."""
     path = written.corpus / "documents.csv"
     rows = list(csv.reader(path.open()))
@@ -367,7 +366,7 @@ def test_documents_given_apart(written: Scene) -> None:
     assert detected(result) == pytest.approx(left, abs=1e-6)
 
 
-def test_documents_of_other_names(written: Scene) -> None:
+def test_documents_of_other_names(written: Any) -> None:
     path = written.corpus / "documents.csv"
     path.write_text("doc_id,duration\ntalk1,10\ntalk2,12\n")
     written.base["options"] = {"lattices": {"path": str(written.corpus / "json")}}
@@ -376,7 +375,7 @@ def test_documents_of_other_names(written: Scene) -> None:
         written.run()
 
 
-def test_two_lattices_of_a_document(kaldi: Scene) -> None:
+def test_two_lattices_of_a_document(kaldi: Any) -> None:
     (kaldi.corpus / "kaldi" / "lat.more").write_text(compact_text("d004", spoken()["d005"]))
     kaldi.run(*OF_LATTICES, until="search")
     (row,) = kaldi.chain_runs["run"].rejected().to_pylist()
@@ -384,7 +383,7 @@ def test_two_lattices_of_a_document(kaldi: Scene) -> None:
     assert live(kaldi) == set(spoken())
 
 
-def test_segments(kaldi: Scene) -> None:
+def test_segments(kaldi: Any) -> None:
     """Utterances are places of recordings, of which hits and references are."""
     names = sorted(spoken())
     segments = kaldi.corpus / "segments"
@@ -410,13 +409,13 @@ def test_segments(kaldi: Scene) -> None:
     ("text", "code", "line"),
     [("<eps> 0\nred 1 2\n", codes.WORDS_LINE, 2), ("red 1\n\ngreen 1\n", codes.DUPLICATE_WORD_NUMBER, 3)],
 )
-def test_lists_of_words(text: str, code: Any, line: int, kaldi: Scene) -> None:
+def test_lists_of_words(text: str, code: Any, line: int, kaldi: Any) -> None:
     (kaldi.corpus / "words.txt").write_text(text)
     with raises(code, where=f"words.txt:{line}"):
         kaldi.run(*OF_LATTICES)
 
 
-def test_terms_that_cannot_be_searched(written: Scene) -> None:
+def test_terms_that_cannot_be_searched(written: Any) -> None:
     with (written.corpus / "queries.csv").open("a") as file:
         file.write("q8b,...\nq9,(a\n")
     written.run("options.terms.patterns=true")
@@ -426,7 +425,7 @@ def test_terms_that_cannot_be_searched(written: Scene) -> None:
     }
 
 
-def test_thresholds_without_references(written: Scene) -> None:
+def test_thresholds_without_references(written: Any) -> None:
     """Keyword-specific thresholds need posteriors alone."""
     written.base["corpus"]["references"] = None
     result = written.run("calibrate.steps=[kst]", "score.beta=999.9")
@@ -444,7 +443,7 @@ def test_thresholds_without_references(written: Scene) -> None:
             assert row["decision"] == (p > threshold), (query_id, p, threshold)
 
 
-def test_written_and_spoken_queries_in_a_table(scene: Scene) -> None:
+def test_written_and_spoken_queries_in_a_table(scene: Any) -> None:
     """Each chain rejects those of the other kind, and a fusion takes both lists of what has both."""
     with (scene.corpus / "refs.csv").open() as file:
         spoken_words = list(csv.DictReader(file))

@@ -15,6 +15,7 @@ KINDS = {
     errors.DataError: 3,
     errors.OddError: 4,
     errors.UnusableError: 3,
+    errors.TermError: 3,
     errors.AudioError: 3,
     errors.FramesError: 3,
     errors.TableError: 3,

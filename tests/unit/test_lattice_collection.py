@@ -79,7 +79,7 @@ def test_names_without_endings_in_a_folder_with_a_dot(tmp_path: Path) -> None:
 
 def test_a_format_that_is_named(tmp_path: Path) -> None:
     put(tmp_path, a_txt=CTM, b_json=JSON)
-    assert listed(tmp_path, "ctm") == ({"a.txt": "ctm", "b.json": "ctm"}, {})
+    assert listed(tmp_path, "ctm") == ({"a.txt": "ctm"}, {"b.json": None})
 
 
 def test_nothing_to_read(tmp_path: Path) -> None:

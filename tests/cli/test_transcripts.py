@@ -14,7 +14,6 @@ import soundfile
 from commands import Command
 
 from swsdist.core.codes import cli as cli_codes
-from swsdist.core.codes import pipeline as pipeline_codes
 from swsdist.core.codes import store as store_codes
 from swsdist.core.codes import text as text_codes
 from tests.support.coded import says
@@ -243,7 +242,7 @@ def test_a_config(swsdist: Command, talks: Path, tmp_path: Path) -> None:
     assert (tmp_path / "run" / "report.html").exists()
     assert (tmp_path / "run" / "exports" / "detections.csv").exists()
     assert swsdist("digest", "run", cwd=tmp_path).out.strip()
-    assert says(swsdist("forecast", "run", cwd=tmp_path, code=2).err, pipeline_codes.UNKNOWN_HOURS)
+    assert "with 8 query examples on 1 node" in swsdist("forecast", "run", cwd=tmp_path).out
     (tmp_path / "dtw.yaml").write_text(json.dumps({**values, "search": {"method": "dtw"}}))
     assert says(swsdist("check", "dtw.yaml", cwd=tmp_path, code=2).err, text_codes.NOT_A_TEXT_METHOD)
     with (tmp_path / "queries.csv").open("w") as file:
