@@ -10,6 +10,9 @@ import numpy as np
 import pytest
 
 import swsdist
+from swsdist.chains.phones.options import PhonesOptions
+from swsdist.chains.sweep.planning import plan_sweep
+from swsdist.chains.sweep.reading import read_sweep
 from swsdist.core.codes import sweep as sweep_codes
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.plan import load_plans
@@ -162,3 +165,25 @@ def test_configs_of_points_are_checked(tmp_path: Path, values: dict[str, Any], c
     path = write(tmp_path, "sweep", **values)
     with raises(code, where=at):
         swsdist.sweep(path)
+
+
+def test_points_with_other_lattices_have_other_stores(tmp_path: Path, systems: list[dict[str, Any]]) -> None:
+    """Of frames there is one store for all scales, of lattices one for each; terms of phone lattices are phones."""
+    (tmp_path / "dictionary.txt").write_text("one w ah n\n")
+    options = {"terms": {"dictionary": "dictionary.txt"}}
+    spoken = {**systems[0], "chain": "phones", "features": {"name": "mfcc"}, "options": options}
+    grid = {
+        "config": [spoken, {**spoken, "system": "other", "options": {**options, "decoding": {"least": 0.1}}}],
+        "options.decoding.scale": [0.3, 0.5],
+        "calibrate.steps": [["kst"], ["sto"]],
+    }
+    path = write(tmp_path, "sweep", points={"grid": grid})
+    plans = plan_sweep(read_sweep(path), run=str(tmp_path / "run"))
+    configs = [group.config for group in plans.groups.values()]
+    assert len(configs) == 4
+    assert len({config.store for config in configs}) == 1
+    assert len({config.options["store"] for config in configs}) == 4
+    assert PhonesOptions.model_validate(configs[0].options).terms.units == "phones"
+    own = {**spoken, "options": {**options, "store": "lattices"}}
+    (point,) = plan_sweep(read_sweep(write(tmp_path, "own", config=own, points={"list": [{}]}))).points
+    assert point.config.options["store"] == str(tmp_path / "lattices")

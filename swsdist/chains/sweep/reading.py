@@ -212,14 +212,15 @@ def _demand_configs(spec: SweepSpec) -> None:
         ConfigError: a point has none or both; or points have configs, and the sweep no run folder for all.
     """
     file = spec.file
+    some = any(CONFIG in keys for keys in spec.points)
     for number, keys in enumerate(spec.points, 1):
         if file.lists is None and file.config is None and CONFIG not in keys:
-            raise codes.CONFIG_OR_LISTS(where=spec.where(number))
+            raise codes.CONFIG_OR_LISTS(where=spec.where(number) if some else spec.lines.line)
         if file.lists is None and file.config is not None and CONFIG in keys:
             raise codes.TWO_CONFIGS(where=spec.where(number, CONFIG), config=shown(file.config, 60))
         if CONFIG in keys and not isinstance(keys[CONFIG], str | dict):
             raise codes.NOT_A_CONFIG(where=spec.where(number, CONFIG), value=shown(keys[CONFIG], 60))
-    if file.run is None and any(CONFIG in keys for keys in spec.points):
+    if file.run is None and some:
         raise codes.NO_RESULT_FOLDER(where=spec.lines.line)
 
 
