@@ -27,7 +27,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from swsdist.calibrate.statistics import Tally, load_statistics
+from swsdist.calibrate.statistics import CandidatePosteriors, Tally, load_statistics
 from swsdist.calibrate.steps.interface import STEPS_SCHEMA, Floats, Json, Step, TwvParameters, scores_of
 from swsdist.calibrate.threshold import decide, folds_of
 from swsdist.config.calibration import Calibrate
@@ -120,6 +120,11 @@ def required_statistics(settings: Calibrate) -> tuple[str, ...]:
 def candidate_statistics(settings: Calibrate) -> list[str]:
     """Names of all statistics of candidates that steps need."""
     return list(dict.fromkeys([*settings.statistics, *load_statistics(required_statistics(settings), "candidates")]))
+
+
+def first_takes_sums(settings: Calibrate) -> bool:
+    """Whether S(w) of the last step, KST or STO, is that of all candidates of the search."""
+    return len(settings.steps) == 1 and CandidatePosteriors.name in settings.statistics
 
 
 @dataclass(frozen=True)

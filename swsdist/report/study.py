@@ -132,7 +132,9 @@ def _histogram(study: Study) -> str:
 
 
 def _by_sum(results: Breakdown) -> str:
-    return _two(results, results.edges, "posterior sum S(w)", "KST minus STO")
+    if np.all(np.diff(results.edges) == 1):
+        return _two(results, results.edges, "posterior sum S(w)", "KST minus STO")
+    return _two(results, np.log2(1 + results.edges), "log2(1 + S(w))", "KST minus STO")
 
 
 def _by_ntrue(results: Breakdown) -> str:

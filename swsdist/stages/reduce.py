@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.calibrate.procedure import candidate_statistics
-from swsdist.calibrate.statistics import load_statistics
+from swsdist.calibrate.statistics import CandidatePosteriors, load_statistics
 from swsdist.core.fingerprint import Naming
 from swsdist.core.partition import bucket_of, slots_of
 from swsdist.core.types import DETECTIONS, OUTPUT, QUERY_STATISTICS
@@ -24,7 +24,7 @@ from swsdist.reduce.places import WHERE, in_recordings
 from swsdist.reduce.source_places import SourcePlaces, outside_places
 from swsdist.reduce.spans import SpanFilter
 from swsdist.reduce.speakers import WHO
-from swsdist.registry.registries import STATISTICS
+from swsdist.registry.registries import METHODS, STATISTICS
 from swsdist.stages.buckets import BucketStage
 from swsdist.stages.document_lookup import places_of, speakers_of
 from swsdist.stages.inputs.search_inputs import CorpusInputs
@@ -97,7 +97,11 @@ class Reduce(BucketStage[Reducing]):
         """A task per bucket with a query."""
         config = inputs.config
         seconds = inputs.chain_inputs(CorpusInputs).store.open().manifest.counts["seconds"]
-        yield from self.tasks(inputs, candidate_statistics(config.calibrate), config.reduce.nbest.count(seconds))
+        required = candidate_statistics(config.calibrate)
+        if METHODS[config.search.method].score == "posterior" and config.search.examples != "mean":
+            # Whatever the steps, so that a sweep's points share a search: S(w) of KST and STO.
+            required = list(dict.fromkeys([*required, CandidatePosteriors.name]))
+        yield from self.tasks(inputs, required, config.reduce.nbest.count(seconds))
 
     def tasks(
         self, inputs: Inputs, required: list[str], nbest: int, *matters: object, window: float | None = None

@@ -149,6 +149,18 @@ def test_breakdowns_add_up(three: Study) -> None:
         assert np.diff(found.edges).tolist() == [1.0] * len(found.total)
 
 
+def test_sums_of_thousands_are_in_bins_that_double() -> None:
+    """Of phones in lattices S(w) goes to thousands; each sum is in the bin of its edges, and none is left out."""
+    first = entry("first", 0)
+    sums = np.resize([0.0, 0.5, 1.0, 2.9, 3.0, 127.0, 2500.0], len(first.sweep.sums))
+    spread = replace(first, sweep=replace(first.sweep, sums=sums))
+    by_sum = study([spread]).by_sum
+    assert by_sum.edges.tolist() == [2.0**k - 1 for k in range(13)]
+    assert by_sum.terms.tolist() == np.histogram(sums, by_sum.edges)[0].tolist()
+    figure = figures(study([spread]))["fig7"][1]
+    assert "log2(1 + S(w))" in figure
+
+
 def test_a_given_alpha_is_taken() -> None:
     found = study([entry("one", 0)], alphas=[1.0, 2.0], alpha=1.5)
     assert found.best == {"kst": 1.5, "sto": 1.5}

@@ -11,7 +11,7 @@ the double that a run at that point computes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -93,6 +93,7 @@ def compact_list(
     conventions: str,
     probabilities: bool = True,
     listed: pa.Table | None = None,
+    sums: Mapping[str, float] | None = None,
 ) -> CompactList:
     """Sort and count an aligned list.
 
@@ -102,6 +103,7 @@ def compact_list(
         conventions: name of the scoring program.
         probabilities: whether scores are probabilities; otherwise scores stay unchanged, and S(w) is 0.
         listed: the complete list, if the aligned one lacks rows: S(w) and the extreme scores are computed from it.
+        sums: S(w) of queries, if it covers more than the list: 0 of others.
 
     Raises:
         UserError: a score is not a probability.
@@ -129,10 +131,15 @@ def compact_list(
     order = sorted(range(len(names)), key=lambda k: names[k])
     rated = [place.get(names[k]) for k in order]
     finite = np.isfinite(low)[order]
+    ordered = [names[k] for k in order]
+    if sums is not None:
+        posterior_sums = np.array([sums.get(name, 0.0) for name in ordered], np.float64)
+    else:
+        posterior_sums = PosteriorSums.of(every).values(ordered) if probabilities else np.zeros(len(names))
     terms = [
-        pa.array([names[k] for k in order], pa.string()),
+        pa.array(ordered, pa.string()),
         pa.array([0 if at is None else int(ranking.ntrue[at]) for at in rated], pa.int64()),
-        pa.array(PosteriorSums.of(every).values([names[k] for k in order]) if probabilities else np.zeros(len(names))),
+        pa.array(posterior_sums),
         pa.array(low[order], mask=~finite),
         pa.array(high[order], mask=~finite),
         pa.array([0 if at is None else int(sizes[at]) for at in rated], pa.int64()),

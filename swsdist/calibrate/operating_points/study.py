@@ -31,6 +31,9 @@ from swsdist.score.measures.curve import TIE
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+#: Most bins of S(w) that are as wide as 1.
+MOST_BINS = 100
+
 #: 1.0 to 3.0 by 0.1.
 ALPHAS: Floats = np.arange(10, 31) / 10
 
@@ -111,7 +114,8 @@ class Study:
         chosen: whether `best` was given.
         atwv: mean over systems, of the three methods.
         over_systems: tests of kst against sto on ATWVs; None without pairs.
-        by_sum: kst - sto by S(w), in bins of 1, the mean over systems (fig. 7).
+        by_sum: kst - sto by S(w), the mean over systems (fig. 7), in bins of 1; where there is a sum above `MOST_BINS`, in
+            bins from 2^k - 1 to 2^(k + 1) - 1.
         by_ntrue: kst - oracle-kst by Ntrue, of the single system (fig. 8).
     """
 
@@ -200,9 +204,16 @@ def _best(alphas: Floats, values: Floats) -> float:
 
 def _by_sum(systems: Sequence[SystemStudy]) -> Breakdown:
     sums = [system.entry.sweep.sums for system in systems]
-    edges = np.arange(math.floor(max(float(values_of_sums.max()) for values_of_sums in sums)) + 2, dtype=np.float64)
+    most = max(float(values_of_sums.max()) for values_of_sums in sums)
+    edges = np.arange(math.floor(most) + 2, dtype=np.float64)
+    if most > MOST_BINS:
+        edges = np.exp2(np.arange(math.floor(math.log2(1 + most)) + 2)) - 1
     parts = [
-        _binned(np.floor(values_of_sums).astype(np.int64), item.values["kst"] - item.values["sto"], len(edges) - 1)
+        _binned(
+            np.searchsorted(edges, values_of_sums, side="right") - 1,
+            item.values["kst"] - item.values["sto"],
+            len(edges) - 1,
+        )
         for values_of_sums, item in zip(sums, systems, strict=True)
     ]
     terms, total = (_mean_rows([part[k] for part in parts]) for k in range(2))

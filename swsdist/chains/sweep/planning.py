@@ -1,7 +1,8 @@
 """From the points of a sweep to the plans of a ledger.
 
 Points that differ only in alpha, beta, and the last step of calibration (kst or sto) share one search, one alignment and one
-fit. They become two plans: one searches and aligns, one of the chain `sweep` scores all of them. The same holds for points
+fit. They become two plans: one searches and aligns, one of the chain `sweep` scores all of them. If no step is fitted, the
+search's plan leaves the last step out. The same holds for points
 with a fitted threshold on scores that do not depend on beta, if they differ only in beta and the fit. It requires that the
 measures are only ATWV, or for fitted thresholds ATWV and MTWV. Every other point becomes a separate plan of the config's
 chain. Tasks that plans share are done once in any case.
@@ -17,10 +18,10 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from swsdist.calibrate.procedure import required_statistics
+from swsdist.calibrate.procedure import first_takes_sums, required_statistics
 from swsdist.calibrate.thresholding import Method
 from swsdist.chains.sweep.points import Keys
-from swsdist.chains.sweep.reading import SweepSpec, refuse_unused_sets
+from swsdist.chains.sweep.reading import CONFIG, SweepSpec, refuse_unused_sets
 from swsdist.config import Config, config_from_dict, load_config
 from swsdist.config.calibration import Calibrate
 from swsdist.config.files import folder_of
@@ -37,7 +38,7 @@ from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain import Chain
 from swsdist.pipeline.inspection.loading import config_of, plan_of
 from swsdist.pipeline.ledger import Ledger
-from swsdist.registry.entries import is_chain
+from swsdist.registry.entries import Configured, is_chain
 from swsdist.registry.registries import CHAINS
 from swsdist.score.measures.protocol import protocol_of
 from swsdist.score.parts.evaluating import measure_names
@@ -54,6 +55,9 @@ Decides = Method | Literal["fitted"]
 #: Sections that change no result, or are the same for all points.
 _NOT_MATTERS = {"run", "system", "executor", "storage", "strict", "force", "report"}
 
+
+#: Keys of `corpus` that a store of features depends on.
+_OF_STORE = {"documents", "speakers", "prefer", "audio"}
 
 #: Keys of `corpus` that change a system but not its scoring setup; the protocol is in `score`. Of another corpus with the
 #: queries, only the documents identify the queries.
@@ -113,6 +117,11 @@ class PointGroup:
         """Whether KST or STO decides its points."""
         return self.points[0].method != "fitted"
 
+    @property
+    def of_candidates(self) -> bool:
+        """Whether S(w) of its points is over all candidates, not over the list."""
+        return self.by_term and first_takes_sums(self.points[0].config.calibrate)
+
 
 @dataclass(frozen=True)
 class Plans:
@@ -137,7 +146,7 @@ class Plans:
 def plan_sweep(
     spec: SweepSpec, *, corpus: str | None = None, run: str | None = None, sets: tuple[str, ...] = ()
 ) -> Plans:
-    """Make the config of each point.
+    """Make the config of each point: of the sweep's, or of the one that the point names.
 
     Args:
         spec: the sweep.
@@ -176,7 +185,7 @@ def plan_sweep(
         fit = config.calibrate.fit
         points.append(PlannedPoint(number, keys, f"point-{name}", fit, fit == "oracle", method, rules, line, config))
         if shared:
-            groups.setdefault(shared, PointGroup(shared, config)).points.append(points[-1])
+            groups.setdefault(shared, PointGroup(shared, _searched(config, method))).points.append(points[-1])
     if spec.file.oracle_kst:
         if not any(group.by_term for group in groups.values()):
             raise codes.ORACLE_WITHOUT_KST(where=spec.at("oracle_kst"), measures=", ".join(RESCORED))
@@ -208,14 +217,17 @@ def _config(
     folder = folder_of(str(spec.path))
     base = [FileAssignment(f"{key}={_text(value)}", folder, spec.at("set", key)) for key, value in file.set.items()]
     point_values = [
-        FileAssignment(f"{key}={_text(value)}", folder, spec.where(number, key)) for key, value in keys.items()
+        FileAssignment(f"{key}={_text(value)}", folder, spec.where(number, key))
+        for key, value in keys.items()
+        if key != CONFIG
     ]
+    named = spec.config_of(number)
     # Relative to the working directory, as on the command line; those of the file are absolute.
     corpus, run = (path and _absolute(path) for path in (corpus or file.corpus, run or file.run))
     every: list[Assignment] = [*base, *sets, *point_values]
-    if isinstance(file.config, str):
-        return load_config(file.config, every, corpus=corpus, run=run)
-    values: dict[str, object] = {"system": Path(spec.path).stem, **(file.config or {})}
+    if isinstance(named, str):
+        return load_config(named, every, corpus=corpus, run=run)
+    values: dict[str, object] = {"system": Path(spec.path).stem, **named}
     values |= {key: value for key, value in (("corpus", corpus), ("run", run)) if value is not None}
     origins = {place[1:]: origin for place, origin in spec.lines.origins.items() if place[:1] == ("config",)}
     return config_from_dict(values, folder, every, origins=origins)
@@ -290,7 +302,7 @@ def _of_point(spec: SweepSpec, number: int, of: str = "") -> Iterator[None]:
         if error.where and error.where.startswith((f"{spec.path}:", "--")):
             raise  # already added
         keys = spec.points[number - 1]
-        every = (*keys, *spec.file.set)
+        every = [key for key in (*keys, *spec.file.set) if key != CONFIG]
         wrong = next((key for key in every if key in str(error)), None)
         if wrong is None and of:
             wrong = next(
@@ -321,12 +333,16 @@ def _other_settings(config: Config) -> Mapping[str, object]:
 
 
 def _with_store(config: Config, numbers: dict[str, object], where: str) -> Config:
-    """The config with a store for its features, since a store holds the features of one config.
+    """The config with a store for its features, since a store holds the features of one config, or the lattices of one
+    chain's options. A chain with two stores has the second in the option `store`.
 
     A sweep in the folder of a run uses the run's store for the run's features.
     """
-    features = config.model_dump(mode="json", include={"features"})
-    corpus = config.corpus.model_dump(mode="json", include={"documents", "speakers", "prefer", "audio"})
+    run, entry, features = config.run.rstrip("/"), CHAINS[config.chain], _stored(config)
+    corpus = config.corpus.model_dump(mode="json", include=_OF_STORE)
+    if isinstance(entry, Configured) and "store" in entry.takes() and not config.options.get("store"):
+        place = f"{run}/stores/{fingerprint(features, corpus, config.options)[:12]}"
+        config = config.model_copy(update={"options": {**config.options, "store": place}})
     if config.index.store is not None:
         if numbers.setdefault(config.index.store, features) != features:
             raise codes.SHARED_STORE_FEATURES(where=f"{where}: index.store {config.index.store}")
@@ -335,21 +351,29 @@ def _with_store(config: Config, numbers: dict[str, object], where: str) -> Confi
         numbers[""] = _run_features(config)
     store = config.store
     if numbers[""] != {**features, "corpus": corpus}:
-        store = f"{config.run.rstrip('/')}/stores/{fingerprint(features, corpus)[:12]}"
+        store = f"{run}/stores/{fingerprint(features, corpus)[:12]}"
     return config.model_copy(update={"index": config.index.model_copy(update={"store": store})})
+
+
+def _stored(config: Config) -> dict[str, object]:
+    """What a store holds besides its corpus: features, or what the options of a chain without a second store make."""
+    entry = CHAINS[config.chain]
+    values = config.model_dump(mode="json", include={"features"})
+    if config.options and isinstance(entry, Configured) and "store" not in entry.takes():
+        values |= {"chain": config.chain, "options": config.options}
+    return values
 
 
 def _run_features(config: Config) -> object:
     """Features and corpus of the run in the sweep's folder, if any."""
     run = Folder(config.run, config.storage)
     try:
-        values = config_of(run, plan_of(run)).model_dump(mode="json")
+        earlier = config_of(run, plan_of(run))
     except StoreError:
         return None
-    if values["index"]["store"] is not None:
+    if earlier.index.store is not None:
         return None
-    corpus = {name: values["corpus"][name] for name in ("documents", "speakers", "prefer", "audio")}
-    return {"features": values["features"], "corpus": corpus}
+    return {**_stored(earlier), "corpus": earlier.corpus.model_dump(mode="json", include=_OF_STORE)}
 
 
 def _method(config: Config, measures: set[str]) -> Decides | None:
@@ -357,18 +381,29 @@ def _method(config: Config, measures: set[str]) -> Decides | None:
     settings, rules = config.calibrate, protocol_of(config.score)
     if not is_chain(CHAINS, config.chain, "searches") or not config.corpus.has_references:
         return None
-    if rules.trials != "time" or settings.fit == "none":
+    entries, fitted, steps = settings.entries(), settings.fitted, settings.steps
+    if rules.trials != "time" or (fitted and settings.fit == "none"):
         return None
-    entries, fitted = settings.entries(), settings.fitted
-    if fitted and settings.threshold == "own" and measures <= set(RESCORED):
-        looks = any(entries[name].operating_point or entries[name].own_threshold for name in fitted[:-1])
+    if steps and settings.threshold == "own" and measures <= set(RESCORED):
+        looks = any(entries[name].operating_point or entries[name].own_threshold for name in (fitted or steps)[:-1])
         looks = looks or bool(required_statistics(settings))
-        if fitted[-1] in ("kst", "sto") and not looks:
-            return "kst" if fitted[-1] == "kst" else "sto"
+        if steps[-1] in ("kst", "sto") and not looks:
+            return "kst" if steps[-1] == "kst" else "sto"
     # Scores independent of beta, without a step's threshold.
     store = any(entries[name].operating_point or entries[name].own_threshold for name in settings.steps)
     fits_here = settings.fit in ("crossfit", "oracle") and measures <= set(FITTED)
     return "fitted" if not fitted and not store and fits_here else None
+
+
+def _searched(config: Config, method: Decides | None) -> Config:
+    """The config that searches and aligns for points of a method: scores before KST or STO."""
+    settings = config.calibrate
+    if method == "fitted" or settings.fitted:
+        return config  # the last step comes after the alignment
+    *before, last = settings.steps
+    options = {name: values for name, values in settings.options.items() if name != last}
+    changed = settings.model_copy(update={"steps": tuple(before), "options": options})
+    return config.model_copy(update={"calibrate": changed})
 
 
 def _group(config: Config, method: Decides) -> str:

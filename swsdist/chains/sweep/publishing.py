@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
@@ -13,8 +13,9 @@ from swsdist.calibrate.operating_points.rescoring import CompactList, Rescoring
 from swsdist.calibrate.operating_points.study import Study, StudyEntry, study
 from swsdist.chains.sweep.planning import Plans, alpha_of, keys_text
 from swsdist.chains.sweep.ranking import RankedPoints
-from swsdist.chains.sweep.reading import SweepSpec
+from swsdist.chains.sweep.reading import CONFIG, SweepSpec
 from swsdist.chains.sweep.running import PointResult, SweepRun, point_at
+from swsdist.config import Config
 from swsdist.core.codes import sweep as codes
 from swsdist.io.filesystem import Folder
 from swsdist.io.tables import write_csv
@@ -163,6 +164,7 @@ def study_of(plans: Plans, swept: SweepRun, alphas: Sequence[float], alpha: floa
     """
     ranked: list[StudyEntry] = []
     oracles = {result.point.number for result in swept.results if result.point.oracle}
+    tasks = tasks_of([group.config for group in plans.groups.values()])
     for number, (name, group) in enumerate(plans.groups.items(), 1):
         if name not in swept.rescorings or not group.by_term:
             continue
@@ -178,13 +180,28 @@ def study_of(plans: Plans, swept: SweepRun, alphas: Sequence[float], alpha: floa
         inner = {
             key: value
             for key, value in point.keys.items()
-            if not key.startswith(("calibrate.steps", "calibrate.alpha"))
+            if not key.startswith(("calibrate.steps", "calibrate.alpha")) and key != CONFIG
         }
-        label = keys_text(inner) if inner and len(plans.groups) > 1 else group.config.system
+        system = group.config.system
+        names = [*([system] if CONFIG in point.keys or not inner else []), *([keys_text(inner)] if inner else [])]
+        label = ", ".join(names) if len(plans.groups) > 1 else system
         label = label if label not in [item.name for item in ranked] else f"{label} ({number})"
         fit = "oracle" if point.number in oracles else point.fit
-        ranked.append(StudyEntry(label, group.config.system, scored, at.trials, at.beta, fit))
+        task = tasks.get(group.config.corpus.documents, system)
+        ranked.append(
+            StudyEntry(label, task, scored, at.trials, at.beta, fit if group.config.calibrate.fitted else "none")
+        )
     return study(ranked, alphas=list(alphas), alpha=alpha) if ranked else None
+
+
+def tasks_of(configs: Iterable[Config]) -> dict[str, str]:
+    """Names of several corpora, by their documents: what differs in the paths of these; none of a single corpus."""
+    paths = list(dict.fromkeys(config.corpus.documents for config in configs))
+    if len(paths) < 2:
+        return {}
+    parts = [path.split("/") for path in paths]
+    shared = next(k for k in range(max(map(len, parts))) if len({tuple(part[: k + 1]) for part in parts}) > 1)
+    return {path: "/".join(part[shared:]) for path, part in zip(paths, parts, strict=True)}
 
 
 def alphas_of(spec: SweepSpec, plans: Plans) -> list[float]:

@@ -10,6 +10,8 @@ YAML as strict as a config's; paths are relative to the file:
         calibrate.steps: [[q-norm, logistic, kst], [q-norm, logistic, sto]]
         calibrate.alpha: {from: 1, to: 3, step: 0.1}
     measures: [atwv, atwv_pmiss, atwv_pfa]
+
+Points of different systems or corpora name their configs, by the key `config`; `grid` may be a list of grids.
 """
 
 from __future__ import annotations
@@ -32,6 +34,9 @@ from swsdist.core.text import suggestion
 from swsdist.registry.registries import quantities
 from swsdist.score.parts.evaluating import measure_names
 
+#: The key of a point that names its config.
+CONFIG = "config"
+
 #: Keys that cannot differ between points, which share a run folder and an executor.
 NOT_OF_POINTS = ("run", "system", "executor", "storage", "strict", "force", "report", "chain", "options.points")
 
@@ -49,7 +54,9 @@ class Random(Section):
 class Points(Section):
     """The sources of points, in this order."""
 
-    grid: dict[str, object] | None = Field(None, description="every combination of the values of some keys")
+    grid: dict[str, object] | tuple[dict[str, object], ...] | None = Field(
+        None, description="every combination of the values of some keys; or several grids"
+    )
     list: tuple[object, ...] | None = Field(None, description="points, {key: value} each")
     random: Random | None = Field(None, description="points at random")
 
@@ -143,6 +150,13 @@ class SweepSpec:
         """A key of the file in messages: file, line, key."""
         return str(self.lines.below(*place))
 
+    def config_of(self, number: int) -> str | dict[str, object]:
+        """The config of a point: absolute path, or its keys."""
+        named = self.points[number - 1].get(CONFIG, self.file.config)
+        if isinstance(named, dict):
+            return named
+        return absolute(str(named), folder_of(self.path))
+
     def where(self, number: int, key: str | None = None) -> str:
         """A point for messages, numbered from 1, with a key and its value; for a key set for all points, its place."""
         keys, place = self.points[number - 1], self.places[number - 1]
@@ -170,8 +184,8 @@ def read_sweep(path: str | Path) -> SweepSpec:
         raise draft.error(_REMEDY)
     file = _with_absolute_paths(file, folder_of(name))
     lines = SweepPlace(draft.origins)
-    if (file.config is None) == (file.lists is None):
-        raise codes.CONFIG_OR_LISTS(where=lines.line if file.config is None else str(lines.below("lists")))
+    if file.config is not None and file.lists is not None:
+        raise codes.CONFIG_OR_LISTS(where=str(lines.below("lists")))
     for k, item in enumerate(() if file.measures == "all" else file.measures):
         measure_names((item,), str(lines.below("measures", k)))
     measure_names((file.objective.measure,), str(lines.below("objective")))
@@ -186,8 +200,28 @@ def read_sweep(path: str | Path) -> SweepSpec:
     if file.report_alpha is not None and file.report != "kst":
         raise codes.UNUSED_REPORT_ALPHA(where=str(lines.below("report_alpha")))
     spec = _points(file, lines.below("points"), name)
+    _demand_configs(spec)
     _refuse_unused(spec, file.set, lambda key: spec.at("set", key))
     return spec
+
+
+def _demand_configs(spec: SweepSpec) -> None:
+    """Check that points have a config where there are no lists: the sweep's, or one of each point.
+
+    Raises:
+        ConfigError: a point has none or both; or points have configs, and the sweep no run folder for all.
+    """
+    file = spec.file
+    some = any(CONFIG in keys for keys in spec.points)
+    for number, keys in enumerate(spec.points, 1):
+        if file.lists is None and file.config is None and CONFIG not in keys:
+            raise codes.CONFIG_OR_LISTS(where=spec.where(number) if some else spec.lines.line)
+        if file.lists is None and file.config is not None and CONFIG in keys:
+            raise codes.TWO_CONFIGS(where=spec.where(number, CONFIG), config=shown(file.config, 60))
+        if CONFIG in keys and not isinstance(keys[CONFIG], str | dict):
+            raise codes.NOT_A_CONFIG(where=spec.where(number, CONFIG), value=shown(keys[CONFIG], 60))
+    if file.run is None and some:
+        raise codes.NO_RESULT_FOLDER(where=spec.lines.line)
 
 
 def refuse_unused_sets(spec: SweepSpec, sets: Sequence[str], corpus: str | None) -> None:
@@ -272,9 +306,12 @@ def _points(file: SweepFile, where: SweepPlace, name: str) -> SweepSpec:
     results: list[Keys] = []
     places: list[SweepPlace] = []
     if spec.grid is not None:
-        place = where.below("grid")
-        results += grid_points(spec.grid, place)
-        places += [place] * len(results)
+        several = spec.grid if isinstance(spec.grid, tuple) else (spec.grid,)
+        for k, grid in enumerate(several):
+            place = where.below("grid") if isinstance(spec.grid, dict) else where.below("grid", k)
+            some = list(grid_points(grid, place))
+            results += some
+            places += [place] * len(some)
     if spec.list is not None:
         place = where.below("list")
         rows = list(list_points(spec.list, place))

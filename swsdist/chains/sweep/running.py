@@ -144,18 +144,18 @@ def _notices(chain_runs: Sequence[ChainRun]) -> list[str]:
 def _run_all(
     configs: Mapping[str, Config], until: str | None, progress: Progress, swept: SweepRun, failed: dict[str, str]
 ) -> dict[str, ChainRun]:
-    """Run plans together, or one by one if one fails; return the complete ones."""
-    if not configs:
-        return {}
-    try:
-        outcome = _run(configs, until, progress, swept)
-        done = {name: chain_run for name, chain_run in outcome.chain_runs.items() if _is_complete(chain_run)}
-        if len(done) == len(configs):
-            return done
-    except _OF_ALL:
-        raise
-    except _OF_A_POINT:
-        done = {}
+    """Run plans of a chain together, or one by one if one fails; return the complete ones."""
+    done: dict[str, ChainRun] = {}
+    # Steps of one name are of one stage in a chain only.
+    for chain in dict.fromkeys(config.chain for config in configs.values()):
+        some = {name: config for name, config in configs.items() if config.chain == chain}
+        try:
+            outcome = _run(some, until, progress, swept)
+            done |= {name: chain_run for name, chain_run in outcome.chain_runs.items() if _is_complete(chain_run)}
+        except _OF_ALL:
+            raise
+        except _OF_A_POINT:
+            continue  # one by one
     for name, config in configs.items():
         if name in done:
             continue
@@ -198,6 +198,7 @@ def _rescoring(group: PointGroup, search: ChainRun) -> Config:
     rules = protocol_of(group.config.score)
     options = {
         "searched": group.name,
+        "sums": group.of_candidates,
         "tolerance": rules.tolerance if group.by_term else None,
         "conventions": rules.conventions,
         "rejects_all": rules.rules.rejects_all,

@@ -10,8 +10,9 @@ from swsdist.chains.sweep.lists import sweep_lists
 from swsdist.chains.sweep.planning import plan_sweep
 from swsdist.chains.sweep.publishing import alphas_of, data_of, place_of, publish, study_of
 from swsdist.chains.sweep.ranking import RankedPoints, rank_points
-from swsdist.chains.sweep.reading import SweepSpec, read_sweep
+from swsdist.chains.sweep.reading import CONFIG, SweepSpec, read_sweep
 from swsdist.chains.sweep.running import PointResult, run_sweep
+from swsdist.config import Config
 from swsdist.core.codes import sweep as codes
 from swsdist.io.filesystem import Folder
 from swsdist.io.notices import Notices
@@ -67,12 +68,12 @@ def run_sweep_file(
         demand_run_folder(folder)
         results, systems, alphas = sweep_lists(spec, notices)
         study_result = study(systems, alphas=alphas, alpha=at) if spec.file.report == "kst" else None
-        tasks_done, name = 0, os.path.splitext(os.path.basename(path))[0]  # noqa: PTH119, PTH122
+        tasks_done, name = 0, _name_of(spec, None)
     else:
         plans = plan_sweep(spec, corpus=corpus, run=run, sets=sets)
         alphas = alphas_of(spec, plans) if spec.file.report == "kst" else []
         config = plans.points[0].config
-        folder, name = Folder(config.run, config.storage), config.system
+        folder, name = Folder(config.run, config.storage), _name_of(spec, config)
         demand_run_folder(folder)
         swept = run_sweep(plans, spec.file.objective.measure, progress)
         study_result, text = study_of(plans, swept, alphas, at) if alphas else None, list(swept.notices)
@@ -86,6 +87,12 @@ def run_sweep_file(
     if study_result is not None:
         lines += ["", *studied.text_lines(study_result)]
     return SweepOutcome(results, table, (*text, *data.notices[len(text) :]), place, tasks_done, lines)
+
+
+def _name_of(spec: SweepSpec, config: Config | None) -> str:
+    """The name of the system, or of the sweep if it is over several."""
+    several = config is None or any(CONFIG in keys for keys in spec.points)
+    return os.path.splitext(os.path.basename(spec.path))[0] if several or config is None else config.system  # noqa: PTH119, PTH122
 
 
 def _folder_of_lists(spec: SweepSpec, corpus: str | None, run: str | None, sets: tuple[str, ...]) -> Folder:

@@ -8,8 +8,18 @@ from swsdist.core.errors import ConfigError
 _HOW_TO = "docs/how-to/sweep.md shows a sweep's file"
 
 CONFIG_OR_LISTS = Code(
-    "config-or-lists", ConfigError, "a sweep needs either config or lists", f"give one of them; {_HOW_TO}"
+    "config-or-lists",
+    ConfigError,
+    "a sweep needs either config or lists",
+    f"give one of them, or a config in each point; {_HOW_TO}",
 )
+TWO_CONFIGS = Code(
+    "two-configs",
+    ConfigError,
+    "the point has a config, and so has the sweep: {config}",
+    "leave out one of them",
+)
+NOT_A_CONFIG = Code("not-a-config", ConfigError, "{value} is not a config", "give a path, or the keys of a config")
 UNKNOWN_SWEEP_KEY = Code("unknown-sweep-key", ConfigError, "unknown key {key}{meant}", "keys are {known}")
 SWEEP_OPTIONS = Code(
     "sweep-options",
