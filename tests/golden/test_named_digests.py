@@ -20,8 +20,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
+from swsdist.config.search import Search
 from swsdist.features.fitting.mixture import mixture_model
 from swsdist.features.fitting.moments import Moments
 from swsdist.features.model import Model
@@ -33,12 +35,14 @@ from swsdist.kernels.distances.create import create as create_distance
 from swsdist.lattices.collection import read_file
 from swsdist.lattices.lattice import Lattice, Origin
 from swsdist.lattices.packed import Packed
+from swsdist.methods.create import create
 from swsdist.methods.dtw.query_distances import local_distances
 from swsdist.methods.dtw.search import search
 from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.first_pass.create import create as create_first_pass
 from swsdist.methods.first_pass.interface import Budget
 from swsdist.methods.first_pass.search import run
+from swsdist.methods.lattice.query_lattices import QUERY_LATTICES, query_row
 from swsdist.methods.windows.search import Limits
 from swsdist.methods.windows.search import search as search_windows
 from swsdist.registry.registries import (
@@ -57,6 +61,7 @@ from swsdist.testing import scenes
 from swsdist.testing.conformance import export as exports
 from swsdist.testing.conformance import lists
 from tests.support.format_samples import SAMPLES
+from tests.support.lattice_stores import chain, store_of
 from tests.support.lattices import places_of
 
 GOLDEN: dict[str, dict[str, tuple[int, str]]] = {
@@ -84,6 +89,7 @@ GOLDEN: dict[str, dict[str, tuple[int, str]]] = {
         "dtw": (1, "46fffd959d86e5b15a964c8cdfe5f52102c1a7d5472f7bff3bb7c28f9f09d18c"),
         "windows": (1, "e9e3c4b6429c26d7ed4bcbd38b4248ec979f2ad1ef1ac59ff2a4e7f28db6a6ed"),
         "lattice": (1, "1f044442682b2dab954fdec39f353f2d47a699bfc0cf57216781fee3d989e8a6"),
+        "lattice-edits": (1, "e7da72efceddeb83dda79d818d4ecde996f1cd0619ec701fee95a6ee50572789"),
     },
     "first pass": {
         "coarse": (1, "705d368a7ac048176cca0f1ceb8f79006bf1db337d7daa3bea9b4f708675d411"),
@@ -190,6 +196,8 @@ def of_method(name: str) -> list[bytes]:
         return recurrence_settings("bounded-slope")
     if name == "lattice":
         return lattice_places()
+    if name == "lattice-edits":
+        return edits()
     given, parts = collection(), []
     for free in (True, False):
         limits = Limits(given.lengths, np.full(len(given.lengths), 12), 7, given.most, free)
@@ -207,6 +215,19 @@ def lattice_places() -> list[bytes]:
     terms = [("a",), ("b",), ("a", "b"), ("b", "c", "a"), ("?", "a"), ("a", "?")]
     found = places_of([packed], terms, 50, patterns=True)
     return [repr(sorted(found.items())).encode()]
+
+
+def edits() -> list[bytes]:
+    """Alignments of lattices of one path, some of whose labels are unlikely."""
+    with TemporaryDirectory() as place:
+        store = store_of(Path(place), {"one": chain("xxabcxx", 0.5), "two": chain("xa xcyabc", 0.25)})
+        method = create(Search(method="lattice-edits"))
+        rows = pa.Table.from_pylist(
+            [query_row("q", 1, chain("abc", 0.5)), query_row("r", 1, chain("xc"))], QUERY_LATTICES
+        )
+        (shard,) = (shard.name for shard in store.manifest.shards)
+        tables = method.search(method.prepare(rows, store), store, (shard,), 1).tables
+    return [repr(table.to_pylist()).encode() for table in tables]
 
 
 def of_lattice_format(name: str) -> list[bytes]:

@@ -12,18 +12,15 @@ from hypothesis import strategies as st
 
 from swsdist.config.search import Search
 from swsdist.core.codes import methods as codes
-from swsdist.core.types import DOCUMENTS
-from swsdist.io.filesystem import Folder
 from swsdist.kernels import lattice_edits as kernel
-from swsdist.lattices.packed import TICK, Packed
+from swsdist.lattices.packed import Packed
 from swsdist.methods.create import create
 from swsdist.methods.lattice.query_lattices import QUERY_LATTICES, linear, packed_of, query_row
 from swsdist.methods.method import SPANS
-from swsdist.store.lattice_shards import LatticeShardWriter, lattices_name
-from swsdist.store.manifest import REJECTED_DOCUMENTS, File, NewTrack, Shard, commit
 from swsdist.store.reading import Store
 from tests.oracles.lattice_edits import Arcs, alignments
 from tests.support.coded import raises
+from tests.support.lattice_stores import chain, store_of
 
 
 @st.composite
@@ -79,41 +76,6 @@ def test_every_path_against_every_path(query: Arcs, document: Arcs, data: st.Dat
         if value < kernel.FAR
     }
     assert ours == alignments(query, document, begin, edit, cheaper)
-
-
-def chain(labels: str, chance: float = 1.0) -> Packed:
-    """A lattice of one path, 100 ms a label."""
-    count = len(labels)
-    texts = ("", *dict.fromkeys(label for label in labels if label != " "))
-    return Packed(
-        np.arange(count + 1, dtype=np.int32) * 100,
-        np.ones(count + 1),
-        np.array([1] * count + [0], np.int32),
-        np.ones(count, np.int32),
-        np.array([texts.index(label) if label != " " else 0 for label in labels], np.int32),
-        np.full(count, chance),
-        texts,
-        count * 100,
-    )
-
-
-def store_of(folder: Path, documents: dict[str, Packed], cuts: int = 1) -> Store:
-    """A store of lattices, in so many shards."""
-    place, shards, rows = Folder(str(folder)), [], []
-    names = list(documents)
-    for k in range(cuts):
-        writer = LatticeShardWriter(place, lattices_name("f", k))
-        for name in names[k::cuts]:
-            writer.append(name, 1, documents[name])
-            row = dict.fromkeys(DOCUMENTS.names) | {"doc_id": name, "channel": 1, "path": "", "shard": writer.name}
-            row |= {"duration": documents[name].ticks * TICK, "frames": documents[name].ticks, "rows": 1}
-            rows.append(row | {"identity": "", "sha256": "", "mean": [0.0], "variance": [0.0]})
-        written = writer.publish()
-        files = {"lattices": File(*written.lattices), "postings": File(*written.postings)}
-        shards.append(Shard(writer.name, files, written.documents, 1000))
-    track = NewTrack("lattices", {"name": "test"}, 1, pa.Table.from_pylist(rows, DOCUMENTS))
-    commit(place, track, TICK, shards, REJECTED_DOCUMENTS.empty_table(), kind="lattices", libraries={})
-    return Store(place)
 
 
 DOCS = {"one": chain("xxabcxx"), "two": chain("xabxcx"), "three": chain("xaxcx yabc"), "four": chain("zzzz")}
@@ -180,6 +142,21 @@ def test_rescoring_inside_spans(tmp_path: Path) -> None:
         ("three", 700, 999),
     ]
     assert rows[0]["cost"] / rows[0]["scale"] == pytest.approx(4 / 3)
+
+
+def test_matches_lie_in_their_spans(tmp_path: Path) -> None:
+    """Also where deleting all labels is cheapest."""
+    store, method = store_of(tmp_path, DOCS), create(settings())
+    spans = [("q", doc, 1, first, first + length) for doc in DOCS for first in (0, 95, 205) for length in (4, 99, 150)]
+    table = pa.Table.from_pylist([dict(zip(SPANS.names, span, strict=True)) for span in spans], SPANS)
+    rows = method.rescore(method.prepare(queries(("q", 1, chain("abc"))), store), store, table).to_pylist()
+    places = iter(spans)
+    for row in rows:  # in the spans' order
+        assert any(
+            (doc, first <= row["first"] <= row["last"] <= last) == (row["doc_id"], True)
+            for _, doc, _, first, last in places
+        )
+    assert len(rows) > len(spans) / 2
 
 
 def test_written_alternatives_as_a_lattice() -> None:

@@ -140,7 +140,9 @@ class LatticeEdits:
             part = lattices.within(k, span["first"], span["last"] + 1)
             some = [query for query in queries if query.query_id == span["query_id"]]
             table, _ = self._matches(some, part, numbers, np.ones(1, np.int64))
-            result += sorted(table.to_pylist(), key=lambda row: (row["cost"] / row["scale"], row["example"]))[:1]
+            for row in sorted(table.to_pylist(), key=lambda row: (row["cost"] / row["scale"], row["example"]))[:1]:
+                # One whose labels are all deleted lasts no time, and may lie behind the last tick.
+                result.append(row | {name: min(row[name], span["last"]) for name in ("first", "last")})
         return pa.Table.from_pylist(result, CANDIDATES)
 
     def _matches(

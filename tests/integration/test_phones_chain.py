@@ -1,0 +1,152 @@
+"""The chain phones finds the same, whatever the cut, the executor and interruptions; strings, lattices and written queries."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from swsdist.chains.phones.decode import Decode
+from swsdist.config import Config, config_from_dict
+from swsdist.core.codes import chains as codes
+from swsdist.core.codes import text as text_codes
+from swsdist.io.filesystem import Folder
+from swsdist.pipeline.chain_run import ChainRun, StepSelection
+from swsdist.pipeline.driver import run_stages
+from swsdist.pipeline.inspection.digest import digests
+from swsdist.pipeline.inspection.loading import load_chain_run
+from swsdist.pipeline.operation.progress import Progress
+from swsdist.store import parquet
+from swsdist.testing.conformance import check_chain
+from tests.support.coded import raises
+
+#: Components of a mixture, as phones of one state.
+FEATURES = {
+    "name": "mfcc",
+    "transforms": [
+        {"name": "mean-variance"},
+        {"name": "gmm", "options": {"components": 8, "values": "posteriors", "iterations": 3}},
+    ],
+}
+DECODING = {"scale": 0.3, "insertion": -8.0, "string_insertion": -40.0, "least": 1e-4, "non_speech": ["g7"]}
+METHODS = ("lattice", "lattice-edits")
+
+
+def config(folder: Path, run: Path | str, method: str, **values: Any) -> Config:
+    given: dict[str, Any] = {
+        "chain": "phones",
+        "run": str(run),
+        "corpus": {name: f"{table}.csv" for name, table in (("documents", "docs"), ("queries", "queries"))},
+        "features": FEATURES,
+        "options": {"decoding": DECODING},
+        "queries": {"trim": "none"},
+        "search": {"method": method},
+        "calibrate": {"steps": ["q-norm"]},
+        "executor": {"kind": "serial"},
+    }
+    return config_from_dict({**given, **values}, folder)
+
+
+def searched(given: Config) -> ChainRun:
+    outcome = run_stages(given, StepSelection(until="normalise"), Progress())
+    assert not outcome.failures
+    return outcome.chain_run
+
+
+def hits(chain_run: ChainRun, step: str, table: str) -> list[dict[str, Any]]:
+    folder = chain_run.ledger.folder(chain_run.place(chain_run.chain.step(step)))
+    return [row for part in chain_run.parts(step, table) for row in parquet.read(folder, part.name).to_pylist()]
+
+
+@pytest.fixture(scope="module", params=METHODS)
+def method(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(small_corpus: Path, method: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    given = config(small_corpus, tmp_path_factory.mktemp("undisturbed"), method, index={"shards": 1})
+    return digests(searched(given))
+
+
+def test_the_cut_does_not_matter(small_corpus: Path, tmp_path: Path, method: str, undisturbed: dict[str, str]) -> None:
+    assert {"lattices", "candidates", "detections"} <= set(undisturbed)
+    chain_run = searched(config(small_corpus, tmp_path, method, index={"shards": 3}))
+    assert digests(chain_run) == undisturbed
+    assert len(hits(chain_run, "reduce", "detections")) > 10
+
+
+@pytest.mark.ray
+def test_the_executor_does_not_matter(
+    small_corpus: Path, tmp_path: Path, cluster: Any, method: str, undisturbed: dict[str, str]
+) -> None:
+    sets = dict(item.split("=", 1) for item in cluster.sets)
+    ray = {key.removeprefix("executor."): value for key, value in sets.items()}
+    given = config(small_corpus, tmp_path, method, index={"shards": 2}, executor={**ray, "workers": 2})
+    assert digests(searched(given)) == undisturbed
+
+
+def test_an_interrupted_run_goes_on(
+    small_corpus: Path, tmp_path: Path, method: str, monkeypatch: pytest.MonkeyPatch, undisturbed: dict[str, str]
+) -> None:
+    given, run, done = config(small_corpus, tmp_path, method, index={"shards": 3}), Decode.run, []
+
+    def interrupted(self: Decode, *arguments: Any) -> Any:
+        if done:
+            raise KeyboardInterrupt
+        done.append(1)
+        return run(self, *arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Decode, "run", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            run_stages(given, StepSelection(until="normalise"), Progress())
+    assert digests(searched(given)) == undisturbed
+
+
+def test_another_decoder_decodes_again_and_reads_no_audio(small_corpus: Path, tmp_path: Path) -> None:
+    searched(config(small_corpus, tmp_path, "lattice"))
+    other = {"decoding": {**DECODING, "least": 0.01}}
+    outcome = run_stages(config(small_corpus, tmp_path, "lattice", options=other), StepSelection(), Progress())
+    done = {name: ended.done for name, ended in outcome.chain_run.outcomes.items()}
+    assert (done["index"], done["examples"]) == (0, 0)
+    assert done["decode"] > 0
+    assert done["search"] > 0
+
+
+def test_queries_in_phones(small_corpus: Path, tmp_path: Path) -> None:
+    """The string of a query that was cut out of a document lies in the document's lattice, if it has one."""
+    chain_run = searched(config(small_corpus, tmp_path, "lattice"))
+    strings = hits(chain_run, "queries", "groups")
+    assert all(label.startswith("g") and label != "g7" for row in strings for label in row["labels"])
+    (tmp_path / "words.txt").write_text(
+        "".join(f"word{k} {' '.join(row['labels'])}\n" for k, row in enumerate(strings))
+    )
+    with (tmp_path / "terms.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([("query_id", "text"), *((f"w{k}", f"word{k}") for k in range(len(strings)))])
+    tables = {"documents": "docs.csv", "queries": str(tmp_path / "terms.csv")}
+    options = {"decoding": DECODING, "terms": {"dictionary": str(tmp_path / "words.txt")}}
+    written = searched(config(small_corpus, tmp_path / "written", "lattice", corpus=tables, options=options))
+    ours = [sorted(row["labels"]) for row in hits(written, "queries", "groups")]
+    assert sorted(ours) == sorted(sorted(row["labels"]) for row in strings)
+
+
+def test_what_the_chain_does_not_take(small_corpus: Path, tmp_path: Path) -> None:
+    with raises(codes.NOT_A_LATTICE_METHOD, where="search.method", method="dtw", methods="lattice, lattice-edits"):
+        searched(config(small_corpus, tmp_path, "dtw"))
+    store = tmp_path / "frames"
+    searched(config(small_corpus, tmp_path / "1", "lattice", index={"store": str(store)}))
+    with raises(text_codes.STORE_OF_OTHER_KIND, where=str(store)):
+        options = {"decoding": DECODING, "store": str(store)}
+        searched(config(small_corpus, tmp_path / "2", "lattice", options=options))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", METHODS, indirect=True)
+def test_the_chain_conforms(small_corpus: Path, tmp_path: Path, method: str) -> None:
+    tables = check_chain(lambda word: config(small_corpus, tmp_path / word, method, index={"shards": 2}))
+    assert {"lattices", "candidates", "detections"} <= set(tables)
+    (name,) = {load_chain_run(Folder(str(path))).chain.name for path in tmp_path.iterdir() if path.is_dir()}
+    assert name == "phones"
