@@ -72,8 +72,9 @@ class Recognition(Section):
     def identities(self) -> list[Any]:
         """All that lattices depend on, as JSON values; files by their identity.
 
-            Raises:
-        X"""
+        Raises:
+            ConfigError: pocketsphinx is not installed, a parameter is wrong, or a model is missing or remote.
+        """
         if find_spec("pocketsphinx") is None:
             raise codes.POCKETSPHINX_NOT_INSTALLED(where="options.recogniser")
         _configured(self)
