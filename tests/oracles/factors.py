@@ -58,7 +58,7 @@ def phrase_counts(
         spoken.add_arc(k, pywrapfst.Arc(label + 1, label + 1, _weight(0.0), k + 1))
         if k:
             spoken.add_arc(k, pywrapfst.Arc(_SILENCE, _SILENCE, _weight(0.0), k))
-    places = pynini.compose(spoken, factors.arcsort("ilabel")).project("output").rmepsilon()
+    places = pynini.compose(spoken, factors.arcsort("ilabel")).project("output").rmepsilon(delta=_DELTA)
     places = pynini.determinize(places, delta=_DELTA)
     return {
         (begin.ilabel - 1, end.ilabel - 1): math.exp(

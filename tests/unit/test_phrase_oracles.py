@@ -20,8 +20,6 @@ from tests.support.random_lattices import GOLDEN, lattices
 CASES = sorted(path.parent for path in GOLDEN.glob("synthetic/*/compact.txt"))
 #: pynini's weights have 9 digits.
 NINE_DIGITS = 1e-7
-#: Where costs are random, OpenFst leaves out sums below 1e-6 when it pushes.
-PUSHED = 2e-6
 
 
 @pytest.mark.skipif(not CASES, reason=f"no golden lattices beside the checkout ({GOLDEN})")
@@ -77,8 +75,8 @@ def test_enumeration_and_openfst_agree(lattice: Lattice, scales: tuple[float, fl
             posteriors = phrase_posteriors(lattice, phrase, acoustic_scale=acoustic_scale, lm_scale=lm_scale)
             assert ours.keys() == counts.keys() == posteriors.keys()
             for place, (posterior, count, near) in ours.items():
-                assert posteriors[place] == pytest.approx(posterior, abs=PUSHED)
-                assert counts[place] == pytest.approx(count, abs=PUSHED)
+                assert posteriors[place] == pytest.approx(posterior, abs=NINE_DIGITS)
+                assert counts[place] == pytest.approx(count, abs=NINE_DIGITS)
                 assert near <= posterior <= count
 
 
