@@ -192,6 +192,16 @@ def commit_lattices(
     )
 
 
+def take_up(state: StoreState) -> None:
+    """Take up what the store holds, until the stage commits its own.
+
+    Raises:
+        UserError: it holds something else than lattices.
+    """
+    state.manifest = load(state.folder)
+    demand_lattices(state.folder, state.manifest)
+
+
 def digests_of(state: StoreState, name: str) -> dict[str, str]:
     """The digest of the documents of a store, with the SHA-256 of each one's lattice; none before it is committed."""
     if state.manifest is None:

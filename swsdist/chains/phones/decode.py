@@ -20,11 +20,10 @@ from swsdist.stages.lattice_store import (
     LATTICE_TABLES,
     LatticeRow,
     commit_lattices,
-    demand_lattices,
     digests_of,
+    take_up,
     write_lattices,
 )
-from swsdist.store.manifest import load
 from swsdist.store.reading import Block, Store, pieces_of
 
 #: Frames of a document that are held in memory; of longer ones they are put into a temporary file.
@@ -61,8 +60,7 @@ class Decode(Stage[Decoded]):
         """A task per shard."""
         chain_inputs = inputs.chain_inputs(PhoneInputs)
         decoding, store = chain_inputs.options.decoding, chain_inputs.frames.store.open()
-        chain_inputs.store.manifest = load(chain_inputs.store.folder)  # until `finish` has another
-        demand_lattices(chain_inputs.store.folder, chain_inputs.store.manifest)
+        take_up(chain_inputs.store)
         track = store.manifest.track(decoding.track)
         identities = decoding.identities(inputs.config.storage)
         FrameDecoder(decoding, Columns(track.columns, track.kind), inputs.config.storage)  # reports mistakes

@@ -17,11 +17,10 @@ from swsdist.stages.lattice_store import (
     LATTICE_TABLES,
     LatticeRow,
     commit_lattices,
-    demand_lattices,
     digests_of,
+    take_up,
     write_lattices,
 )
-from swsdist.store.manifest import load
 
 
 class IndexingLattices(NamedTuple):
@@ -55,9 +54,7 @@ class IndexLattices(Stage[IndexingLattices]):
         """A task per few files."""
         source = inputs.chain_inputs(TextInputs).lattices
         given, matters = source.options.lattices, source.matters()
-        store = inputs.chain_inputs(TextInputs).store
-        store.manifest = load(store.folder)  # until `finish` has another
-        demand_lattices(store.folder, store.manifest)
+        take_up(inputs.chain_inputs(TextInputs).store)
         _ = inputs.chain_inputs(TextInputs).corpus.documents  # mistakes in them show before any work
         for files in chunks(source.files):
             names = [[file.path.removeprefix(source.path), file.identity, file.format] for file in files]

@@ -26,12 +26,11 @@ from swsdist.stages.lattice_store import (
     LATTICE_TABLES,
     LatticeRow,
     commit_lattices,
-    demand_lattices,
     digests_of,
+    take_up,
     write_lattices,
 )
 from swsdist.stages.task_results import Indexed
-from swsdist.store.manifest import load
 from swsdist.store.sharding import MOST_DOCUMENTS, cut
 from swsdist.store.writing import WithResult, demand_file, raise_transient, samples_of
 
@@ -68,8 +67,7 @@ class Recognise(Stage[Recognising]):
         """A task per shard."""
         chain_inputs, config = inputs.chain_inputs(WordInputs), inputs.config
         options, corpus = chain_inputs.options, chain_inputs.corpus_documents
-        chain_inputs.store.manifest = load(chain_inputs.store.folder)  # until `finish` has another
-        demand_lattices(chain_inputs.store.folder, chain_inputs.store.manifest)
+        take_up(chain_inputs.store)
         matters = options.recogniser.identities(), options.recipe.matters()
         demand_permission(corpus.table["path"].to_pylist(), config.corpus.documents, config.storage)
         (recipe,) = corpus.identities

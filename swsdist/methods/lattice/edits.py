@@ -17,13 +17,13 @@ from pydantic import NonNegativeFloat, PositiveFloat
 from swsdist.config.search import Search
 from swsdist.config.section import IsPath
 from swsdist.core.codes import methods as codes
-from swsdist.core.fingerprint import fingerprint
 from swsdist.core.types import CANDIDATES
 from swsdist.io.compressed import lines
 from swsdist.io.fields import number, split
 from swsdist.lattices.packed import TICK, Packed
 from swsdist.methods.lattice.places import by_buckets, span_columns
 from swsdist.methods.lattice.query_lattices import packed_of
+from swsdist.methods.lattice.shared import demand_unset, shard_units
 from swsdist.methods.method import Result, Unit
 from swsdist.registry.entries import checked
 from swsdist.registry.options import Options
@@ -71,10 +71,7 @@ class LatticeEdits:
     def __init__(self, settings: Search) -> None:
         where = "search.method_options"
         self._options = EditsOptions.model_validate(checked(METHODS, "lattice-edits", settings.method_options, where))
-        usual = Search(method="lattice-edits")
-        for key in Search.model_fields:
-            if key not in ("method", "method_options", "candidates") and getattr(settings, key) != getattr(usual, key):
-                raise codes.UNUSED_SEARCH_KEY(where=f"search.{key}", key=key)
+        demand_unset(settings, besides=("candidates",))
         self._keep = settings.candidates
         self._confusions = {} if self._options.confusions is None else _read_confusions(self._options.confusions)
 
@@ -89,9 +86,7 @@ class LatticeEdits:
 
     def plan(self, store: Store) -> Iterator[Unit]:
         """One unit per shard."""
-        for shard in store.manifest.shards:
-            matters = fingerprint(shard.name, sorted(store.live(shard.name)))
-            yield Unit((shard.name,), matters, shard.documents, shard.frames)
+        return shard_units(store)
 
     def weight(self, queries: int, examples: int, frames: int) -> int:
         """Number of examples."""

@@ -8,11 +8,10 @@ from typing import Any
 import pyarrow as pa
 
 from swsdist.config.search import Search
-from swsdist.core.codes import methods as codes
-from swsdist.core.fingerprint import fingerprint
 from swsdist.core.types import CANDIDATES
 from swsdist.methods.lattice.options import LatticeOptions
 from swsdist.methods.lattice.places import Prepared, by_buckets
+from swsdist.methods.lattice.shared import demand_unset, shard_units
 from swsdist.methods.method import Result, Unit
 from swsdist.registry.entries import checked
 from swsdist.registry.registries import METHODS
@@ -29,10 +28,7 @@ class LatticeSearch:
     def __init__(self, settings: Search) -> None:
         where = "search.method_options"
         self._options = LatticeOptions.model_validate(checked(METHODS, "lattice", settings.method_options, where))
-        usual = Search(method="lattice")
-        for key in Search.model_fields:
-            if key not in ("method", "method_options") and getattr(settings, key) != getattr(usual, key):
-                raise codes.UNUSED_SEARCH_KEY(where=f"search.{key}", key=key)
+        demand_unset(settings)
 
     def matters(self) -> Any:
         """The options."""
@@ -40,9 +36,7 @@ class LatticeSearch:
 
     def plan(self, store: Store) -> Iterator[Unit]:
         """One unit per shard."""
-        for shard in store.manifest.shards:
-            matters = fingerprint(shard.name, sorted(store.live(shard.name)))
-            yield Unit((shard.name,), matters, shard.documents, shard.frames)
+        return shard_units(store)
 
     def weight(self, queries: int, examples: int, frames: int) -> int:
         """Number of queries."""

@@ -1,0 +1,34 @@
+"""What methods on stores of lattices share: their units, and the keys that they do not use."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from swsdist.config.search import Search
+from swsdist.core.codes import methods as codes
+from swsdist.core.fingerprint import fingerprint
+from swsdist.methods.method import Unit
+from swsdist.store.reading import Store
+
+
+def shard_units(store: Store) -> Iterator[Unit]:
+    """One unit per shard."""
+    for shard in store.manifest.shards:
+        matters = fingerprint(shard.name, sorted(store.live(shard.name)))
+        yield Unit((shard.name,), matters, shard.documents, shard.frames)
+
+
+def demand_unset(settings: Search, besides: Collection[str] = ()) -> None:
+    """Refuse keys of the section `search` that a method of lattices does not use.
+
+    Args:
+        settings: the section.
+        besides: keys that it uses, with `method` and `method_options`.
+
+    Raises:
+        ConfigError: another key is set.
+    """
+    usual = Search(method=settings.method)
+    for key in Search.model_fields:
+        if key not in ("method", "method_options", *besides) and getattr(settings, key) != getattr(usual, key):
+            raise codes.UNUSED_SEARCH_KEY(where=f"search.{key}", key=key)
