@@ -44,7 +44,7 @@ def find_files(
 
     Args:
         path: file or folder, local or s3://.
-        form: their format; None: detected. In a folder, files that are detected as of another are left out.
+        form: their format; None: detected. In a folder, files that only other formats take for their own are left out.
         storage: options for S3.
         skipped: receives files of a folder that are left out, with the format of the one taken instead; None: there is
             none.
@@ -65,7 +65,7 @@ def find_files(
         if any(part.startswith(".") for part in file.split("/")):
             continue
         where = folder.path(file)
-        detected = form if form and alone else detect(where, storage) or form
+        detected = form if form and alone else detect(where, storage, form) or form
         if detected is not None and form in (None, detected):
             files.append(LatticeFile(where, listing[file].identity, listing[file].size, detected))
         elif alone:
@@ -103,15 +103,16 @@ def document_id(key: str, file: str, path: str) -> str:
     return f"{folder}/{key}" if folder and name.startswith(f"{key}.") else key
 
 
-def detect(path: str, storage: Mapping[str, object]) -> str | None:
-    """The first format that takes a file for its own; None: none does."""
+def detect(path: str, storage: Mapping[str, object], expected: str | None = None) -> str | None:
+    """The first format that takes a file for its own, the expected one before all others; None: none does."""
     try:
         with opened(path, storage) as stream:
             head = stream.read(HEAD)
     except SwsdistError:
         head = b""  # unreadable: its name may still say what it is, and reading it raises the error
     name = _unpacked(posixpath.basename(path))
-    return next((form for form in LATTICE_FORMATS if _detector(form)(name, head)), None)
+    forms = sorted(LATTICE_FORMATS, key=lambda form: form != expected)
+    return next((form for form in forms if _detector(form)(name, head)), None)
 
 
 @cache

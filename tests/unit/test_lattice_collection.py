@@ -12,6 +12,7 @@ from swsdist.core.codes import text as codes
 from swsdist.lattices import collection
 from swsdist.lattices.collection import LatticeFile, chunks, detect, document_id, find_files, read_file
 from swsdist.lattices.lattice import Broken, Origin
+from swsdist.registry.entries import LatticeFormatEntry
 from swsdist.registry.registries import LATTICE_FORMATS
 from tests.support.coded import raises
 from tests.support.lattices import COMPACT_TEXT
@@ -80,6 +81,17 @@ def test_names_without_endings_in_a_folder_with_a_dot(tmp_path: Path) -> None:
 def test_a_format_that_is_named(tmp_path: Path) -> None:
     put(tmp_path, a_txt=CTM, b_json=JSON)
     assert listed(tmp_path, "ctm") == ({"a.txt": "ctm"}, {"b.json": None})
+
+
+def test_a_named_format_comes_before_others_that_take_the_same_files(tmp_path: Path) -> None:
+    put(tmp_path, a_ctm=CTM, b_json=JSON)
+    reader = "swsdist.lattices.formats.ctm:read"
+    LATTICE_FORMATS.add("mine", LatticeFormatEntry(reader, 1, "swsdist.lattices.formats.ctm:detect"))
+    try:
+        assert listed(tmp_path, "mine") == ({"a.ctm": "mine"}, {"b.json": None})
+        assert listed(tmp_path) == ({"a.ctm": "ctm", "b.json": "json"}, {})
+    finally:
+        LATTICE_FORMATS.remove("mine")
 
 
 def test_nothing_to_read(tmp_path: Path) -> None:
