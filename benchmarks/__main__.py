@@ -38,6 +38,7 @@ NAMES = (
     "score_scale",
     "silence",
     "ssl",
+    "transcriptions",
     "trimming",
 )
 

@@ -65,7 +65,7 @@ PAPER = {
 }
 
 _CORPUS = ROOT / "configs" / "corpora" / "mboshi-dev.yaml"
-_HEAD = "| system | what it is | language | MTWV | ATWV | p(Miss) | p(FA) | pair AUC | Cnxe | min Cnxe | ISF | SSF | PMU (GB) |"
+_FIGURES = ("MTWV", "ATWV", "p(Miss)", "p(FA)", "pair AUC", "Cnxe", "min Cnxe", "ISF", "SSF", "PMU (GB)")
 _HALVES = "| system | what it is | half | MTWV | ATWV | p(Miss) | p(FA) | the paper's MTWV | ATWV |"
 
 
@@ -107,27 +107,27 @@ def over_queries(run: Path) -> dict[str, Interval]:
     return {name: bootstrap_terms(each[None]).interval(0) for name, each in values.items()}
 
 
-def line(name: str, run: Path) -> str:
-    """A row of the table."""
-    what, language = SYSTEMS[name]
+def figures(run: Path) -> dict[str, str]:
+    """A run's measures and costs, formatted, by the heads of the table."""
     report = report_in(run)
     measures = report["measures"]
     further, interval = measures["further"], over_queries(run)
-    cells = [
-        Path(name).name,
-        what,
-        language,
-        _with(measures["mtwv"], interval["MTWV"]),
-        _with(measures["atwv"], interval["ATWV"]),
-        f"{measures['atwv_pmiss']:.3f}",
-        f"{measures['atwv_pfa']:.5f}",
-        f"{further['pair_auc']:.3f}",
-        f"{further['cnxe']:.3f}",
-        f"{further['cnxe_min']:.3f}",
-        f"{report['isf']:.4f}",
-        f"{report['ssf']:.2e}",
-        f"{max(report['pmu_index_gb'], report['pmu_search_gb']):.2f}",
-    ]
+    return {
+        "MTWV": _with(measures["mtwv"], interval["MTWV"]),
+        "ATWV": _with(measures["atwv"], interval["ATWV"]),
+        "p(Miss)": f"{measures['atwv_pmiss']:.3f}",
+        "p(FA)": f"{measures['atwv_pfa']:.5f}",
+        "pair AUC": f"{further['pair_auc']:.3f}",
+        "Cnxe": f"{further['cnxe']:.3f}",
+        "min Cnxe": f"{further['cnxe_min']:.3f}",
+        "ISF": f"{report['isf']:.4f}",
+        "SSF": f"{report['ssf']:.2e}",
+        "PMU (GB)": f"{max(report['pmu_index_gb'], report['pmu_search_gb']):.2f}",
+    }
+
+
+def row(*cells: str) -> str:
+    """A row of a table in Markdown."""
     return f"| {' | '.join(cells)} |"
 
 
@@ -140,12 +140,16 @@ def measure(folder: Path, names: list[str], which: list[str], sets: list[str]) -
     rows: list[Row] = []
     lines: list[str] = []
     for examples in which:
-        lines += [f"{'The first example' if examples == 'primary' else 'All examples'} of each query:", "", _HEAD]
+        lines += [
+            f"{'The first example' if examples == 'primary' else 'All examples'} of each query:",
+            "",
+            row("system", "what it is", "language", *_FIGURES),
+        ]
         lines.append("|---" * 13 + "|")
         for name in names:
             say(f"systems: {name}, {examples}")
             run = run_of(name, examples, folder, sets)
-            lines.append(line(name, run))
+            lines.append(row(Path(name).name, *SYSTEMS[name], *figures(run).values()))
             measures = report_in(run)["measures"]
             goals = GOALS.get((name, examples), (None, None, None))
             for label, value, goal, make in (
@@ -192,18 +196,10 @@ def measure_halves(corpus: Corpus, folder: Path, sets: list[str]) -> str:
             say(f"systems: {name}, {half}")
             point = ["score.protocol=nist-std06", *tables, *fitted]
             run = run_of(name, "primary", folder, [*sets, *point], half)
-            measures, interval, theirs = report_in(run)["measures"], over_queries(run), paper.get(half, ())
-            cells = [
-                Path(name).name,
-                SYSTEMS[name][0],
-                half,
-                _with(measures["mtwv"], interval["MTWV"]),
-                _with(measures["atwv"], interval["ATWV"]),
-                f"{measures['atwv_pmiss']:.3f}",
-                f"{measures['atwv_pfa']:.5f}",
-                *([f"{value:.4f}" for value in theirs] or ["", ""]),
-            ]
-            lines.append(f"| {' | '.join(cells)} |")
+            theirs = [f"{value:.4f}" for value in paper.get(half, ())] or ["", ""]
+            found = figures(run)
+            ours = (found[head] for head in ("MTWV", "ATWV", "p(Miss)", "p(FA)"))
+            lines.append(row(Path(name).name, SYSTEMS[name][0], half, *ours, *theirs))
             fitted = [f"calibrate.fit={run.resolve()}"]
     return "\n".join(lines)
 

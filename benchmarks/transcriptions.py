@@ -1,0 +1,92 @@
+"""What the systems by transcription give on Mboshi dev and on the made English corpus, at two operating points: a table.
+
+A row a system, corpus and protocol (`sws2013`; `nist-std06`, beta 999.9): MTWV and ATWV with their 95 % intervals, pair AUC,
+Cnxe and its least over time trials, costs. Runs that are in the folder are taken as they are, and `swsdist compare` tests their
+differences. English needs the folder that `python -m tests.support.english FOLDER` makes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from benchmarks.corpora import ROOT
+from benchmarks.rows import say
+from benchmarks.systems import figures, row
+from swsdist import api
+from swsdist.config import load_config
+
+_SYSTEMS = ROOT / "configs" / "systems"
+_ENGLISH = (
+    f"features.options.weights={ROOT.parent / 'shared' / 'models' / 'phnrec' / 'EN'}",
+    "options.decoding.string_insertion=-2.03125",
+)
+_PROTOCOLS = ("sws2013", "nist-std06")
+
+
+class Task(NamedTuple):
+    """A corpus by the file that describes it; and a system's overrides on it."""
+
+    name: str
+    corpus: Path
+    systems: dict[str, tuple[str, ...]]
+
+
+def tasks(english: Path | None) -> list[Task]:
+    """The corpora that are there."""
+    of_mboshi = ("p1b", "p1b-a", "p1b-b", "p1l", "p1l-three", "p1l-spanish", "fusion-families")
+    found = [Task("mboshi", ROOT / "configs" / "corpora" / "mboshi-dev.yaml", dict.fromkeys(of_mboshi, ()))]
+    if english is not None:
+        spoken = (
+            *("p1b-a", "p1b-b", "p1l-three", "p1l-spanish", "lvcsr"),
+            *("mfcc-fingerprint", "phoneme-posteriorgram", "best-single"),
+            *("fusion-lvcsr", "fusion-lvcsr-fingerprint", "fusion-lvcsr-best"),
+        )
+        systems = {"p1b": _ENGLISH, "p1l": _ENGLISH[:1], **dict.fromkeys(spoken, ())}
+        found.append(Task("english", english / "spoken.yaml", systems))
+        found.append(Task("english", english / "corpus.yaml", {"text-std": ()}))
+    return found
+
+
+def run(task: Task, name: str, protocol: str, folder: Path) -> Path:
+    """The folder of a system's run, searched if it is not there; queries of which a recogniser hears nothing do not stop it."""
+    path, run_folder = _SYSTEMS / f"{name}.yaml", str(folder / f"{task.name}-{name}")
+    sets = [f"score.protocol={protocol}", "force=true", *task.systems[name]]
+    words = f"index.store={folder.resolve() / f'{task.name}-words'}"  # recognised once
+    if name in ("lvcsr", "text-std"):
+        sets.append(words)
+    config = load_config(path, sets, corpus=str(task.corpus), run=run_folder)
+    if config.chain == "fuse":
+        parts: Any = config.options["systems"]
+        parts = [{**one, "set": [*one["set"], words]} if one["name"] == "lvcsr" else one for one in parts]
+        sets.append(f"options.systems={json.dumps(parts)}")
+        config = load_config(path, sets, corpus=str(task.corpus), run=run_folder)
+    result = api.run(config)
+    if result.outcome.failures:
+        raise RuntimeError(f"{name}: {result.outcome.failures[0].message}")
+    return Path(run_folder)
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--english", type=Path, metavar="FOLDER", help="of the made English corpus")
+    parser.add_argument("--runs", type=Path, help="folder of the runs; by default one that is thrown away")
+    parser.add_argument("--systems", nargs="+", metavar="NAME", help="only these")
+    given = parser.parse_args()
+    heads = ("MTWV", "ATWV", "pair AUC", "Cnxe", "min Cnxe", "ISF", "SSF", "PMU (GB)")
+    print(row("corpus", "system", "protocol", *heads), "|---" * (3 + len(heads)) + "|", sep="\n")
+    with tempfile.TemporaryDirectory(prefix="swsdist-bench-") as scratch:
+        for task in tasks(given.english):
+            for name in task.systems:
+                for protocol in _PROTOCOLS if name in (given.systems or task.systems) else ():
+                    say(f"transcriptions: {task.name}, {name}, {protocol}")
+                    found = figures(run(task, name, protocol, given.runs or Path(scratch)))
+                    print(row(task.name, name, protocol, *(found[head] for head in heads)), flush=True)
+
+
+if __name__ == "__main__":
+    main()
