@@ -9,14 +9,14 @@ from swsdist.core.codes import fuse as codes
 from swsdist.core.fingerprint import fingerprint
 from swsdist.registry.entries import is_chain
 from swsdist.registry.registries import CHAINS
-from swsdist.stages.inputs.settings import settings_of
+from swsdist.stages.inputs.settings import settings_of, stored
 
 
 def configs(inputs: FuseInputs) -> dict[str, Config]:
     """Configs by name, with corpus, protocol, executor and storage of the fusion, in run folders below its own.
 
-    Systems with the same features share a store, unless their configs name one: below RUN/systems/stores, named by a
-    fingerprint of these, whatever else is fused.
+    Systems that store the same share a store, unless their configs name one: below RUN/systems/stores, named by a
+    fingerprint of what it holds, whatever else is fused.
 
     Raises:
         ConfigError: a config cannot be read, is wrong, or is of another chain.
@@ -41,7 +41,7 @@ def configs(inputs: FuseInputs) -> dict[str, Config]:
         shared = {name: getattr(fused, name) for name in ("executor", "storage", "strict", "force", "score")}
         index = config.index
         if index.store is None:
-            key = fingerprint([feature.matters() for feature in config.features])[:16]
+            key = fingerprint(stored(config))[:16]
             place = f"{fused.run.rstrip('/')}/systems/stores/{key}"
             index = index.model_copy(update={"store": place})
         results[system.name] = config.model_copy(update={**shared, "index": index})

@@ -43,7 +43,7 @@ from swsdist.registry.registries import CHAINS
 from swsdist.score.measures.protocol import protocol_of
 from swsdist.score.parts.evaluating import measure_names
 from swsdist.stages.inputs.provenance import files_of
-from swsdist.stages.inputs.settings import settings_of
+from swsdist.stages.inputs.settings import settings_of, stored
 
 #: The measures of the chain `sweep` for KST and STO, and for fitted thresholds.
 RESCORED = ("atwv", "atwv_pmiss", "atwv_pfa")
@@ -338,7 +338,7 @@ def _with_store(config: Config, numbers: dict[str, object], where: str) -> Confi
 
     A sweep in the folder of a run uses the run's store for the run's features.
     """
-    run, entry, features = config.run.rstrip("/"), CHAINS[config.chain], _stored(config)
+    run, entry, features = config.run.rstrip("/"), CHAINS[config.chain], stored(config)
     corpus = config.corpus.model_dump(mode="json", include=_OF_STORE)
     if isinstance(entry, Configured) and "store" in entry.takes() and not config.options.get("store"):
         place = f"{run}/stores/{fingerprint(features, corpus, config.options)[:12]}"
@@ -355,15 +355,6 @@ def _with_store(config: Config, numbers: dict[str, object], where: str) -> Confi
     return config.model_copy(update={"index": config.index.model_copy(update={"store": store})})
 
 
-def _stored(config: Config) -> dict[str, object]:
-    """What a store holds besides its corpus: features, or what the options of a chain without a second store make."""
-    entry = CHAINS[config.chain]
-    values = config.model_dump(mode="json", include={"features"})
-    if config.options and isinstance(entry, Configured) and "store" not in entry.takes():
-        values |= {"chain": config.chain, "options": config.options}
-    return values
-
-
 def _run_features(config: Config) -> object:
     """Features and corpus of the run in the sweep's folder, if any."""
     run = Folder(config.run, config.storage)
@@ -373,7 +364,7 @@ def _run_features(config: Config) -> object:
         return None
     if earlier.index.store is not None:
         return None
-    return {**_stored(earlier), "corpus": earlier.corpus.model_dump(mode="json", include=_OF_STORE)}
+    return {**stored(earlier), "corpus": earlier.corpus.model_dump(mode="json", include=_OF_STORE)}
 
 
 def _method(config: Config, measures: set[str]) -> Decides | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from swsdist.config import Config
 from swsdist.config.section import Section
-from swsdist.registry.entries import is_chain
+from swsdist.registry.entries import Configured, is_chain
 from swsdist.registry.registries import CHAINS
 
 #: Keys whose change gives scores another meaning, so earlier thresholds become invalid.
@@ -29,6 +29,19 @@ def settings_of(config: Config) -> dict[str, str]:
         )
         result |= as_text(name, values)
     return result
+
+
+def stored(config: Config) -> dict[str, object]:
+    """What the store of a config holds besides its corpus: features, or the lattices that a chain's options make.
+
+    A chain whose option `store` names a second one has features alone in the first.
+    """
+    entry = CHAINS[config.chain]
+    values = config.model_dump(mode="json", include={"features"})
+    options = entry.takes() if isinstance(entry, Configured) else ()
+    if options and "store" not in options:
+        values |= {"chain": config.chain, "options": config.options}
+    return values
 
 
 def as_text(name: str, values: Mapping[str, object]) -> dict[str, str]:

@@ -1,0 +1,37 @@
+"""Configs share a store only if it holds the same for both."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from swsdist.config import config_from_dict
+from swsdist.stages.inputs.settings import stored
+
+OTHERS: list[dict[str, Any]] = [
+    {"chain": "search"},
+    {"chain": "search", "features": {"name": "mfcc", "options": {"coefficients": 12}}},
+    {"chain": "words", "search": {"method": "lattice"}},
+    {"chain": "words", "search": {"method": "lattice"}, "options": {"recogniser": {"scale": 10}}},
+    {"chain": "text", "search": {"method": "lattice"}},
+    {"chain": "text", "search": {"method": "lattice"}, "options": {"recipe": {"scale": 2}}},
+]
+
+
+def held(sections: dict[str, Any]) -> dict[str, object]:
+    return stored(config_from_dict({"run": "run", "corpus": {"documents": "d.csv", "queries": "q.csv"}, **sections}))
+
+
+@pytest.mark.parametrize("one", range(len(OTHERS)))
+def test_stores_of_other_contents(one: int) -> None:
+    assert [held(other) == held(OTHERS[one]) for other in OTHERS].index(True) == one
+
+
+def test_frames_are_shared_by_decoders() -> None:
+    """The chain phones keeps its lattices elsewhere."""
+    loops = [
+        {"chain": "phones", "search": {"method": "lattice"}, "options": {"decoding": {"scale": scale}}}
+        for scale in (0.3, 1)
+    ]
+    assert held(loops[0]) == held(loops[1]) == held({"chain": "search"})
