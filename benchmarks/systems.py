@@ -121,7 +121,7 @@ def figures(run: Path) -> dict[str, str]:
         "Cnxe": f"{further['cnxe']:.3f}",
         "min Cnxe": f"{further['cnxe_min']:.3f}",
         "ISF": f"{report['isf']:.4f}",
-        "SSF": f"{report['ssf']:.2e}",
+        "SSF": "" if report["ssf"] is None else f"{report['ssf']:.2e}",  # written queries last no time
         "PMU (GB)": f"{max(report['pmu_index_gb'], report['pmu_search_gb']):.2f}",
     }
 
