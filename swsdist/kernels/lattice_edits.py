@@ -1,17 +1,18 @@
 """Alignment of a query's lattice with a document's, every path with every path, edits allowed.
 
-The cost of a path r of the query and a path u of the document, from any state to any other, is
+The cost of a path r of the query and a stretch u of a path of the document, from any state to any other, is
 
     -ln P(r) - ln visits(first state of u) - ln P(u given that state) + the edits between their labels,
 
 a substitution, an insertion (a label of the document alone) and a deletion (a label of the query alone) costing `edit` each,
-but for cheaper substitutions that are listed. Label 0, no word, costs no edit on either side. Insertions stand between labels
-of the query only.
+but for cheaper substitutions that are listed. Label 0, no word, costs no edit on either side. u begins and ends with a label
+that stands for one of the query's: silence at the edges is no part of a term, and what deletes all labels is no match.
 
-A cell (query state i, document state s) has the least cost of paths that have come there, as one integer: the cost in units of
-1/1024 in the high bits, then the labels of r, then the state at which u began, so ties go to the shorter r and to the earlier
-start. For each query state one pass over the document's arcs gives the best way into each of its states by any arc; labels of
-the query differ from that only at arcs of their own label.
+So a match has three phases. Before its first pair of labels and after its last one only the query goes on, by deletions: their
+least costs depend on the query's state alone. A cell (query state i, document state s) has the least cost of what has come
+there in between, as one integer: the cost in units of 1/1024 in the high bits, then the labels of r, then the state at which u
+began, so ties go to the shorter r and to the earlier start. For each query state one pass over the document's arcs gives the
+best way into each of its states by any arc; labels of the query differ from that only at arcs of their own label.
 """
 
 from __future__ import annotations
@@ -23,18 +24,18 @@ from swsdist.kernels.compiled import compiled
 
 #: Units of a cost of 1.
 UNIT = 1024
-#: Bits of the start state, and of it and the labels of r.
+#: Bits of the start state, and of it and the labels of r (`swsdist.methods.lattice.query_lattices.MOST_LABELS`).
 START_BITS, LOW_BITS = 28, 38
-#: States of a document that are aligned at once.
+#: States of a document that the method aligns at once.
 PIECE = 1 << 14
 #: More than any cost.
 FAR = np.int64(1) << 61
 
 
 @compiled(
-    "void(int64[::1], int64[::1], int64[::1], int64[::1], int64[::1],"
+    "int64[::1](int64[::1], int64[::1], int64[::1], int64[::1], int64[::1],"
     " int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1],"
-    " int64, int64[:,::1], int64[:,::1], int64[::1], int64[::1], int64[::1])"
+    " int64, int64[:,::1])"
 )
 def align(
     query_first: NDArray[np.int64],
@@ -52,12 +53,8 @@ def align(
     by_label: NDArray[np.int64],
     edit: int,
     cheaper: NDArray[np.int64],
-    cells: NDArray[np.int64],
-    any_arc: NDArray[np.int64],
-    substituted: NDArray[np.int64],
-    best: NDArray[np.int64],
-) -> None:
-    """The least cell of any final query state, by document state.
+) -> NDArray[np.int64]:
+    """The least cell of a match that ends in each document state; FAR or more: none ends there.
 
     Args:
         query_first: int64 (query states + 1,), first arc of each state; states in topological order, the first is the start.
@@ -71,26 +68,39 @@ def align(
         edit: cost of an edit, in units.
         cheaper: int64 (n, 3), label of the query, label of the document, cost of that substitution, below `edit`; equal
             labels of cost 0 are among them.
-        cells: int64 (query states, states), for work.
-        any_arc, substituted: int64 (states,), for work.
-        best: int64 (states,), written; FAR or more: nothing ends there.
     """
-    states = len(first) - 1
+    query_states, states = len(query_first) - 1, len(first) - 1
     longer = np.int64(1) << START_BITS
     edit_cost = np.int64(edit) << LOW_BITS
-    cells[:, :] = FAR
-    best[:] = FAR
+    deleted = np.empty(len(query_label), np.int64)
+    for a in range(len(query_label)):
+        deleted[a] = (query_cost[a] << LOW_BITS) + (edit_cost + longer if query_label[a] > 0 else 0)
+    before, after = np.full(query_states, FAR), np.full(query_states, FAR)
+    before[0] = 0
+    for i in range(query_states):
+        for a in range(query_first[i], query_first[i + 1]):
+            before[query_target[a]] = min(before[query_target[a]], before[i] + deleted[a])
+    for i in range(query_states - 1, -1, -1):
+        if final[i] < FAR:
+            after[i] = final[i] << LOW_BITS
+        for a in range(query_first[i], query_first[i + 1]):
+            after[i] = min(after[i], after[query_target[a]] + deleted[a])
+    # Beginnings, and the best way from any of them over one label into each state.
+    opening, opened = np.full(states, FAR), np.full(states, FAR)
     for s in range(states):
         if begin[s] < FAR:
-            cells[0, s] = (begin[s] << LOW_BITS) | s
-    for i in range(len(query_first) - 1):
-        row = cells[i]
-        inside = i > 0 and query_first[i] < query_first[i + 1]
+            opening[s] = (begin[s] << LOW_BITS) | s
+            for a in range(first[s], first[s + 1]):
+                if label[a] != 0:
+                    opened[target[a]] = min(opened[target[a]], opening[s] + (cost[a] << LOW_BITS))
+    cells, best = np.full((query_states, states), FAR), np.full(states, FAR)
+    ready, any_arc, paired = np.empty(states, np.int64), np.empty(states, np.int64), np.empty(states, np.int64)
+    for i in range(query_states):
+        row, begun = cells[i], before[i]
         for s in range(states):
             any_arc[s] = FAR
         for s in range(states):
-            if inside and any_arc[s] + edit_cost < row[s]:
-                row[s] = any_arc[s] + edit_cost
+            row[s] = min(row[s], any_arc[s] + edit_cost)
             here = row[s]
             if here >= FAR:
                 continue
@@ -99,25 +109,24 @@ def align(
                 t = target[a]
                 if label[a] != 0:
                     any_arc[t] = min(any_arc[t], value)
-                elif inside:
+                else:
                     row[t] = min(row[t], value)
-        if final[i] < FAR:
-            ending = final[i] << LOW_BITS
-            for s in range(states):
-                best[s] = min(best[s], row[s] + ending)
+        for s in range(states):
+            ready[s] = min(row[s], opening[s] + begun)
+            any_arc[s] = min(any_arc[s], opened[s] + begun)
         a = query_first[i]
         while a < query_first[i + 1]:
-            of = query_label[a]
+            of, ending = query_label[a], FAR
             if of > 0:
                 for s in range(states):
-                    substituted[s] = any_arc[s] + edit_cost
+                    paired[s] = any_arc[s] + edit_cost
                 for k in range(len(cheaper)):
                     if cheaper[k, 0] == of:
                         less = cheaper[k, 2] << LOW_BITS
                         for e in range(of_label[cheaper[k, 1]], of_label[cheaper[k, 1] + 1]):
                             arc = by_label[e]
-                            value = row[source[arc]] + (cost[arc] << LOW_BITS) + less
-                            substituted[target[arc]] = min(substituted[target[arc]], value)
+                            value = ready[source[arc]] + (cost[arc] << LOW_BITS) + less
+                            paired[target[arc]] = min(paired[target[arc]], value)
             while a < query_first[i + 1] and query_label[a] == of:
                 taken = query_cost[a] << LOW_BITS
                 into = cells[query_target[a]]
@@ -127,15 +136,20 @@ def align(
                 else:
                     taken += longer
                     for s in range(states):
-                        into[s] = min(into[s], min(substituted[s], row[s] + edit_cost) + taken)
+                        into[s] = min(into[s], min(paired[s], row[s] + edit_cost) + taken)
+                    ending = min(ending, taken + after[query_target[a]])
                 a += 1
+            if ending < FAR:
+                for s in range(states):
+                    best[s] = min(best[s], paired[s] + ending)
+    return best
 
 
 @compiled(
     "Tuple((int64[:,::1], int64))"
     "(int64[::1], int64[::1], int64[::1], int64[::1], int64[::1],"
     " int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1],"
-    " int64, int64[:,::1], int64, int64[::1], int64)"
+    " int64, int64[:,::1], int64, int64[::1], int64, int64)"
 )
 def search(
     query_first: NDArray[np.int64],
@@ -156,6 +170,7 @@ def search(
     apart: int,
     most: NDArray[np.int64],
     warm_up: int,
+    piece: int,
 ) -> tuple[NDArray[np.int64], int]:
     """The best matches of a query in some lattices.
 
@@ -170,6 +185,7 @@ def search(
         apart: ends of two matches are at least so many ticks apart.
         most: int64 (lattices,), matches kept in each; 0: the lattice is not searched.
         warm_up: longest match, ticks: longer lattices are searched piece by piece.
+        piece: states of a piece that are new.
 
     Returns:
         int64 (matches, 5): lattice, first tick, tick after the last, cost in units, labels of the query's path; of a lattice
@@ -181,11 +197,11 @@ def search(
     for k in range(len(documents) - 1):
         if most[k] == 0:
             continue
-        begun, done = documents[k], documents[k]
-        end = documents[k + 1]
-        kept_first = count
+        origin, end = documents[k], documents[k + 1]
+        begun, done = origin, origin
+        best = np.empty(end - origin, np.int64)
         while done < end:
-            stop = min(end, max(done + PIECE, begun + PIECE))
+            stop = min(end, done + piece)
             states = stop - begun
             visited += states * query_states
             arcs = slice(first[begun], first[stop])
@@ -212,49 +228,36 @@ def search(
             for a in range(len(costs)):
                 if not inside[a]:
                     costs[a] = FAR >> (LOW_BITS + 1)
-            cells = np.empty((query_states, states), np.int64)
-            any_arc, substituted, best = (
-                np.empty(states, np.int64),
-                np.empty(states, np.int64),
-                np.empty(states, np.int64),
-            )
-            align(
+            of_piece = align(
                 query_first, query_target, query_label, query_cost, final, inner_first, inner_source, inner_target,
-                inner_label, costs, begin[begun:stop], of_label, by_label, edit, cheaper, cells, any_arc, substituted, best,
+                inner_label, costs, begin[begun:stop], of_label, by_label, edit, cheaper,
             )  # fmt: skip
-            # The best ends, one after the other, apart from better ones.
-            taken = np.zeros(states, np.bool_)
-            for _ in range(most[k]):
-                chosen, least = -1, np.inf
-                for s in range(done - begun, states):
-                    if taken[s] or best[s] >= FAR >> 1:
-                        continue
-                    value = (best[s] >> LOW_BITS) / max(1, (best[s] >> START_BITS) & 1023)
-                    if value < least:
-                        chosen, least = s, value
-                if chosen < 0:
-                    break
-                middle = time[begun + chosen]
-                for s in range(states):
-                    taken[s] |= abs(time[begun + s] - middle) < apart
-                if count == len(rows):
-                    longer = np.empty((2 * count, 5), np.int64)
-                    longer[:count] = rows
-                    rows = longer
-                start = best[chosen] & ((np.int64(1) << START_BITS) - 1)
-                rows[count, 0], rows[count, 1], rows[count, 2] = k, time[begun + start], middle
-                rows[count, 3] = best[chosen] >> LOW_BITS
-                rows[count, 4] = max(1, (best[chosen] >> START_BITS) & 1023)
-                count += 1
+            best[done - origin : stop - origin] = of_piece[done - begun :] + (begun - origin)
             done = stop
             begun = done
-            while begun > documents[k] and time[done - 1] - time[begun] < warm_up:
+            while begun > origin and time[done - 1] - time[begun] < warm_up:
                 begun -= 1
-        # Of several pieces the best are kept.
-        if count - kept_first > most[k]:
-            some = rows[kept_first:count].copy()
-            order = np.argsort(some[:, 3] / some[:, 4], kind="mergesort")
-            for n in range(most[k]):
-                rows[kept_first + n] = some[order[n]]
-            count = kept_first + most[k]
+        # The best ends, one after the other, apart from better ones.
+        value = np.full(len(best), np.inf)
+        for s in range(len(best)):
+            if best[s] < FAR >> 1:
+                value[s] = (best[s] >> LOW_BITS) / ((best[s] >> START_BITS) & 1023)
+        of_document = count
+        for s in np.argsort(value, kind="mergesort"):
+            if value[s] == np.inf or count - of_document == most[k]:
+                break
+            last = time[origin + s]
+            close = False
+            for n in range(of_document, count):
+                close |= abs(rows[n, 2] - last) < apart
+            if close:
+                continue
+            if count == len(rows):
+                more = np.empty((2 * count, 5), np.int64)
+                more[:count] = rows
+                rows = more
+            start = best[s] & ((np.int64(1) << START_BITS) - 1)
+            rows[count, 0], rows[count, 1], rows[count, 2] = k, time[origin + start], last
+            rows[count, 3], rows[count, 4] = best[s] >> LOW_BITS, (best[s] >> START_BITS) & 1023
+            count += 1
     return rows[:count].copy(), visited

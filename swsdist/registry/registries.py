@@ -102,7 +102,7 @@ METHODS: Registry[MethodEntry] = Registry(
         ),
         "lattice-edits": MethodEntry(
             "swsdist.methods.lattice.edits:LatticeEdits",
-            1,
+            2,
             "swsdist.methods.lattice.edits:EditsOptions",
             "lattices",
             "lattices",

@@ -96,10 +96,14 @@ def test_windows(searched: tuple[pa.Table, Store], options: dict[str, Any], exam
 @pytest.mark.parametrize(
     ("search", "code", "values"),
     [
-        ({"recurrence": "asymmetric"}, methods_codes.UNUSED_SEARCH_KEY, {"key": "recurrence"}),
-        ({"first_pass": {"name": "averaged"}}, methods_codes.UNUSED_SEARCH_KEY, {"key": "first_pass"}),
-        ({"skip_silence": True}, methods_codes.UNUSED_SEARCH_KEY, {"key": "skip_silence"}),
-        ({"candidate_window": 20}, methods_codes.UNUSED_SEARCH_KEY, {"key": "candidate_window"}),
+        ({"recurrence": "asymmetric"}, methods_codes.UNUSED_SEARCH_KEY, {"method": "windows", "key": "recurrence"}),
+        (
+            {"first_pass": {"name": "averaged"}},
+            methods_codes.UNUSED_SEARCH_KEY,
+            {"method": "windows", "key": "first_pass"},
+        ),
+        ({"skip_silence": True}, methods_codes.UNUSED_SEARCH_KEY, {"method": "windows", "key": "skip_silence"}),
+        ({"candidate_window": 20}, methods_codes.UNUSED_SEARCH_KEY, {"method": "windows", "key": "candidate_window"}),
         ({"method_options": {"end": "free"}}, registry_codes.UNKNOWN_ENTRY_OPTION, {"option": "end"}),
         ({"method_options": {"ends": "loose"}}, registry_codes.INVALID_ENTRY_OPTION, {"name": "windows"}),
         (

@@ -82,8 +82,8 @@ def test_the_method(searched: tuple[pa.Table, Store], options: dict[str, Any]) -
 @pytest.mark.parametrize(
     ("search", "code", "values"),
     [
-        ({"distance": "euclidean"}, methods_codes.UNUSED_SEARCH_KEY, {"key": "distance"}),
-        ({"candidate_window": 20}, methods_codes.UNUSED_SEARCH_KEY, {"key": "candidate_window"}),
+        ({"distance": "euclidean"}, methods_codes.UNUSED_SEARCH_KEY, {"method": "lattice", "key": "distance"}),
+        ({"candidate_window": 20}, methods_codes.UNUSED_SEARCH_KEY, {"method": "lattice", "key": "candidate_window"}),
         ({"method_options": {"gaps": 1}}, registry_codes.UNKNOWN_ENTRY_OPTION, {"option": "gaps"}),
         ({"method_options": {"gap": -1}}, registry_codes.INVALID_ENTRY_OPTION, {"name": "lattice"}),
         ({"method_options": {"least": 0}}, registry_codes.INVALID_ENTRY_OPTION, {"name": "lattice"}),

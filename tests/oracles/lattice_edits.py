@@ -24,7 +24,7 @@ class Arcs(NamedTuple):
 
 
 def edits(query: tuple[int, ...], document: tuple[int, ...], edit: int, cheaper: Mapping[tuple[int, int], int]) -> int:
-    """Least cost of edits; label 0 is free on either side, insertions stand between arcs of the query."""
+    """Least cost of edits; label 0 is free on either side; the document's first and last are substitutes of the query's."""
 
     @cache
     def cost(i: int, j: int) -> int:
@@ -34,11 +34,11 @@ def edits(query: tuple[int, ...], document: tuple[int, ...], edit: int, cheaper:
         if j < len(document):
             if query[i] and document[j]:
                 best = min(best, cost(i + 1, j + 1) + min(edit, cheaper.get((query[i], document[j]), edit)))
-            if i > 0:
+            if 0 < j < len(document) - 1:
                 best = min(best, cost(i, j + 1) + (edit if document[j] else 0))
         return best
 
-    return cost(0, 0)
+    return cost(0, 0) if document else FAR
 
 
 def alignments(

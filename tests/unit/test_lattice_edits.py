@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -10,12 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swsdist.config.search import Search
+from swsdist.config.search import Keep, Search
+from swsdist.core.codes import Code
 from swsdist.core.codes import methods as codes
+from swsdist.core.errors import SwsdistError
 from swsdist.kernels import lattice_edits as kernel
 from swsdist.lattices.packed import Packed
 from swsdist.methods.create import create
-from swsdist.methods.lattice.query_lattices import QUERY_LATTICES, linear, packed_of, query_row
+from swsdist.methods.lattice.query_lattices import MOST_LABELS, QUERY_LATTICES, linear, packed_of, query_row
 from swsdist.methods.method import SPANS
 from swsdist.store.reading import Store
 from tests.oracles.lattice_edits import Arcs, alignments
@@ -44,38 +48,81 @@ def flat(lattice: Arcs) -> tuple[np.ndarray, ...]:
     return np.searchsorted(source, np.arange(len(lattice.leaving) + 1)).astype(np.int64), source, target, label, cost
 
 
-@given(st.integers(2, 4).flatmap(arcs), st.integers(2, 5).flatmap(arcs), st.data())
-def test_every_path_against_every_path(query: Arcs, document: Arcs, data: st.DataObject) -> None:
-    states = len(document.leaving)
-    begin = data.draw(st.lists(st.integers(0, 2000), min_size=states, max_size=states))
-    edit = data.draw(st.sampled_from([0, 500, 4000]))
-    cheaper = {(1, 1): 0, (2, 2): 0}
-    if edit > 100 and data.draw(st.booleans()):
-        cheaper[1, 2] = 100
+def aligned(
+    query: Arcs, document: Arcs, begin: list[int], edit: int, cheaper: dict[tuple[int, int], int]
+) -> dict[int, tuple[int, int, int]]:
+    """As `alignments`, by the kernel."""
     query_first, _, query_target, query_label, query_cost = flat(query)
     first, source, target, label, cost = flat(document)
     by_label = np.argsort(label, kind="stable").astype(np.int64)
     final = np.full(len(query.leaving), kernel.FAR)
     final[-1] = 0
-    best = np.empty(states, np.int64)
-    kernel.align(
+    best = kernel.align(
         *(query_first, query_target, query_label, query_cost, final, first, source, target, label, cost),
         *(np.array(begin, np.int64), np.searchsorted(label[by_label], np.arange(4)).astype(np.int64), by_label, edit),
         np.array([(*pair, value) for pair, value in cheaper.items()], np.int64),
-        *(
-            np.empty((len(query.leaving), states), np.int64),
-            np.empty(states, np.int64),
-            np.empty(states, np.int64),
-            best,
-        ),
     )
     low = (1 << kernel.START_BITS) - 1
-    ours = {
-        state: (value >> kernel.LOW_BITS, value >> kernel.START_BITS & 1023, value & low)
+    return {
+        state: (value >> kernel.LOW_BITS, value >> kernel.START_BITS & MOST_LABELS, value & low)
         for state, value in enumerate(best.tolist())
         if value < kernel.FAR
     }
-    assert ours == alignments(query, document, begin, edit, cheaper)
+
+
+class Case(NamedTuple):
+    """What `aligned` takes."""
+
+    query: Arcs
+    document: Arcs
+    begin: list[int]
+    edit: int
+    cheaper: dict[tuple[int, int], int]
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    query, document = draw(st.integers(2, 4).flatmap(arcs)), draw(st.integers(2, 5).flatmap(arcs))
+    states = len(document.leaving)
+    begin = draw(st.lists(st.integers(0, 2000), min_size=states, max_size=states))
+    edit = draw(st.sampled_from([0, 500, 4000]))
+    cheaper = {(1, 1): 0, (2, 2): 0}
+    if edit > 100 and draw(st.booleans()):
+        cheaper[1, 2] = 100
+    return Case(query, document, begin, edit, cheaper)
+
+
+@given(cases())
+def test_every_path_against_every_path(case: Case) -> None:
+    assert MOST_LABELS.bit_length() == kernel.LOW_BITS - kernel.START_BITS
+    assert aligned(*case) == alignments(*case)
+
+
+def with_silence(lattice: Arcs) -> Arcs:
+    """It, between two arcs without a label."""
+    inner = [[(target + 1, label, cost) for target, label, cost in some] for some in lattice.leaving]
+    return Arcs([[(1, 0, 0)], *inner[:-1], [(len(inner) + 1, 0, 0)], []])
+
+
+@given(cases(), st.integers(0, 3000), st.integers(0, 2000))
+def test_silence_at_the_edges_changes_nothing(case: Case, cost: int, begin: int) -> None:
+    ours = aligned(*case)
+    first, *others = case.query.leaving
+    silent = Arcs([[*first, (len(others), 0, cost)], *others])
+    assert aligned(*case._replace(query=silent)) == ours
+    assert aligned(*case._replace(query=with_silence(case.query))) == ours
+    longer = case._replace(document=with_silence(case.document), begin=[begin, *case.begin, begin])
+    assert aligned(*longer) == {end + 1: (*some, start + 1) for end, (*some, start) in ours.items()}
+
+
+@given(cases())
+def test_matches_begin_and_end_with_labels(case: Case) -> None:
+    labels = [(s, t) for s, some in enumerate(case.document.leaving) for t, label, _ in some if label]
+    for end, (_, count, start) in aligned(*case).items():
+        assert count > 0
+        assert start < end
+        assert start in {source for source, _ in labels}
+        assert end in {target for _, target in labels}
 
 
 DOCS = {"one": chain("xxabcxx"), "two": chain("xabxcx"), "three": chain("xaxcx yabc"), "four": chain("zzzz")}
@@ -102,7 +149,7 @@ def test_costs_and_places(tmp_path: Path) -> None:
     assert ours["one"] == (200, 499, 0.0)
     assert ours["two"] == (100, 299, pytest.approx(4 / 3))  # a deletion, as cheap as the insertion of x
     assert ours["three"] == (700, 999, 0.0)
-    assert ours["four"][2] == pytest.approx(4.0)  # three edits
+    assert ours["four"] == (0, 99, pytest.approx(4.0))  # three edits, at least one of them a substitution
     assert {row["scale"] for row in rows} == {3 * kernel.UNIT}
 
 
@@ -115,10 +162,21 @@ def test_any_shards_and_other_queries_beside(tmp_path: Path) -> None:
         assert [row for row in found_in(store, create(settings()), both) if row["query_id"] == "q"] == expected
 
 
-def test_long_documents_are_searched_piece_by_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    long = {"long": chain("x" * 500 + "abc" + "x" * 500)}
-    rows = found_in(store_of(tmp_path, long), create(settings(longest=2.0)), queries(("q", 1, chain("abc"))))
-    assert [(row["first"], row["last"], row["cost"]) for row in rows] == [(50000, 50299, 0)]
+@pytest.mark.parametrize("piece", [1, 7, 64])
+def test_long_documents_are_searched_piece_by_piece(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece: int
+) -> None:
+    """Matches of a whole document, and as far apart."""
+    labels = "".join(np.random.default_rng(0).choice(list("abcx"), 300))
+    store = store_of(tmp_path, {"long": chain(labels)})
+    given = settings(longest=1.0, apart=0.35).model_copy(update={"candidates": Keep(least=40)})
+    whole, table = create(given), queries(("q", 1, chain("abc")), ("r", 1, chain("c a")))
+    expected = found_in(store, whole, table)
+    for one, other in combinations([row for row in expected if row["query_id"] == "q"], 2):
+        assert abs(one["last"] - other["last"]) >= 350  # type: ignore[operator]
+    monkeypatch.setattr(kernel, "PIECE", piece)
+    assert found_in(store, whole, table) == expected
+    assert len(expected) == 80
 
 
 def test_confusions(tmp_path: Path) -> None:
@@ -127,9 +185,29 @@ def test_confusions(tmp_path: Path) -> None:
     method = create(settings(confusions=str(tmp_path / "confusions")))
     (row,) = found_in(store, method, queries(("q", 1, chain("abc"))))
     assert row["cost"] / row["scale"] == pytest.approx(0.5 / 3)  # type: ignore[operator]
-    (tmp_path / "confusions").write_text("b x\n")
-    with raises(codes.CONFUSIONS_LINE, text="b x"):
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "values"),
+    [
+        ("b x", codes.CONFUSIONS_LINE, {"text": "b x"}),
+        ("b x -1", codes.NEGATIVE_CONFUSION, {"cost": -1}),
+        ("a x 2", codes.REPEATED_CONFUSION, {"query": "a", "document": "x"}),
+    ],
+)
+def test_lines_that_are_no_confusions(
+    tmp_path: Path, line: str, code: Code[SwsdistError], values: dict[str, object]
+) -> None:
+    (tmp_path / "confusions").write_text(f"a x 1\n{line}\n")
+    with raises(code, where="confusions:2", **values):
         create(settings(confusions=str(tmp_path / "confusions")))
+
+
+def test_a_query_of_too_many_labels() -> None:
+    """Not silence: that is no label."""
+    query_row("q", 1, chain("a b" * 500 + "a" * 23))
+    with raises(codes.TOO_MANY_LABELS, where="q", labels=1024, most=1023):
+        query_row("q", 1, chain("a b" * 500 + "a" * 24))
 
 
 def test_rescoring_inside_spans(tmp_path: Path) -> None:
@@ -145,18 +223,20 @@ def test_rescoring_inside_spans(tmp_path: Path) -> None:
 
 
 def test_matches_lie_in_their_spans(tmp_path: Path) -> None:
-    """Also where deleting all labels is cheapest."""
+    """One in each span that holds a whole label, whatever it is."""
     store, method = store_of(tmp_path, DOCS), create(settings())
     spans = [("q", doc, 1, first, first + length) for doc in DOCS for first in (0, 95, 205) for length in (4, 99, 150)]
     table = pa.Table.from_pylist([dict(zip(SPANS.names, span, strict=True)) for span in spans], SPANS)
     rows = method.rescore(method.prepare(queries(("q", 1, chain("abc"))), store), store, table).to_pylist()
-    places = iter(spans)
-    for row in rows:  # in the spans' order
-        assert any(
-            (doc, first <= row["first"] <= row["last"] <= last) == (row["doc_id"], True)
-            for _, doc, _, first, last in places
-        )
-    assert len(rows) > len(spans) / 2
+    holding = [
+        (doc, first, last)
+        for _, doc, _, first, last in spans
+        if any(DOCS[doc].labels[k] and first <= 100 * k and 100 * k + 99 <= last for k in range(len(DOCS[doc].labels)))
+    ]
+    assert len(holding) > 10
+    for (doc, first, last), row in zip(holding, rows, strict=True):
+        assert row["doc_id"] == doc
+        assert first <= row["first"] < row["last"] <= last
 
 
 def test_written_alternatives_as_a_lattice() -> None:

@@ -54,7 +54,7 @@ class DecodeQueries(Stage[DecodingQueries]):
     """A spoken example becomes its likeliest string, or its lattice; a written query its pronunciations."""
 
     name = "decode-queries"
-    version = 1
+    version = 2
     unit = "queries"
     phase = "search"
     with_hours = "same"
@@ -92,23 +92,17 @@ class DecodeQueries(Stage[DecodingQueries]):
             return self._written(task, context)
         decoder = FrameDecoder(payload.decoding, payload.columns, context.storage)
         rows: list[dict[str, Any]] = []
-        seconds, silent = 0.0, []
+        seconds, rejected = 0.0, []
         first, stop = payload.place
         for example in read_group(context, payload.group).to_pylist():
             frames = np.frombuffer(example["features"], "<f4").reshape(example["frames"], -1)[:, first:stop]
             key = example["query_id"], example["example"]
             seconds += example["duration"]
-            if payload.lattices:
-                packed = decoder.lattice(_reader(frames), len(frames), payload.shift)
-                usable = bool((packed.labels > 0).any())
-                rows += [query_row(*key, packed)] if usable else []
-            else:
-                labels = decoder.string(frames)
-                usable = bool(labels)
-                rows += [_written_row(*key, labels)] if usable else []
-            if not usable:
-                silent.append(_rejection(*key, codes.NO_PHONES_IN_QUERY(where=key[0])))
-        return self._output(task, context, rows, len(rows), seconds, silent)
+            try:
+                rows.append(_spoken_row(*key, frames, decoder, payload))
+            except TermError as error:
+                rejected.append(_rejection(*key, error))
+        return self._output(task, context, rows, len(rows), seconds, rejected)
 
     def _written(self, task: Task[DecodingQueries], context: Context) -> TaskOutput:
         payload = task.payload
@@ -119,14 +113,12 @@ class DecodeQueries(Stage[DecodingQueries]):
         for query_id, text in payload.texts.items():
             try:
                 written = reader.rows(query_id, text)
+                if payload.lattices:
+                    weighted = [(row["labels"], float(np.exp(-row["cost"]))) for row in written]
+                    written = [query_row(query_id, 1, linear(weighted))]
+                rows += written
             except TermError as error:
                 rejected.append(_rejection(query_id, 1, error))
-                continue
-            if payload.lattices:
-                weighted = [(row["labels"], float(np.exp(-row["cost"]))) for row in written]
-                rows.append(query_row(query_id, 1, linear(weighted)))
-            else:
-                rows += written
         return self._output(task, context, rows, len({row["query_id"] for row in rows}), 0.0, rejected)
 
     def _output(
@@ -148,6 +140,23 @@ class DecodeQueries(Stage[DecodingQueries]):
 
 def _reader(frames: NDArray[np.float32]) -> Reader:
     return lambda first, stop: frames[first:stop]
+
+
+def _spoken_row(
+    query_id: str, example: int, frames: NDArray[np.float32], decoder: FrameDecoder, payload: DecodingQueries
+) -> dict[str, Any]:
+    """The row of an example.
+
+    Raises:
+        TermError: no phone is found in it, or too many.
+    """
+    if payload.lattices:
+        packed = decoder.lattice(_reader(frames), len(frames), payload.shift)
+        if (packed.labels > 0).any():
+            return query_row(query_id, example, packed)
+    elif labels := decoder.string(frames):
+        return _written_row(query_id, example, labels)
+    raise codes.NO_PHONES_IN_QUERY(where=query_id)
 
 
 def _written_row(query_id: str, example: int, labels: list[str]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from swsdist.core.codes import Code
-from swsdist.core.errors import AudioError, ConfigError, DataError, StoreError, UserError
+from swsdist.core.errors import AudioError, ConfigError, DataError, StoreError, TermError, UserError
 
 # Queries
 
@@ -48,11 +48,26 @@ DTW_OPTIONS = Code(
 UNUSED_SEARCH_KEY = Code(
     "unused-search-key",
     ConfigError,
-    "the method windows does not use {key}",
-    "remove it, or search with another method (search.method: dtw)",
+    "the method {method} does not use {key}",
+    "remove it, or search with a method that uses it (search.method)",
 )
 CONFUSIONS_LINE = Code(
     "confusions-line", DataError, "the line is not QUERY-LABEL DOCUMENT-LABEL COST: {text}", "correct it"
+)
+NEGATIVE_CONFUSION = Code(
+    "negative-confusion", DataError, "the cost of a substitution is {cost:g}", "give a cost of 0 or more"
+)
+REPEATED_CONFUSION = Code(
+    "repeated-confusion",
+    DataError,
+    "the substitution of {query} by {document} has a cost in an earlier line",
+    "keep one of the lines",
+)
+TOO_MANY_LABELS = Code(
+    "too-many-labels",
+    TermError,
+    "a path of the query's lattice has {labels} labels; at most {most} can be aligned",
+    "give a shorter query",
 )
 DOCUMENT_TOO_LONG = Code(
     "document-too-long",

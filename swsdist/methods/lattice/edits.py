@@ -1,7 +1,8 @@
 """The method lattice-edits: every path of a query's lattice against every path of the documents', edits allowed.
 
 The score of a match is -(least cost) / (labels of the query's path). A cost of 1 is a factor of 1/e of the chance of both
-paths, and an edit costs `edit`. Source: the system P1L-STD of ELiRF (Albayzin 2012), see docs/sources.md.
+paths, and an edit costs `edit`. A match begins and ends with a label of the document that stands for one of the query's, so
+silence at the edges of either lasts no part of it. Source: the system P1L-STD of ELiRF (Albayzin 2012), see docs/sources.md.
 """
 
 from __future__ import annotations
@@ -135,15 +136,13 @@ class LatticeEdits:
             part = lattices.within(k, span["first"], span["last"] + 1)
             some = [query for query in queries if query.query_id == span["query_id"]]
             table, _ = self._matches(some, part, numbers, np.ones(1, np.int64))
-            for row in sorted(table.to_pylist(), key=lambda row: (row["cost"] / row["scale"], row["example"]))[:1]:
-                # One whose labels are all deleted lasts no time, and may lie behind the last tick.
-                result.append(row | {name: min(row[name], span["last"]) for name in ("first", "last")})
+            result += sorted(table.to_pylist(), key=lambda row: (row["cost"] / row["scale"], row["example"]))[:1]
         return pa.Table.from_pylist(result, CANDIDATES)
 
     def _matches(
         self, queries: list[QueryLattice], lattices: Lattices, numbers: dict[str, int], most: NDArray[np.int64]
     ) -> tuple[pa.Table, int]:
-        from swsdist.kernels.lattice_edits import FAR, UNIT, search  # loads numba, which planning avoids
+        from swsdist.kernels.lattice_edits import FAR, PIECE, UNIT, search  # loads numba, which planning avoids
 
         costs, begin = _units(lattices.chances), _units(lattices.visits)
         target = np.repeat(np.arange(len(lattices.times)), np.diff(lattices.first)) + lattices.steps
@@ -175,6 +174,7 @@ class LatticeEdits:
                 round(self._options.apart / TICK),
                 most,
                 round(self._options.longest / TICK),
+                PIECE,
             )
             cells += visited
             parts.append(span_columns(query.query_id, query.example, lattices, rows, UNIT))
@@ -227,7 +227,7 @@ def _read_confusions(path: str) -> dict[tuple[str, str], float]:
 
     Raises:
         UserError: there is no such file.
-        DataError: a line has another form.
+        DataError: a line has another form, a negative cost, or the labels of another line.
     """
     result: dict[tuple[str, str], float] = {}
     for line, text in lines(path, {}):
@@ -236,5 +236,10 @@ def _read_confusions(path: str) -> dict[tuple[str, str], float]:
             continue
         if len(fields) != 3:
             raise codes.CONFUSIONS_LINE(where=where, text=text.strip())
-        result[fields[0], fields[1]] = number(fields[2], "cost", where)
+        cost = number(fields[2], "cost", where)
+        if cost < 0:
+            raise codes.NEGATIVE_CONFUSION(where=where, cost=cost)
+        if (fields[0], fields[1]) in result:
+            raise codes.REPEATED_CONFUSION(where=where, query=fields[0], document=fields[1])
+        result[fields[0], fields[1]] = cost
     return result

@@ -8,7 +8,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from swsdist.core.codes import methods as codes
 from swsdist.lattices.packed import Packed
+
+#: Most labels of a path of a query: a cell of `swsdist.kernels.lattice_edits` counts them in 10 bits.
+MOST_LABELS = 1023
 
 #: A row an example; arrays as in `swsdist.store.lattice_shards.LATTICES`, but of doubles, labels are places in `texts`.
 QUERY_LATTICES = pa.schema(
@@ -30,10 +34,27 @@ _TYPES = {"times": "<i4", "visits": "<f8", "arcs": "<i4", "steps": "<i4", "label
 
 
 def query_row(query_id: str, example: int, packed: Packed) -> dict[str, Any]:
-    """The row of an example."""
+    """The row of an example.
+
+    Raises:
+        TermError: a path has more labels than can be aligned.
+    """
+    labels = _longest(packed)
+    if labels > MOST_LABELS:
+        raise codes.TOO_MANY_LABELS(where=query_id, labels=labels, most=MOST_LABELS)
     values = packed._asdict()
     arrays = {name: values[name].astype(dtype).tobytes() for name, dtype in _TYPES.items()}
     return {"query_id": query_id, "example": example, "texts": list(packed.texts), "ticks": packed.ticks, **arrays}
+
+
+def _longest(packed: Packed) -> int:
+    """Labels of the path that has most."""
+    longest = np.zeros(len(packed.times), np.int64)
+    source = np.repeat(np.arange(len(packed.times)), packed.arcs)
+    labelled = (packed.labels > 0).tolist()
+    for arc, (here, step) in enumerate(zip(source.tolist(), packed.steps.tolist(), strict=True)):
+        longest[here + step] = max(longest[here + step], longest[here] + labelled[arc])
+    return int(longest.max(initial=0))
 
 
 def packed_of(row: dict[str, Any]) -> Packed:

@@ -31,4 +31,4 @@ def demand_unset(settings: Search, besides: Collection[str] = ()) -> None:
     usual = Search(method=settings.method)
     for key in Search.model_fields:
         if key not in ("method", "method_options", *besides) and getattr(settings, key) != getattr(usual, key):
-            raise codes.UNUSED_SEARCH_KEY(where=f"search.{key}", key=key)
+            raise codes.UNUSED_SEARCH_KEY(where=f"search.{key}", method=settings.method, key=key)

@@ -60,7 +60,7 @@ class Windows:
         usual = Search()
         for key in _OF_OTHERS:
             if getattr(settings, key) != getattr(usual, key):
-                raise codes.UNUSED_SEARCH_KEY(where=f"search.{key}", key=key)
+                raise codes.UNUSED_SEARCH_KEY(where=f"search.{key}", method="windows", key=key)
         self._settings = settings
         # Queries and documents are prepared as for dtw.
         self._dtw = Dtw(settings.model_copy(update={"method": "dtw", "method_options": {}}))
