@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, PositiveFloat
+from pydantic import Field, PositiveFloat, model_validator
 
 from swsdist.config.section import IsPath, Section
 from swsdist.core.codes import lattices as codes
@@ -39,13 +39,24 @@ class Decoding(Section):
         0.3, description="lattices: factor of log posteriors; frames of a phone are not independent, so below 1"
     )
     least: float = Field(1e-3, gt=0, lt=1, description="lattices: least posterior of an arc")
-    insertion: float = Field(0.0, description="lattices: log weight of each phone")
-    string_scale: PositiveFloat = Field(1.0, description="the same of strings of queries")
-    string_insertion: float = Field(
-        0.0, description="the same of strings; BUT's recognisers: CZ -4.6875, HU -2.8125, RU -0.9375, EN -2.03125"
+    insertion: float = Field(
+        0.0,
+        description="lattices: each phone, not a blank, has the log weight `scale` x this, as a frame `scale` x log posterior",
     )
-    bigrams: IsPath | None = Field(None, description="language model of phones, ARPA; higher orders are left out")
+    string_scale: PositiveFloat = Field(1.0, description="as `scale`, of strings of queries")
+    string_insertion: float = Field(
+        0.0,
+        description="as `insertion`, of strings, times `string_scale`; BUT's recognisers: CZ -4.6875, HU -2.8125, RU -0.9375, "
+        "EN -2.03125",
+    )
+    bigrams: IsPath | None = Field(None, description="loop: language model of phones, ARPA; higher orders are left out")
     lm_scale: PositiveFloat = Field(1.0, description="factor of its log weights")
+
+    @model_validator(mode="after")
+    def _bigrams_of_a_loop(self) -> Decoding:
+        if self.bigrams is not None and self.topology == "ctc":
+            raise codes.BIGRAMS_OF_CTC.invalid()
+        return self
 
     def identities(self, storage: Mapping[str, object]) -> list[Any]:
         """All that lattices depend on besides the frames, as JSON values."""
@@ -93,11 +104,13 @@ class FrameDecoder:
         pairs = None
         if options.bigrams is not None:
             pairs = options.lm_scale * read_bigrams(options.bigrams, names, storage)
-        if ctc:
-            pairs = np.zeros((len(names) + 1, len(names))) if pairs is None else pairs
-            pairs[np.arange(len(names)), np.arange(len(names))] = -np.inf
+        #: The phones of queries and documents.
+        self.words = frozenset(self.phones) - {""}
         self._lattice = Decoder(options.scale, options.insertion, pairs)
         self._string = Decoder(options.string_scale, options.string_insertion, pairs)
+        if ctc:
+            blank = names.index(options.blank)
+            self._lattice, self._string = (_of_ctc(item, len(names), blank) for item in (self._lattice, self._string))
 
     def log_posteriors(self, frames: NDArray[np.float32]) -> NDArray[np.float64]:
         """(frames, phones, states) of (frames, columns)."""
@@ -133,6 +146,14 @@ class FrameDecoder:
         shape = len(self.phones), self._states
         segments = best_string([costs], shape, -decoder.scale * decoder.insertion, pairs)
         return [text for segment in segments if (text := self.phones[segment.phone])]
+
+
+def _of_ctc(decoder: Decoder, labels: int, blank: int) -> Decoder:
+    """The same for labels of CTC: equal ones need a blank between them, and a blank, which is no phone, costs no insertion."""
+    pairs = np.full((labels + 1, labels), decoder.scale * decoder.insertion)
+    pairs[:, blank] = 0.0
+    pairs[np.arange(labels), np.arange(labels)] = -np.inf
+    return Decoder(decoder.scale, 0.0, pairs)
 
 
 def _phones(columns: Sequence[str]) -> tuple[list[str], int]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from swsdist.kernels import phone_loop
 from swsdist.lattices.packed import TICK, Packed
 
-#: Frames of a block: the most that is held besides what a reader of posteriors holds.
+#: Frames of a block: the most whose sums are held.
 _BLOCK = 2048
 
 #: Gives log posteriors of frames first..stop-1: (frames, phones, states).
@@ -29,7 +29,7 @@ class Decoder(NamedTuple):
     Attributes:
         scale: factor of log posteriors and of `insertion`; 0.3 to 0.5 for lattices, since frames of a phone are not
             independent, 1 for strings.
-        insertion: log weight of each phone.
+        insertion: what each phone adds to a path's log posterior, before the scale.
         pairs: float64 (phones + 1, phones), log weight of a phone after another, the last row at the start; None: any
             phone follows any other.
     """
@@ -80,50 +80,88 @@ def phone_arcs(read: Reader, frames: int, decoder: Decoder, least: float = 1e-3)
     if frames == 0:
         return empty
     shape = read(0, 1).shape[1:]
-    phones = shape[0]
     pairs, entry = decoder.weights(), float(np.exp(decoder.scale * decoder.insertion))
-    ended, factors = np.zeros((frames + 1, phones + 1 if len(pairs) else 1)), np.empty(frames)
-    ended[0, -1] = 1.0
-    mass, shift = np.zeros(shape), 0.0
     blocks = [(first, min(first + _BLOCK, frames)) for first in range(0, frames, _BLOCK)]
+    # Sums are kept where blocks meet only: within a block they are computed again.
+    mass, reached = np.zeros(shape), np.zeros(shape[0] + 1 if len(pairs) else 1)
+    reached[-1] = 1.0
+    factors, shift = np.empty(frames), 0.0
+    earlier: list[tuple[NDArray[np.float64], NDArray[np.float64]]] = []
     for first, stop in blocks:
+        earlier.append((mass.copy(), reached))
         weights, highest = _weights(read(first, stop), decoder.scale)
-        phone_loop.forward(weights, entry, pairs, mass, ended[first : stop + 1], factors[first:stop])
+        reached = _forward(weights, entry, pairs, mass, reached, factors[first:stop])[-1].copy()
         shift += float(highest.sum())
-    total = float(ended[-1].sum())
+    total = float(reached.sum())
     if total <= 0.0:
         return empty
-    after, onward = np.zeros_like(ended), np.zeros(shape)
-    after[-1] = 1.0
-    inside = np.empty((min(_BLOCK, frames), *shape))
-    ahead: list[NDArray[np.float64]] = []
+    onward, left = np.zeros(shape), np.ones(len(reached))
+    later: list[tuple[NDArray[np.float64], NDArray[np.float64]]] = []
     for first, stop in reversed(blocks):
-        ahead.append(onward.copy())
-        weights = _divided(read(first, stop), decoder.scale, factors[first:stop])
-        phone_loop.backward(weights, entry, pairs, after[first : stop + 1], onward, inside[: stop - first])
+        later.append((onward.copy(), left))
+        weights, _ = _weights(read(first, stop), decoder.scale)
+        weights /= factors[first:stop, None, None]
+        left = _backward(weights, entry, pairs, onward, left)[0][0].copy()
     parts = []
     active = none, none, np.empty((0, shape[1]))
-    for first, stop in blocks:
-        weights = _divided(read(first, stop), decoder.scale, factors[first:stop])
-        part, edges = inside[: stop - first], slice(first, stop + 1)
-        phone_loop.backward(weights, entry, pairs, after[edges].copy(), ahead.pop(), part)
+    borders, ending, visits = none, np.empty((0, len(reached))), np.empty((0, len(reached)))
+    for (first, stop), (mass, reached), (onward, left) in zip(blocks, earlier, reversed(later), strict=True):
+        weights, _ = _weights(read(first, stop), decoder.scale)
+        ended = _forward(weights, entry, pairs, mass, reached, factors[first:stop])
+        after, inside = _backward(weights, entry, pairs, onward, left)
         # No product of BLAS, whose sums depend on the machine.
-        entered = (np.einsum("tq,qp->tp", ended[edges], pairs) if len(pairs) else ended[edges]) * entry
-        made = phone_loop.segments(weights, part, entered, after[edges], total, first, least, *active)
-        parts.append(made[:4])
+        entered = (np.einsum("tq,qp->tp", ended, pairs) if len(pairs) else ended) * entry
+        made = phone_loop.segments(weights, inside, entered, after, total, first, least, *active)
+        starts, ends, phone, posteriors = made[:4]
         active = made[4:]
-    starts, ends, phone, posteriors = (np.concatenate(column) for column in zip(*parts, strict=True))
+        borders = np.concatenate((borders, np.arange(first, stop, dtype=np.int32)))
+        ending = np.concatenate((ending, ended[:-1]))
+        visits = np.concatenate((visits, (ended * after / total)[:-1]))
+        at = np.searchsorted(borders, starts)
+        if len(pairs):
+            # A segment is an arc from each state of its first border: its posterior is shared by what enters it from there.
+            shares = ending[at] * pairs[:, phone].T
+            shares *= (posteriors / shares.sum(axis=1))[:, None]
+            which, last = np.nonzero(shares >= least)
+            before, at, posteriors = last.astype(np.int32), at[which], shares[which, last]
+            starts, ends, phone = starts[which], ends[which], phone[which]
+        else:
+            before = np.full(len(starts), -1, np.int32)
+        parts.append((starts, ends, before, phone, posteriors, visits[at, before]))
+        lasting = np.isin(borders, active[0])
+        borders, ending, visits = borders[lasting], ending[lasting], visits[lasting]
     log_total = float(np.log(total) + np.log(factors).sum() + shift)
-    visits = ended * after / total
-    if not len(pairs):
-        before = np.full(len(starts), -1, np.int32)
-        return PhoneArcs(starts, ends, before, phone, posteriors, visits[starts, 0], frames, log_total)
-    # A segment is an arc from each state of its first border: its posterior is shared by what enters it from there.
-    shares = ended[starts] * pairs[:, phone].T
-    shares *= (posteriors / shares.sum(axis=1))[:, None]
-    which, last = np.nonzero(shares >= least)
-    arcs = starts[which], ends[which], last.astype(np.int32), phone[which], shares[which, last]
-    return PhoneArcs(*arcs, visits[starts[which], last], frames, log_total)
+    starts, ends, before, phone, posteriors, leaving = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return PhoneArcs(starts, ends, before, phone, posteriors, leaving, frames, log_total)
+
+
+def _forward(
+    weights: NDArray[np.float64],
+    entry: float,
+    pairs: NDArray[np.float64],
+    mass: NDArray[np.float64],
+    reached: NDArray[np.float64],
+    factors: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Sums to each border of a block from those of its first; weights, mass and factors are overwritten."""
+    ended = np.empty((len(weights) + 1, len(reached)))
+    ended[0] = reached
+    phone_loop.forward(weights, entry, pairs, mass, ended, factors)
+    return ended
+
+
+def _backward(
+    weights: NDArray[np.float64],
+    entry: float,
+    pairs: NDArray[np.float64],
+    onward: NDArray[np.float64],
+    left: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Sums from each border of a block, and from its states, from those of its last border; `onward` is overwritten."""
+    after, inside = np.empty((len(weights) + 1, len(left))), np.empty_like(weights)
+    after[-1] = left
+    phone_loop.backward(weights, entry, pairs, after, onward, inside)
+    return after, inside
 
 
 def _weights(log_posteriors: NDArray[np.floating], scale: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -132,12 +170,6 @@ def _weights(log_posteriors: NDArray[np.floating], scale: float) -> tuple[NDArra
     highest = scaled.max(axis=(1, 2), keepdims=True)
     highest = np.maximum(highest, np.finfo(np.float32).min)  # of a frame without a possible state
     return np.exp(scaled - highest), highest
-
-
-def _divided(log_posteriors: NDArray[np.floating], scale: float, factors: NDArray[np.float64]) -> NDArray[np.float64]:
-    weights, _ = _weights(log_posteriors, scale)
-    weights /= factors[:, None, None]
-    return weights
 
 
 def packed_arcs(arcs: PhoneArcs, phones: Sequence[str], shift: float) -> Packed:

@@ -7,7 +7,7 @@ pronunciations. With `patterns` a word may hold `?`, any one character, and `*`,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import product
 from typing import Any, Literal, NamedTuple
@@ -91,13 +91,20 @@ class TermReader:
         options: units, dictionary and rules.
         recipe: of the store: spelling, and labels that are no words.
         storage: options for S3.
+        known: phones that documents can hold; None: unknown.
 
     Raises:
         UserError, DataError: the dictionary or the rules cannot be read.
     """
 
-    def __init__(self, options: Terms, recipe: Recipe, storage: Mapping[str, object] | None = None) -> None:
-        self._options, self._fillers = options, frozenset(recipe.fillers)
+    def __init__(
+        self,
+        options: Terms,
+        recipe: Recipe,
+        storage: Mapping[str, object] | None = None,
+        known: Collection[str] | None = None,
+    ) -> None:
+        self._options, self._fillers, self._known = options, frozenset(recipe.fillers), known
         words: Spelling = "folded" if options.units == "phones" else recipe.spelling
         self._spell = partial(spelled, spelling=words)
         read = {} if options.dictionary is None else read_dictionary(options.dictionary, storage, words)
@@ -109,7 +116,8 @@ class TermReader:
         """The sequences of labels of a term, the cheapest first, each once.
 
         Raises:
-            TermError: it has no word, an unknown one, too many alternatives, or a pattern that cannot be read.
+            TermError: it has no word, an unknown one, too many alternatives, a pattern that cannot be read, or a phone that
+                no document can hold.
         """
         sequences = list(_sequences(term)) if self._options.patterns else [tuple(term.split())]
         best: dict[tuple[str, ...], float] = {}
@@ -129,7 +137,17 @@ class TermReader:
                     best[labels] = min(cost, best.get(labels, cost))
         if not any(label != "?" for labels in best for label in labels):
             raise codes.EMPTY_TERM(where=term, term=term)
+        if self._known is not None:
+            self._demand_known(term, self._known, (label for labels in best for label in labels))
         return [Alternative(*item) for item in sorted(best.items(), key=lambda item: (item[1], item[0]))]
+
+    def _demand_known(self, term: str, known: Collection[str], labels: Iterator[str]) -> None:
+        options = self._options
+        for label in labels:
+            if label not in known and not (options.patterns and ("?" in label or "*" in label)):
+                source = " or ".join(path for path in (options.dictionary, options.rules) if path) or "the term"
+                phones = ", ".join(sorted(known)[:8])
+                raise codes.PHONE_NOT_IN_TRACK(where=term, source=source, phone=label, count=len(known), phones=phones)
 
     def _choices(self, word: str) -> list[Alternative] | None:
         """Labels that a word of a term stands for; None: it is punctuation, or no word to the store."""

@@ -11,14 +11,18 @@ import pytest
 from swsdist.chains.phones.decode import Decode
 from swsdist.config import Config, config_from_dict
 from swsdist.core.codes import chains as codes
+from swsdist.core.codes import lattices as lattice_codes
 from swsdist.core.codes import methods as methods_codes
+from swsdist.core.codes import registry as registry_codes
 from swsdist.core.codes import text as text_codes
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.chain_run import ChainRun, StepSelection
+from swsdist.pipeline.chain_run import ChainRun, StepSelection, prepare_chain_run
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.inspection.digest import digests
 from swsdist.pipeline.inspection.loading import load_chain_run
+from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.operation.progress import Progress
+from swsdist.pipeline.plan import ONLY
 from swsdist.store import parquet
 from swsdist.testing.conformance import check_chain
 from tests.support.coded import raises
@@ -134,6 +138,35 @@ def test_queries_in_phones(small_corpus: Path, tmp_path: Path) -> None:
     assert sorted(ours) == sorted(sorted(row["labels"]) for row in strings)
 
 
+def test_phones_that_the_track_lacks(small_corpus: Path, tmp_path: Path, method: str) -> None:
+    """Such a query is rejected, the others are searched; a check says so before any work, and after it."""
+    words = {"one": "g1 g2", "two": "g1 AH", "three": "g3 g7", "four": "g3"}  # g7 is silence
+    (tmp_path / "words.txt").write_text("".join(f"{word} {phones}\n" for word, phones in words.items()))
+    with (tmp_path / "terms.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([("query_id", "text"), *((word, word) for word in words)])
+    tables = {"documents": "docs.csv", "queries": str(tmp_path / "terms.csv")}
+    options = {"decoding": DECODING, "terms": {"dictionary": str(tmp_path / "words.txt")}}
+    given = config(small_corpus, tmp_path / "run", method, corpus=tables, options=options, force=True)
+
+    def odd() -> list[str]:
+        chain = prepare_chain_run(ONLY, given, Ledger(Folder(given.run)), StepSelection()).chain
+        assert chain.check is not None
+        return [item.text for item in chain.check(chain.inputs) if item.name == "queries" and not item.good]
+
+    before = odd()
+    run = run_stages(given, StepSelection(until="normalise"), Progress()).chain_run
+    reason = text_codes.PHONE_NOT_IN_TRACK
+    rejected = {row["id"]: row for row in run.rejected().to_pylist()}
+    assert {name: row["reason"] for name, row in rejected.items()} == {"two": reason.name, "three": reason.name}
+    for name, phone in (("two", "AH"), ("three", "g7")):
+        assert f"words.txt has {phone}," in rejected[name]["message"]
+    assert {row["query_id"] for row in hits(run, "queries", "groups")} == {"one", "four"}
+    for found in (before, odd()):
+        (finding,) = found
+        assert "2 of 4" in finding
+        assert "words.txt has AH" in finding
+
+
 def test_queries_of_too_many_phones_are_rejected(small_corpus: Path, tmp_path: Path) -> None:
     (tmp_path / "words.txt").write_text(f"short g1 g2\nshorter g3\nlong {' g1 g2' * 512}\n")
     words = ("short", "shorter", "long")
@@ -154,6 +187,12 @@ def test_queries_of_too_many_phones_are_rejected(small_corpus: Path, tmp_path: P
 def test_what_the_chain_does_not_take(small_corpus: Path, tmp_path: Path) -> None:
     with raises(codes.NOT_A_LATTICE_METHOD, where="search.method", method="dtw", methods="lattice, lattice-edits"):
         searched(config(small_corpus, tmp_path, "dtw"))
+    for decoding, code in (
+        ({"scale": -1}, registry_codes.INVALID_ENTRY_OPTION),
+        ({"topology": "ctc", "bigrams": "lm"}, lattice_codes.BIGRAMS_OF_CTC),
+    ):
+        with raises(code, where="options"):
+            searched(config(small_corpus, tmp_path, "lattice", options={"decoding": decoding}))
     store = tmp_path / "frames"
     searched(config(small_corpus, tmp_path / "1", "lattice", index={"store": str(store)}))
     with raises(text_codes.STORE_OF_OTHER_KIND, where=str(store)):

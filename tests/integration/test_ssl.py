@@ -8,13 +8,16 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import soundfile
 
 import swsdist
+from swsdist.config import config_from_dict
 from swsdist.core.codes import features as codes
 from swsdist.core.errors import ConfigError, DataError
 from swsdist.features.blocks import in_blocks
@@ -22,6 +25,10 @@ from swsdist.features.extractors import create, from_recipe, identity, recipe
 from swsdist.features.ssl.extractor import Ssl
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import StepSelection
+from swsdist.pipeline.driver import run_stages
+from swsdist.pipeline.inspection.digest import digests
+from swsdist.pipeline.operation.progress import Progress
+from swsdist.store import parquet
 from swsdist.store.reading import Store
 from swsdist.testing.conformance import check_extractor
 from swsdist.testing.synthesis.encoder import KINDS, make_encoder
@@ -309,3 +316,40 @@ def test_posteriors_of_a_head_are_searched(tmp_path: Path, scene: Any) -> None:
     best = swsdist.search(f"{scene.folder}/five/store", query, options=options_of_search).iloc[0]
     assert best["doc_id"] == "d001"
     assert best["start"] == pytest.approx(0.5, abs=0.05)
+
+
+def test_labels_of_a_head_are_decoded(tmp_path: Path, small_corpus: Path) -> None:
+    """The chain phones: strings are what CTC makes of the frames, and whatever the cut, places of them are found."""
+    make_encoder(str(tmp_path / "model"), "hubert", tokens=TOKENS)
+    options = {"model": str(tmp_path / "model"), "head": "logits"}
+    runs = []
+    for shards in (1, 3):
+        values = {
+            "chain": "phones",
+            "run": str(tmp_path / str(shards)),
+            "corpus": {"documents": "docs.csv", "queries": "queries.csv"},
+            "features": {"name": "ssl", "options": options},
+            "options": {"decoding": {"topology": "ctc", "scale": 8.0, "least": 0.02}},
+            "queries": {"trim": "none"},
+            "search": {"method": "lattice"},
+            "index": {"shards": shards},
+            "executor": {"kind": "serial"},
+        }
+        outcome = run_stages(config_from_dict(values, small_corpus), StepSelection(until="reduce"), Progress())
+        assert not outcome.failures
+        runs.append(outcome.chain_run)
+    one, three = runs
+    assert digests(one) == digests(three)
+    folder = one.ledger.folder(one.place(one.chain.step("queries")))
+    rows = [row for part in one.parts("queries", "groups") for row in parquet.read(folder, part.name).to_pylist()]
+    strings = {row["query_id"]: row["labels"] for row in rows}
+    extractor = Ssl(**options)
+    for query in one.chain.inputs.corpus.queries.to_pylist():
+        samples, _ = soundfile.read(query["path"], dtype="float32")
+        best = [TOKENS[k] for k, _ in groupby(extractor.extract(samples).argmax(axis=1))]
+        assert strings[query["query_id"]] == [label for label in best if label in ("a", "tʃ", "n")]
+    folder = one.ledger.folder(one.place(one.chain.step("reduce")))
+    found = [row for part in one.parts("reduce", "detections") for row in parquet.read(folder, part.name).to_pylist()]
+    assert {row["query_id"] for row in found} <= set(strings)
+    assert found
+    assert all(0 < row["score"] <= 1 for row in found)

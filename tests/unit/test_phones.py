@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 from collections import defaultdict
+from itertools import groupby, product
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from pydantic import ValidationError
 
 from swsdist.core.codes import lattices as codes
 from swsdist.kernels.phone_string import best_string
@@ -163,6 +166,57 @@ def test_columns() -> None:
         FrameDecoder(Decoding(), Columns(["c0"], "features"))
     with raises(codes.NO_BLANK, blank="<pad>", columns="a, b"):
         FrameDecoder(Decoding(topology="ctc"), Columns(["a", "b"], "logits"))
+    with pytest.raises(ValidationError, match=codes.BIGRAMS_OF_CTC.message):
+        Decoding(topology="ctc", bigrams="lm")
+
+
+@given(st.integers(0, 1 << 20), st.sampled_from([0.3, 1.0]), st.sampled_from([-3.0, 0.0, 2.0]))
+def test_of_ctc_labels_cost_an_insertion_and_blanks_none(seed: int, scale: float, insertion: float) -> None:
+    """Against the labels of all frames, one by one."""
+    frames = np.random.default_rng(seed).normal(0.0, 2.0, (5, 3)).astype(np.float32)
+    decoding = Decoding(
+        topology="ctc",
+        blank="_",
+        scale=scale,
+        insertion=insertion,
+        string_scale=scale,
+        string_insertion=insertion,
+        least=1e-30,
+    )
+    decoder = FrameDecoder(decoding, Columns(["_", "a", "b"], "logits"))
+    values = decoder.log_posteriors(frames)[:, :, 0]
+    weights: dict[tuple[str, ...], float] = defaultdict(float)
+    likeliest, best = -math.inf, ()
+    for labels in product(range(3), repeat=len(frames)):
+        string = tuple("_ab"[label] for label, _ in groupby(labels) if label)
+        weight = scale * (values[np.arange(len(frames)), list(labels)].sum() + insertion * len(string))
+        weights[string] += math.exp(weight)
+        likeliest, best = max((likeliest, best), (weight, string))
+    assert decoder.string(frames) == list(best)
+    packed = decoder.lattice(lambda first, stop: frames[first:stop], len(frames), 0.02)
+    expected = sum(len(string) * weight for string, weight in weights.items()) / sum(weights.values())
+    assert packed.expected()[packed.labels > 0].sum() == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("pairs", [None, np.zeros((21, 20))])
+def test_memory_does_not_grow_with_frames(monkeypatch: pytest.MonkeyPatch, pairs: Floats | None) -> None:
+    """But by a factor for each, and the arcs."""
+    monkeypatch.setattr(phone_loop, "_BLOCK", 64)
+
+    def read(first: int, stop: int) -> Floats:
+        values = np.full((stop - first, 20, 1), -60.0)
+        values[np.arange(stop - first), np.arange(first, stop) // 8 % 20] = 0.0
+        return values
+
+    def peak(frames: int) -> int:
+        phone_arcs(read, frames, Decoder(1.0, -9.0, pairs))
+        tracemalloc.start()
+        phone_arcs(read, frames, Decoder(1.0, -9.0, pairs))
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        return most
+
+    assert (peak(8192) - peak(1024)) / (8192 - 1024) < 60  # bytes; a row of sums has 168
 
 
 def test_ctc_collapses_as_ctc_does() -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from swsdist.chains.phones.check import check
 from swsdist.chains.phones.decode import Decode
 from swsdist.chains.phones.decode_queries import DecodeQueries
 from swsdist.chains.phones.inputs import PhoneInputs
@@ -53,4 +54,4 @@ def build(config: Config, ledger: Ledger) -> Chain:
             steps.append(dataclasses.replace(step, reads={"queries": "queries:groups", "shards": "decode:features"}))
         else:
             steps.append(step)
-    return dataclasses.replace(chain, name="phones", inputs=inputs, stages=tuple(steps))
+    return dataclasses.replace(chain, name="phones", check=check, inputs=inputs, stages=tuple(steps))

@@ -43,7 +43,7 @@ class Decode(Stage[Decoded]):
     """Phone lattices of documents; a document's depends on its frames only."""
 
     name = "decode"
-    version = 1
+    version = 2
     unit = "s"
     phase = "index"
     with_hours = "more"

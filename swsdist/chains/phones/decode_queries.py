@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -54,7 +54,7 @@ class DecodeQueries(Stage[DecodingQueries]):
     """A spoken example becomes its likeliest string, or its lattice; a written query its pronunciations."""
 
     name = "decode-queries"
-    version = 2
+    version = 3
     unit = "queries"
     phase = "search"
     with_hours = "same"
@@ -82,7 +82,7 @@ class DecodeQueries(Stage[DecodingQueries]):
                 )
         if texts:
             payload = DecodingQueries("", *common, texts, options.decoding, options.terms, lattices)
-            matters = sorted(texts.items()), options.terms.identities(storage), *decoding
+            matters = sorted(texts.items()), options.terms.identities(storage), list(track.columns), *decoding
             yield inputs.task(*matters, label=f"{len(texts)} texts", work=len(texts), payload=payload)
 
     def run(self, task: Task[DecodingQueries], context: Context) -> TaskOutput:
@@ -106,8 +106,7 @@ class DecodeQueries(Stage[DecodingQueries]):
 
     def _written(self, task: Task[DecodingQueries], context: Context) -> TaskOutput:
         payload = task.payload
-        recipe = Recipe(spelling="exact", fillers=payload.decoding.non_speech)
-        reader = TermReader(payload.terms, recipe, context.storage)
+        reader = term_reader(payload.terms, payload.decoding, payload.columns, context.storage)
         rows: list[dict[str, Any]] = []
         rejected = []
         for query_id, text in payload.texts.items():
@@ -136,6 +135,14 @@ class DecodeQueries(Stage[DecodingQueries]):
         return TaskOutput(
             (part,), Extracted(examples, query_ids, examples, seconds, task.payload.cuts), rejected=rejected
         )
+
+
+def term_reader(
+    terms: Terms, decoding: Decoding, columns: Columns, storage: Mapping[str, object] | None = None
+) -> TermReader:
+    """Reads written queries, of phones that a decoder finds in a track of these columns."""
+    recipe = Recipe(spelling="exact", fillers=decoding.non_speech)
+    return TermReader(terms, recipe, storage, FrameDecoder(decoding, columns, storage).words)
 
 
 def _reader(frames: NDArray[np.float32]) -> Reader:

@@ -11,6 +11,8 @@ from swsdist.chains.phones.options import PhonesOptions
 from swsdist.config import Config
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.ledger import Ledger
+from swsdist.registry.entries import checked
+from swsdist.registry.registries import CHAINS
 from swsdist.score.measures.protocol import protocol_of
 from swsdist.stages.inputs.corpus import Corpus
 from swsdist.stages.inputs.search_inputs import SearchInputs
@@ -35,7 +37,7 @@ class PhoneInputs(SearchInputs):
 
     def __init__(self, config: Config, ledger: Ledger) -> None:
         super().__init__(config, ledger)
-        self.options = PhonesOptions.model_validate(config.options)
+        self.options = PhonesOptions.model_validate(checked(CHAINS, "phones", config.options, "options"))  # type: ignore[type-var]
         self.frames = FrameInputs(config, ledger)
         self.frames.notices = self.notices
         self.store.folder = Folder(self.options.store or f"{config.run.rstrip('/')}/lattices", config.storage)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -13,7 +13,7 @@ import pyarrow as pa
 from swsdist.audio.places import OVERSHOOT
 from swsdist.audio.probing import probe_all
 from swsdist.core.codes import chains as codes
-from swsdist.core.errors import AudioError, SwsdistError
+from swsdist.core.errors import AudioError, SwsdistError, UnusableError
 from swsdist.corpora import kinds
 from swsdist.corpora.documents import ENDINGS
 from swsdist.corpora.kaldi import demand_permission
@@ -136,7 +136,7 @@ class Checking:
         counted = "" if len(results) == table.num_rows or where else f" channels of {len(results)} recordings"
         text = f"{len(self._seconds)} of {table.num_rows}{counted}, {hours:.4g} h{where}"
         yield Finding("documents", bool(self._seconds), text)
-        yield from _rejection_finding("documents", bad, len(paths), "recordings")
+        yield from rejection_finding("documents", bad, len(paths), "recordings")
         yield from _notice_findings("documents", notices)
 
     def _queries(self) -> Iterator[Finding]:
@@ -171,7 +171,7 @@ class Checking:
             yield Finding("queries", False, text)
         else:
             yield Finding("queries", bool(lengths or texts), text)
-        yield from _rejection_finding("queries", bad, table.num_rows, "examples")
+        yield from rejection_finding("queries", bad, table.num_rows, "examples")
         notices = Notices(force=True)
         note_query_lengths(lengths, max(self._seconds.values(), default=0.0), str(self._corpus.queries), notices)
         yield from _notice_findings("queries", notices)
@@ -280,10 +280,18 @@ def _notice_findings(name: str, notices: Notices) -> Iterator[Finding]:
     return (Finding(name, False if item.forced else None, str(item)) for item in notices.entries.values())
 
 
-def _rejection_finding(name: str, bad: list[tuple[str, AudioError]], of: int, what: str) -> Iterator[Finding]:
+def rejection_finding(name: str, bad: Sequence[tuple[str, UnusableError]], of: int, what: str) -> Iterator[Finding]:
+    """What of a table cannot be used.
+
+    Args:
+        name: of the part.
+        bad: place and error of each.
+        of: number of rows.
+        what: of what, in the plural.
+    """
     if bad:
         place, error = bad[0]
         first = str(error).replace("\n  remedy:", "; remedy:")
         first = first if place == error.where else f"{place}: {first}"
-        good = False if len(bad) > FEW and len(bad) > REJECTED * of else None
+        good = False if len(bad) == of or (len(bad) > FEW and len(bad) > REJECTED * of) else None
         yield Finding(name, good, f"{len(bad)} of {of} {what} cannot be used and will be rejected; the first: {first}")

@@ -21,6 +21,8 @@ from swsdist.io.notices import Notices
 from swsdist.lattices.collection import LatticeFile, document_id, find_files, read_file
 from swsdist.lattices.lattice import Lattice, Origin
 from swsdist.pipeline.ledger import Ledger
+from swsdist.registry.entries import checked
+from swsdist.registry.registries import CHAINS
 from swsdist.score.measures.protocol import protocol_of
 from swsdist.stages.inputs.corpus import Corpus
 from swsdist.stages.inputs.search_inputs import SearchInputs
@@ -65,7 +67,7 @@ class LatticeSource:
 
     def __init__(self, config: Config, notices: Notices) -> None:
         self._config, self._notices = config, notices
-        self.options = TextOptions.model_validate(config.options)
+        self.options = TextOptions.model_validate(checked(CHAINS, "text", config.options, "options"))  # type: ignore[type-var]
         self.path = self.options.lattices.path or config.corpus.documents
 
     @cached_property

@@ -8,6 +8,8 @@ from typing import Any
 from swsdist.chains.words.options import WordsOptions
 from swsdist.config import Config
 from swsdist.pipeline.ledger import Ledger
+from swsdist.registry.entries import checked
+from swsdist.registry.registries import CHAINS
 from swsdist.score.measures.protocol import protocol_of
 from swsdist.stages.inputs.search_inputs import SearchInputs
 
@@ -17,7 +19,7 @@ class WordInputs(SearchInputs):
 
     def __init__(self, config: Config, ledger: Ledger) -> None:
         super().__init__(config, ledger)
-        self.options = WordsOptions.model_validate(config.options)
+        self.options = WordsOptions.model_validate(checked(CHAINS, "words", config.options, "options"))  # type: ignore[type-var]
 
     @classmethod
     def of(cls, config: Config, ledger: Ledger) -> WordInputs:

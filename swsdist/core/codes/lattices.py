@@ -256,6 +256,12 @@ NO_BLANK = Code(
     "no column {blank}; the first columns are {columns}",
     "name the blank's column (options.decoding.blank)",
 )
+BIGRAMS_OF_CTC = Code(
+    "bigrams-of-ctc",
+    ConfigError,
+    "bigrams do not reach across the blanks of topology ctc",
+    "leave options.decoding.bigrams out, or decode a track without blanks by topology: loop",
+)
 
 # Recognition.
 

@@ -31,6 +31,12 @@ NO_PRONUNCIATION = Code(
     "no pronunciation of {word} in the dictionary, nor by the rules",
     "add it to the dictionary (terms.dictionary), or rules for its letters (terms.rules)",
 )
+PHONE_NOT_IN_TRACK = Code(
+    "phone-not-in-track",
+    TermError,
+    "{source} has {phone}, which is no phone of the track; the first of its {count} are {phones}",
+    "write pronunciations in the track's phones (options.terms.dictionary), or decode another track (options.decoding.track)",
+)
 TOO_MANY_ALTERNATIVES = Code(
     "too-many-alternatives",
     TermError,
