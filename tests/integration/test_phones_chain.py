@@ -193,6 +193,8 @@ def test_what_the_chain_does_not_take(small_corpus: Path, tmp_path: Path) -> Non
     ):
         with raises(code, where="options"):
             searched(config(small_corpus, tmp_path, "lattice", options={"decoding": decoding}))
+    with raises(lattice_codes.PATTERNS_OF_LATTICES, where="options.terms.patterns", method="lattice-edits"):
+        searched(config(small_corpus, tmp_path, "lattice-edits", options={"terms": {"patterns": True}}))
     store = tmp_path / "frames"
     searched(config(small_corpus, tmp_path / "1", "lattice", index={"store": str(store)}))
     with raises(text_codes.STORE_OF_OTHER_KIND, where=str(store)):

@@ -17,6 +17,7 @@ from swsdist.chains.phones.inputs import PhoneInputs
 from swsdist.chains.search.chain import assemble
 from swsdist.config import Config
 from swsdist.core.codes import chains as codes
+from swsdist.core.codes import lattices as lattice_codes
 from swsdist.pipeline.chain import Chain, Step
 from swsdist.pipeline.ledger import Ledger
 from swsdist.registry.registries import METHODS
@@ -34,6 +35,8 @@ def build(config: Config, ledger: Ledger) -> Chain:
     if METHODS[method].reads != LATTICE_STORE:
         methods = [name for name in METHODS if METHODS[name].reads == LATTICE_STORE]
         raise codes.NOT_A_LATTICE_METHOD(where="search.method", method=method, methods=", ".join(methods))
+    if inputs.options.terms.patterns and METHODS[method].queries == "lattices":
+        raise lattice_codes.PATTERNS_OF_LATTICES(where="options.terms.patterns", method=method)
     chain = assemble(config.model_copy(update={"options": {}}), ledger)
     inputs.document_checks, inputs.folds, inputs.files = (
         chain.inputs.document_checks,

@@ -263,6 +263,13 @@ BIGRAMS_OF_CTC = Code(
     "leave options.decoding.bigrams out, or decode a track without blanks by topology: loop",
 )
 
+PATTERNS_OF_LATTICES = Code(
+    "patterns-of-lattices",
+    ConfigError,
+    "the method {method} aligns whole labels: it searches no patterns",
+    "leave options.terms.patterns out, or set search.method: lattice",
+)
+
 # Recognition.
 
 POCKETSPHINX_NOT_INSTALLED = Code(
