@@ -29,4 +29,5 @@ def distances(differ: np.ndarray) -> np.ndarray:
 
 def rows_of(symbol: Ints, first: Ints, length: int) -> Ints:
     """Strings of one length as rows, (strings, length)."""
-    return symbol[first[:, None] + np.arange(length)]
+    strings: Ints = symbol[first[:, None] + np.arange(length)]
+    return strings

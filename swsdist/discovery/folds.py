@@ -14,4 +14,5 @@ def inside(stretches: Intervals, fold: Intervals) -> Flags:
     fold = fold.take(np.lexsort((fold.onset, fold.document)))
     k = np.searchsorted(places(fold.document, fold.onset), places(stretches.document, stretches.onset), "right") - 1
     at = np.maximum(k, 0)
-    return (k >= 0) & (fold.document[at] == stretches.document) & (stretches.offset <= fold.offset[at])
+    found: Flags = (k >= 0) & (fold.document[at] == stretches.document) & (stretches.offset <= fold.offset[at])
+    return found

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Self
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,9 @@ Flags = NDArray[np.bool_]
 TICKS = 1_000_000
 #: Ticks beyond every time: the factor that joins a document and a time in one integer.
 BEYOND = 1 << 44
+
+#: What a system gives: classes; pairs, each a class of two; or the fragments of a parse, each a class of one.
+Given = Literal["classes", "pairs", "parse"]
 
 #: Symbols of phones and words that are no speech.
 SILENCES = ("SIL", "SPN")
@@ -104,11 +107,15 @@ class Beside:
         folds: sets of folds by name; a fold is its intervals.
         split: the stretches of speech; None: not given.
         gold_classes: classes of equal phone strings; None: not given.
+        given: what the fragments are.
+        coverage: what coverage counts: phones, or their time in ticks.
     """
 
     folds: Mapping[str, tuple[Intervals, ...]] = field(default_factory=dict)
     split: Intervals | None = None
     gold_classes: Fragments | None = None
+    given: Given = "classes"
+    coverage: Literal["phones", "time"] = "phones"
 
 
 def places(document: Ints, time: Ints) -> Ints:

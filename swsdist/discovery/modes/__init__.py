@@ -14,10 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from swsdist.discovery.units import Beside, Corpus, Fragments
+from swsdist.core.codes import discovery as codes
+from swsdist.discovery.units import Beside, Corpus, Fragments, Given
 from swsdist.registry.registry import Entry
+
+if TYPE_CHECKING:
+    from swsdist.discovery.reading import Files
 
 #: What a mode computes.
 Score = Callable[[Corpus, Fragments, Beside], dict[str, object]]
@@ -28,20 +32,34 @@ class Mode(Entry):
     """A mode by the place of its function.
 
     Attributes:
-        needs: what it does not work without, beside phones, words and classes.
+        needs: what it does not work without, beside phones and classes.
         instants: whether a fragment may have no length.
-        known: whether each document of the classes must have phones and words.
+        known: whether each document of the classes must have phones.
+        partial: whether it scores lists of pairs, and a parse, too.
     """
 
-    needs: tuple[Literal["split", "gold_classes", "folds"], ...] = ()
+    needs: tuple[Literal["words", "split", "gold_classes", "folds"], ...] = ()
     instants: bool = False
     known: bool = False
+    partial: bool = False
+
+    def demand(self, name: str, files: Files, given: Given) -> None:
+        """Demand what it needs.
+
+        Raises:
+            UserError: a file is missing, or what was found is not what it scores.
+        """
+        if given != "classes" and not self.partial:
+            raise codes.MODE_TAKES_CLASSES(mode=name)
+        for need in self.needs:
+            if not getattr(files, need):
+                raise codes.MODE_NEEDS(mode=name, what=need.replace("_", " "), option=f"--{need.replace('_', '-')}")
 
 
 _M = "swsdist.discovery.modes"
 
 MODES: Mapping[str, Mode] = {
-    "seed": Mode(f"{_M}.seed:score", 1),
-    "tdev2": Mode(f"{_M}.tdev2:score", 1, known=True),
-    "tde1": Mode(f"{_M}.tde1:score", 1, needs=("split", "gold_classes", "folds"), instants=True),
+    "seed": Mode(f"{_M}.seed:score", 1, partial=True),
+    "tdev2": Mode(f"{_M}.tdev2:score", 1, needs=("words",), known=True),
+    "tde1": Mode(f"{_M}.tde1:score", 1, needs=("words", "split", "gold_classes", "folds"), instants=True),
 }
