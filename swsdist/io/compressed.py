@@ -46,7 +46,8 @@ def opened(path: str, storage: Mapping[str, object] | None = None, *, what: str 
         if first.startswith(b"\x1f\x8b"):
             content = cast(BinaryIO, gzip.GzipFile(fileobj=raw))
         elif first.startswith(b"\xfd7zXZ\x00"):
-            content = cast(BinaryIO, lzma.LZMAFile(raw))  # noqa: SIM115 (it only reads from `raw`, which is closed)
+            # Its own `readline` is Python, and slow. It only reads from `raw`, which is closed.
+            content = cast(BinaryIO, io.BufferedReader(cast(io.RawIOBase, lzma.LZMAFile(raw))))  # noqa: SIM115
         try:
             yield content
         except (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error) as error:

@@ -10,10 +10,12 @@ import re
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from itertools import islice
-
-import pyarrow as pa
+from typing import TYPE_CHECKING
 
 from swsdist.core.codes import io as codes
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 #: Rows per batch.
 ROWS = 1 << 16
@@ -78,6 +80,8 @@ def decimal(value: float) -> str:
 
 def batches(rows: Iterable[tuple[object, ...]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Stream rows in batches of `ROWS`."""
+    import pyarrow as pa
+
     left = iter(rows)
     while some := list(islice(left, ROWS)):
         columns = [pa.array(column, field.type) for column, field in zip(zip(*some, strict=True), schema, strict=True)]

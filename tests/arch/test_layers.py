@@ -25,7 +25,7 @@ LEVELS = (
     ("io", "registry"),
     ("accounts", "audio", "config", "kernels"),
     ("corpora", "exports", "features", "fusion", "lattices"),
-    ("score", "store"),
+    ("discovery", "score", "store"),
     ("calibrate", "methods"),
     ("evaluation", "pipeline", "reduce"),
     ("metrics", "report", "stages", "testing"),

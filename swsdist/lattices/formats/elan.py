@@ -26,7 +26,7 @@ from swsdist.core.codes import lattices as codes
 from swsdist.io.compressed import read_all, short
 from swsdist.io.nist.xml import elements
 from swsdist.io.remote.scratch import scratch
-from swsdist.lattices.lattice import Lattices, Origin
+from swsdist.lattices.lattice import Lattices, Origin, Word
 from swsdist.lattices.words import Tier, key_of, transcribed, words_of, words_of_tiers
 
 _ROOT = "ANNOTATION_DOCUMENT"
@@ -41,9 +41,17 @@ def read(origin: Origin) -> Lattices:
     Raises:
         UserError: there is no such file.
     """
-    return transcribed(
-        key_of(origin.path), lambda: words_of_tiers(_tiers(_document(origin), origin.path), origin.tiers, origin.path)
-    )
+    return transcribed(key_of(origin.path), lambda: words(origin))
+
+
+def words(origin: Origin) -> list[Word]:
+    """The words of the tiers.
+
+    Raises:
+        UserError: there is no such file.
+        DataError: it cannot be read, or has no tier of a chosen name.
+    """
+    return words_of_tiers(_tiers(_document(origin), origin.path), origin.tiers, origin.path)
 
 
 def detect(name: str, head: bytes) -> bool:

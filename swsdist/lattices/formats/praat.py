@@ -23,7 +23,7 @@ from swsdist.core.codes import lattices as codes
 from swsdist.core.errors import DataError
 from swsdist.io.compressed import demand_utf8, read_all, short
 from swsdist.io.fields import decimal, number
-from swsdist.lattices.lattice import Lattices, Origin
+from swsdist.lattices.lattice import Lattices, Origin, Word
 from swsdist.lattices.words import Tier, key_of, transcribed, words_of, words_of_tiers
 
 _BINARY = b"ooBinaryFile"
@@ -40,7 +40,17 @@ def read(origin: Origin) -> Lattices:
     Raises:
         UserError: there is no such file.
     """
-    return transcribed(key_of(origin.path), lambda: words_of_tiers(_tiers(origin), origin.tiers, origin.path))
+    return transcribed(key_of(origin.path), lambda: words(origin))
+
+
+def words(origin: Origin) -> list[Word]:
+    """The words of the tiers.
+
+    Raises:
+        UserError: there is no such file.
+        DataError: it cannot be read, or has no tier of a chosen name.
+    """
+    return words_of_tiers(_tiers(origin), origin.tiers, origin.path)
 
 
 def detect(name: str, head: bytes) -> bool:

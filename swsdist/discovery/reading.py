@@ -1,0 +1,141 @@
+"""The files of one evaluation: read, checked against each other, and their documents numbered in the order of their names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+
+from swsdist.core.codes import discovery as codes
+from swsdist.discovery.formats.classes import read_classes
+from swsdist.discovery.formats.intervals import read_folds, read_split
+from swsdist.discovery.formats.lists import read_list
+from swsdist.discovery.formats.talkers import read_talkers
+from swsdist.discovery.formats.units import read_units
+from swsdist.discovery.modes import MODES
+from swsdist.discovery.units import Beside, Corpus, Fragments, Given, Intervals, Ints
+from swsdist.io.notices import Notices
+
+S = TypeVar("S", bound=Intervals)
+
+
+class Files(NamedTuple):
+    """Paths of the files of an evaluation, local or `s3://`, plain or packed.
+
+    Attributes:
+        found: classes, pairs, or a parse.
+        phones: file or folder (`swsdist.discovery.formats.units`).
+        words: likewise; None: not given, so type, token and boundary are undefined.
+        talkers: a line `DOC TALKER` a document.
+        folds: sets of folds by name.
+        split: stretches of speech, for tde1.
+        gold_classes: classes of equal phone strings, for tde1.
+        phone_tiers: names of the phones' tiers in TextGrid or ELAN; empty: all that hold intervals.
+        word_tiers: of the words'.
+    """
+
+    found: str
+    phones: str
+    words: str | None = None
+    talkers: str | None = None
+    folds: Mapping[str, str] = {}
+    split: str | None = None
+    gold_classes: str | None = None
+    phone_tiers: tuple[str, ...] = ()
+    word_tiers: tuple[str, ...] = ()
+
+
+class Evaluation(NamedTuple):
+    """What `swsdist.discovery.modes.Score` takes."""
+
+    corpus: Corpus
+    found: Fragments
+    beside: Beside
+
+
+def read_evaluation(
+    files: Files,
+    mode: str,
+    notices: Notices,
+    *,
+    given: Given = "classes",
+    storage: Mapping[str, object] | None = None,
+) -> Evaluation:
+    """Read the files of an evaluation.
+
+    Args:
+        files: their paths.
+        mode: of `MODES`.
+        notices: receives oddities.
+        given: what `files.found` is.
+        storage: options for s3fs.
+
+    Raises:
+        UserError: there is no such file, or none that the mode needs.
+        DataError: a file is not valid, or the files do not fit.
+    """
+    rules, numbers = MODES[mode], dict[str, int]()
+    rules.demand(mode, files, given)
+    phones = read_units(files.phones, numbers, storage, tiers=files.phone_tiers)
+    words = read_units(files.words, numbers, storage, tiers=files.word_tiers) if files.words else None
+    found = (
+        read_classes(files.found, numbers, storage, instants=rules.instants)
+        if given == "classes"
+        else read_list(files.found, given, numbers, storage)
+    )
+    gold = read_classes(files.gold_classes, numbers, storage, instants=rules.instants) if files.gold_classes else None
+    split = read_split(files.split, numbers, storage) if files.split else None
+    folds = {name: read_folds(path, numbers, storage) for name, path in files.folds.items()}
+    talkers = read_talkers(files.talkers, storage) if files.talkers else None
+
+    documents = tuple(sorted(numbers))
+    order = np.empty(len(documents), np.int64)
+    order[[numbers[name] for name in documents]] = np.arange(len(documents))
+    phones, found = _sorted(_numbered(phones, order)), _numbered(found, order)
+    corpus = Corpus(
+        documents,
+        phones,
+        words and _sorted(_numbered(words, order)),
+        _talker(talkers, documents, phones, files.talkers) if talkers is not None else None,
+    )
+    if not len(found):
+        notices.add(codes.FOUND_NOTHING, where=files.found)
+    _demand_known(corpus, found, mode, files.found, notices)
+    beside = Beside(
+        {name: tuple(_numbered(fold, order) for fold in some) for name, some in folds.items()},
+        split and _numbered(split, order),
+        gold and _numbered(gold, order),
+        given,
+    )
+    return Evaluation(corpus, found, beside)
+
+
+def _numbered(intervals: S, order: Ints) -> S:
+    return replace(intervals, document=order[intervals.document])
+
+
+def _sorted(units: S) -> S:
+    return units.take(np.lexsort((units.onset, units.document)))
+
+
+def _talker(talkers: Mapping[str, str], documents: tuple[str, ...], phones: Intervals, path: str | None) -> Ints:
+    names = {name: k for k, name in enumerate(sorted(set(talkers.values())))}
+    result = np.array([names.get(talkers.get(document, ""), -1) for document in documents], np.int64)
+    missing = np.flatnonzero(result[phones.document] < 0)
+    if len(missing):
+        document = documents[phones.document[missing[0]]]
+        raise codes.NO_TALKER(where=path, document=document)
+    return result
+
+
+def _demand_known(corpus: Corpus, found: Fragments, mode: str, path: str, notices: Notices) -> None:
+    """Demand that fragments lie in documents with phones, as far as the mode does; note the others."""
+    known = np.zeros(len(corpus.documents), bool)
+    known[corpus.phones.document] = True
+    elsewhere = ~known[found.document]
+    if MODES[mode].known and elsewhere.any():
+        document = corpus.documents[found.document[int(np.argmax(elsewhere))]]
+        raise codes.UNKNOWN_FRAGMENT_DOCUMENT(where=path, mode=mode, document=document)
+    notices.add(codes.FRAGMENTS_ELSEWHERE, where=path, count=int(elsewhere.sum()))

@@ -1,0 +1,123 @@
+"""Stretches of documents as arrays: phones, words, intervals, and the fragments of classes.
+
+Documents, symbols and classes are numbers; a tuple of names is beside them. Times are ticks of 1 us, int64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+#: Ticks a second.
+TICKS = 1_000_000
+#: Ticks beyond every time: the factor that joins a document and a time in one integer.
+BEYOND = 1 << 44
+
+#: What a system gives: classes; pairs, each a class of two; or the fragments of a parse, each a class of one.
+Given = Literal["classes", "pairs", "parse"]
+
+#: Symbols of phones and words that are no speech.
+SILENCES = ("SIL", "SPN")
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """Stretches of documents, in the order of their file.
+
+    Attributes:
+        document: number of the document, an index into the names of `Corpus`; int64.
+        onset: ticks; int64.
+        offset: ticks; int64.
+    """
+
+    document: Ints
+    onset: Ints
+    offset: Ints
+
+    def __len__(self) -> int:
+        return len(self.document)
+
+    def take(self, which: Ints | Flags) -> Self:
+        """Some of them, by index or mask."""
+        arrays = {item.name: getattr(self, item.name) for item in fields(self)}
+        taken = {name: array[which] for name, array in arrays.items() if isinstance(array, np.ndarray)}
+        return replace(self, **taken)
+
+
+@dataclass(frozen=True)
+class Units(Intervals):
+    """Phones or words.
+
+    Attributes:
+        symbol: index into `names`; int64.
+        names: the different symbols.
+    """
+
+    symbol: Ints
+    names: tuple[str, ...]
+
+    def without(self, symbols: tuple[str, ...]) -> Units:
+        """Those with other symbols."""
+        dropped = [number for number, name in enumerate(self.names) if name in symbols]
+        return self.take(~np.isin(self.symbol, dropped))
+
+
+@dataclass(frozen=True)
+class Fragments(Intervals):
+    """Fragments of classes, in the order of their file.
+
+    Attributes:
+        group: number of the class of each, index into `names`; int64.
+        names: of the classes, also of those without fragments.
+    """
+
+    group: Ints
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """The right answers.
+
+    Attributes:
+        documents: all names that any file has, sorted; documents are numbered in this order.
+        phones: with their silences; sorted by document and time, disjoint.
+        words: likewise; None: not given.
+        talker: number of the talker of each document, -1 if unknown; None: no talkers are given.
+    """
+
+    documents: tuple[str, ...]
+    phones: Units
+    words: Units | None = None
+    talker: Ints | None = None
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What some modes need beside the corpus.
+
+    Attributes:
+        folds: sets of folds by name; a fold is its intervals.
+        split: the stretches of speech; None: not given.
+        gold_classes: classes of equal phone strings; None: not given.
+        given: what the fragments are.
+        coverage: what coverage counts: phones, or their time in ticks.
+    """
+
+    folds: Mapping[str, tuple[Intervals, ...]] = field(default_factory=dict)
+    split: Intervals | None = None
+    gold_classes: Fragments | None = None
+    given: Given = "classes"
+    coverage: Literal["phones", "time"] = "phones"
+
+
+def places(document: Ints, time: Ints) -> Ints:
+    """One integer for a document and a time, in their order."""
+    return document * BEYOND + time
