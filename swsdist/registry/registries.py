@@ -75,6 +75,9 @@ CHAINS: Registry[Entry] = Registry(
         "text": ChainEntry(
             "swsdist.chains.text.chain:build", 1, "swsdist.chains.text.options:TextOptions", searches=True
         ),
+        "discover": ChainEntry(
+            "swsdist.chains.discover.chain:build", 1, "swsdist.chains.discover.options:DiscoverOptions"
+        ),
         "words": ChainEntry(
             "swsdist.chains.words.chain:build", 1, "swsdist.chains.words.options:WordsOptions", searches=True
         ),

@@ -1,0 +1,1 @@
+"""The chain discover: stretches that recur in a collection, without queries."""

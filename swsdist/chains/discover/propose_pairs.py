@@ -1,0 +1,110 @@
+"""The stage propose-pairs: pairs of segments that stand near each other in a sorted order, a task per order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from swsdist.chains.discover.inputs import DiscoverInputs
+from swsdist.core.partition import slot_of
+from swsdist.discovery.search.neighbours import Neighbours, Pairs, Places, near
+from swsdist.pipeline.inputs import Inputs
+from swsdist.pipeline.stage import Context, Stage, Table
+from swsdist.pipeline.task import Part, Task, TaskOutput
+from swsdist.stages.task_results import Bucket
+
+#: Pairs of segments, by number in the order of documents and first frames; the slot is that of a document of the pair.
+PAIRS = pa.schema(
+    [
+        pa.field("slot", pa.int32(), False),
+        pa.field("one", pa.int32(), False),
+        pa.field("other", pa.int32(), False),
+        pa.field("bits", pa.int16(), False),
+    ]
+)
+
+
+class Collection(NamedTuple):
+    """All segments, and the documents that they are of, in order."""
+
+    documents: list[tuple[str, int]]
+    slots: NDArray[np.int32]
+    places: Places
+
+
+class Proposing(NamedTuple):
+    """The payload of a task."""
+
+    files: tuple[str, ...]
+    number: int
+    frames: int
+    neighbours: Neighbours
+
+
+class ProposePairs(Stage[Proposing]):
+    """Pairs of one order, in two rows each: by the slot of the one document, and of the other."""
+
+    name = "propose-pairs"
+    version = 1
+    unit = "segments"
+    phase = "search"
+    takes = {"segments": "segments"}
+    with_hours = "larger"
+    with_queries = "same"
+    tables = {"proposed": Table(PAIRS, key="one", order=("other",), digested=False)}
+
+    def plan(self, inputs: Inputs) -> Iterator[Task[Proposing]]:
+        """A task per order; each reads all signatures."""
+        options, parts = inputs.chain_inputs(DiscoverInputs).options, inputs.parts("segments")
+        files, rows = files_of(parts), sum(part.rows for part in parts)
+        for number in range(options.neighbours.orders if rows else 0):
+            payload = Proposing(files, number, options.segments.frames, options.neighbours)
+            matters = sorted(files), number, options.segments.frames, options.neighbours.matters()
+            yield inputs.task(*matters, label=f"order {number}", work=rows, payload=payload)
+
+    def run(self, task: Task[Proposing], context: Context) -> TaskOutput:
+        """Sort, and compare neighbours."""
+        payload = task.payload
+        everything = collection(payload.files, context)
+        pairs = near(everything.places, payload.number, payload.frames, payload.neighbours)
+        table = by_slot(pairs, everything)
+        return TaskOutput((context.publish(task, "proposed", [table], PAIRS),), Bucket(table.num_rows))
+
+
+def files_of(parts: Sequence[Part]) -> tuple[str, ...]:
+    """Names of files, in an order of their own."""
+    return tuple(sorted(part.name for part in parts))
+
+
+def collection(files: tuple[str, ...], context: Context) -> Collection:
+    """All segments of some files, kept for the next task of the process."""
+    return context.cached("collection", files, lambda: _read(files, context))
+
+
+def _read(files: tuple[str, ...], context: Context) -> Collection:
+    table = pa.concat_tables([context.read(name) for name in files])
+    keys = table.select(["doc_id", "channel"]).group_by(["doc_id", "channel"]).aggregate([]).to_pylist()
+    documents = sorted((row["doc_id"], row["channel"]) for row in keys)
+    number = {key: k for k, key in enumerate(documents)}
+    ids, channels = table["doc_id"].to_pylist(), table["channel"].to_pylist()
+    document = np.array([number[key] for key in zip(ids, channels, strict=True)], np.int32)
+    first = table["first"].to_numpy().astype(np.int32)
+    order = np.lexsort((first, document))
+    width = len(table["signature"][0].as_py()) if table.num_rows else 8
+    packed = np.frombuffer(b"".join(table["signature"].to_pylist()), np.uint8).reshape(-1, width)
+    slots = np.array([slot_of(doc_id) for doc_id, _ in documents], np.int32)
+    places = Places(document[order], first[order], np.ascontiguousarray(packed[order]))
+    return Collection(documents, slots, places)
+
+
+def by_slot(pairs: Pairs, everything: Collection) -> pa.Table:
+    """PAIRS, each pair twice, ascending."""
+    of = everything.slots[everything.places.document]
+    slot = np.concatenate([of[pairs.one], of[pairs.other]])
+    columns = [np.concatenate([column, column]) for column in pairs]
+    order = np.lexsort((columns[1], columns[0], slot))
+    return pa.table([slot[order], *(column[order] for column in columns)], schema=PAIRS)

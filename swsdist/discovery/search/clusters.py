@@ -1,0 +1,159 @@
+"""Classes of stretches: those that match each other become one class.
+
+A node is a place that sides of matches share: they overlap by most of their length. An edge joins the two nodes of a match.
+
+- `components`: connected nodes, after edges are cut whose loss parts two groups of two nodes or more (bridges).
+- `centres`: the node whose edges have the greatest sum of scores takes its neighbours; then the next among those that are
+  left. Every member matches the centre itself, so that a chain of likenesses joins nothing.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+from pydantic import Field
+
+from swsdist.config.section import Section
+
+
+class Clustering(Section):
+    """How matches become classes."""
+
+    by: Literal["centres", "components"] = Field("centres", description="how nodes are grouped")
+    score: float = Field(1.3, description="least score of a match, per square root of its frames, in units of distance")
+    overlap: float = Field(0.7, gt=0, le=1, description="least share of both in which sides of matches are one node")
+
+
+class Side(NamedTuple):
+    """A stretch of a document by number: first frame, last + 1."""
+
+    document: int
+    first: int
+    stop: int
+
+
+class Edge(NamedTuple):
+    """A match: two nodes by number, and its score."""
+
+    one: int
+    other: int
+    score: int
+
+
+def nodes_of(matches: Sequence[tuple[Side, Side, int]], overlap: float) -> tuple[list[Side], list[Edge]]:
+    """Nodes and edges. A side joins the first node of its document that it shares `overlap` with; matches come best first.
+
+    Args:
+        matches: both sides and the score; scores descend.
+    """
+    nodes: list[Side] = []
+    known: dict[int, list[int]] = defaultdict(list)
+    edges: dict[tuple[int, int], int] = {}
+
+    def node(side: Side) -> int:
+        for number in known[side.document]:
+            place = nodes[number]
+            common = min(side.stop, place.stop) - max(side.first, place.first)
+            if common >= overlap * max(side.stop - side.first, place.stop - place.first):
+                return number
+        nodes.append(side)
+        known[side.document].append(len(nodes) - 1)
+        return len(nodes) - 1
+
+    for one, other, score in matches:
+        ends = sorted((node(one), node(other)))
+        if ends[0] != ends[1]:
+            edges.setdefault((ends[0], ends[1]), score)
+    return nodes, [Edge(*ends, score) for ends, score in edges.items()]
+
+
+def centres(nodes: int, edges: Sequence[Edge]) -> list[list[int]]:
+    """Classes by centres, each with its centre first, the others by score."""
+    neighbours: dict[int, dict[int, int]] = defaultdict(dict)
+    for one, other, score in edges:
+        neighbours[one][other] = neighbours[other][one] = score
+    total = {node: sum(scores.values()) for node, scores in neighbours.items()}
+    free = set(total)
+    result = []
+    for node in sorted(total, key=lambda node: (-total[node], node)):
+        if node in free:
+            free.discard(node)
+            others = [other for other in neighbours[node] if other in free]
+            others.sort(key=lambda other: (-neighbours[node][other], other))
+            if others:
+                free.difference_update(others)
+                result.append([node, *others])
+    return result
+
+
+def components(nodes: int, edges: Sequence[Edge]) -> list[list[int]]:
+    """Connected classes after bridges are cut, members ascending."""
+    cut = bridges(nodes, edges)
+    adjacent: dict[int, list[int]] = defaultdict(list)
+    for k, (one, other, _) in enumerate(edges):
+        if k not in cut:
+            adjacent[one].append(other)
+            adjacent[other].append(one)
+    seen: set[int] = set()
+    result = []
+    for node in range(nodes):
+        if node in seen:
+            continue
+        group, stack = [], [node]
+        seen.add(node)
+        while stack:
+            group.append(stack.pop())
+            for other in adjacent[group[-1]]:
+                if other not in seen:
+                    seen.add(other)
+                    stack.append(other)
+        if len(group) > 1:
+            result.append(sorted(group))
+    return result
+
+
+def bridges(nodes: int, edges: Sequence[Edge]) -> set[int]:
+    """Edges without which a component falls into two of two nodes or more.
+
+    Depth first (Tarjan 1974, "A note on finding the bridges of a graph"), without recursion.
+    """
+    adjacent: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for k, (one, other, _) in enumerate(edges):
+        adjacent[one].append((other, k))
+        adjacent[other].append((one, k))
+    entered: dict[int, int] = {}
+    low: dict[int, int] = {}
+    below: dict[int, int] = {}  # nodes under each, itself included
+    result: set[int] = set()
+    for root in range(nodes):
+        if root in entered or root not in adjacent:
+            continue
+        found: list[tuple[int, int, int]] = []  # edge, nodes below it
+        stack = [(root, -1, iter(adjacent[root]))]
+        entered[root] = low[root] = len(entered)
+        below[root] = 1
+        while stack:
+            node, by, rest = stack[-1]
+            step = next(rest, None)
+            if step is None:
+                stack.pop()
+                if stack:
+                    above = stack[-1][0]
+                    low[above] = min(low[above], low[node])
+                    below[above] += below[node]
+                    if low[node] > entered[above]:
+                        found.append((by, below[node], 0))
+                continue
+            other, edge = step
+            if edge == by:
+                continue
+            if other in entered:
+                low[node] = min(low[node], entered[other])
+            else:
+                entered[other] = low[other] = len(entered)
+                below[other] = 1
+                stack.append((other, edge, iter(adjacent[other])))
+        result |= {edge for edge, under, _ in found if 2 <= under <= below[root] - 2}
+    return result
