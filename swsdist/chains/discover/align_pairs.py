@@ -13,6 +13,7 @@ from swsdist.chains.discover.inputs import DiscoverInputs
 from swsdist.chains.discover.propose_pairs import collection, files_of
 from swsdist.chains.discover.select_pairs import pairs_in
 from swsdist.config.search import Search
+from swsdist.core.partition import slot_of
 from swsdist.discovery.search.matches import Match, Matching, Stretches, best, match
 from swsdist.discovery.search.neighbours import unique
 from swsdist.methods.create import create
@@ -23,9 +24,10 @@ from swsdist.stages.buckets import BucketStage
 from swsdist.stages.task_results import Bucket
 from swsdist.store.reading import Store
 
-#: Two stretches of frames, the first in the lesser document, and their score in units of a distance of 1.
+#: Two stretches of frames, the first in the lesser document, whose slot it is, and their score in units of the distance.
 MATCHES = pa.schema(
     [
+        pa.field("slot", pa.int32(), False),
         pa.field("doc_id", pa.string(), False),
         pa.field("channel", pa.int32(), False),
         pa.field("first", pa.int32(), False),
@@ -122,4 +124,4 @@ class AlignPairs(BucketStage[Aligning]):
 
 
 def _row(own: Key, key: Key, item: Match) -> tuple[object, ...]:
-    return *own, *item.one, *key, *item.other, item.score
+    return slot_of(own[0]), *own, *item.one, *key, *item.other, item.score

@@ -17,6 +17,7 @@ from swsdist.config import Config
 from swsdist.methods.create import create
 from swsdist.pipeline.chain import Chain
 from swsdist.pipeline.ledger import Ledger
+from swsdist.pipeline.stage import Stage
 from swsdist.stages.fit_transforms import FitTransforms
 from swsdist.stages.index import Index
 from swsdist.stages.inputs.unfitted_models import is_fitted
@@ -30,7 +31,7 @@ def build(config: Config, ledger: Ledger) -> Chain:
     """
     inputs = DiscoverInputs(config, ledger)
     create(config.search)
-    stages = (
+    stages: tuple[Stage, ...] = (
         *([FitTransforms()] if is_fitted(config.features) else []),
         Index(),
         CutSegments(),

@@ -56,7 +56,9 @@ def match(
     """
     begin = [max(0, place - options.reach) for place in first]
     ends = [place + frames + options.reach for place in first]
-    parts = [Stretches(*(part[a:b] for part in s)) for s, a, b in zip((one, other), begin, ends, strict=True)]
+    parts = [
+        Stretches(whole.frames[a:b], whole.spoken[a:b]) for whole, a, b in zip((one, other), begin, ends, strict=True)
+    ]
     distances = local_distances(parts[0].frames, parts[1].frames, distance)
     distances[~parts[0].spoken] = MAX_DISTANCE
     distances[:, ~parts[1].spoken] = MAX_DISTANCE

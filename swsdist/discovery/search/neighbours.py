@@ -86,7 +86,7 @@ def unique(pairs: Pairs) -> Pairs:
     """Each pair once, ascending."""
     key = pairs.one.astype(np.int64) << 32 | pairs.other
     _, first = np.unique(key, return_index=True)
-    return Pairs(*(column[first] for column in pairs))
+    return Pairs(pairs.one[first], pairs.other[first], pairs.bits[first])
 
 
 def most_alike(pairs: Pairs, of: NDArray[np.bool_], kept: int) -> Pairs:

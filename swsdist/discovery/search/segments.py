@@ -35,14 +35,15 @@ def directions(columns: int, options: Segments) -> NDArray[np.float64]:
     count = options.parts * columns * options.bits
     stream = hashlib.shake_256(f"signature {options.parts} {columns} {options.bits}".encode()).digest(-(-count // 8))
     signs = np.unpackbits(np.frombuffer(stream, np.uint8))[:count].reshape(options.parts * columns, options.bits)
-    return signs * 2.0 - 1.0
+    return signs.astype(np.float64) * 2 - 1
 
 
 def starts(spoken: NDArray[np.bool_], options: Segments) -> NDArray[np.int64]:
     """First frames of a document's segments, by which of its frames are speech: bool (frames,)."""
     sums = np.concatenate([[0], np.cumsum(spoken)])
     first = np.arange(0, len(spoken) - options.frames + 1, options.hop)
-    return first[sums[first + options.frames] - sums[first] >= options.speech * options.frames]
+    result: NDArray[np.int64] = first[sums[first + options.frames] - sums[first] >= options.speech * options.frames]
+    return result
 
 
 def signatures(
