@@ -77,7 +77,12 @@ def read_evaluation(
         DataError: a file is not valid, or the files do not fit.
     """
     rules, numbers = MODES[mode], dict[str, int]()
-    rules.demand(mode, files, given)
+    if given != "classes" and not rules.partial:
+        raise codes.MODE_TAKES_CLASSES(mode=mode)
+    for need in rules.needs:
+        if not getattr(files, need):
+            option = f"--{need.replace('_', '-')}"
+            raise codes.MODE_NEEDS(mode=mode, what=need.replace("_", " "), option=option)
     phones = read_units(files.phones, numbers, storage, tiers=files.phone_tiers)
     words = read_units(files.words, numbers, storage, tiers=files.word_tiers) if files.words else None
     found = (
