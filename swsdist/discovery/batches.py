@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -73,7 +74,7 @@ def batches(block: Block, kinds: Kinds, least: int = 1) -> Iterator[Batch]:
 def _equal(values: Ints) -> Iterator[tuple[int, int]]:
     """Ranges of equal values of a sorted array."""
     cuts = [0, *(np.flatnonzero(np.diff(values)) + 1).tolist(), len(values)]
-    return zip(cuts[:-1], cuts[1:], strict=True) if len(values) else iter(())
+    return pairwise(cuts) if len(values) else iter(())
 
 
 def _padded(symbol: Ints, first: Ints, length: Ints, width: int, padding: int) -> Ints:

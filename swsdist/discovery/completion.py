@@ -65,11 +65,13 @@ def completed(batch: Batch) -> Iterator[Parts]:
 
 def _tails(batch: Batch) -> _Table:
     """Distances of the ends of strings from each place; far beyond a string."""
-    turned = distances(batch.differ(backwards=True))
+    turned: _Table = distances(batch.differ(backwards=True))
     n, m = batch.lengths
     rows, columns = (np.arange(size) for size in turned.shape[1:])
     one, two = n[:, None] - rows, m[:, None] - columns
-    table = turned[np.arange(len(turned))[:, None, None], np.maximum(one, 0)[:, :, None], np.maximum(two, 0)[:, None]]
+    table: _Table = turned[
+        np.arange(len(turned))[:, None, None], np.maximum(one, 0)[:, :, None], np.maximum(two, 0)[:, None]
+    ]
     table[(one < 0)[:, :, None] | (two < 0)[:, None, :]] = _FAR
     return table
 

@@ -31,8 +31,8 @@ def restricted(corpus: Corpus, found: Fragments, fold: Intervals) -> tuple[Corpu
 def equal_parts(corpus: Corpus, count: int) -> tuple[Intervals, ...]:
     """Contiguous parts of the corpus with about the same time of speech, cut at the ends of documents.
 
-    The documents are in the order of their names. A cut is at the document's end where the speech so far is nearest to its share,
-    the earlier of two, and leaves each part a document.
+    The documents are in the order of their names. A cut is at the document's end where the speech so far is nearest to its
+    share, the earlier of two, and leaves each part a document.
 
     Args:
         corpus: of which phones, without silences, are the speech.

@@ -93,7 +93,8 @@ def ticks(chunk: Sequence[Row], column: int, name: str, path: str) -> Ints:
 
 def ticks_of(seconds: np.ndarray) -> Ints:
     """Seconds as ticks."""
-    return np.rint(seconds * TICKS).astype(np.int64)
+    result: Ints = np.rint(seconds * TICKS).astype(np.int64)
+    return result
 
 
 def joined(parts: Sequence[Intervals]) -> Intervals:

@@ -61,7 +61,7 @@ class _Counting:
         left_, right_ = left[alike], right[alike]
         in_runs = self._in_run(left_) & self._in_run(right_)
         self._hit[left_[in_runs]] = self._hit[right_[in_runs]] = True
-        pairs: Ints = np.unique(np.minimum(left, right) * len(self._disc) + np.maximum(left, right))
+        pairs: Ints = np.minimum(left, right) * len(self._disc) + np.maximum(left, right)
         return pairs
 
     def _in_run(self, part: Ints) -> np.ndarray:

@@ -3,10 +3,9 @@
 The result:
 
 - `all`, and with talkers `within` (pairs of one talker) and, if there are two, `across` (pairs of two): values by measure
-  (`swsdist.discovery.measures`), and
-  `n_empty`, the fragments without a phone, which are left out;
-- `folds`: by name of a set of folds, `folds` (values by measure, of each), `summary` (mean, population standard deviation, number
-  of folds where defined) and `n`; with talkers the set `talkers`, a fold each;
+  (`swsdist.discovery.measures`), and `n_empty`, the fragments without a phone, which are left out;
+- `folds`: by name of a set of folds, `folds` (values by measure, of each), `summary` (mean, population standard deviation,
+  number of folds where defined) and `n`; with talkers the set `talkers`, a fold each;
 - `left_out`: measure -> why it is not defined for what was given;
 - `readings`: where the measures depart from the letter of the description.
 """
