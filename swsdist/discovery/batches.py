@@ -1,4 +1,4 @@
-"""Pairs of phone strings in batches of about one shape, padded so that one table of edits serves a batch."""
+"""Pairs of phone strings in batches of about short shape, padded so that short table of edits serves a batch."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ class Batch:
 
     def differ(self, *, backwards: bool = False) -> np.ndarray:
         """Whether symbols differ, (pairs, n, m); strings backwards begin with their last symbol."""
-        one, two = self.shorter, self.longer
+        left, right = self.shorter, self.longer
         if backwards:
-            one, two = (_turned(*item) for item in zip((one, two), self.lengths, strict=True))
-        result: np.ndarray = one[:, :, None] != two[:, None, :]
+            left, right = (_turned(*item) for item in zip((left, right), self.lengths, strict=True))
+        result: np.ndarray = left[:, :, None] != right[:, None, :]
         return result
 
 
@@ -51,10 +51,10 @@ def batches(block: Block, kinds: Kinds, least: int = 1) -> Iterator[Batch]:
         least: phones of both strings.
     """
     spans, symbol = block.scene.spans, block.scene.gold.phones.symbol
-    one, two = (spans.last[which] - spans.first[which] for which in (kinds.shorter, kinds.longer))
-    chosen = np.flatnonzero(one >= least)
+    short, long = (spans.last[which] - spans.first[which] for which in (kinds.shorter, kinds.longer))
+    chosen = np.flatnonzero(short >= least)
     wide = 1 << 20
-    shape = -(-one[chosen] // _STEP) * wide + -(-two[chosen] // _STEP)
+    shape = -(-short[chosen] // _STEP) * wide + -(-long[chosen] // _STEP)
     chosen = chosen[np.argsort(shape, kind="stable")]
     shape = np.sort(shape)
     for begin, end in _equal(shape):
@@ -65,9 +65,9 @@ def batches(block: Block, kinds: Kinds, least: int = 1) -> Iterator[Batch]:
             first, second = spans.first[kinds.shorter[rows]], spans.first[kinds.longer[rows]]
             yield Batch(
                 rows,
-                _padded(symbol, first, one[rows], n, -1),
-                _padded(symbol, second, two[rows], m, -2),
-                (one[rows], two[rows]),
+                _padded(symbol, first, short[rows], n, -1),
+                _padded(symbol, second, long[rows], m, -2),
+                (short[rows], long[rows]),
             )
 
 

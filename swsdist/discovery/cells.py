@@ -34,22 +34,22 @@ class Block:
     Attributes:
         scene: the whole.
         talkers: which pairs count.
-        mine: whether each document is in the block.
+        documents: whether each document is in the block.
     """
 
     scene: Scene
     talkers: Talkers
-    mine: Flags
+    documents: Flags
 
     @cached_property
     def phone(self) -> Flags:
         """Whether each phone is in the block."""
-        return self.mine[self.scene.gold.phones.document]
+        return self.documents[self.scene.gold.phones.document]
 
     @cached_property
     def span(self) -> Flags:
         """Whether each span of fragments is in the block."""
-        return self.mine[self.scene.spans.document]
+        return self.documents[self.scene.spans.document]
 
     def counts(self, left: Ints, right: Ints) -> Flags:
         """Whether pairs of documents count, by their talkers."""
@@ -174,12 +174,12 @@ class _Splitter:
 
     def _partners_of(self, left: tuple[int, int], right: tuple[int, int]) -> tuple[Ints, Ints, Ints]:
         """Members of the left range; the first of their partners in the right one, and their number."""
-        one, two = self._bounds(left), self._bounds(right)
-        size = one[1] - one[0]
+        lower, upper = self._bounds(left), self._bounds(right)
+        size = lower[1] - lower[0]
         group = np.repeat(np.arange(len(size)), size)
-        rows = np.arange(len(group)) - np.repeat(np.cumsum(size) - size, size) + one[0][group]
-        begins = rows + 1 if left == right else two[0][group]
-        return rows, begins, two[1][group] - begins
+        rows = np.arange(len(group)) - np.repeat(np.cumsum(size) - size, size) + lower[0][group]
+        begins = rows + 1 if left == right else upper[0][group]
+        return rows, begins, upper[1][group] - begins
 
     def _bounds(self, islands: tuple[int, int]) -> tuple[Ints, Ints]:
         """The members of a range in each class: first, and one after the last."""
@@ -191,13 +191,13 @@ class _Splitter:
     def _halved(self, left: tuple[int, int], right: tuple[int, int]) -> list[tuple[tuple[int, int], tuple[int, int]]]:
         """Two cells, or three, in the place of one; none if the islands cannot be parted."""
         if left == right:
-            one, two = self._cut(left)
-            return [(one, one), (one, two), (two, two)] if two[0] < two[1] else []
+            lower, upper = self._cut(left)
+            return [(lower, lower), (lower, upper), (upper, upper)] if upper[0] < upper[1] else []
         wide = max(left, right, key=lambda islands: (islands[1] - islands[0] > 1, self._weight(islands)))
-        one, two = self._cut(wide)
-        if two[0] == two[1]:
+        lower, upper = self._cut(wide)
+        if upper[0] == upper[1]:
             return []
-        return [(one, right), (two, right)] if wide == left else [(left, one), (left, two)]
+        return [(lower, right), (upper, right)] if wide == left else [(left, lower), (left, upper)]
 
     def _weight(self, islands: tuple[int, int]) -> float:
         first, last = self._islands[list(islands)]

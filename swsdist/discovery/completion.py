@@ -47,8 +47,8 @@ def completed(batch: Batch) -> Iterator[Parts]:
     """The completed parts of a batch's pairs; each pair of parts comes once for each pair of strings."""
     differ = batch.differ()
     head, tail = distances(differ), _tails(batch)
-    whole = tail[:, :1, :1]
-    way = head + tail == whole
+    distance = tail[:, :1, :1]
+    way = head + tail == distance
     n, m = differ.shape[1:]
     above: list[_Table | None] = [None] * (m + 1)
     for i in range(n + 1):
@@ -59,7 +59,7 @@ def completed(batch: Batch) -> Iterator[Parts]:
             table = _middle(above[j], left, corner, differ[:, i - 1, j - 1] if i and j else None, i, j, len(differ))
             row.append(table if live.any() else None)
             if min(i, j) >= SHORTEST and live.any():
-                yield from _parts(table, head, tail[:, i, j], whole, live, i, j)
+                yield from _parts(table, head, tail[:, i, j], distance, live, i, j)
         above = row
 
 
@@ -68,11 +68,11 @@ def _tails(batch: Batch) -> _Table:
     turned: _Table = distances(batch.differ(backwards=True))
     n, m = batch.lengths
     rows, columns = (np.arange(size) for size in turned.shape[1:])
-    one, two = n[:, None] - rows, m[:, None] - columns
+    rest, beside = n[:, None] - rows, m[:, None] - columns
     table: _Table = turned[
-        np.arange(len(turned))[:, None, None], np.maximum(one, 0)[:, :, None], np.maximum(two, 0)[:, None]
+        np.arange(len(turned))[:, None, None], np.maximum(rest, 0)[:, :, None], np.maximum(beside, 0)[:, None]
     ]
-    table[(one < 0)[:, :, None] | (two < 0)[:, None, :]] = _FAR
+    table[(rest < 0)[:, :, None] | (beside < 0)[:, None, :]] = _FAR
     return table
 
 
@@ -103,13 +103,13 @@ def _lower(table: _Table, other: _Table, cost: int | Flags) -> None:
 
 
 def _parts(
-    table: _Table, head: _Table, tail: np.ndarray, whole: np.ndarray, live: Flags, i: int, j: int
+    table: _Table, head: _Table, tail: np.ndarray, distance: np.ndarray, live: Flags, i: int, j: int
 ) -> Iterator[Parts]:
     """The parts that end at (i, j)."""
     rows = np.flatnonzero(live)
     low, other = _lowest(i), _lowest(j)
     middle = table[rows, : i - SHORTEST - low + 1, : j - SHORTEST - other + 1]
     before = head[rows, low : i - SHORTEST + 1, other : j - SHORTEST + 1]
-    pair, begin, beside = np.nonzero(before + middle + tail[rows, None, None] == whole[rows])
+    pair, begin, beside = np.nonzero(before + middle + tail[rows, None, None] == distance[rows])
     if len(pair):
         yield Parts(rows[pair], begin + low, beside + other, (i, j), middle[pair, begin, beside] == 0)

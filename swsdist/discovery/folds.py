@@ -17,15 +17,15 @@ def inside(stretches: Intervals, fold: Intervals) -> Flags:
     fold = fold.take(np.lexsort((fold.onset, fold.document)))
     k = np.searchsorted(places(fold.document, fold.onset), places(stretches.document, stretches.onset), "right") - 1
     at = np.maximum(k, 0)
-    found: Flags = (k >= 0) & (fold.document[at] == stretches.document) & (stretches.offset <= fold.offset[at])
-    return found
+    fits: Flags = (k >= 0) & (fold.document[at] == stretches.document) & (stretches.offset <= fold.offset[at])
+    return fits
 
 
-def restricted(corpus: Corpus, found: Fragments, fold: Intervals) -> tuple[Corpus, Fragments]:
+def restricted(corpus: Corpus, classes: Fragments, fold: Intervals) -> tuple[Corpus, Fragments]:
     """The phones, words and fragments that lie wholly inside one interval of a fold."""
     phones = corpus.phones.take(inside(corpus.phones, fold))
     words = corpus.words and corpus.words.take(inside(corpus.words, fold))
-    return replace(corpus, phones=phones, words=words), found.take(inside(found, fold))
+    return replace(corpus, phones=phones, words=words), classes.take(inside(classes, fold))
 
 
 def equal_parts(corpus: Corpus, count: int) -> tuple[Intervals, ...]:
@@ -53,7 +53,7 @@ def equal_parts(corpus: Corpus, count: int) -> tuple[Intervals, ...]:
         apart = np.abs(so_far * count - k * so_far[-1])
         first, last = cuts[-1], len(documents) - (count - k)
         cuts.append(first + 1 + int(np.argmin(apart[first:last])))
-    return tuple(_whole(documents[a:b]) for a, b in zip(cuts, [*cuts[1:], len(documents)], strict=True))
+    return tuple(_complete(documents[a:b]) for a, b in zip(cuts, [*cuts[1:], len(documents)], strict=True))
 
 
 def by_talker(corpus: Corpus) -> tuple[Intervals, ...]:
@@ -62,9 +62,9 @@ def by_talker(corpus: Corpus) -> tuple[Intervals, ...]:
         return ()
     documents = np.unique(corpus.phones.document)
     talkers = corpus.talker[documents]
-    return tuple(_whole(documents[talkers == talker]) for talker in np.unique(talkers))
+    return tuple(_complete(documents[talkers == talker]) for talker in np.unique(talkers))
 
 
-def _whole(documents: Ints) -> Intervals:
+def _complete(documents: Ints) -> Intervals:
     """Documents as intervals, from their beginning to beyond their end."""
     return Intervals(documents, np.zeros_like(documents), np.full_like(documents, BEYOND - 1))

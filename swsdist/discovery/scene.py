@@ -58,12 +58,12 @@ class Scene:
     empty: int
 
     @classmethod
-    def of(cls, corpus: Corpus, found: Fragments) -> Scene:
+    def of(cls, corpus: Corpus, classes: Fragments) -> Scene:
         """Of the right answers and what was found; silences are dropped."""
         gold = Gold.of(corpus.phones.without(SILENCES))
-        first, last = spans(gold, found)
+        first, last = spans(gold, classes)
         some = first < last
-        fragments, first, last = found.take(some), first[some], last[some]
+        fragments, first, last = classes.take(some), first[some], last[some]
         distinct = np.unique(first * (len(gold) + 1) + last, return_inverse=True)
         starts, ends = _parted(distinct[0], gold)
         words = corpus.words and corpus.words.without(SILENCES)
@@ -85,7 +85,7 @@ class Scene:
             distinct[1],
             words,
             None if words is None else Spans(word_starts, word_ends, document[word_starts], string[len(starts) :]),
-            int(len(found) - some.sum()),
+            int(len(classes) - some.sum()),
         )
 
     @cached_property

@@ -28,8 +28,8 @@ class Coverage:
 
     def values(self, parts: Parts) -> Mapping[str, Value]:
         """`coverage`, and its counts; None where nothing recurs."""
-        disc, whole = parts["disc"], parts["all"]
-        return {"coverage": ratio(disc, whole), "n_all": whole, "n_disc": disc}
+        disc, recurring = parts["disc"], parts["all"]
+        return {"coverage": ratio(disc, recurring), "n_all": recurring, "n_disc": disc}
 
 
 class CoverageInTime(Coverage):
@@ -49,14 +49,14 @@ class _Counting:
 
     def parts(self) -> Parts:
         """Covered phones or ticks of the block."""
-        return {"disc": self._measured(self._found()), "all": self._measured(self._there())}
+        return {"disc": self._measured(self._discovered()), "all": self._measured(self._there())}
 
     def _measured(self, covered: Flags) -> int:
         phones = self._block.scene.gold.phones
-        mine = covered & self._block.phone
-        return int((phones.offset - phones.onset)[mine].sum() if self._time else mine.sum())
+        counted = covered & self._block.phone
+        return int((phones.offset - phones.onset)[counted].sum() if self._time else counted.sum())
 
-    def _found(self) -> Flags:
+    def _discovered(self) -> Flags:
         spans = self._block.scene.spans
         change = np.zeros(len(self._block.scene.gold) + 1, np.int64)
         np.add.at(change, spans.first[self._member], 1)

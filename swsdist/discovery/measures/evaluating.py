@@ -47,7 +47,7 @@ def evaluated(
         blocks: disjoint sets of documents, all together; None: one of all. The values are the same.
     """
     if blocks is None:
-        documents = max(int(scene.gold.phones.document.max(initial=-1)), -1) + 1
-        blocks = [np.ones(documents, bool)]
-    parts = added([counted(measures, Block(scene, talkers, mine)) for mine in blocks])
+        last = max(int(scene.gold.phones.document.max(initial=-1)), -1) + 1
+        blocks = [np.ones(last, bool)]
+    parts = added([counted(measures, Block(scene, talkers, documents)) for documents in blocks])
     return {name: measure.values(parts[name]) for name, measure in measures.items()}

@@ -75,11 +75,11 @@ class _Counting:
 
     def parts(self) -> Parts:
         """Members of the block, and pairs whose first part is in it."""
-        mine = np.repeat(self._block.phone, _LENGTHS)
+        counted = np.repeat(self._block.phone, _LENGTHS)
         gold = sum(int(self._block.phone[first].sum()) for _, first in repeated(self._block))
         return {
-            "hit": int((self._hit & mine).sum()),
-            "disc": int((self._disc & mine).sum()),
+            "hit": int((self._hit & counted).sum()),
+            "disc": int((self._disc & counted).sum()),
             "gold": gold,
             "pairs": self._pairs,
         }

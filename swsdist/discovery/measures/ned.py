@@ -44,9 +44,9 @@ class _Counting:
         kinds = cell.apart.kinds
         weight = np.bincount(kinds.kind[self._block.span[cell.apart.first]], minlength=len(kinds.shorter))
         for batch in batches(self._block, kinds):
-            table, (one, two) = distances(batch.differ()), batch.lengths
-            distance: Ints = table[np.arange(len(table)), one, two].astype(np.int64)
-            values, place = np.unique(distance * _WIDE + np.maximum(one, two), return_inverse=True)
+            table, (short, long) = distances(batch.differ()), batch.lengths
+            distance: Ints = table[np.arange(len(table)), short, long].astype(np.int64)
+            values, place = np.unique(distance * _WIDE + np.maximum(short, long), return_inverse=True)
             pairs = np.zeros(len(values), np.int64)
             np.add.at(pairs, place, weight[batch.kinds])
             for value, number in zip(values.tolist(), pairs.tolist(), strict=True):

@@ -16,9 +16,11 @@ class Type(OfCounts):
 
     def count(self, block: Block) -> WithoutPairs:
         """Count a block."""
-        found, words = block.scene.spans, _words(block)
-        disc, gold = (np.unique(spans.string, return_index=True) for spans in (found, words))
-        return WithoutPairs(_counts(block.mine, (disc[0], found.document[disc[1]]), (gold[0], words.document[gold[1]])))
+        fragments, words = block.scene.spans, _words(block)
+        disc, gold = (np.unique(spans.string, return_index=True) for spans in (fragments, words))
+        return WithoutPairs(
+            _counts(block.documents, (disc[0], fragments.document[disc[1]]), (gold[0], words.document[gold[1]]))
+        )
 
 
 class Token(OfCounts):
@@ -26,10 +28,10 @@ class Token(OfCounts):
 
     def count(self, block: Block) -> WithoutPairs:
         """Count a block."""
-        found, words = block.scene.spans, _words(block)
+        fragments, words = block.scene.spans, _words(block)
         wide = len(block.scene.gold) + 1
-        disc, gold = ((spans.first * wide + spans.last, spans.document) for spans in (found, words))
-        return WithoutPairs(_counts(block.mine, disc, gold))
+        disc, gold = ((spans.first * wide + spans.last, spans.document) for spans in (fragments, words))
+        return WithoutPairs(_counts(block.documents, disc, gold))
 
 
 class Boundary(OfCounts):
@@ -40,7 +42,7 @@ class Boundary(OfCounts):
         scene = block.scene
         assert scene.words is not None
         disc, gold = (_boundaries(scene.gold.phones, stretches) for stretches in (scene.fragments, scene.words))
-        return WithoutPairs(_counts(block.mine, *((items, np.abs(items) // BEYOND) for items in (disc, gold))))
+        return WithoutPairs(_counts(block.documents, *((items, np.abs(items) // BEYOND) for items in (disc, gold))))
 
 
 def _words(block: Block) -> Spans:
@@ -48,16 +50,16 @@ def _words(block: Block) -> Spans:
     return block.scene.word_spans
 
 
-def _counts(mine: Flags, disc: tuple[Ints, Ints], gold: tuple[Ints, Ints]) -> dict[str, int]:
+def _counts(documents: Flags, disc: tuple[Ints, Ints], gold: tuple[Ints, Ints]) -> dict[str, int]:
     """Counts of two sets of items, each with its document, in a block; an item of both is counted as the first has it.
 
     An item below 0 is wrong, and in no other set.
     """
     hit = np.isin(disc[0], gold[0]) & (disc[0] >= 0)
     return {
-        "hit": int((mine[disc[1]] & hit).sum()),
-        "disc": int(mine[disc[1]].sum()),
-        "gold": int(mine[gold[1]].sum()),
+        "hit": int((documents[disc[1]] & hit).sum()),
+        "disc": int(documents[disc[1]].sum()),
+        "gold": int(documents[gold[1]].sum()),
     }
 
 
