@@ -61,6 +61,7 @@ def read_evaluation(
     notices: Notices,
     *,
     given: Given = "classes",
+    has_folds: bool = False,
     storage: Mapping[str, object] | None = None,
 ) -> Evaluation:
     """Read the files of an evaluation.
@@ -70,6 +71,7 @@ def read_evaluation(
         mode: of `MODES`.
         notices: receives oddities.
         given: what `files.fragments` is.
+        has_folds: folds will be made of the corpus.
         storage: options for s3fs.
 
     Raises:
@@ -80,7 +82,7 @@ def read_evaluation(
     if given != "classes" and not rules.partial:
         raise codes.MODE_TAKES_CLASSES(mode=mode)
     for need in rules.needs:
-        if not getattr(files, need):
+        if not getattr(files, need) and not (need == "folds" and has_folds):
             option = f"--{need.replace('_', '-')}"
             raise codes.MODE_NEEDS(mode=mode, what=need.replace("_", " "), option=option)
     phones = read_units(files.phones, numbers, storage, tiers=files.phone_tiers)
