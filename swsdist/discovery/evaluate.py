@@ -12,6 +12,7 @@ from swsdist.discovery.modes import MODES
 from swsdist.discovery.reading import Files, read_evaluation
 from swsdist.discovery.units import Given
 from swsdist.io.notices import Notices
+from swsdist.registry.registries import DISCOVERY_MEASURES
 
 #: Keys of what the table shows, in its order.
 _FIGURES = ("ned", "coverage", "precision", "recall", "fscore")
@@ -37,7 +38,7 @@ def score_files(
         storage: options for s3fs.
 
     Returns:
-        `mode` and `given`, and what the mode's module says.
+        `mode` and `input` (what was given), and what the mode's module says.
 
     Raises:
         UserError: an unknown mode, a missing file, or one that the mode needs.
@@ -52,19 +53,19 @@ def score_files(
     )
     if parts is not None:
         beside = replace(beside, folds={**beside.folds, "parts": equal_parts(corpus, parts)})
-    return {"mode": mode, "given": given, **MODES[mode].load()(corpus, fragments, beside)}
+    return {"mode": mode, "input": given, **MODES[mode].load()(corpus, fragments, beside)}
 
 
 def table(result: Mapping[str, object]) -> list[str]:
     """The figures of a result as lines: of folds the mean, and the standard deviation in brackets."""
-    rows = [("", "", "NED/coverage", "precision", "recall", "F")]
+    rows: list[tuple[str, ...]] = [("", "", "NED/coverage", "precision", "recall", "F")]
     for scope, measure, values in _scores(result, ()):
         figures = [_figure(values[key]) if key in values else "" for key in _FIGURES]
         if "mean" in values:
             figures[0] = _figure(values)
         rows.append((scope, measure, figures[0] or figures[1], *figures[2:]))
     widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
-    head = f"mode {result['mode']}, {result['given']}"
+    head = f"mode {result['mode']}, {result['input']}"
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     return [head, *lines]
 
@@ -74,7 +75,7 @@ def _scores(node: Mapping[str, object], scope: tuple[str, ...]) -> Iterator[tupl
     for key, value in node.items():
         if not isinstance(value, Mapping) or key in ("readings", "left_out"):
             continue
-        if any(figure in value for figure in (*_FIGURES, "mean")):
+        if key in DISCOVERY_MEASURES:
             yield " ".join(scope) or "all", key, value
         else:
             yield from _scores(value, scope if key == "summary" else (*scope, key))
