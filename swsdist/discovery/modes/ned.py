@@ -57,14 +57,13 @@ def _of_one_shape(a: Ints, b: Ints) -> Ints:
     n, m = len(a), len(b)
     small = np.int8 if max(n, m) < 127 else np.int16
     row = np.repeat(np.arange(m + 1, dtype=small)[:, None], a.shape[1], axis=1)
-    one = small(1)
     for i in range(n):
         before = row[0].copy()
         row[0] = i + 1
         for j in range(m):
             changed = before + (a[i] != b[j])
             before = row[j + 1].copy()
-            np.minimum(changed, np.minimum(row[j], before) + one, out=row[j + 1])
+            np.minimum(changed, np.minimum(row[j], before) + small(1), out=row[j + 1])
     distance: Ints = row[-1].astype(np.int64)
     return distance
 

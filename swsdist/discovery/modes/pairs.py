@@ -23,13 +23,13 @@ def distinct(keys: Ints) -> Ints:
     return keys[new]
 
 
-def among(keys: Ints, those: Ints) -> Flags:
+def among(keys: Ints, others: Ints) -> Flags:
     """Whether each key is one of others, which are sorted."""
-    if not len(those):
+    if not len(others):
         return np.zeros(len(keys), bool)
-    at = np.minimum(np.searchsorted(those, keys), len(those) - 1)
-    found: Flags = those[at] == keys
-    return found
+    at = np.minimum(np.searchsorted(others, keys), len(others) - 1)
+    these: Flags = others[at] == keys
+    return these
 
 
 def counted(keys: Ints, weight: Ints) -> Pairs:

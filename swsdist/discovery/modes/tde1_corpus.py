@@ -80,8 +80,8 @@ class Members:
         """Of the lines of classes; instants and those elsewhere are dropped."""
         lines = lines.take(lines.onset < lines.offset)
         item = ids(places(lines.document, lines.onset), lines.offset)
-        one = representatives(item)
-        fragments = Intervals(lines.document[one], lines.onset[one], lines.offset[one])
+        example = representatives(item)
+        fragments = Intervals(lines.document[example], lines.onset[example], lines.offset[example])
         near, first, last = phones.spans(fragments)
         kept, number = near[item], np.cumsum(near) - 1
         return cls(lines.group[kept], number[item[kept]], fragments.take(near), first[near], last[near])

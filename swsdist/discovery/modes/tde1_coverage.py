@@ -13,8 +13,8 @@ def coverage(disc: Intervals, gold: Intervals) -> float | None:
     Raises:
         ZeroDivisionError: there are fragments, and no gold ones.
     """
-    part, whole = _union(disc), _union(gold)
-    return part / whole if part or whole else None
+    part, total = _union(disc), _union(gold)
+    return part / total if part or total else None
 
 
 def _union(stretches: Intervals) -> int:

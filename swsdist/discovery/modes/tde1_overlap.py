@@ -72,8 +72,8 @@ def in_run(runs: Intervals, stretches: Intervals) -> Ints:
     nth = 0
     while len(some):
         at = lo[some] + nth
-        found = overlap(runs.take(at), stretches.take(some))
-        result[some[found]] = at[found]
+        here = overlap(runs.take(at), stretches.take(some))
+        result[some[here]] = at[here]
         nth += 1
         some = some[lo[some] + nth < hi[some]]
     return result

@@ -32,8 +32,8 @@ class PairMeasures:
     def __init__(self, phones: Units, disc: Members, gold: Members) -> None:
         self._disc, self._gold = disc, gold
         self._kind = string_ids(phones.symbol, disc.first, disc.last)
-        one = representatives(self._kind)
-        self._strings = Strings(phones.symbol, disc.first[one], disc.last[one])
+        example = representatives(self._kind)
+        self._strings = Strings(phones.symbol, disc.first[example], disc.last[example])
         self._completion = Completion(phones, disc, gold)
 
     def fold(self, fold: Intervals) -> tuple[PairCounts, Ratios, Ratios]:

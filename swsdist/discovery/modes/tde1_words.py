@@ -25,9 +25,9 @@ def token_and_type(fragments: Intervals, words: InRuns) -> tuple[Ratios, Ratios]
     """
     near, first, last = words.spans(fragments)
     units = words.units
-    one = np.flatnonzero(near & (last - first == 1))
-    word, those = units.take(first[one]), fragments.take(one)
-    hit = one[_close(word.onset, those.onset) & _close(word.offset, those.offset)]
+    single = np.flatnonzero(near & (last - first == 1))
+    word, beside = units.take(first[single]), fragments.take(single)
+    hit = single[_close(word.onset, beside.onset) & _close(word.offset, beside.offset)]
     seen = string_ids(units.symbol, first[near], last[near])
     n_seen, n_kinds = len(distinct(seen)), len(distinct(units.symbol))
     n_hit_kinds = len(distinct(units.symbol[first[hit]]))

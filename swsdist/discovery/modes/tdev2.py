@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from swsdist.discovery.modes.pairs import distinct
-from swsdist.discovery.modes.tdev2_found import Found
+from swsdist.discovery.modes.tdev2_lines import Lines
 from swsdist.discovery.modes.tdev2_pairs import ned_and_grouping
 from swsdist.discovery.modes.tdev2_scores import Measure
 from swsdist.discovery.modes.tdev2_words import boundary, token_and_type
@@ -28,27 +28,27 @@ def score(corpus: Corpus, classes: Fragments, beside: Beside) -> dict[str, objec
     """All measures of classes; documents of these have phones and words."""
     assert corpus.words is not None
     words = corpus.words.without(("SIL",))
-    found = Found.of(corpus.phones, classes)
-    ned, grouping = ned_and_grouping(found)
+    lines = Lines.of(corpus.phones, classes)
+    ned, grouping = ned_and_grouping(lines)
     return {
-        "n_intervals": len(found.intervals),
-        "n_classes": len(distinct(found.group)),
+        "n_intervals": len(lines.intervals),
+        "n_classes": len(distinct(lines.group)),
         "ned": ned,
-        "coverage": _coverage(found),
+        "coverage": _coverage(lines),
         "grouping": grouping,
-        **token_and_type(found, words),
-        "boundary": boundary(found, words),
+        **token_and_type(lines, words),
+        "boundary": boundary(lines, words),
     }
 
 
-def _coverage(found: Found) -> Measure:
+def _coverage(lines: Lines) -> Measure:
     """Phones in any fragment, of all phones; silences are none."""
-    phones = found.phones
+    phones = lines.phones
     spoken = np.isin(phones.symbol, [k for k, name in enumerate(phones.names) if name not in SILENCES])
     edges = np.zeros(len(phones) + 1, np.int64)
-    np.add.at(edges, found.first, 1)
-    np.add.at(edges, found.last, -1)
-    covered, whole = int(((np.cumsum(edges)[:-1] > 0) & spoken).sum()), int(spoken.sum())
-    counts: Measure = {"coverage": ratio(covered, whole), "n_covered": covered, "n_phones": whole}
-    error = "AttributeError" if whole else "ZeroDivisionError"
+    np.add.at(edges, lines.first, 1)
+    np.add.at(edges, lines.last, -1)
+    covered, total = int(((np.cumsum(edges)[:-1] > 0) & spoken).sum()), int(spoken.sum())
+    counts: Measure = {"coverage": ratio(covered, total), "n_covered": covered, "n_phones": total}
+    error = "AttributeError" if total else "ZeroDivisionError"
     return counts if covered else {**counts, "tool_error": error}

@@ -12,7 +12,7 @@ from swsdist.discovery.units import Fragments, Intervals, Ints, Units, places
 
 
 @dataclass(frozen=True)
-class Found:
+class Lines:
     """Fragments with phones.
 
     Attributes:
@@ -34,17 +34,17 @@ class Found:
     kind: Ints
 
     @classmethod
-    def of(cls, phones: Units, classes: Fragments) -> Found:
+    def of(cls, phones: Units, classes: Fragments) -> Lines:
         """Of the lines of classes; lines without phones are dropped."""
         first, last = spans(phones, classes)
-        lines = np.flatnonzero(last > first)
-        lines = lines[np.argsort(classes.group[lines], kind="stable")]
-        kept, first, last = classes.take(lines), first[lines], last[lines]
+        rows = np.flatnonzero(last > first)
+        rows = rows[np.argsort(classes.group[rows], kind="stable")]
+        kept, first, last = classes.take(rows), first[rows], last[rows]
         item = ids(places(kept.document, kept.onset), kept.offset)
-        one = representatives(item)
-        intervals = Intervals(kept.document[one], kept.onset[one], kept.offset[one])
-        kind = string_ids(phones.symbol, first[one], last[one])
-        return cls(phones, kept.group, item, intervals, first[one], last[one], kind)
+        example = representatives(item)
+        intervals = Intervals(kept.document[example], kept.onset[example], kept.offset[example])
+        kind = string_ids(phones.symbol, first[example], last[example])
+        return cls(phones, kept.group, item, intervals, first[example], last[example], kind)
 
     def onsets(self) -> Ints:
         """Place of the onset of each interval."""

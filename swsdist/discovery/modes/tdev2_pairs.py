@@ -11,7 +11,7 @@ import numpy as np
 from swsdist.discovery.gold import partnered
 from swsdist.discovery.modes.ned import PairCounts, Strings
 from swsdist.discovery.modes.pairs import distinct, pairs_of_rows
-from swsdist.discovery.modes.tdev2_found import Found
+from swsdist.discovery.modes.tdev2_lines import Lines
 from swsdist.discovery.modes.tdev2_scores import Measure, with_f
 from swsdist.discovery.ratios import Value, ratio
 from swsdist.discovery.strings import ids, representatives, string_ids
@@ -21,26 +21,26 @@ from swsdist.discovery.units import Flags, Ints
 _SILENCE = "SIL"
 
 
-def ned_and_grouping(found: Found) -> tuple[dict[str, Value], Measure]:
+def ned_and_grouping(lines: Lines) -> tuple[dict[str, Value], Measure]:
     """Both, of one walk over all pairs."""
-    strings, kind = _without_silence(found)
-    counts, pairs = PairCounts(strings.count), _FoundPairs(found)
-    for i, j in pairs_of_rows(found.group):
-        x, y = found.item[i], found.item[j]
+    strings, kind = _without_silence(lines)
+    counts, pairs = PairCounts(strings.count), _PairsOfLines(lines)
+    for i, j in pairs_of_rows(lines.group):
+        x, y = lines.item[i], lines.item[j]
         counts.add(kind[x], kind[y])
         pairs.add(x, y)
-    return _ned(strings, counts), _grouping(found, len(pairs))
+    return _ned(strings, counts), _grouping(lines, len(pairs))
 
 
-def _without_silence(found: Found) -> tuple[Strings, Ints]:
+def _without_silence(lines: Lines) -> tuple[Strings, Ints]:
     """The different strings without silence, and the number of that of each interval."""
-    phones = found.phones
+    phones = lines.phones
     spoken = phones.symbol != (phones.names.index(_SILENCE) if _SILENCE in phones.names else -1)
     before = np.concatenate([[0], np.cumsum(spoken)])
-    symbol, first, last = phones.symbol[spoken], before[found.first], before[found.last]
+    symbol, first, last = phones.symbol[spoken], before[lines.first], before[lines.last]
     kind = string_ids(symbol, first, last)
-    one = representatives(kind)
-    return Strings(symbol, first[one], last[one]), kind
+    example = representatives(kind)
+    return Strings(symbol, first[example], last[example]), kind
 
 
 def _ned(strings: Strings, counts: PairCounts) -> dict[str, Value]:
@@ -52,16 +52,16 @@ def _ned(strings: Strings, counts: PairCounts) -> dict[str, Value]:
     return {"ned": ratio(float((rate * counts.weight).sum()), pairs), "n_pairs": pairs}
 
 
-class _FoundPairs:
+class _PairsOfLines:
     """Counts the different pairs of intervals of classes.
 
     The program orders the two by document and onset, and keeps them in the order of the file where these are equal, so such a
     pair may count in both orders.
     """
 
-    def __init__(self, found: Found) -> None:
-        self._onset = np.unique(found.onsets(), return_inverse=True)[1]
-        self._repeated = np.bincount(found.item) > 1
+    def __init__(self, lines: Lines) -> None:
+        self._onset = np.unique(lines.onsets(), return_inverse=True)[1]
+        self._repeated = np.bincount(lines.item) > 1
         self._once = 0
         self._keys = [np.zeros(0, np.int64)]
 
@@ -78,40 +78,40 @@ class _FoundPairs:
         return self._once + len(distinct(np.concatenate(self._keys)))
 
 
-def _grouping(found: Found, found_pairs: int) -> Measure:
+def _grouping(lines: Lines, found_pairs: int) -> Measure:
     """Precision and recall of tokens in pairs of equal strings."""
-    token, tokens = _tokens(found)
-    onset, offset = _ranks(found)
+    token, tokens = _tokens(lines)
+    onset, offset = _ranks(lines)
 
     def count(items: Ints | Flags) -> int:
         seen = np.zeros(tokens, bool)
         seen[token[items]] = True
         return int(seen.sum())
 
-    several = np.bincount(found.group, minlength=1)[found.group] > 1
-    item = found.item
-    common = partnered(ids(found.group, found.kind[item]), onset[item], offset[item])
-    gold = partnered(found.kind, onset, offset)
+    several = np.bincount(lines.group, minlength=1)[lines.group] > 1
+    item = lines.item
+    common = partnered(ids(lines.group, lines.kind[item]), onset[item], offset[item])
+    gold = partnered(lines.kind, onset, offset)
     n_common, n_found, n_gold = count(item[common]), count(item[several]), count(gold)
-    pairs: Measure = {"n_found_pairs": found_pairs, "n_gold_pairs": _gold_pairs(found.kind, onset, offset)}
+    pairs: Measure = {"n_found_pairs": found_pairs, "n_gold_pairs": _gold_pairs(lines.kind, onset, offset)}
     return {**with_f(ratio(n_common, n_found), ratio(n_common, n_gold)), **pairs}
 
 
-def _ranks(found: Found) -> tuple[Ints, Ints]:
+def _ranks(lines: Lines) -> tuple[Ints, Ints]:
     """Onset and offset of each interval as ranks of places, in one order."""
-    onset, offset = found.onsets(), found.offsets()
+    onset, offset = lines.onsets(), lines.offsets()
     edges = distinct(np.concatenate([onset, offset]))
     return np.searchsorted(edges, onset), np.searchsorted(edges, offset)
 
 
-def _tokens(found: Found) -> tuple[Ints, int]:
+def _tokens(lines: Lines) -> tuple[Ints, int]:
     """Number of the token of each interval: its timed phones without the document."""
-    phones = found.phones
-    span = ids(found.first, found.last)
-    one = representatives(span)
+    phones = lines.phones
+    span = ids(lines.first, lines.last)
+    example = representatives(span)
     timed = ids(phones.onset, phones.offset, phones.symbol)
-    token = string_ids(timed, found.first[one], found.last[one])
-    return token[span], len(one)
+    token = string_ids(timed, lines.first[example], lines.last[example])
+    return token[span], len(example)
 
 
 def _gold_pairs(kind: Ints, onset: Ints, offset: Ints) -> int:

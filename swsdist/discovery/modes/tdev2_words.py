@@ -6,21 +6,21 @@ import numpy as np
 
 from swsdist.discovery.gold import touched
 from swsdist.discovery.modes.pairs import distinct
-from swsdist.discovery.modes.tdev2_found import Found
+from swsdist.discovery.modes.tdev2_lines import Lines
 from swsdist.discovery.modes.tdev2_phones import shared_seconds
 from swsdist.discovery.modes.tdev2_scores import Measure, f_or_error, with_f
 from swsdist.discovery.ratios import ratio
 from swsdist.discovery.units import TICKS, Flags, Ints, Units, places
 
 
-def token_and_type(found: Found, words: Units) -> dict[str, Measure]:
+def token_and_type(lines: Lines, words: Units) -> dict[str, Measure]:
     """Hits are fragments whose phones are those of the word of which they have most; a word is hit once."""
-    word = _best_words(found, words)
+    word = _best_words(lines, words)
     hit = np.flatnonzero(word >= 0)
-    hit = hit[_equal_strings(found, words, hit, word[hit])]
-    token = (len(distinct(word[hit])), len(found.intervals), len(words))
+    hit = hit[_equal_strings(lines, words, hit, word[hit])]
+    token = (len(distinct(word[hit])), len(lines.intervals), len(words))
     # Precision is over phone strings, recall over spellings.
-    kind = (len(distinct(found.kind[hit])), len(distinct(found.kind)), len(distinct(words.symbol)))
+    kind = (len(distinct(lines.kind[hit])), len(distinct(lines.kind)), len(distinct(words.symbol)))
     # F of both is lost if a ratio of tokens is 0.
     error = "AssertionError" if 0 in _ratios(*token) else None
     return {
@@ -29,13 +29,13 @@ def token_and_type(found: Found, words: Units) -> dict[str, Measure]:
     }
 
 
-def boundary(found: Found, words: Units) -> Measure:
+def boundary(lines: Lines, words: Units) -> Measure:
     """Onsets of first phones that are onsets of words, offsets of last phones that are offsets of words, each place once."""
-    phones = found.phones
-    document = found.intervals.document
+    phones = lines.phones
+    document = lines.intervals.document
     onset, offset = (
-        distinct(places(document, phones.onset[found.first])),
-        distinct(places(document, phones.offset[found.last - 1])),
+        distinct(places(document, phones.onset[lines.first])),
+        distinct(places(document, phones.offset[lines.last - 1])),
     )
     gold_onset, gold_offset = places(words.document, words.onset), places(words.document, words.offset)
     hit = np.concatenate([onset[np.isin(onset, gold_onset)], offset[np.isin(offset, gold_offset)]])
@@ -52,9 +52,9 @@ def _counts(hit: int, disc: int, gold: int) -> dict[str, int]:
     return {"n_hit": hit, "n_disc": disc, "n_gold": gold}
 
 
-def _best_words(found: Found, words: Units) -> Ints:
+def _best_words(lines: Lines, words: Units) -> Ints:
     """The word of which the largest part is in each interval, the earliest of equals; -1 if there is none."""
-    lo, hi = touched(words, found.intervals)
+    lo, hi = touched(words, lines.intervals)
     best = np.where(hi > lo, lo, -1)
     several = np.flatnonzero(hi - lo > 1)
     part = np.zeros(len(several))
@@ -62,7 +62,7 @@ def _best_words(found: Found, words: Units) -> Ints:
     while len(several):
         word = lo[several] + nth
         of = words.take(word)
-        share = shared_seconds(of, found.intervals.take(several)) / (of.offset / TICKS - of.onset / TICKS)
+        share = shared_seconds(of, lines.intervals.take(several)) / (of.offset / TICKS - of.onset / TICKS)
         better = share > part
         best[several[better]] = word[better]
         part = np.maximum(part, share)
@@ -72,15 +72,15 @@ def _best_words(found: Found, words: Units) -> Ints:
     return best
 
 
-def _equal_strings(found: Found, words: Units, interval: Ints, word: Ints) -> Flags:
+def _equal_strings(lines: Lines, words: Units, interval: Ints, word: Ints) -> Flags:
     """Whether the phones of intervals are those that share any time with the words beside them."""
-    first, last = touched(found.phones, words.take(word))
-    length = found.last[interval] - found.first[interval]
+    first, last = touched(lines.phones, words.take(word))
+    length = lines.last[interval] - lines.first[interval]
     equal: Flags = last - first == length
     rows = np.flatnonzero(equal)
-    symbol, nth = found.phones.symbol, 0
+    symbol, nth = lines.phones.symbol, 0
     while len(rows):
-        same = symbol[first[rows] + nth] == symbol[found.first[interval[rows]] + nth]
+        same = symbol[first[rows] + nth] == symbol[lines.first[interval[rows]] + nth]
         equal[rows[~same]] = False
         nth += 1
         rows = rows[same & (length[rows] > nth)]
