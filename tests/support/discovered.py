@@ -6,16 +6,17 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from swsdist.discovery.units import TICKS, Beside, Corpus, Fragments, Intervals, Units
+from swsdist.discovery.units import TICKS, Beside, Corpus, Fragments, Intervals, Ints, Units
 
 #: `DOC ONSET OFFSET` and a symbol, in seconds.
 Line = str
 
 
-def _columns(lines: Sequence[Line], documents: Sequence[str]) -> list[np.ndarray]:
+def _columns(lines: Sequence[Line], documents: Sequence[str]) -> tuple[Ints, Ints, Ints]:
     fields = [line.split() for line in lines]
     document = np.array([documents.index(row[0]) for row in fields], np.int64)
-    return [document, *(np.array([round(float(row[k]) * TICKS) for row in fields], np.int64) for k in (1, 2))]
+    onset, offset = (np.array([round(float(row[k]) * TICKS) for row in fields], np.int64) for k in (1, 2))
+    return document, onset, offset
 
 
 def intervals(lines: Sequence[Line], documents: Sequence[str]) -> Intervals:

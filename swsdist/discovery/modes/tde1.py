@@ -62,10 +62,11 @@ def _measures(
     """
     neds, covered, ratios = [], [], []
     for fold in folds:
-        ned, matching, grouping = pairs.fold(fold)
+        here, gold_here = inside(disc.fragments, fold), inside(gold.fragments, fold)
+        ned, matching, grouping = pairs.fold(here, gold_here)
         neds.append(ned)
-        fragments = disc.fragments.take(inside(disc.fragments, fold))
-        covered.append(coverage(fragments, gold.fragments.take(inside(gold.fragments, fold))))
+        fragments = disc.fragments.take(here)
+        covered.append(coverage(fragments, gold.fragments.take(gold_here)))
         spoken = words.take(inside(words.units, fold))
         ratios.append((matching, grouping, *token_and_type(fragments, spoken), boundary(fragments, spoken.units)))
     names = ("matching", "grouping", "token", "type", "boundary")

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from swsdist.discovery.folds import inside
 from swsdist.discovery.gold import touched
 from swsdist.discovery.modes.tde1_overlap import common_seconds, in_run, overlapped
 from swsdist.discovery.strings import ids, representatives
@@ -86,9 +85,9 @@ class Members:
         kept, number = near[item], np.cumsum(near) - 1
         return cls(lines.group[kept], number[item[kept]], fragments.take(near), first[near], last[near])
 
-    def rows(self, fold: Intervals) -> tuple[Ints, Ints]:
-        """Class and fragment of the lines in a fold."""
-        kept = inside(self.fragments, fold)[self.item]
+    def rows(self, chosen: Flags) -> tuple[Ints, Ints]:
+        """Class and fragment of the lines of some fragments."""
+        kept = chosen[self.item]
         return self.group[kept], self.item[kept]
 
 

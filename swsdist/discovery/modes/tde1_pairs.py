@@ -36,9 +36,9 @@ class PairMeasures:
         self._strings = Strings(phones.symbol, disc.first[example], disc.last[example])
         self._completion = Completion(phones, disc, gold)
 
-    def fold(self, fold: Intervals) -> tuple[PairCounts, Ratios, Ratios]:
-        """Pairs by their strings, matching and grouping of one fold."""
-        group, item = self._disc.rows(fold)
+    def fold(self, disc: Flags, gold: Flags) -> tuple[PairCounts, Ratios, Ratios]:
+        """Pairs by their strings, matching and grouping of the fragments in one fold."""
+        group, item = self._disc.rows(disc)
         ned, grouping = PairCounts(self._strings.count), PairsByType(self._kind, self._strings.count)
         right, parts = np.zeros(self._strings.count, np.int64), [np.zeros(0, np.int64)]
         for x, y in _pairs(self._disc.fragments, group, item):
@@ -46,7 +46,7 @@ class PairMeasures:
             grouping.add(x, y)
             right += grouping.count(y[self._equal(x, y)])
             parts.append(self._completion.keys(x, y))
-        gold_pairs = _pairs(self._gold.fragments, *self._gold.rows(fold))
+        gold_pairs = _pairs(self._gold.fragments, *self._gold.rows(gold))
         matching = self._completion.ratios(distinct(np.concatenate(parts)), gold_pairs)
         return ned, matching, (grouping.share(right), self._gold_grouping(group, item).share(right))
 
