@@ -17,6 +17,7 @@ NAMES = (
     "bands",
     "big_run",
     "calibration_steps",
+    "discovery_measures",
     "engine",
     "fit_scale",
     "fixed_point",

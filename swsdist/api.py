@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,6 +33,7 @@ __all__ = [
     "open_store",
     "phones",
     "run",
+    "score_discovery",
     "search",
     "sweep",
     "warping_path",
@@ -454,3 +455,59 @@ def digest(run: str, storage: Mapping[str, object] | None = None, plan: str = "r
 
     parts = digests(load_chain_run(Folder(run, storage or {}), plan))
     return {**parts, "all": combined(parts)}
+
+
+def score_discovery(
+    fragments: str | Path,
+    *,
+    phones: str | Path,
+    words: str | Path | None = None,
+    talkers: str | Path | None = None,
+    folds: str | Path | int | None = None,
+    mode: str = "seed",
+    split: str | Path | None = None,
+    gold_classes: str | Path | None = None,
+    given: Literal["classes", "pairs", "parse"] = "classes",
+    phone_tiers: Sequence[str] = (),
+    word_tiers: Sequence[str] = (),
+    storage: Mapping[str, object] | None = None,
+) -> dict[str, Any]:
+    """Scores of term discovery, by scope and measure: NED, coverage, matching, grouping, type, token, boundary.
+
+    Args:
+        fragments: class file, list of pairs, or parse.
+        phones: ZeroSpeech's lines, CTM, TextGrid or ELAN; a file, or a folder of these.
+        words: likewise; without them type, token and boundary are left out.
+        talkers: file of lines `DOC TALKER`; adds pairs within and across talkers, and a fold a talker.
+        folds: file of intervals, or a number of contiguous parts of equal time of speech.
+        mode: whose numbers: `seed`, `tdev2` or `tde1` (`swsdist.discovery.modes`).
+        split: stretches of speech, for tde1.
+        gold_classes: classes of equal phone strings, for tde1.
+        given: what `fragments` is.
+        phone_tiers, word_tiers: names in TextGrid or ELAN; empty: all that hold intervals.
+        storage: options for S3.
+
+    Returns:
+        nested dictionaries: counts are int, ratios float, None is undefined; keys as the mode's module says.
+
+    Raises:
+        UserError: a file is missing, or one that the mode needs.
+        DataError: a file is not valid, or the files do not fit.
+    """
+    from swsdist.discovery.evaluate import score_files
+    from swsdist.discovery.reading import Files
+    from swsdist.io.notices import Notices
+
+    parts = folds if isinstance(folds, int) else None
+    files = Files(
+        str(fragments),
+        str(phones),
+        None if words is None else str(words),
+        None if talkers is None else str(talkers),
+        {} if folds is None or parts is not None else {"given": str(folds)},
+        None if split is None else str(split),
+        None if gold_classes is None else str(gold_classes),
+        tuple(phone_tiers),
+        tuple(word_tiers),
+    )
+    return score_files(files, mode, Notices(), given=given, parts=parts, storage=storage)

@@ -35,6 +35,11 @@ COMMANDS = {
     "search": ("searching", "search", "Search a config's queries, or single queries in a store."),
     "reduce": ("running", "reduce", "Reduce candidates to detections with normalised scores."),
     "score": ("scoring", "score", "Score a run, or any system's list."),
+    "score-discovery": (
+        "discovering",
+        "score_discovery",
+        "Score terms that a system discovered in untranscribed speech.",
+    ),
     "calibrate": ("calibrating", "calibrate", "Calibrate the scores of any system's list, and decide."),
     "fuse": ("fusing", "fuse", "Fuse the lists of several systems."),
     "compare": ("comparing", "compare", "Compare systems: tests, intervals, breakdowns."),

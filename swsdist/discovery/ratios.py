@@ -8,9 +8,9 @@ from collections.abc import Mapping
 Value = int | float | None
 
 
-def ratio(part: int | float, whole: int) -> float | None:
-    """Part of a whole; None of nothing."""
-    return part / whole if whole else None
+def ratio(part: int | float, total: int) -> float | None:
+    """Part of a total; None of nothing."""
+    return part / total if total else None
 
 
 def f_score(precision: float | None, recall: float | None) -> float | None:

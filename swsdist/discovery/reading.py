@@ -25,7 +25,7 @@ class Files(NamedTuple):
     """Paths of the files of an evaluation, local or `s3://`, plain or packed.
 
     Attributes:
-        found: classes, pairs, or a parse.
+        fragments: classes, pairs, or a parse.
         phones: file or folder (`swsdist.discovery.formats.units`).
         words: likewise; None: not given, so type, token and boundary are undefined.
         talkers: a line `DOC TALKER` a document.
@@ -36,7 +36,7 @@ class Files(NamedTuple):
         word_tiers: of the words'.
     """
 
-    found: str
+    fragments: str
     phones: str
     words: str | None = None
     talkers: str | None = None
@@ -51,7 +51,7 @@ class Evaluation(NamedTuple):
     """What `swsdist.discovery.modes.Score` takes."""
 
     corpus: Corpus
-    found: Fragments
+    fragments: Fragments
     beside: Beside
 
 
@@ -61,6 +61,7 @@ def read_evaluation(
     notices: Notices,
     *,
     given: Given = "classes",
+    has_folds: bool = False,
     storage: Mapping[str, object] | None = None,
 ) -> Evaluation:
     """Read the files of an evaluation.
@@ -69,7 +70,8 @@ def read_evaluation(
         files: their paths.
         mode: of `MODES`.
         notices: receives oddities.
-        given: what `files.found` is.
+        given: what `files.fragments` is.
+        has_folds: folds will be made of the corpus.
         storage: options for s3fs.
 
     Raises:
@@ -77,13 +79,18 @@ def read_evaluation(
         DataError: a file is not valid, or the files do not fit.
     """
     rules, numbers = MODES[mode], dict[str, int]()
-    rules.demand(mode, files, given)
+    if given != "classes" and not rules.partial:
+        raise codes.MODE_TAKES_CLASSES(mode=mode)
+    for need in rules.needs:
+        if not getattr(files, need) and not (need == "folds" and has_folds):
+            option = f"--{need.replace('_', '-')}"
+            raise codes.MODE_NEEDS(mode=mode, what=need.replace("_", " "), option=option)
     phones = read_units(files.phones, numbers, storage, tiers=files.phone_tiers)
     words = read_units(files.words, numbers, storage, tiers=files.word_tiers) if files.words else None
-    found = (
-        read_classes(files.found, numbers, storage, instants=rules.instants)
+    fragments = (
+        read_classes(files.fragments, numbers, storage, instants=rules.instants)
         if given == "classes"
-        else read_list(files.found, given, numbers, storage)
+        else read_list(files.fragments, given, numbers, storage)
     )
     gold = read_classes(files.gold_classes, numbers, storage, instants=rules.instants) if files.gold_classes else None
     split = read_split(files.split, numbers, storage) if files.split else None
@@ -93,23 +100,23 @@ def read_evaluation(
     documents = tuple(sorted(numbers))
     order = np.empty(len(documents), np.int64)
     order[[numbers[name] for name in documents]] = np.arange(len(documents))
-    phones, found = _sorted(_numbered(phones, order)), _numbered(found, order)
+    phones, fragments = _sorted(_numbered(phones, order)), _numbered(fragments, order)
     corpus = Corpus(
         documents,
         phones,
         words and _sorted(_numbered(words, order)),
         _talker(talkers, documents, phones, files.talkers) if talkers is not None else None,
     )
-    if not len(found):
-        notices.add(codes.FOUND_NOTHING, where=files.found)
-    _demand_known(corpus, found, mode, files.found, notices)
+    if not len(fragments):
+        notices.add(codes.FOUND_NOTHING, where=files.fragments, count=1)
+    _demand_known(corpus, fragments, mode, files.fragments, notices)
     beside = Beside(
         {name: tuple(_numbered(fold, order) for fold in some) for name, some in folds.items()},
         split and _numbered(split, order),
         gold and _numbered(gold, order),
         given,
     )
-    return Evaluation(corpus, found, beside)
+    return Evaluation(corpus, fragments, beside)
 
 
 def _numbered(intervals: S, order: Ints) -> S:
@@ -130,12 +137,12 @@ def _talker(talkers: Mapping[str, str], documents: tuple[str, ...], phones: Inte
     return result
 
 
-def _demand_known(corpus: Corpus, found: Fragments, mode: str, path: str, notices: Notices) -> None:
+def _demand_known(corpus: Corpus, fragments: Fragments, mode: str, path: str, notices: Notices) -> None:
     """Demand that fragments lie in documents with phones, as far as the mode does; note the others."""
     known = np.zeros(len(corpus.documents), bool)
     known[corpus.phones.document] = True
-    elsewhere = ~known[found.document]
+    elsewhere = ~known[fragments.document]
     if MODES[mode].known and elsewhere.any():
-        document = corpus.documents[found.document[int(np.argmax(elsewhere))]]
+        document = corpus.documents[fragments.document[int(np.argmax(elsewhere))]]
         raise codes.UNKNOWN_FRAGMENT_DOCUMENT(where=path, mode=mode, document=document)
     notices.add(codes.FRAGMENTS_ELSEWHERE, where=path, count=int(elsewhere.sum()))

@@ -108,14 +108,12 @@ class Beside:
         split: the stretches of speech; None: not given.
         gold_classes: classes of equal phone strings; None: not given.
         given: what the fragments are.
-        coverage: what coverage counts: phones, or their time in ticks.
     """
 
     folds: Mapping[str, tuple[Intervals, ...]] = field(default_factory=dict)
     split: Intervals | None = None
     gold_classes: Fragments | None = None
     given: Given = "classes"
-    coverage: Literal["phones", "time"] = "phones"
 
 
 def places(document: Ints, time: Ints) -> Ints:

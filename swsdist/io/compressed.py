@@ -105,9 +105,8 @@ def lines(path: str, storage: Mapping[str, object] | None = None) -> Iterator[tu
         number = 0
         while line := stream.readline(LONGEST_LINE):
             number += 1
-            where = f"{path}, line {number}"
             if len(line) == LONGEST_LINE or b"\x00" in line:
-                raise codes.NOT_A_TEXT_FILE(where=where)
+                raise codes.NOT_A_TEXT_FILE(where=f"{path}, line {number}")
             try:
                 text = line.decode("utf-8-sig" if number == 1 else "utf-8")
             except UnicodeDecodeError:

@@ -154,6 +154,23 @@ class MeasureEntry(Entry):
 
 
 @dataclass(frozen=True)
+class DiscoveryMeasureEntry(Entry):
+    """A measure of term discovery: ``target() -> Measure`` (`swsdist.discovery.measures.interface`).
+
+    Attributes:
+        gives: keys of its ratios, those that are averaged over folds.
+        of: what it is defined for: classes, lists of pairs, a parse.
+        pairs: whether it is of pairs, and so defined within and across talkers.
+        words: whether it needs words.
+    """
+
+    gives: tuple[str, ...] = ("precision", "recall", "fscore")
+    of: tuple[Literal["classes", "pairs", "parse"], ...] = ("classes",)
+    pairs: bool = True
+    words: bool = False
+
+
+@dataclass(frozen=True)
 class DistanceEntry(Configured):
     """A local distance.
 

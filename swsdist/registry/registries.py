@@ -7,6 +7,7 @@ from swsdist.registry.calibration_entries import Dependency, StepEntry
 from swsdist.registry.entries import (
     BackendEntry,
     ChainEntry,
+    DiscoveryMeasureEntry,
     DistanceEntry,
     ExportEntry,
     FirstPassEntry,
@@ -509,4 +510,26 @@ PROTOCOLS: Registry[Entry] = Registry(
         "sws2012-african-eval-dev": Entry(f"{_PROTOCOL}:AFRICAN_EVAL_DEV", 1),
         "sws2012-african-eval-eval": Entry(f"{_PROTOCOL}:AFRICAN_EVAL_EVAL", 1),
     },
+)
+
+_DM = "swsdist.discovery.measures"
+
+#: Classes of fragments to numbers, in mode seed.
+DISCOVERY_MEASURES: Registry[DiscoveryMeasureEntry] = Registry(
+    "measure of term discovery",
+    "swsdist.discovery_measures",
+    "score-discovery",
+    {
+        "ned": DiscoveryMeasureEntry(f"{_DM}.ned:Ned", 1, ("ned",), ("classes", "pairs")),
+        "coverage": DiscoveryMeasureEntry(f"{_DM}.coverage:Coverage", 1, ("coverage",), ("classes", "pairs")),
+        "coverage_time": DiscoveryMeasureEntry(
+            f"{_DM}.coverage:CoverageInTime", 1, ("coverage",), ("classes", "pairs")
+        ),
+        "matching": DiscoveryMeasureEntry(f"{_DM}.matching:Matching", 1, of=("classes", "pairs")),
+        "grouping": DiscoveryMeasureEntry(f"{_DM}.grouping:Grouping", 1),
+        "type": DiscoveryMeasureEntry(f"{_DM}.words:Type", 1, of=("classes", "parse"), pairs=False, words=True),
+        "token": DiscoveryMeasureEntry(f"{_DM}.words:Token", 1, of=("classes", "parse"), pairs=False, words=True),
+        "boundary": DiscoveryMeasureEntry(f"{_DM}.words:Boundary", 1, of=("classes", "parse"), pairs=False, words=True),
+    },
+    DiscoveryMeasureEntry,
 )

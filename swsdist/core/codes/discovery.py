@@ -81,12 +81,6 @@ FRAGMENTS_ELSEWHERE = Code(
     "{count} fragment{s} of documents without phones",
     "they are counted as empty; compare the names of documents in both files",
 )
-FRAGMENTS_OUTSIDE = Code(
-    "fragments-outside",
-    OddError,
-    "{count} fragment{s} without a phone: in silence, beyond the end, or too short",
-    "they are left out; look whether times are in seconds",
-)
 NO_TALKER = Code(
     "no-talker",
     DataError,

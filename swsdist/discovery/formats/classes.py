@@ -58,9 +58,9 @@ def read_classes(
         demand_fields(members, 3, _FORM, path)
         parts.append(stretches(members, documents, path, instants=instants))
         groups.append(np.array(group, np.int64))
-    found = joined(parts)
+    fragments = joined(parts)
     group_of = np.concatenate([np.zeros(0, np.int64), *groups])
-    return Fragments(found.document, found.onset, found.offset, group_of, tuple(names))
+    return Fragments(fragments.document, fragments.onset, fragments.offset, group_of, tuple(names))
 
 
 def _add(names: dict[str, int], fields: Sequence[str], where: str) -> None:
@@ -71,34 +71,34 @@ def _add(names: dict[str, int], fields: Sequence[str], where: str) -> None:
     names[fields[1]] = len(names)
 
 
-def write_classes(found: Fragments, documents: Sequence[str], out: Path) -> None:
+def write_classes(classes: Fragments, documents: Sequence[str], out: Path) -> None:
     """Write classes so that `read_classes`, and tdev2, read them back to the same values.
 
     Args:
-        found: fragments in any order; those of a class keep theirs.
+        classes: fragments in any order; those of a class keep theirs.
         documents: names by number.
         out: local file.
 
     Raises:
         UserError: a name is empty or holds a blank.
     """
-    for name in (*found.names, *documents):
+    for name in (*classes.names, *documents):
         if len(name.split()) != 1:
             raise codes.UNWRITABLE_CLASS(name=name)
-    order = np.argsort(found.group, kind="stable")
-    ends = np.cumsum(np.bincount(found.group, minlength=len(found.names)))
+    order = np.argsort(classes.group, kind="stable")
+    ends = np.cumsum(np.bincount(classes.group, minlength=len(classes.names)))
     with out.open("w", encoding="utf-8", newline="\n") as file:
         begin = 0
-        for name, end in zip(found.names, ends.tolist(), strict=True):
+        for name, end in zip(classes.names, ends.tolist(), strict=True):
             file.write(f"{_CLASS} {name}\n")
             for k in order[begin:end].tolist():
-                times = (_seconds(int(array[k])) for array in (found.onset, found.offset))
-                file.write(f"{documents[found.document[k]]} {' '.join(times)}\n")
+                times = (_seconds(int(array[k])) for array in (classes.onset, classes.offset))
+                file.write(f"{documents[classes.document[k]]} {' '.join(times)}\n")
             file.write("\n")
             begin = end
 
 
 def _seconds(ticks: int) -> str:
     """Ticks as an exact decimal."""
-    whole, rest = divmod(ticks, TICKS)
-    return f"{whole}.{rest:06d}".rstrip("0").rstrip(".")
+    seconds, rest = divmod(ticks, TICKS)
+    return f"{seconds}.{rest:06d}".rstrip("0").rstrip(".")

@@ -50,6 +50,6 @@ def read_list(
             parts.append(stretches(chunk, documents, path, column=column))
             groups.append(lines + np.arange(len(chunk)))
         lines += len(chunk)
-    found = joined(parts)
+    fragments = joined(parts)
     names = tuple(str(k) for k in range(lines))
-    return Fragments(found.document, found.onset, found.offset, np.concatenate(groups), names)
+    return Fragments(fragments.document, fragments.onset, fragments.offset, np.concatenate(groups), names)

@@ -16,8 +16,8 @@ from swsdist.discovery.units import BEYOND, TICKS, Intervals, Ints
 from swsdist.io.compressed import lines
 from swsdist.io.fields import split, time
 
-#: Lines a chunk: bounds the memory of their texts.
-_CHUNK = 1 << 13
+#: Lines a chunk: their texts stay in the processor's cache.
+_CHUNK = 1 << 9
 #: Greatest time, s.
 LATEST = BEYOND // TICKS - 1
 
@@ -93,7 +93,8 @@ def ticks(chunk: Sequence[Row], column: int, name: str, path: str) -> Ints:
 
 def ticks_of(seconds: np.ndarray) -> Ints:
     """Seconds as ticks."""
-    return np.rint(seconds * TICKS).astype(np.int64)
+    result: Ints = np.rint(seconds * TICKS).astype(np.int64)
+    return result
 
 
 def joined(parts: Sequence[Intervals]) -> Intervals:

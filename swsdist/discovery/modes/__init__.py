@@ -14,14 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-from swsdist.core.codes import discovery as codes
-from swsdist.discovery.units import Beside, Corpus, Fragments, Given
+from swsdist.discovery.units import Beside, Corpus, Fragments
 from swsdist.registry.registry import Entry
-
-if TYPE_CHECKING:
-    from swsdist.discovery.reading import Files
 
 #: What a mode computes.
 Score = Callable[[Corpus, Fragments, Beside], dict[str, object]]
@@ -42,18 +38,6 @@ class Mode(Entry):
     instants: bool = False
     known: bool = False
     partial: bool = False
-
-    def demand(self, name: str, files: Files, given: Given) -> None:
-        """Demand what it needs.
-
-        Raises:
-            UserError: a file is missing, or what was found is not what it scores.
-        """
-        if given != "classes" and not self.partial:
-            raise codes.MODE_TAKES_CLASSES(mode=name)
-        for need in self.needs:
-            if not getattr(files, need):
-                raise codes.MODE_NEEDS(mode=name, what=need.replace("_", " "), option=f"--{need.replace('_', '-')}")
 
 
 _M = "swsdist.discovery.modes"

@@ -13,6 +13,7 @@ entry point of an installed package, or added for the process (``DISTANCES.add("
 from swsdist.testing.conformance.backend import check_backend
 from swsdist.testing.conformance.calibration import check_step
 from swsdist.testing.conformance.chain import check_chain
+from swsdist.testing.conformance.discovery import check_discovery_measure
 from swsdist.testing.conformance.distance import check_distance
 from swsdist.testing.conformance.export import check_export
 from swsdist.testing.conformance.extractor import check_extractor, check_precomputed
@@ -27,6 +28,7 @@ from swsdist.testing.conformance.transform import check_fitted, check_transform
 __all__ = [
     "check_backend",
     "check_chain",
+    "check_discovery_measure",
     "check_distance",
     "check_export",
     "check_extractor",

@@ -34,6 +34,7 @@ GROUPS = [
     "tests.support.golden.lattices",
     "tests.support.golden.kws",
     "tests.support.golden.phrases",
+    "tests.support.golden.zerospeech",
 ]
 
 

@@ -99,6 +99,7 @@ USES = {
     "TRANSFORMS": "features.transforms",
     "CHAINS": "chain",
     "METHODS": "search.method",
+    "DISCOVERY_MEASURES": "swsdist score-discovery",
     "DISTANCES": "search.distance",
     "RECURRENCES": "search.recurrence",
     "BACKENDS": "search.backend",

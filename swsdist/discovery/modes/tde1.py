@@ -1,0 +1,97 @@
+"""Mode `tde1`: the measures as the program bootphon/tde, branch zerospeech2017, computes them, for papers from 2015 to 2018.
+
+NED, coverage, matching, grouping, type, token, boundary in each fold of each set of folds, and their means; "within talker" in
+papers means folds of one talker. It needs a split, gold classes and folds. Keys of the result:
+
+- `n_classes`, `n_fragments`: those left after cutting to the split, fragments once;
+- the name of each set of folds: `ned` and `coverage` with statistics; the others with `precision`, `recall` and `fscore` of
+  statistics: `folds`, `mean`, `std` (of the population), `min`, `max`. Folds without a value are left out; if none is left, a
+  NED of 1 and zeros for the others are the only fold. Where the program dies, the set has `error` instead, the exception.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from swsdist.discovery.folds import inside
+from swsdist.discovery.modes.pairs import distinct
+from swsdist.discovery.modes.tde1_corpus import InRuns, Members, cut
+from swsdist.discovery.modes.tde1_coverage import coverage
+from swsdist.discovery.modes.tde1_pairs import PairMeasures
+from swsdist.discovery.modes.tde1_types import Ratios
+from swsdist.discovery.modes.tde1_words import boundary, token_and_type
+from swsdist.discovery.ratios import f_score
+from swsdist.discovery.units import SILENCES, Beside, Corpus, Fragments, Intervals
+
+#: A figure of each fold that has it, and mean, population standard deviation and range over these folds.
+Statistics = dict[str, float | list[float]]
+
+
+def score(corpus: Corpus, classes: Fragments, beside: Beside) -> dict[str, object]:
+    """All measures of classes in all sets of folds; silences are gaps."""
+    assert corpus.words is not None
+    assert beside.split is not None
+    assert beside.gold_classes is not None
+    phones = InRuns.of(corpus.phones.without(SILENCES))
+    disc = Members.of(cut(classes, beside.split), phones)
+    gold = Members.of(beside.gold_classes, phones)
+    words = InRuns.of(corpus.words.without(SILENCES))
+    pairs = PairMeasures(phones.units, disc, gold)
+    counts = {"n_classes": len(distinct(disc.group)), "n_fragments": len(disc.fragments)}
+    return {**counts, **{name: _in_folds(folds, disc, gold, words, pairs) for name, folds in beside.folds.items()}}
+
+
+def _in_folds(
+    folds: Sequence[Intervals], disc: Members, gold: Members, words: InRuns, pairs: PairMeasures
+) -> dict[str, object]:
+    try:
+        return _measures(folds, disc, gold, words, pairs)
+    except ZeroDivisionError:
+        return {"error": "ZeroDivisionError"}
+
+
+def _measures(
+    folds: Sequence[Intervals], disc: Members, gold: Members, words: InRuns, pairs: PairMeasures
+) -> dict[str, object]:
+    """The measures of one set of folds.
+
+    Raises:
+        ZeroDivisionError: the program raises it.
+    """
+    neds, covered, ratios = [], [], []
+    for fold in folds:
+        here, gold_here = inside(disc.fragments, fold), inside(gold.fragments, fold)
+        ned, matching, grouping = pairs.fold(here, gold_here)
+        neds.append(ned)
+        fragments = disc.fragments.take(here)
+        covered.append(coverage(fragments, gold.fragments.take(gold_here)))
+        spoken = words.take(inside(words.units, fold))
+        ratios.append((matching, grouping, *token_and_type(fragments, spoken), boundary(fragments, spoken.units)))
+    names = ("matching", "grouping", "token", "type", "boundary")
+    return {
+        "ned": _statistics(_defined(pairs.ned(neds), 1.0)),
+        "coverage": _statistics(_defined(covered, 0.0)),
+        **{name: _of_ratios(some) for name, some in zip(names, zip(*ratios, strict=True), strict=True)},
+    }
+
+
+def _defined(values: Sequence[float | None], otherwise: float) -> list[float]:
+    return [value for value in values if value is not None] or [otherwise]
+
+
+def _of_ratios(ratios: Sequence[Ratios]) -> dict[str, Statistics]:
+    """Statistics of the folds where precision and recall are both defined; F is computed in each fold."""
+    both = [(p, r) for p, r in ratios if p is not None and r is not None] or [(0.0, 0.0)]
+    columns = {
+        "precision": [p for p, _ in both],
+        "recall": [r for _, r in both],
+        "fscore": [f_score(p, r) or 0.0 for p, r in both],
+    }
+    return {name: _statistics(values) for name, values in columns.items()}
+
+
+def _statistics(values: list[float]) -> Statistics:
+    mean, std = float(np.mean(values)), float(np.std(values))
+    return {"folds": values, "mean": mean, "std": std, "min": min(values), "max": max(values)}

@@ -1,0 +1,67 @@
+"""`swsdist score-discovery`: thin over `swsdist.score_discovery`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import swsdist
+from swsdist.cli.discovering import score_discovery
+from swsdist.core.codes import discovery as codes
+from tests.support.coded import raises
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> dict[str, str]:
+    """Paths of an evaluation."""
+    texts = {
+        "classes": "Class 1\nd 0 0.3\nd 0.4 0.7\n\n",
+        "phones": "d 0 0.1 a\nd 0.1 0.2 b\nd 0.2 0.3 c\nd 0.4 0.5 a\nd 0.5 0.6 b\nd 0.6 0.7 c\n",
+        "words": "d 0 0.3 abc\nd 0.4 0.7 abc\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    return {name: str(tmp_path / name) for name in texts}
+
+
+def output(*arguments: str) -> str:
+    result = CliRunner().invoke(score_discovery, arguments, catch_exceptions=False, standalone_mode=False)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_json_is_what_python_returns(files) -> None:
+    options = ("--phones", files["phones"], "--words", files["words"])
+    printed = json.loads(output(files["classes"], *options, "--folds", "1", "--json"))
+    scores = swsdist.score_discovery(files["classes"], phones=files["phones"], words=files["words"], folds=1)
+    assert printed == scores
+    assert scores["mode"] == "seed"
+
+
+@pytest.mark.parametrize("mode", ["seed", "tdev2"])
+def test_the_table_names_the_mode(files, mode) -> None:
+    lines = output(
+        files["classes"], "--phones", files["phones"], "--words", files["words"], "--mode", mode
+    ).splitlines()
+    assert lines[0] == f"mode {mode}, classes"
+    token = next(line for line in lines if "token" in line).split()
+    assert token[2:] == ["1.0000"] * 3
+
+
+def test_what_is_undefined_is_no_number(files, tmp_path) -> None:
+    (tmp_path / "parse").write_text("d 0.1 0.2\n")
+    table = output(str(tmp_path / "parse"), "--phones", files["phones"], "--parse", "--words", files["words"])
+    assert "ned" not in table
+    (tmp_path / "one").write_text("Class 1\nd 0 0.3\n")
+    ned = next(
+        line for line in output(str(tmp_path / "one"), "--phones", files["phones"]).splitlines() if "ned" in line
+    )
+    assert ned.split() == ["all", "ned", "-"]
+
+
+def test_a_mode_without_its_files(files) -> None:
+    with raises(codes.MODE_NEEDS, what="words"):
+        output(files["classes"], "--phones", files["phones"], "--mode", "tdev2")

@@ -1,0 +1,155 @@
+"""Mode seed gives the numbers of the definitions, whatever the cells, the blocks, and the order of classes and documents."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from swsdist.discovery.cells import Block, cells
+from swsdist.discovery.measures.evaluating import evaluated
+from swsdist.discovery.modes.seed import score
+from swsdist.discovery.scene import Scene
+from swsdist.discovery.units import Beside, Corpus, Fragments, Units
+from swsdist.registry.registries import DISCOVERY_MEASURES
+from tests.oracles import discovery as oracle
+
+MS = 1000
+MEASURES = {name: DISCOVERY_MEASURES[name].load()() for name in DISCOVERY_MEASURES}
+
+
+@st.composite
+def evaluations(draw) -> tuple[Corpus, Fragments]:
+    """A few documents of short phones, with gaps and silences; words; classes of stretches anywhere."""
+    rows, words = [], []
+    documents = draw(st.integers(1, 3))
+    for document in range(documents):
+        time = 0
+        for _ in range(draw(st.integers(1, 9))):
+            time += draw(st.sampled_from([0, 0, 0, 0, 40 * MS]))
+            end = time + draw(st.sampled_from([20, 50, 60, 100])) * MS
+            rows.append((document, time, end, draw(st.sampled_from([0, 0, 1, 1, 2]))))
+            time = end
+        own = [row for row in rows if row[0] == document]
+        for k in range(0, len(own) - 2, 3):
+            words.append((document, own[k][1], own[k + 2][2], 0))
+    edges = sorted({time for row in rows for time in row[1:3]})
+    times = st.sampled_from(edges).flatmap(
+        lambda edge: st.sampled_from([0, 10, 25, 29, 30, 31]).map(lambda off: edge + off * MS)
+    )
+    fragments = draw(
+        st.lists(st.tuples(st.integers(0, documents - 1), times, times, st.integers(0, 2)), min_size=0, max_size=9)
+    )
+    fragments = [(d, *sorted((a, b)), g) for d, a, b, g in fragments if a != b]
+    phones = Units(*columns(rows), ("a", "b", "SIL"))
+    corpus = Corpus(tuple("xyz"[:documents]), phones, Units(*columns(words), ("w",)), np.array([0, 0, 1])[:documents])
+    return corpus, Fragments(*columns(fragments), tuple("123"))
+
+
+def fragments_of(scene: Scene) -> list[tuple[int, int]]:
+    return list(zip(scene.spans.first[scene.span].tolist(), scene.spans.last[scene.span].tolist(), strict=True))
+
+
+def columns(rows) -> list[np.ndarray]:
+    return list(np.array(rows, np.int64).reshape(-1, 4).T)
+
+
+def by_oracle(corpus: Corpus, classes: Fragments, talkers: str = "all") -> oracle.Scores:
+    phones = [
+        (int(d), int(a), int(b), corpus.phones.names[s])
+        for d, a, b, s in zip(
+            corpus.phones.document, corpus.phones.onset, corpus.phones.offset, corpus.phones.symbol, strict=True
+        )
+        if corpus.phones.names[s] != "SIL"
+    ]
+    stretched = list(zip(classes.document.tolist(), classes.onset.tolist(), classes.offset.tolist(), strict=True))
+    groups = [[stretched[k] for k in np.flatnonzero(classes.group == g)] for g in range(len(classes.names))]
+    words = list(
+        zip(corpus.words.document.tolist(), corpus.words.onset.tolist(), corpus.words.offset.tolist(), strict=True)
+    )
+    of = corpus.talker
+    counts = {
+        "all": lambda left, right: True,
+        "within": lambda left, right: of[left] == of[right],
+        "across": lambda left, right: of[left] != of[right],
+    }[talkers]
+    return oracle.scores(phones, words, groups, counts)
+
+
+@settings(max_examples=150, deadline=None)
+@given(evaluations(), st.sampled_from(["all", "within", "across"]))
+def test_values_are_those_of_the_definitions(evaluation, talkers) -> None:
+    corpus, classes = evaluation
+    scene = Scene.of(corpus, classes)
+    expected = by_oracle(corpus, classes, talkers)
+    values = evaluated(MEASURES, scene, talkers)
+    assert {name: values[name] for name in expected.values} == expected.values
+    assert scene.empty == expected.empty
+
+
+@settings(max_examples=60, deadline=None)
+@given(evaluations(), st.lists(st.integers(0, 2), min_size=3, max_size=3), st.sampled_from(["all", "within", "across"]))
+def test_any_partition_gives_the_same(evaluation, part, talkers) -> None:
+    scene = Scene.of(*evaluation)
+    blocks = [np.array(part) == k for k in range(3)]
+    assert evaluated(MEASURES, scene, talkers, blocks) == evaluated(MEASURES, scene, talkers)
+
+
+@settings(max_examples=60, deadline=None)
+@given(evaluations(), st.integers(1, 4))
+def test_any_cells_give_the_same(evaluation, most) -> None:
+    scene = Scene.of(*evaluation)
+    block = Block(scene, "all", np.ones(3, bool))
+    small = [
+        pair for cell in cells(block, most) for pair in zip(cell.first.tolist(), cell.second.tolist(), strict=True)
+    ]
+    large = [pair for cell in cells(block) for pair in zip(cell.first.tolist(), cell.second.tolist(), strict=True)]
+    assert sorted(small) == sorted(large)
+    assert len({*small}) == len(small)
+    countings = {name: measure.count(block) for name, measure in MEASURES.items()}
+    for cell in cells(block, most):
+        for counting in countings.values():
+            counting.add(cell)
+    values = {name: MEASURES[name].values(counting.parts()) for name, counting in countings.items()}
+    assert values == evaluated(MEASURES, scene)
+
+
+@settings(max_examples=40, deadline=None)
+@given(evaluations(), st.permutations([0, 1, 2]), st.permutations([0, 1, 2]))
+def test_names_do_not_matter(evaluation, documents, groups) -> None:
+    corpus, classes = evaluation
+    order = np.array(documents)
+    count = len(corpus.documents)
+    order = np.argsort(np.argsort(order[:count]))
+    talker = np.empty(count, np.int64)
+    talker[order] = corpus.talker
+    moved = replace(
+        corpus,
+        phones=replace(corpus.phones, document=order[corpus.phones.document]),
+        words=replace(corpus.words, document=order[corpus.words.document]),
+        talker=talker,
+    )
+    renamed = replace(classes, document=order[classes.document], group=np.array(groups)[classes.group])
+    here, there = score(corpus, classes, Beside()), score(moved, renamed, Beside())
+    assert {key: here.get(key) for key in ("all", "within", "across")} == {
+        key: there.get(key) for key in ("all", "within", "across")
+    }
+
+
+@settings(max_examples=40, deadline=None)
+@given(evaluations(), st.integers(0, 100))
+def test_repeated_lines_and_jitter_vanish(evaluation, seed) -> None:
+    """A fragment moved by less than what a phone or a boundary is decided by, and a line twice, change
+    no measure but boundary, which is of times."""
+    corpus, classes = evaluation
+    draw = np.random.default_rng(seed)
+    jitter = draw.integers(-400, 400, (2, len(classes)))
+    moved = replace(classes, onset=np.maximum(classes.onset + jitter[0], 0), offset=classes.offset + jitter[1])
+    scene = Scene.of(corpus, classes)
+    other = Scene.of(corpus, moved)
+    assume(scene.empty == other.empty and fragments_of(scene) == fragments_of(other))  # else a time lay at a limit
+    twice = moved.take(np.tile(np.arange(len(moved)), 2))
+    of_spans = {name: MEASURES[name] for name in MEASURES if name != "boundary"}
+    assert evaluated(of_spans, Scene.of(corpus, twice)) == evaluated(of_spans, scene)
