@@ -122,7 +122,7 @@ def figures(run: Path) -> dict[str, str]:
         "min Cnxe": f"{further['cnxe_min']:.3f}",
         "ISF": f"{report['isf']:.4f}",
         "SSF": "" if report["ssf"] is None else f"{report['ssf']:.2e}",  # written queries last no time
-        "PMU (GB)": f"{max(report['pmu_index_gb'], report['pmu_search_gb']):.2f}",
+        "PMU (GB)": f"{max(report['pmu_index_gb'] or 0.0, report['pmu_search_gb'] or 0.0):.2f}",
     }
 
 

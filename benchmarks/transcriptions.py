@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.corpora import ROOT
-from benchmarks.rows import say
-from benchmarks.systems import figures, row
+from benchmarks.rows import Row, say, write_json
+from benchmarks.systems import figures, report_in, row
 from swsdist import api
 from swsdist.config import load_config
 
@@ -73,19 +73,25 @@ def run(task: Task, name: str, protocol: str, folder: Path) -> Path:
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write MTWV as rows to this file")
     parser.add_argument("--english", type=Path, metavar="FOLDER", help="of the made English corpus")
     parser.add_argument("--runs", type=Path, help="folder of the runs; by default one that is thrown away")
     parser.add_argument("--systems", nargs="+", metavar="NAME", help="only these")
     given = parser.parse_args()
     heads = ("MTWV", "ATWV", "pair AUC", "Cnxe", "min Cnxe", "ISF", "SSF", "PMU (GB)")
     print(row("corpus", "system", "protocol", *heads), "|---" * (3 + len(heads)) + "|", sep="\n")
+    rows: list[Row] = []
     with tempfile.TemporaryDirectory(prefix="swsdist-bench-") as scratch:
         for task in tasks(given.english):
             for name in task.systems:
                 for protocol in _PROTOCOLS if name in (given.systems or task.systems) else ():
                     say(f"transcriptions: {task.name}, {name}, {protocol}")
-                    found = figures(run(task, name, protocol, given.runs or Path(scratch)))
+                    path = run(task, name, protocol, given.runs or Path(scratch))
+                    found = figures(path)
+                    rows.append(Row(f"{task.name}, {name}, {protocol}: MTWV", report_in(path)["measures"]["mtwv"], ""))
                     print(row(task.name, name, protocol, *(found[head] for head in heads)), flush=True)
+    if given.json is not None:
+        write_json(given.json, rows)
 
 
 if __name__ == "__main__":
