@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from swsdist.chains.discover.frames import Key, stretches
+from swsdist.chains.discover.frames import Key, stretches, unit_of
 from swsdist.chains.discover.inputs import DiscoverInputs
 from swsdist.chains.discover.propose_pairs import collection, files_of
 from swsdist.chains.discover.select_pairs import pairs_in
@@ -101,6 +101,7 @@ class AlignPairs(BucketStage[Aligning]):
             first = int(places.first[one]), int(places.first[other])
             wanted[documents[places.document[other]]][documents[places.document[one]]].append(first)
         store = Store.at(*payload.store, storage=context.storage)
+        unit = unit_of(payload.search)
         mine: dict[Key, Stretches] = {}
         keys = {key for others in wanted.values() for key in others}
         for shard in store.manifest.shards:
@@ -113,7 +114,9 @@ class AlignPairs(BucketStage[Aligning]):
                     one = mine[own]
                     if own == key:
                         one = other
-                    found = [match(one, other, first, payload.frames, distance, payload.matching) for first in firsts]
+                    found = [
+                        match(one, other, first, payload.frames, distance, unit, payload.matching) for first in firsts
+                    ]
                     rows += (_row(own, key, item) for item in best([item for item in found if item is not None]))
                     done += len(firsts)
                     context.report(done / max(1, len(pairs.one)))

@@ -12,6 +12,7 @@ from swsdist.config.search import Search
 from swsdist.core.codes import methods as codes
 from swsdist.discovery.search.matches import Stretches
 from swsdist.kernels.distances.interface import Distance
+from swsdist.kernels.scales import weighted
 from swsdist.methods.dtw.shard import Documents
 from swsdist.store.reading import Store
 
@@ -35,6 +36,12 @@ def stretches(
     for k, blocks in documents.stream(chosen=chosen):
         frames = np.concatenate(list(blocks))
         yield known[k], Stretches(frames, marks[known[k]][: len(frames)]), documents.distance
+
+
+def unit_of(search: Search) -> int:
+    """The integer that represents a distance of 1 in every stream."""
+    terms = search.terms()
+    return int(weighted([(term.distance, term.weight) for term in terms]).unit * sum(term.weight for term in terms))
 
 
 def speech(store: Store, shard: str) -> dict[Key, NDArray[np.bool_]]:

@@ -8,14 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from swsdist.chains.discover.frames import Key, speech
+from swsdist.chains.discover.frames import Key, speech, unit_of
 from swsdist.chains.discover.inputs import DiscoverInputs
 from swsdist.chains.discover.propose_pairs import files_of
 from swsdist.config.search import Search
 from swsdist.discovery.search import clusters
 from swsdist.discovery.search.clusters import Clustering, Side
 from swsdist.discovery.search.parsing import Token, choose, with_rest
-from swsdist.methods.create import create
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Task, TaskOutput
@@ -73,7 +72,7 @@ class GroupMatches(Stage[Grouping]):
         """Group, and parse."""
         payload = task.payload
         store = Store.at(*payload.store, storage=context.storage)
-        unit: int = create(payload.search).unit()  # type: ignore[attr-defined]
+        unit = unit_of(payload.search)
         documents, matches = _matches(payload, unit, context)
         nodes, edges = clusters.nodes_of([item[:3] for item in matches], payload.clustering.overlap)
         groups = {"centres": clusters.centres, "components": clusters.components}[payload.clustering.by](

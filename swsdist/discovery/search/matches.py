@@ -22,7 +22,11 @@ from swsdist.methods.dtw.query_distances import local_distances
 class Matching(Section):
     """How two stretches are aligned."""
 
-    level: float = Field(0.6, gt=0, description="local distance that neither adds to a match nor takes from it")
+    level: float = Field(
+        0.6,
+        gt=0,
+        description="local distance that neither adds to a match nor takes from it; 1: of frames without likeness",
+    )
     gap: float = Field(0.25, ge=0, description="cost of a frame of one stretch without one of the other")
     band: int = Field(10, ge=0, description="frames by which a match may leave the diagonal of its segments")
     reach: int = Field(40, ge=0, description="frames before and after its segments in which a match may begin and end")
@@ -45,7 +49,13 @@ class Stretches(NamedTuple):
 
 
 def match(
-    one: Stretches, other: Stretches, first: tuple[int, int], frames: int, distance: Distance, options: Matching
+    one: Stretches,
+    other: Stretches,
+    first: tuple[int, int],
+    frames: int,
+    distance: Distance,
+    unit: int,
+    options: Matching,
 ) -> Match | None:
     """The match of two segments; None: it is too short.
 
@@ -53,6 +63,7 @@ def match(
         one, other: their documents.
         first: their first frames.
         frames: of a segment.
+        unit: the integer that represents a distance of 1 in every stream.
     """
     begin = [max(0, place - options.reach) for place in first]
     ends = [place + frames + options.reach for place in first]
@@ -69,7 +80,6 @@ def match(
         distances[apart < frames] = MAX_DISTANCE
     found = np.empty(5, np.int64)
     diagonal = (first[1] - begin[1]) - (first[0] - begin[0])
-    unit = distance.unit
     align_locally(distances, diagonal, options.band, round(options.level * unit), round(options.gap * unit), found)
     score, *edges = found.tolist()
     if min(edges[1] - edges[0], edges[3] - edges[2]) < options.frames:
