@@ -14,7 +14,6 @@ from swsdist.chains.discover.inputs import DiscoverInputs
 from swsdist.chains.discover.propose_pairs import ProposePairs
 from swsdist.chains.discover.select_pairs import SelectPairs
 from swsdist.config import Config
-from swsdist.methods.create import create
 from swsdist.pipeline.chain import Chain
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.stage import Stage
@@ -30,7 +29,6 @@ def build(config: Config, ledger: Ledger) -> Chain:
         ConfigError: invalid options.
     """
     inputs = DiscoverInputs(config, ledger)
-    create(config.search)
     stages: tuple[Stage, ...] = (
         *([FitTransforms()] if is_fitted(config.features) else []),
         Index(),

@@ -21,8 +21,8 @@ from swsdist.stages.task_results import Bucket
 PAIRS = pa.schema(
     [
         pa.field("slot", pa.int32(), False),
-        pa.field("one", pa.int32(), False),
-        pa.field("other", pa.int32(), False),
+        pa.field("left", pa.int32(), False),
+        pa.field("right", pa.int32(), False),
         pa.field("bits", pa.int16(), False),
     ]
 )
@@ -55,7 +55,7 @@ class ProposePairs(Stage[Proposing]):
     takes = {"segments": "segments"}
     with_hours = "larger"
     with_queries = "same"
-    tables = {"proposed": Table(PAIRS, key="one", order=("other",), digested=False)}
+    tables = {"proposed": Table(PAIRS, key="left", order=("right",), digested=False)}
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Proposing]]:
         """A task per order; each reads all signatures."""
@@ -104,7 +104,7 @@ def _read(files: tuple[str, ...], context: Context) -> Collection:
 def by_slot(pairs: Pairs, everything: Collection) -> pa.Table:
     """PAIRS, each pair twice, ascending."""
     of = everything.slots[everything.places.document]
-    slot = np.concatenate([of[pairs.one], of[pairs.other]])
+    slot = np.concatenate([of[pairs.left], of[pairs.right]])
     columns = [np.concatenate([column, column]) for column in pairs]
     order = np.lexsort((columns[1], columns[0], slot))
     return pa.table([slot[order], *(column[order] for column in columns)], schema=PAIRS)

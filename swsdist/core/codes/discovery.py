@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from swsdist.core.codes import Code
-from swsdist.core.errors import DataError, OddError, UserError
+from swsdist.core.errors import ConfigError, DataError, OddError, UserError
 
 # Files
 
@@ -96,4 +96,19 @@ TOO_MANY_FOLDS = Code(
     UserError,
     "{folds} folds of {documents} documents with phones",
     "folds are cut at ends of documents: ask for {documents} or fewer",
+)
+
+# The chain discover
+
+UNUSED_BY_DISCOVER = Code(
+    "unused-by-discover",
+    ConfigError,
+    "the chain discover does not use {key}: it takes the distances of frames, no method of search",
+    "remove it",
+)
+UNMARKED_SPEECH = Code(
+    "unmarked-speech",
+    UserError,
+    "frames of other programs do not tell where speech is",
+    "add a track that is made of the recordings to features, such as mfcc",
 )
