@@ -60,10 +60,11 @@ class ProposePairs(Stage[Proposing]):
     def plan(self, inputs: Inputs) -> Iterator[Task[Proposing]]:
         """A task per order; each reads all signatures."""
         options, parts = inputs.chain_inputs(DiscoverInputs).options, inputs.parts("segments")
+        neighbours = options.neighbours
         files, rows = files_of(parts), sum(part.rows for part in parts)
-        for number in range(options.neighbours.orders if rows else 0):
-            payload = Proposing(files, number, options.segments.frames, options.neighbours)
-            matters = sorted(files), number, options.segments.frames, options.neighbours.matters()
+        for number in range(neighbours.orders if rows else 0):
+            payload = Proposing(files, number, options.segments.frames, neighbours)
+            matters = files, number, options.segments.frames, neighbours.beam, neighbours.unlike
             yield inputs.task(*matters, label=f"order {number}", work=rows, payload=payload)
 
     def run(self, task: Task[Proposing], context: Context) -> TaskOutput:
