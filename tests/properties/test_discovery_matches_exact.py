@@ -1,0 +1,151 @@
+"""Matches of term discovery: one alignment against its definition on the documents' frames, and which of many stay."""
+
+from __future__ import annotations
+
+from itertools import combinations, product
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from swsdist.chains.discover.frames import unit_of
+from swsdist.chains.discover.matches import Match, Matching, Stretches, best, match
+from swsdist.config.search import Search
+from swsdist.kernels.distances.create import create
+from swsdist.kernels.scales import MAX_DISTANCE
+from swsdist.methods.dtw.query_distances import local_distances
+from swsdist.testing import scenes
+from tests.oracles import local_alignment as oracle
+
+NAMES = ("cosine", "euclidean")
+DISTANCES = {name: create(name, 2) for name in NAMES}
+
+
+def document(name: str, values: np.ndarray, spoken: list[bool], side: Any) -> Stretches:
+    return Stretches(scenes.prepared(DISTANCES[name], values.astype(np.float32), side), np.array(spoken))
+
+
+@st.composite
+def cases(draw: Any) -> dict[str, Any]:
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    same = draw(st.booleans())
+    lengths = [draw(st.integers(6, 12))] * 2 if same else draw(st.tuples(st.integers(4, 9), st.integers(4, 9)))
+    values = [rng.integers(-1, 2, (length, 2)) for length in lengths]
+    spoken = [(rng.random(length) < 0.9).tolist() for length in lengths]
+    if same:
+        values[1], spoken[1] = values[0], spoken[0]
+    frames = draw(st.integers(2, 3))
+    first = draw(st.integers(0, lengths[0] - frames)), draw(st.integers(0, lengths[1] - frames))
+    if same and abs(first[0] - first[1]) < frames:  # segments of one document are apart
+        first = 0, lengths[0] - frames
+    options = Matching(
+        level=draw(st.sampled_from([0.3, 0.6, 1.2])),
+        gap=draw(st.sampled_from([0.0, 0.25])),
+        band=draw(st.integers(0, 2)),
+        reach=draw(st.integers(0, 1)),
+        frames=draw(st.integers(1, 3)),
+    )
+    return {"same": same, "values": values, "spoken": spoken, "frames": frames, "first": first, "options": options}
+
+
+def defined(name: str, case: dict[str, Any]) -> Match | None:
+    """The match, one distance after the other."""
+    options, frames, distance = case["options"], case["frames"], DISTANCES[name]
+    ranges = [
+        range(max(0, first - options.reach), min(len(values), first + frames + options.reach))
+        for first, values in zip(case["first"], case["values"], strict=True)
+    ]
+    left, right = (document(name, case["values"][k], case["spoken"][k], ("query", "document")[k]) for k in (0, 1))
+    table = [[MAX_DISTANCE] * len(ranges[1]) for _ in ranges[0]]
+    for (i, t), (j, u) in product(enumerate(ranges[0]), enumerate(ranges[1])):
+        if left.spoken[t] and right.spoken[u] and not (case["same"] and abs(t - u) < frames):
+            table[i][j] = int(local_distances(left.frames[t : t + 1], right.frames[u : u + 1], distance)[0, 0])
+    diagonal = case["first"][1] - ranges[1].start - (case["first"][0] - ranges[0].start)
+    level, gap = round(options.level * distance.unit), round(options.gap * distance.unit)
+    score, begin, stop, start, end = oracle.best(table, diagonal, options.band, level, gap)
+    if min(stop - begin, end - start) < options.frames:
+        return None
+    sides = [(ranges[0].start + begin, ranges[0].start + stop), (ranges[1].start + start, ranges[1].start + end)]
+    if case["same"] and max(sides)[0] < min(sides)[1]:
+        return None
+    return Match(*sides, score)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(case=cases())
+@settings(max_examples=200, deadline=None)
+def test_a_match_is_the_best_path_around_two_segments(name: str, case: dict[str, Any]) -> None:
+    left, right = (document(name, case["values"][k], case["spoken"][k], ("query", "document")[k]) for k in (0, 1))
+    rest = case["first"], case["frames"], DISTANCES[name], DISTANCES[name].unit, case["options"]
+    assert match(left, right, case["same"], *rest) == defined(name, case)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(10, 40))
+@settings(max_examples=100, deadline=None)
+def test_a_document_does_not_overlap_itself(seed: int, apart: int) -> None:
+    """Where a document repeats itself every few frames, too."""
+    rng = np.random.default_rng(seed)
+    values = np.tile(rng.integers(-2, 3, (rng.integers(1, 7), 2)), (90, 1))[:90]
+    left, right = (document("cosine", values, [True] * 90, side) for side in ("query", "document"))
+    options = Matching(frames=3, reach=20, band=6)
+    made = match(left, right, True, (20, 20 + apart), 10, DISTANCES["cosine"], DISTANCES["cosine"].unit, options)
+    assert made is None or made.left[1] <= made.right[0] or made.right[1] <= made.left[0]
+
+
+def test_silence_parts_matches() -> None:
+    values = np.random.default_rng(1).normal(size=(70, 2))
+    spoken = [not 28 <= k < 42 for k in range(70)]
+    left, right = (document("cosine", values, spoken, side) for side in ("query", "document"))
+    options = Matching(frames=5, level=0.3, gap=2.0, band=0)
+    for first, place in ((5, (0, 28)), (50, (42, 70))):
+        made = match(left, right, False, (first, first), 10, DISTANCES["cosine"], DISTANCES["cosine"].unit, options)
+        assert made is not None
+        assert made.left == made.right == place
+
+
+@pytest.mark.parametrize("weights", [(1, 1), (2, 1), (3, 2, 1)])
+def test_a_level_counts_all_streams(weights: tuple[int, ...]) -> None:
+    """Frames at a distance of 1 in every stream, each unlike all others, are at the level 1."""
+    streams = [{"columns": [2 * k, 2 * k + 2], "weight": weight} for k, weight in enumerate(weights)]
+    search = Search.model_validate({"streams": streams, "normalise": "none"})
+    assert unit_of(search) == pytest.approx(_apart(search, len(weights)), rel=0.01)
+
+
+def _apart(search: Search, streams: int) -> int:
+    from swsdist.methods.dtw.distance import distance_of
+
+    distance = distance_of(search, 2 * streams)
+    left, right = (
+        scenes.prepared(distance, np.tile(np.array([pair], np.float32), (1, streams)), side)
+        for pair, side in (((1, 0), "query"), ((0, 1), "document"))
+    )
+    return int(local_distances(left, right, distance)[0, 0])
+
+
+STRETCHES = st.builds(lambda first, length: (first, first + length), st.integers(0, 15), st.integers(1, 8))
+MATCHES = st.builds(Match, STRETCHES, STRETCHES, st.integers(1, 4))
+
+
+def same(one: Match, other: Match) -> bool:
+    """Whether two matches share more than half of the shorter stretch, on both sides."""
+    shares = [
+        (len(set(range(*a)) & set(range(*b))), min(a[1] - a[0], b[1] - b[0]))
+        for a, b in ((one.left, other.left), (one.right, other.right))
+    ]
+    return all(2 * common > shorter for common, shorter in shares)
+
+
+@given(st.lists(MATCHES, max_size=12), st.randoms(use_true_random=False))
+@settings(max_examples=300, deadline=None)
+def test_of_matches_of_the_same_places_the_best_stays(matches: list[Match], random: Any) -> None:
+    kept = best(matches)
+    assert set(kept) <= set(matches)
+    assert not [pair for pair in combinations(kept, 2) if same(*pair)]
+    assert [item.score for item in kept] == sorted((item.score for item in kept), reverse=True)
+    for item in set(matches) - set(kept):
+        assert any(same(item, better) and better.score >= item.score for better in kept)
+    assert best(random.sample(matches, len(matches))) == kept
+    assert best(kept) == kept
+    assert best(matches + matches) == kept
