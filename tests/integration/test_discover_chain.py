@@ -13,20 +13,28 @@ import pytest
 import soundfile
 
 from swsdist.chains.discover.align_pairs import AlignPairs
+from swsdist.chains.discover.frames import stretches
 from swsdist.config import Config, config_from_dict
 from swsdist.core.codes import discovery as codes
 from swsdist.core.codes import registry as registry_codes
 from swsdist.io.filesystem import Folder
+from swsdist.kernels.local_alignment import align_locally
+from swsdist.methods.dtw.query_distances import local_distances
 from swsdist.pipeline.chain_run import Outcome, StepSelection
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.inspection.digest import digests
 from swsdist.pipeline.inspection.loading import load_chain_run
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.registry.registries import DISTANCES
+from swsdist.store.reading import Store
 from swsdist.testing.conformance import check_chain
 from tests.support.coded import raises
 
 RATE = 16000
+GAUSSIANS = [
+    {"name": "mean-variance"},
+    {"name": "gmm", "options": {"components": 8, "values": "posteriors", "iterations": 3}},
+]
 #: What it finds, without the tables of the store.
 FINDINGS = {"matches", "classes", "parse"}
 
@@ -255,25 +263,92 @@ def test_the_same_recording_twice(small_corpus: Path, tmp_path: Path, distance: 
     parse = [row for row in rows(outcome, "group-matches", "parse") if row["doc_id"] == "left"]
     speech = sum(round(100 * (row["end"] - row["start"])) for row in parse)
     assert covered.sum() > 0.8 * speech
-    times = [(row["class"], row["start"], row["end"]) for row in parse]
-    twin = [row for row in rows(outcome, "group-matches", "parse") if row["doc_id"] == "right"]
-    assert times == [(row["class"], row["start"], row["end"]) for row in twin]
 
 
-def test_recordings_in_which_nothing_recurs(small_corpus: Path, tmp_path: Path, undisturbed: Outcome) -> None:
-    """Silence, and what is shorter than a segment, change nothing of what is found in the others."""
+@pytest.mark.parametrize(
+    ("distance", "values"),
+    [
+        ("cosine", {}),
+        ("euclidean", {}),
+        ("kl", {"features": {"name": "mfcc", "transforms": GAUSSIANS}, "options": {"neighbours": {"unlike": 0.49}}}),
+    ],
+)
+def test_scores_are_of_a_query_in_a_document(
+    small_corpus: Path, tmp_path: Path, distance: str, values: dict[str, Any]
+) -> None:
+    """As in a search, where many distances prepare the two sides differently; the first stretch is the query."""
+    normalise = "none" if distance == "kl" else "mean-variance"
+    given = config(small_corpus, tmp_path, search={"distance": distance, "normalise": normalise}, **values)
+    matches = rows(discovered(given), "align-pairs", "matches")
+    store = Store(Folder(given.store))
+    held = [
+        {
+            key: (stretch, measure)
+            for shard in store.manifest.shards
+            for key, stretch, measure in stretches(store, shard.name, given.search, side=side)
+        }
+        for side in ("query", "document")
+    ]
+    assert matches
+    for row in matches:
+        query, measure = held[0][row["doc_id"], row["channel"]]
+        document, _ = held[1][row["other_doc_id"], row["other_channel"]]
+        places = slice(row["first"], row["stop"]), slice(row["other_first"], row["other_stop"])
+        distances = local_distances(query.frames[places[0]], document.frames[places[1]], measure)
+        place, level, gap = np.empty(5, np.int64), round(0.6 * measure.unit), round(0.25 * measure.unit)
+        align_locally(distances, 0, 200, level, gap, place)
+        assert place[0] >= row["score"]
+
+
+@pytest.mark.parametrize("share", [0.0, 0.8])
+def test_recordings_in_which_nothing_recurs(small_corpus: Path, tmp_path: Path, share: float) -> None:
+    """Silence, and what is shorter than a segment, takes part in nothing."""
     rng = np.random.default_rng(1)
-    silence = rng.integers(-2, 3, 5 * RATE).astype(np.int16)
-    short = sound(small_corpus, "d001")[RATE : RATE + RATE // 3]
-    folder = corpus_of(
-        tmp_path / "corpus", small_corpus, [f"d{k:03d}" for k in range(1, 9)], silence=silence, short=short
-    )
-    outcome = discovered(config(folder, tmp_path / "run", index={"shards": 4}))
+    speech = sound(small_corpus, "d001")[RATE : 2 * RATE]
+    odd = {
+        "faint": rng.integers(-2, 3, 5 * RATE).astype(np.int16),
+        "zeros": np.zeros(5 * RATE, np.int16),
+        "short": speech[: RATE // 3],
+        "tiny": speech[: RATE // 30],
+        "less": speech[:100],
+    }
+    names = [f"d{k:03d}" for k in range(1, 9)]
+    folder = corpus_of(tmp_path / "corpus", small_corpus, names, **odd)
+    options = {"segments": {"speech": share}}
+    outcome = discovered(config(folder, tmp_path / "run", index={"shards": 4}, options=options))
     for stage, table in (("align-pairs", "matches"), ("group-matches", "classes")):
-        assert {row["doc_id"] for row in rows(outcome, stage, table)} <= {f"d{k:03d}" for k in range(1, 9)}
+        assert {row["doc_id"] for row in rows(outcome, stage, table)} <= set(names)
     parse = rows(outcome, "group-matches", "parse")
-    assert "silence" not in {row["doc_id"] for row in parse}
-    assert all(row["class"] is None for row in parse if row["doc_id"] == "short")
+    assert not {row["doc_id"] for row in parse} & {"faint", "zeros"}
+    assert all(row["class"] is None for row in parse if row["doc_id"] in odd)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"search": {"documents_by": "collection"}},
+        {
+            "features": [{"name": "mfcc"}, {"name": "mfcc", "track": "low", "options": {"fmax": 3000}}],
+            "search": {"distance": "cosine-squared", "streams": [{"track": "mfcc", "weight": 2}, {"track": "low"}]},
+            "options": {"neighbours": {"unlike": 0.42}, "matching": {"level": 0.45}},
+        },
+        {
+            "features": {"name": "mfcc", "transforms": GAUSSIANS},
+            "search": {"distance": "kl", "normalise": "none"},
+            "options": {"neighbours": {"unlike": 0.49}},
+        },
+    ],
+    ids=["collection", "tracks", "posteriors"],
+)
+def test_the_cut_does_not_matter_for_other_frames(small_corpus: Path, tmp_path: Path, values: dict[str, Any]) -> None:
+    outcomes = [
+        discovered(
+            config(small_corpus, tmp_path / str(cut), index={"shards": cut}, reduce={"buckets": 2 * cut}, **values)
+        )
+        for cut in (1, 3)
+    ]
+    assert digests(outcomes[0].chain_run) == digests(outcomes[1].chain_run)
+    assert rows(outcomes[0], "align-pairs", "matches")
 
 
 @pytest.mark.parametrize("shards", [1, 2])
