@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from swsdist.audio.marks import unpack_marks
 from swsdist.chains.discover.matches import Stretches
 from swsdist.config.search import Search
-from swsdist.core.codes import discovery as codes
 from swsdist.kernels.distances.interface import Distance, Side
 from swsdist.kernels.scales import weighted
 from swsdist.methods.dtw.shard import Documents
@@ -23,11 +22,7 @@ Key = tuple[str, int]
 def stretches(
     store: Store, shard: str, search: Search, keys: Collection[Key] | None = None, side: Side = "document"
 ) -> Iterator[tuple[Key, Stretches, Distance]]:
-    """Documents of a shard, all or some, with their frames and the distance of these.
-
-    Raises:
-        UserError: a document has no speech marks.
-    """
+    """Documents of a shard, all or some, with their frames and the distance of these."""
     documents = Documents(store, [shard], search.model_copy(update={"skip_silence": False}))
     known = list(zip(documents.table["doc_id"].to_pylist(), documents.table["channel"].to_pylist(), strict=True))
     chosen = np.array([keys is None or key in keys for key in known], np.bool_)
@@ -46,14 +41,8 @@ def unit_of(search: Search) -> int:
 
 
 def speech(store: Store, shard: str) -> dict[Key, NDArray[np.bool_]]:
-    """Which frames of a shard's documents are speech.
-
-    Raises:
-        UserError: a document has no speech marks.
-    """
+    """Which frames of a shard's documents are speech, by any track made of the recordings."""
     result = {}
     for row in Tracks(store).documents(shard, ["doc_id", "channel", "frames", "speech"]).to_pylist():
-        if row["speech"] is None:
-            raise codes.UNMARKED_SPEECH(where=f"{store.folder.path()}, document {row['doc_id']}")
         result[row["doc_id"], row["channel"]] = unpack_marks(row["speech"], row["frames"]).astype(np.bool_)
     return result
