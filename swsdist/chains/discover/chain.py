@@ -3,6 +3,7 @@
 ::
 
     [fit-transforms] -> index -> cut-segments -> propose-pairs -> select-pairs -> align-pairs -> group-matches
+        -> score-discovery
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from swsdist.chains.discover.cut_segments import CutSegments
 from swsdist.chains.discover.group_matches import GroupMatches
 from swsdist.chains.discover.inputs import DiscoverInputs
 from swsdist.chains.discover.propose_pairs import ProposePairs
+from swsdist.chains.discover.score_discovered import ScoreDiscovered
 from swsdist.chains.discover.select_pairs import SelectPairs
 from swsdist.config import Config
 from swsdist.methods.create import create
@@ -39,5 +41,6 @@ def build(config: Config, ledger: Ledger) -> Chain:
         SelectPairs(),
         AlignPairs(),
         GroupMatches(),
+        ScoreDiscovered(),
     )
     return Chain("discover", stages, inputs)
