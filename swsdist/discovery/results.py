@@ -73,9 +73,9 @@ def shuffled(corpus: Corpus, fragments: Fragments) -> Fragments:
         return fragments
     ends = np.cumsum(speech.offset - speech.onset)
     stream = hashlib.shake_256(b"chance").digest(8 * len(fragments))
-    place = np.frombuffer(stream, "<u8") % np.uint64(ends[-1])
-    phone = np.searchsorted(ends, place.astype(np.int64), side="right")
-    onset = speech.onset[phone]
+    place: Ints = (np.frombuffer(stream, "<u8") % np.uint64(ends[-1])).astype(np.int64)
+    phone = np.searchsorted(ends, place, side="right")
+    onset: Ints = speech.offset[phone] - (ends[phone] - place)
     return replace(
         fragments, document=speech.document[phone], onset=onset, offset=onset + fragments.offset - fragments.onset
     )
@@ -92,8 +92,8 @@ def curve(corpus: Corpus, pairs: Fragments, score: Ints) -> list[dict[str, objec
     order = np.argsort(-score, kind="stable")
     parts: dict[str, Flags] = {"all": np.ones(len(score), np.bool_)}
     if corpus.talker is not None:
-        talker = corpus.talker[pairs.document].reshape(-1, 2)
-        parts["across"] = np.asarray(talker[:, 0] != talker[:, 1])
+        one, other = corpus.talker[pairs.document].reshape(-1, 2).T
+        parts["across"] = np.array(one != other, np.bool_)
     for name, half in zip(("first half", "second half"), halves(corpus), strict=True):
         parts[name] = inside(pairs, half).reshape(-1, 2).all(axis=1)
     result: list[dict[str, object]] = []
