@@ -75,7 +75,7 @@ def shuffled(corpus: Corpus, fragments: Fragments) -> Fragments:
     stream = hashlib.shake_256(b"chance").digest(8 * len(fragments))
     place: Ints = (np.frombuffer(stream, "<u8") % np.uint64(ends[-1])).astype(np.int64)
     phone = np.searchsorted(ends, place, side="right")
-    onset: Ints = speech.offset[phone] - (ends[phone] - place)
+    onset = (speech.offset[phone] - (ends[phone] - place)).astype(np.int64)
     return replace(
         fragments, document=speech.document[phone], onset=onset, offset=onset + fragments.offset - fragments.onset
     )
@@ -92,8 +92,8 @@ def curve(corpus: Corpus, pairs: Fragments, score: Ints) -> list[dict[str, objec
     order = np.argsort(-score, kind="stable")
     parts: dict[str, Flags] = {"all": np.ones(len(score), np.bool_)}
     if corpus.talker is not None:
-        one, other = corpus.talker[pairs.document].reshape(-1, 2).T
-        parts["across"] = np.array(one != other, np.bool_)
+        talker = corpus.talker[pairs.document]
+        parts["across"] = talker[::2] != talker[1::2]
     for name, half in zip(("first half", "second half"), halves(corpus), strict=True):
         parts[name] = inside(pairs, half).reshape(-1, 2).all(axis=1)
     result: list[dict[str, object]] = []
