@@ -95,7 +95,8 @@ def curve(corpus: Corpus, pairs: Fragments, score: Ints) -> list[dict[str, objec
         talker = corpus.talker[pairs.document]
         parts["across"] = talker[::2] != talker[1::2]
     for name, half in zip(("first half", "second half"), halves(corpus), strict=True):
-        parts[name] = inside(pairs, half).reshape(-1, 2).all(axis=1)
+        within = inside(pairs, half)
+        parts[name] = within[::2] & within[1::2]
     result: list[dict[str, object]] = []
     for part, chosen in parts.items():
         own = order[chosen[order]]
