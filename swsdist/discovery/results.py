@@ -20,8 +20,8 @@ from swsdist.discovery.scene import Scene
 from swsdist.discovery.units import BEYOND, SILENCES, TICKS, Beside, Corpus, Flags, Fragments, Given, Intervals, Ints
 from swsdist.registry.registries import DISCOVERY_MEASURES
 
-#: Points of a curve.
-POINTS = 10
+#: Points of a curve, as parts of the pairs.
+POINTS = (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.14, 0.2, 0.3, 0.5, 0.7, 1.0)
 
 
 class Stretch(NamedTuple):
@@ -101,7 +101,7 @@ def curve(corpus: Corpus, pairs: Fragments, score: Ints) -> list[dict[str, objec
     for part, chosen in parts.items():
         own = order[chosen[order]]
         of = replace(corpus, talker=None)
-        for count in sorted({len(own) * (k + 1) // POINTS for k in range(POINTS)} - {0}):
+        for count in sorted({round(len(own) * point) for point in POINTS} - {0}):
             some = own[:count]
             which = np.stack([2 * some, 2 * some + 1], axis=1).reshape(-1)
             values = evaluated(measures, Scene.of(of, pairs.take(which)))
