@@ -13,7 +13,19 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from swsdist.api import RunResult, SweepResult, curve, digest, open_store, phones, run, search, sweep, warping_path
+    from swsdist.api import (
+        RunResult,
+        SweepResult,
+        curve,
+        digest,
+        discover,
+        open_store,
+        phones,
+        run,
+        search,
+        sweep,
+        warping_path,
+    )
     from swsdist.corpora.arrays import save_corpus
     from swsdist.searcher.searcher import Searcher
 
@@ -24,6 +36,7 @@ __all__ = [
     "__version__",
     "curve",
     "digest",
+    "discover",
     "open_store",
     "phones",
     "run",

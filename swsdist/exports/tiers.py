@@ -66,7 +66,7 @@ def _labelled(material: Material) -> Iterator[Labelled]:
     names = ("doc_id", "channel", "query_id", "start", "end", "score")
     for batch in shown(material):
         for row in zip(*(batch.column(name).to_pylist() for name in names), strict=True):
-            yield Labelled(*row, f"{row[-1]:.6g}")
+            yield Labelled._make((*row, f"{row[-1]:.6g}"))
 
 
 def tiered(
