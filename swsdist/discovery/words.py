@@ -86,7 +86,7 @@ def word_list(stretches: Iterable[Stretch]) -> list[Word]:
         if stretch.group is not None:
             members[stretch.group].append(stretch)
     words = [
-        Word(group, tuple(sorted(some, key=lambda one: (-(one.sure or 0.0), one[1:5]))))
-        for group, some in members.items()
+        Word(group, tuple(sorted(group_members, key=lambda member: (-(member.sure or 0.0), member[1:5]))))
+        for group, group_members in members.items()
     ]
     return sorted(words, key=lambda word: (-word.speakers, -len(word.members), word.group))

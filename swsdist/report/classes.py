@@ -56,8 +56,10 @@ def render_classes(
     blocks = []
     for word in words[:MOST_CLASSES]:
         shown = list(word.in_turns())[:MOST_MEMBERS]
-        heard = [(one, sounds.of(one.path, one.start, one.end, channel=one.channel)) for one in shown]
-        blocks.append({"word": word, "members": heard, "more": len(word.members) - len(shown)})
+        players = [
+            (member, sounds.of(member.path, member.start, member.end, channel=member.channel)) for member in shown
+        ]
+        blocks.append({"word": word, "members": players, "more": len(word.members) - len(shown)})
     return rendered(
         "classes", words=words[:MOST_WORDS], total=len(words), blocks=blocks, counts=counts, left_out=sounds.left_out
     )

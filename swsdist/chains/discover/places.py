@@ -20,12 +20,12 @@ def places(tables: Iterable[pa.Table], store: Store) -> list[Stretch]:
     columns = ["doc_id", "channel", "speaker", "recording", "start"]
     documents = {(row["doc_id"], row["channel"]): row for row in store.documents(columns=columns).to_pylist()}
     recordings = store.recordings()
-    found = []
+    stretches = []
     for row in (row for table in tables for row in table.to_pylist()):
         document = documents[row["doc_id"], row["channel"]]
         name, begin = document["recording"] or row["doc_id"], document["start"] or 0.0
         start, end = (round(begin + row[key], 6) for key in ("start", "end"))
         path = recordings[name, row["channel"]].path
         speaker = document["speaker"] or ""
-        found.append(Stretch(row["class"], name, row["channel"], start, end, row["sure"], speaker, path))
-    return found
+        stretches.append(Stretch(row["class"], name, row["channel"], start, end, row["sure"], speaker, path))
+    return stretches

@@ -44,8 +44,8 @@ _QUERIES = pa.schema(
 
 def write_tables(classes: Sequence[Stretch], parse: Sequence[Stretch], folder: Path) -> None:
     """Write `classes.csv`, `parse.csv` and the word list, `words.csv`."""
-    for name, some in (("classes", classes), ("parse", parse)):
-        rows = [(*one[:6], one.speaker or None) for one in some]
+    for name, stretches in (("classes", classes), ("parse", parse)):
+        rows = [(*stretch[:6], stretch.speaker or None) for stretch in stretches]
         write_csv(_table(rows, STRETCHES), STRETCHES, folder / f"{name}.csv")
     words = pa.Table.from_pylist([word.row() for word in word_list(classes)], WORDS)
     write_csv(words, WORDS, folder / "words.csv")
@@ -67,13 +67,13 @@ def write_class_file(classes: Sequence[Stretch], folder: Path) -> None:
     Raises:
         UserError: the name of a document holds a blank.
     """
-    names = [one.doc_id if one.channel == 1 else f"{one.doc_id}#{one.channel}" for one in classes]
+    names = [stretch.doc_id if stretch.channel == 1 else f"{stretch.doc_id}#{stretch.channel}" for stretch in classes]
     documents, document = np.unique(np.array(names, np.str_), return_inverse=True)
-    onset, offset = (ticks_of(np.array([one[k] for one in classes], np.float64)) for k in (3, 4))
-    groups = np.array([one.group for one in classes], np.int64)
+    onset, offset = (ticks_of(np.array([stretch[k] for stretch in classes], np.float64)) for k in (3, 4))
+    groups = np.array([stretch.group for stretch in classes], np.int64)
     numbers, group = np.unique(groups, return_inverse=True)
-    found = Fragments(document, onset, offset, group, tuple(map(str, numbers.tolist())))
-    write_classes(found, documents.tolist(), folder / "classes.txt")
+    fragments = Fragments(document, onset, offset, group, tuple(map(str, numbers.tolist())))
+    write_classes(fragments, documents.tolist(), folder / "classes.txt")
 
 
 def write_eaf(places: Sequence[Labelled], recordings: Recordings, folder: Path) -> None:
@@ -88,9 +88,10 @@ def write_textgrid(places: Sequence[Labelled], recordings: Recordings, folder: P
 
 def labelled(classes: Sequence[Stretch], parse: Sequence[Stretch]) -> Iterator[Labelled]:
     """Annotations: a stretch's text is the number of its class; of a token of no class it is `-`."""
-    for tier, some in (("classes", classes), ("parse", parse)):
-        for one in some:
-            yield Labelled(*one[1:3], tier, *one[3:5], one.sure or 0.0, "-" if one.group is None else str(one.group))
+    for tier, stretches in (("classes", classes), ("parse", parse)):
+        for stretch in stretches:
+            text = "-" if stretch.group is None else str(stretch.group)
+            yield Labelled(*stretch[1:3], tier, *stretch[3:5], stretch.sure or 0.0, text)
 
 
 #: Names in `report.exports`, and what they write.
