@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from swsdist.core.codes import Code
-from swsdist.core.errors import DataError, OddError, UserError
+from swsdist.core.errors import ConfigError, DataError, OddError, UserError
 
 # Files
 
@@ -96,4 +96,13 @@ TOO_MANY_FOLDS = Code(
     UserError,
     "{folds} folds of {documents} documents with phones",
     "folds are cut at ends of documents: ask for {documents} or fewer",
+)
+
+# A run
+
+NO_EXPORT_OF_CLASSES = Code(
+    "no-export-of-classes",
+    ConfigError,
+    "{export} writes detections, and the chain discover has classes",
+    "choose of {exports}; the class file and the queries are always written",
 )

@@ -42,7 +42,7 @@ def notices(chain_run: ChainRun) -> list[str]:
     doubted = (barrier(chain_run, step, force=True) for step in ("index", "queries") if step in chain_run.outcomes)
     results = [str(notice) for notices in (*doubted, inputs.notices, again) for notice in notices.entries.values()]
     results += [warning for result in chain_run.results("export", Exported) for warning in result.warnings]
-    late, store = Notices(), inputs.store.folder.path()
+    late = Notices()
     references = str(chain_run.config.corpus.references or chain_run.config.corpus.documents)
     for result in chain_run.results("score", Measured):
         measures, count = result.measures, result.point["true"]
@@ -54,6 +54,12 @@ def notices(chain_run: ChainRun) -> list[str]:
             late.add(codes.UNSCORED_QUERIES, where=result.left_out[0], count=len(result.left_out))
     if labels := sorted({source.file for source in supervisions(inputs)}):
         late.add(codes.UNCOUNTED_LABEL_COST, where=", ".join(labels), count=len(labels))
+    return [*results, *(str(notice) for notice in (*late.entries.values(), *note_store(inputs).entries.values()))]
+
+
+def note_store(inputs: CorpusInputs) -> Notices:
+    """What is odd about the store: made with other libraries, without recordings, or with statistics of missing ones."""
+    late, store = Notices(), inputs.store.folder.path()
     if inputs.store.manifest is not None:
         libraries_here = made_with(inputs.store.manifest.libraries)
         for name, versions in inputs.store.manifest.libraries.items():
@@ -68,7 +74,7 @@ def notices(chain_run: ChainRun) -> list[str]:
             late.add(codes.SOUNDLESS_DOCUMENTS, where=store, count=paths.count(""), of=len(paths))
     if inputs.store.manifest is not None and (gone := inputs.store.manifest.counts["statistics_gone"]):
         late.add(codes.GONE_RECORDINGS, where=store, count=int(gone), store=store)
-    return [*results, *(str(notice) for notice in late.entries.values())]
+    return late
 
 
 def _note_undecided(chain_run: ChainRun, notices: Notices) -> None:
