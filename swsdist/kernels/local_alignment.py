@@ -16,7 +16,7 @@ from swsdist.kernels.compiled import compiled
 
 @compiled("void(int16[:,::1], int64, int64, int64, int64, int64[::1])")
 def align_locally(
-    distances: NDArray[np.int16], diagonal: int, band: int, level: int, gap: int, found: NDArray[np.int64]
+    distances: NDArray[np.int16], diagonal: int, band: int, level: int, gap: int, place: NDArray[np.int64]
 ) -> None:
     """Find the best path near a diagonal.
 
@@ -26,12 +26,12 @@ def align_locally(
         band: greatest distance of j - i from that.
         level: distance that neither gains nor loses.
         gap: cost of a step in one stretch.
-        found: int64 (5,), written: score, first and last + 1 of the first stretch, and of the second; all 0 if no cell gains.
+        place: int64 (5,), written: score, first and last + 1 of the first stretch, and of the second; all 0 if no cell gains.
     """
     rows, columns = distances.shape
     score = np.zeros(columns + 1, np.int64)
     begin = np.zeros((columns + 1, 2), np.int64)
-    found[:] = 0
+    place[:] = 0
     for i in range(rows):
         before, before_i, before_j = np.int64(0), np.int64(0), np.int64(0)  # of (i - 1, j - 1)
         low, high = max(0, i + diagonal - band), min(columns, i + diagonal + band + 1)
@@ -51,6 +51,6 @@ def align_locally(
                 value, first_i, first_j = left, begin[j, 0], begin[j, 1]
             score[j + 1] = max(value, 0)
             begin[j + 1, 0], begin[j + 1, 1] = first_i, first_j
-            if value > found[0]:
-                found[0] = value
-                found[1], found[2], found[3], found[4] = first_i, i + 1, first_j, j + 1
+            if value > place[0]:
+                place[0] = value
+                place[1], place[2], place[3], place[4] = first_i, i + 1, first_j, j + 1

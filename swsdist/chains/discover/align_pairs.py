@@ -10,11 +10,11 @@ import pyarrow as pa
 
 from swsdist.chains.discover.frames import Key, stretches, unit_of
 from swsdist.chains.discover.inputs import DiscoverInputs
+from swsdist.chains.discover.matches import Match, Matching, Stretches, best, match
 from swsdist.chains.discover.propose_pairs import collection, files_of
 from swsdist.chains.discover.select_pairs import pairs_in
 from swsdist.config.search import Search
 from swsdist.core.partition import slot_of
-from swsdist.discovery.search.matches import Match, Matching, Stretches, best, match
 from swsdist.discovery.search.neighbours import unique
 from swsdist.methods.create import create
 from swsdist.pipeline.inputs import Inputs
@@ -97,34 +97,34 @@ class AlignPairs(BucketStage[Aligning]):
         pairs = unique(pairs_in(payload.files, task.slots, context))
         places, documents = everything.places, everything.documents
         wanted: dict[Key, dict[Key, list[tuple[int, int]]]] = defaultdict(lambda: defaultdict(list))
-        for one, other in zip(pairs.one.tolist(), pairs.other.tolist(), strict=True):
-            first = int(places.first[one]), int(places.first[other])
-            wanted[documents[places.document[other]]][documents[places.document[one]]].append(first)
+        for left, right in zip(pairs.left.tolist(), pairs.right.tolist(), strict=True):
+            first = int(places.first[left]), int(places.first[right])
+            wanted[documents[places.document[right]]][documents[places.document[left]]].append(first)
         store = Store.at(*payload.store, storage=context.storage)
         unit = unit_of(payload.search)
-        mine: dict[Key, Stretches] = {}
+        lefts: dict[Key, Stretches] = {}
         keys = {key for others in wanted.values() for key in others}
         for shard in store.manifest.shards:
-            mine.update((key, held) for key, held, _ in stretches(store, shard.name, payload.search, keys))
+            held = stretches(store, shard.name, payload.search, keys, "query")
+            lefts.update((key, stretch) for key, stretch, _ in held)
         rows: list[tuple[object, ...]] = []
         done = 0
         for shard in store.manifest.shards:
-            for key, other, distance in stretches(store, shard.name, payload.search, wanted.keys()):
-                for own, firsts in wanted[key].items():
-                    one = mine[own]
-                    if own == key:
-                        one = other
-                    found = [
-                        match(one, other, first, payload.frames, distance, unit, payload.matching) for first in firsts
+            for key, right, distance in stretches(store, shard.name, payload.search, wanted.keys()):
+                for key_left, firsts in wanted[key].items():
+                    left, same = lefts[key_left], key_left == key
+                    matches = [
+                        match(left, right, same, first, payload.frames, distance, unit, payload.matching)
+                        for first in firsts
                     ]
-                    rows += (_row(own, key, item) for item in best([item for item in found if item is not None]))
+                    rows += (_row(key_left, key, item) for item in best([item for item in matches if item is not None]))
                     done += len(firsts)
-                    context.report(done / max(1, len(pairs.one)))
+                    context.report(done / max(1, len(pairs.left)))
         table = pa.table(
             [list(column) for column in zip(*sorted(rows), strict=True)] or [[]] * len(MATCHES), schema=MATCHES
         )
         return TaskOutput((context.publish(task, "matches", [table], MATCHES),), Bucket(table.num_rows))
 
 
-def _row(own: Key, key: Key, item: Match) -> tuple[object, ...]:
-    return slot_of(own[0]), *own, *item.one, *key, *item.other, item.score
+def _row(key_left: Key, key: Key, item: Match) -> tuple[object, ...]:
+    return slot_of(key_left[0]), *key_left, *item.left, *key, *item.right, item.score

@@ -23,7 +23,6 @@ from swsdist.chains.search.report.notices import barrier
 from swsdist.chains.search.report.reporting import rejected_rows
 from swsdist.config import Config
 from swsdist.core.codes import discovery as codes
-from swsdist.methods.create import create
 from swsdist.pipeline.chain import Chain, Step
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.stage import Stage
@@ -42,7 +41,6 @@ def build(config: Config, ledger: Ledger) -> Chain:
     if others:
         raise codes.NO_EXPORT_OF_CLASSES(where="report.exports", export=others[0], exports=", ".join(KINDS))
     inputs = DiscoverInputs(config, ledger)
-    create(config.search)
     stages: tuple[Stage | Step, ...] = (
         *([FitTransforms()] if is_fitted(config.features) else []),
         Index(),

@@ -72,8 +72,8 @@ class CutSegments(Stage[Cutting]):
         def tables() -> Iterator[pa.Table]:
             nonlocal rows
             for (doc_id, channel), document, distance in stretches(store, payload.shard, payload.search):
-                asked = distance.columns, payload.segments
-                signs = context.cached("directions", asked, partial(directions, *asked))
+                shape = distance.columns, payload.segments
+                signs = context.cached("directions", shape, partial(directions, *shape))
                 first = starts(document.spoken, payload.segments)
                 bits = signatures(document.frames, first, signs, payload.segments)
                 rows += len(first)

@@ -8,24 +8,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.audio.marks import unpack_marks
+from swsdist.chains.discover.matches import Stretches
 from swsdist.config.search import Search
-from swsdist.core.codes import methods as codes
-from swsdist.discovery.search.matches import Stretches
-from swsdist.kernels.distances.interface import Distance
+from swsdist.core.codes import discovery as codes
+from swsdist.kernels.distances.interface import Distance, Side
 from swsdist.kernels.scales import weighted
 from swsdist.methods.dtw.shard import Documents
 from swsdist.store.reading import Store
+from swsdist.store.tracks import Tracks
 
 Key = tuple[str, int]
 
 
 def stretches(
-    store: Store, shard: str, search: Search, keys: Collection[Key] | None = None
+    store: Store, shard: str, search: Search, keys: Collection[Key] | None = None, side: Side = "document"
 ) -> Iterator[tuple[Key, Stretches, Distance]]:
     """Documents of a shard, all or some, with their frames and the distance of these.
 
     Raises:
-        StoreError: a document has no speech marks.
+        UserError: a document has no speech marks.
     """
     documents = Documents(store, [shard], search.model_copy(update={"skip_silence": False}))
     known = list(zip(documents.table["doc_id"].to_pylist(), documents.table["channel"].to_pylist(), strict=True))
@@ -33,7 +34,7 @@ def stretches(
     if not chosen.any():
         return
     marks = speech(store, shard)
-    for k, blocks in documents.stream(chosen=chosen):
+    for k, blocks in documents.stream(chosen=chosen, side=side):
         frames = np.concatenate(list(blocks))
         yield known[k], Stretches(frames, marks[known[k]][: len(frames)]), documents.distance
 
@@ -48,11 +49,11 @@ def speech(store: Store, shard: str) -> dict[Key, NDArray[np.bool_]]:
     """Which frames of a shard's documents are speech.
 
     Raises:
-        StoreError: a document has no speech marks.
+        UserError: a document has no speech marks.
     """
     result = {}
-    for row in store.documents(shard, ["doc_id", "channel", "frames", "speech"]).to_pylist():
+    for row in Tracks(store).documents(shard, ["doc_id", "channel", "frames", "speech"]).to_pylist():
         if row["speech"] is None:
-            raise codes.UNKNOWN_SPEECH(where=store.folder.path(), doc_id=row["doc_id"])
+            raise codes.UNMARKED_SPEECH(where=f"{store.folder.path()}, document {row['doc_id']}")
         result[row["doc_id"], row["channel"]] = unpack_marks(row["speech"], row["frames"]).astype(np.bool_)
     return result

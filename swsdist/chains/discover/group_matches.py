@@ -80,10 +80,10 @@ class GroupMatches(Stage[Grouping]):
         )
         sure = np.zeros(len(nodes))
         member = {node: k for k, group in enumerate(groups) for node in group}
-        for one, other, score in edges:
-            if one in member and member[one] == member.get(other):
-                for node in (one, other):
-                    sure[node] = max(sure[node], _per_root(score, nodes[one], nodes[other], unit))
+        for left, right, score in edges:
+            if left in member and member[left] == member.get(right):
+                for node in (left, right):
+                    sure[node] = max(sure[node], _per_root(score, nodes[left], nodes[right], unit))
         groups.sort(key=lambda group: (-len(group), [nodes[node] for node in sorted(group)]))
         shift = store.manifest.shift
 
@@ -110,6 +110,7 @@ class GroupMatches(Stage[Grouping]):
             by_document.setdefault(side.document, []).append(
                 Token(side.first, side.stop, number, certain * (side.stop - side.first))
             )
+        known = {(number, side): certain for number, side, certain in members}
         place = {key: k for k, key in enumerate(documents)}
         parse: list[tuple[int | None, Side, float | None]] = []
         for shard in store.manifest.shards:
@@ -118,15 +119,9 @@ class GroupMatches(Stage[Grouping]):
                 if number == len(documents):
                     documents.append(key)
                 for token in with_rest(choose(by_document.get(number, [])), spoken, payload.rest):
-                    length = token.stop - token.first
+                    side = Side(number, token.first, token.stop)
                     group = None if token.group < 0 else token.group
-                    parse.append(
-                        (
-                            group,
-                            Side(number, token.first, token.stop),
-                            token.score / length if group is not None else None,
-                        )
-                    )
+                    parse.append((group, side, None if group is None else known[group, side]))
         classes = pa.Table.from_pylist(rows(list(members)), MEMBERS)
         tokens = pa.Table.from_pylist(rows(parse), MEMBERS).sort_by(
             [(name, "ascending") for name in ("doc_id", "channel", "start")]
@@ -148,15 +143,15 @@ def _matches(payload: Grouping, unit: int, context: Context) -> tuple[list[Key],
     number = {key: k for k, key in enumerate(documents)}
     matches = []
     for row in rows:
-        one = Side(number[row["doc_id"], row["channel"]], row["first"], row["stop"])
-        other = Side(number[row["other_doc_id"], row["other_channel"]], row["other_first"], row["other_stop"])
-        if _per_root(row["score"], one, other, unit) >= payload.clustering.score:
-            matches.append((one, other, row["score"]))
+        left = Side(number[row["doc_id"], row["channel"]], row["first"], row["stop"])
+        right = Side(number[row["other_doc_id"], row["other_channel"]], row["other_first"], row["other_stop"])
+        if _per_root(row["score"], left, right, unit) >= payload.clustering.score:
+            matches.append((left, right, row["score"]))
     matches.sort(key=lambda item: (-_per_root(item[2], item[0], item[1], unit), item))
     return documents, matches
 
 
-def _per_root(score: int, one: Side, other: Side, unit: int) -> float:
+def _per_root(score: int, left: Side, right: Side, unit: int) -> float:
     """The score of a match over the square root of its frames: a long one is worth more than its mean says."""
-    frames = min(one.stop - one.first, other.stop - other.first)
+    frames = min(left.stop - left.first, right.stop - right.first)
     return float(score / unit / np.sqrt(frames))

@@ -6,22 +6,38 @@ from functools import cached_property
 
 from swsdist.chains.discover.options import DiscoverOptions
 from swsdist.config import Config
+from swsdist.config.search import Search
+from swsdist.core.codes import discovery as codes
 from swsdist.pipeline.ledger import Ledger
 from swsdist.registry.entries import checked
 from swsdist.registry.registries import CHAINS
 from swsdist.stages.inputs.search_inputs import SearchInputs
+
+#: Keys of the section `search` that make the distance of two frames.
+_USED = ("distance", "normalise", "streams", "floor", "cap", "distance_options", "documents_by")
+_USUAL = Search()
 
 
 class DiscoverInputs(SearchInputs):
     """The inputs of a config.
 
     Raises:
-        ConfigError: an option is invalid.
+        ConfigError: an option is invalid, or a key of the section `search` has no use.
     """
 
     def __init__(self, config: Config, ledger: Ledger) -> None:
         super().__init__(config, ledger)
+        for key in Search.model_fields:
+            if key not in _USED and getattr(config.search, key) != getattr(_USUAL, key):
+                raise codes.UNUSED_BY_DISCOVER(where=f"search.{key}", key=key)
         self.options = DiscoverOptions.model_validate(checked(CHAINS, "discover", config.options, "options"))  # type: ignore[type-var]
+
+    def read(self, steps: frozenset[str]) -> None:
+        """Read the corpus, and refuse features in which speech is unknown."""
+        if not self.from_audio:
+            raise codes.UNMARKED_SPEECH(where="features")
+        self.config.search.placed(self.features.tracks)
+        super().read(steps)
 
     @cached_property
     def tasks(self) -> int:

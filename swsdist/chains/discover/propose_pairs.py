@@ -25,8 +25,8 @@ _GROUPS = 64
 PAIRS = pa.schema(
     [
         pa.field("slot", pa.int32(), False),
-        pa.field("one", pa.int32(), False),
-        pa.field("other", pa.int32(), False),
+        pa.field("left", pa.int32(), False),
+        pa.field("right", pa.int32(), False),
         pa.field("bits", pa.int16(), False),
     ]
 )
@@ -59,15 +59,16 @@ class ProposePairs(Stage[Proposing]):
     takes = {"segments": "segments"}
     with_hours = "larger"
     with_queries = "same"
-    tables = {"proposed": Table(PAIRS, key="one", order=("other",), digested=False)}
+    tables = {"proposed": Table(PAIRS, key="left", order=("right",), digested=False)}
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Proposing]]:
         """A task per order; each reads all signatures."""
         options, parts = inputs.chain_inputs(DiscoverInputs).options, inputs.parts("segments")
+        neighbours = options.neighbours
         files, rows = files_of(parts), sum(part.rows for part in parts)
-        for number in range(options.neighbours.orders if rows else 0):
-            payload = Proposing(files, number, options.segments.frames, options.neighbours)
-            matters = sorted(files), number, options.segments.frames, options.neighbours.matters()
+        for number in range(neighbours.orders if rows else 0):
+            payload = Proposing(files, number, options.segments.frames, neighbours)
+            matters = files, number, options.segments.frames, neighbours.beam, neighbours.unlike
             yield inputs.task(*matters, label=f"order {number}", work=rows, payload=payload)
 
     def run(self, task: Task[Proposing], context: Context) -> TaskOutput:
@@ -115,7 +116,7 @@ def _read(files: tuple[str, ...], context: Context) -> Collection:
 def by_slot(pairs: Pairs, everything: Collection) -> pa.Table:
     """PAIRS, each pair twice, ascending."""
     of = everything.slots[everything.places.document]
-    slot = np.concatenate([of[pairs.one], of[pairs.other]])
+    slot = np.concatenate([of[pairs.left], of[pairs.right]])
     columns = [np.concatenate([column, column]) for column in pairs]
     order = np.lexsort((columns[1], columns[0], slot))
     return pa.table([slot[order], *(column[order] for column in columns)], schema=PAIRS)

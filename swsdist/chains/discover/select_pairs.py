@@ -35,7 +35,7 @@ class SelectPairs(BucketStage[Selecting]):
     unit = "pairs"
     phase = "search"
     takes = {"segments": "segments", "proposed": "proposed"}
-    tables = {"selected": Table(PAIRS, key="one", order=("other",), digested=False)}
+    tables = {"selected": Table(PAIRS, key="left", order=("right",), digested=False)}
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Selecting]]:
         """A task per bucket of documents."""
@@ -53,16 +53,16 @@ class SelectPairs(BucketStage[Selecting]):
         pairs = unique(pairs_in(payload.files, task.slots, context))
         of = everything.slots[everything.places.document]
         chosen = most_alike(pairs, (of >= task.slots[0]) & (of <= task.slots[-1]), payload.neighbours.kept)
-        slot = of[chosen.one]
-        order = np.lexsort((chosen.other, chosen.one, slot))
+        slot = of[chosen.left]
+        order = np.lexsort((chosen.right, chosen.left, slot))
         table = pa.table([slot[order], *(column[order] for column in chosen)], schema=PAIRS)
         return TaskOutput((context.publish(task, "selected", in_groups(table), PAIRS),), Bucket(table.num_rows))
 
 
 def pairs_in(files: tuple[str, ...], slots: range, context: Context) -> Pairs:
     """Pairs of some slots, of all files."""
-    found = []
+    pieces = []
     for name in files:
         table = parquet.in_slots(*context.place(name), slots)
-        found.append([table[name].to_numpy() for name in Pairs._fields])
-    return Pairs(*map(np.concatenate, zip(*found, strict=True)))
+        pieces.append([table[column].to_numpy() for column in Pairs._fields])
+    return Pairs(*map(np.concatenate, zip(*pieces, strict=True)))

@@ -98,8 +98,20 @@ TOO_MANY_FOLDS = Code(
     "folds are cut at ends of documents: ask for {documents} or fewer",
 )
 
-# A run
+# The chain discover
 
+UNUSED_BY_DISCOVER = Code(
+    "unused-by-discover",
+    ConfigError,
+    "the chain discover does not use {key}: it takes the distances of frames, no method of search",
+    "remove it",
+)
+UNMARKED_SPEECH = Code(
+    "unmarked-speech",
+    UserError,
+    "frames of other programs do not tell where speech is",
+    "add a track that is made of the recordings to features, such as mfcc",
+)
 NO_EXPORT_OF_CLASSES = Code(
     "no-export-of-classes",
     ConfigError,

@@ -37,8 +37,8 @@ class Side(NamedTuple):
 class Edge(NamedTuple):
     """A match: two nodes by number, and its score."""
 
-    one: int
-    other: int
+    left: int
+    right: int
     score: int
 
 
@@ -62,8 +62,8 @@ def nodes_of(matches: Sequence[tuple[Side, Side, int]], overlap: float) -> tuple
         known[side.document].append(len(nodes) - 1)
         return len(nodes) - 1
 
-    for one, other, score in matches:
-        ends = sorted((node(one), node(other)))
+    for left, right, score in matches:
+        ends = sorted((node(left), node(right)))
         if ends[0] != ends[1]:
             edges.setdefault((ends[0], ends[1]), score)
     return nodes, [Edge(*ends, score) for ends, score in edges.items()]
@@ -72,8 +72,8 @@ def nodes_of(matches: Sequence[tuple[Side, Side, int]], overlap: float) -> tuple
 def centres(nodes: int, edges: Sequence[Edge]) -> list[list[int]]:
     """Classes by centres, each with its centre first, the others by score."""
     neighbours: dict[int, dict[int, int]] = defaultdict(dict)
-    for one, other, score in edges:
-        neighbours[one][other] = neighbours[other][one] = score
+    for left, right, score in edges:
+        neighbours[left][right] = neighbours[right][left] = score
     total = {node: sum(scores.values()) for node, scores in neighbours.items()}
     free = set(total)
     result = []
@@ -92,10 +92,10 @@ def components(nodes: int, edges: Sequence[Edge]) -> list[list[int]]:
     """Connected classes after bridges are cut, members ascending."""
     cut = bridges(nodes, edges)
     adjacent: dict[int, list[int]] = defaultdict(list)
-    for k, (one, other, _) in enumerate(edges):
+    for k, (left, right, _) in enumerate(edges):
         if k not in cut:
-            adjacent[one].append(other)
-            adjacent[other].append(one)
+            adjacent[left].append(right)
+            adjacent[right].append(left)
     seen: set[int] = set()
     result = []
     for node in range(nodes):
@@ -120,9 +120,9 @@ def bridges(nodes: int, edges: Sequence[Edge]) -> set[int]:
     Depth first (Tarjan 1974, "A note on finding the bridges of a graph"), without recursion.
     """
     adjacent: dict[int, list[tuple[int, int]]] = defaultdict(list)
-    for k, (one, other, _) in enumerate(edges):
-        adjacent[one].append((other, k))
-        adjacent[other].append((one, k))
+    for k, (left, right, _) in enumerate(edges):
+        adjacent[left].append((right, k))
+        adjacent[right].append((left, k))
     entered: dict[int, int] = {}
     low: dict[int, int] = {}
     below: dict[int, int] = {}  # nodes under each, itself included
@@ -130,7 +130,7 @@ def bridges(nodes: int, edges: Sequence[Edge]) -> set[int]:
     for root in range(nodes):
         if root in entered or root not in adjacent:
             continue
-        found: list[tuple[int, int, int]] = []  # edge, nodes below it
+        cuts: list[tuple[int, int, int]] = []  # edge, nodes below it
         stack = [(root, -1, iter(adjacent[root]))]
         entered[root] = low[root] = len(entered)
         below[root] = 1
@@ -144,7 +144,7 @@ def bridges(nodes: int, edges: Sequence[Edge]) -> set[int]:
                     low[above] = min(low[above], low[node])
                     below[above] += below[node]
                     if low[node] > entered[above]:
-                        found.append((by, below[node], 0))
+                        cuts.append((by, below[node], 0))
                 continue
             other, edge = step
             if edge == by:
@@ -155,5 +155,5 @@ def bridges(nodes: int, edges: Sequence[Edge]) -> set[int]:
                 entered[other] = low[other] = len(entered)
                 below[other] = 1
                 stack.append((other, edge, iter(adjacent[other])))
-        result |= {edge for edge, under, _ in found if 2 <= under <= below[root] - 2}
+        result |= {edge for edge, under, _ in cuts if 2 <= under <= below[root] - 2}
     return result

@@ -40,8 +40,8 @@ class Places(NamedTuple):
 class Pairs(NamedTuple):
     """Pairs of segments by number, the first being the lesser, and bits in which they differ."""
 
-    one: NDArray[np.int32]
-    other: NDArray[np.int32]
+    left: NDArray[np.int32]
+    right: NDArray[np.int32]
     bits: NDArray[np.int16]
 
 
@@ -67,26 +67,26 @@ def near(places: Places, number: int, frames: int, options: Neighbours) -> Pairs
     order = np.argsort(key, kind="stable").astype(np.int32)
     words = places.signature.view(np.uint64)
     most = int(options.unlike * bits)
-    found: list[Pairs] = []
+    pieces: list[Pairs] = []
     for step in range(1, min(options.beam, len(order) - 1) + 1):
         for k in range(0, len(order) - step, _HELD):
-            one, other = order[k : min(k + _HELD, len(order) - step)], order[k + step : k + step + _HELD]
-            differ = np.bitwise_count(words[one] ^ words[other]).sum(axis=1, dtype=np.int16)
-            apart = places.document[one] != places.document[other]
-            apart |= np.abs(places.first[one] - places.first[other]) >= frames
+            left, right = order[k : min(k + _HELD, len(order) - step)], order[k + step : k + step + _HELD]
+            differ = np.bitwise_count(words[left] ^ words[right]).sum(axis=1, dtype=np.int16)
+            apart = places.document[left] != places.document[right]
+            apart |= np.abs(places.first[left] - places.first[right]) >= frames
             good = (differ <= most) & apart
-            one, other = one[good], other[good]
-            found.append(Pairs(np.minimum(one, other), np.maximum(one, other), differ[good]))
-    if not found:
+            left, right = left[good], right[good]
+            pieces.append(Pairs(np.minimum(left, right), np.maximum(left, right), differ[good]))
+    if not pieces:
         return Pairs(np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.int16))
-    return unique(Pairs(*map(np.concatenate, zip(*found, strict=True))))
+    return unique(Pairs(*map(np.concatenate, zip(*pieces, strict=True))))
 
 
 def unique(pairs: Pairs) -> Pairs:
     """Each pair once, ascending."""
-    key = pairs.one.astype(np.int64) << 32 | pairs.other
+    key = pairs.left.astype(np.int64) << 32 | pairs.right
     _, first = np.unique(key, return_index=True)
-    return Pairs(pairs.one[first], pairs.other[first], pairs.bits[first])
+    return Pairs(pairs.left[first], pairs.right[first], pairs.bits[first])
 
 
 def most_alike(pairs: Pairs, of: NDArray[np.bool_], kept: int) -> Pairs:
@@ -96,13 +96,13 @@ def most_alike(pairs: Pairs, of: NDArray[np.bool_], kept: int) -> Pairs:
         pairs: all pairs that these segments are in.
         of: bool (segments,), which segments.
     """
-    one, other = np.concatenate([pairs.one, pairs.other]), np.concatenate([pairs.other, pairs.one])
+    left, right = np.concatenate([pairs.left, pairs.right]), np.concatenate([pairs.right, pairs.left])
     bits = np.concatenate([pairs.bits, pairs.bits])
-    chosen = np.flatnonzero(of[one])
-    order = chosen[np.lexsort((other[chosen], bits[chosen], one[chosen]))]
-    one, other, bits = one[order], other[order], bits[order]
-    starts = np.concatenate([[True], one[1:] != one[:-1]]) if len(one) else np.empty(0, np.bool_)
-    begin = np.maximum.accumulate(np.where(starts, np.arange(len(one)), 0))
-    good = np.arange(len(one)) - begin < kept
-    one, other, bits = one[good], other[good], bits[good]
-    return unique(Pairs(np.minimum(one, other), np.maximum(one, other), bits))
+    chosen = np.flatnonzero(of[left])
+    order = chosen[np.lexsort((right[chosen], bits[chosen], left[chosen]))]
+    left, right, bits = left[order], right[order], bits[order]
+    starts = np.concatenate([[True], left[1:] != left[:-1]]) if len(left) else np.empty(0, np.bool_)
+    begin = np.maximum.accumulate(np.where(starts, np.arange(len(left)), 0))
+    good = np.arange(len(left)) - begin < kept
+    left, right, bits = left[good], right[good], bits[good]
+    return unique(Pairs(np.minimum(left, right), np.maximum(left, right), bits))

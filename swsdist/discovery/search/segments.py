@@ -1,6 +1,6 @@
 """Segments: stretches of one length, each a short vector, and a signature of it.
 
-A segment's vector is the mean frames of its equal parts, one after the other. Its signature has a bit for each of some random
+A segment's vector is the sums of frames of its parts, one after the other. Its signature has a bit for each of some random
 directions of signs: the sign of the vector's product with it. The share of equal bits of two signatures estimates the angle
 between the vectors (Charikar 2002, "Similarity estimation techniques from rounding algorithms"). Frames are integers
 (`swsdist.kernels.distances.interface`), so products are exact in float64, in any order.
@@ -25,8 +25,8 @@ class Segments(Section):
 
     frames: int = Field(50, ge=2, description="frames of a segment")
     hop: int = Field(5, ge=1, description="frames from one segment to the next")
-    parts: int = Field(10, ge=1, description="parts of a segment, whose mean frames make its vector")
-    bits: int = Field(256, ge=64, multiple_of=8, description="bits of a signature")
+    parts: int = Field(10, ge=1, description="parts of a segment, whose summed frames make its vector")
+    bits: int = Field(256, ge=64, multiple_of=64, description="bits of a signature: a multiple of 64")
     speech: float = Field(0.8, ge=0, le=1, description="least share of a segment's frames that are speech")
 
 

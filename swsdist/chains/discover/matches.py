@@ -36,21 +36,22 @@ class Matching(Section):
 class Match(NamedTuple):
     """Two stretches, first and last + 1 each, and the score: the sum of what frames are closer than the level."""
 
-    one: tuple[int, int]
-    other: tuple[int, int]
+    left: tuple[int, int]
+    right: tuple[int, int]
     score: int
 
 
 class Stretches(NamedTuple):
-    """A document's prepared frames, float32 (frames, columns), and which are speech, bool (frames,)."""
+    """A document's frames, prepared for one side, float32 (frames, columns), and which are speech, bool (frames,)."""
 
     frames: NDArray[np.float32]
     spoken: NDArray[np.bool_]
 
 
 def match(
-    one: Stretches,
-    other: Stretches,
+    left: Stretches,
+    right: Stretches,
+    same: bool,
     first: tuple[int, int],
     frames: int,
     distance: Distance,
@@ -60,32 +61,31 @@ def match(
     """The match of two segments; None: it is too short.
 
     Args:
-        one, other: their documents.
+        left, right: their documents, the left prepared as a query.
+        same: whether they are the same document.
         first: their first frames.
         frames: of a segment.
         unit: the integer that represents a distance of 1 in every stream.
     """
-    begin = [max(0, place - options.reach) for place in first]
-    ends = [place + frames + options.reach for place in first]
-    parts = [
-        Stretches(whole.frames[a:b], whole.spoken[a:b]) for whole, a, b in zip((one, other), begin, ends, strict=True)
-    ]
-    distances = local_distances(parts[0].frames, parts[1].frames, distance)
-    distances[~parts[0].spoken] = MAX_DISTANCE
-    distances[:, ~parts[1].spoken] = MAX_DISTANCE
-    if one is other:  # a match overlaps itself nowhere
+    begin = [max(0, frame - options.reach) for frame in first]
+    ends = [frame + frames + options.reach for frame in first]
+    rows, columns = slice(begin[0], ends[0]), slice(begin[1], ends[1])
+    distances = local_distances(left.frames[rows], right.frames[columns], distance)
+    distances[~left.spoken[rows]] = MAX_DISTANCE
+    distances[:, ~right.spoken[columns]] = MAX_DISTANCE
+    if same:  # a match overlaps itself nowhere
         apart = np.abs(
             np.arange(begin[0], begin[0] + len(distances))[:, None] - np.arange(begin[1], begin[1] + distances.shape[1])
         )
         distances[apart < frames] = MAX_DISTANCE
-    found = np.empty(5, np.int64)
+    place = np.empty(5, np.int64)
     diagonal = (first[1] - begin[1]) - (first[0] - begin[0])
-    align_locally(distances, diagonal, options.band, round(options.level * unit), round(options.gap * unit), found)
-    score, *edges = found.tolist()
+    align_locally(distances, diagonal, options.band, round(options.level * unit), round(options.gap * unit), place)
+    score, *edges = place.tolist()
     if min(edges[1] - edges[0], edges[3] - edges[2]) < options.frames:
         return None
     stretch, opposite = (begin[0] + edges[0], begin[0] + edges[1]), (begin[1] + edges[2], begin[1] + edges[3])
-    if one is other and stretch[1] > opposite[0] and opposite[1] > stretch[0]:
+    if same and stretch[1] > opposite[0] and opposite[1] > stretch[0]:
         return None
     return Match(stretch, opposite, score)
 
@@ -93,12 +93,12 @@ def match(
 def best(matches: list[Match]) -> list[Match]:
     """Of the matches of two documents those of which no better one shares more than half, on both sides; best first."""
     result: list[Match] = []
-    for item in sorted(set(matches), key=lambda item: (-item.score, item.one, item.other)):
-        if not any(_same(item.one, other.one) and _same(item.other, other.other) for other in result):
+    for item in sorted(set(matches), key=lambda item: (-item.score, item.left, item.right)):
+        if not any(_same(item.left, better.left) and _same(item.right, better.right) for better in result):
             result.append(item)
     return result
 
 
-def _same(one: tuple[int, int], other: tuple[int, int]) -> bool:
-    common = min(one[1], other[1]) - max(one[0], other[0])
-    return 2 * common > min(one[1] - one[0], other[1] - other[0])
+def _same(left: tuple[int, int], right: tuple[int, int]) -> bool:
+    common = min(left[1], right[1]) - max(left[0], right[0])
+    return 2 * common > min(left[1] - left[0], right[1] - right[0])

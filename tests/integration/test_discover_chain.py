@@ -1,0 +1,370 @@
+"""The chain discover finds the same, whatever the cut, the executor and interruptions; and what it makes of odd recordings."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import soundfile
+
+from swsdist.chains.discover.align_pairs import AlignPairs
+from swsdist.config import Config, config_from_dict
+from swsdist.core.codes import discovery as codes
+from swsdist.core.codes import registry as registry_codes
+from swsdist.io.filesystem import Folder
+from swsdist.pipeline.chain_run import Outcome, StepSelection
+from swsdist.pipeline.driver import run_stages
+from swsdist.pipeline.inspection.digest import digests
+from swsdist.pipeline.inspection.loading import load_chain_run
+from swsdist.pipeline.operation.progress import Progress
+from swsdist.registry.registries import DISTANCES
+from swsdist.testing.conformance import check_chain
+from tests.support.coded import raises
+
+RATE = 16000
+#: What it finds, without the tables of the store.
+FINDINGS = {"matches", "classes", "parse"}
+
+
+def config(folder: Path, run: Path, **values: Any) -> Config:
+    given: dict[str, Any] = {
+        "chain": "discover",
+        "run": str(run),
+        "corpus": {"documents": "docs.csv"},
+        "executor": {"kind": "serial"},
+    }
+    return config_from_dict({**given, **values}, folder)
+
+
+def discovered(given: Config) -> Outcome:
+    outcome = run_stages(given, StepSelection(), Progress())
+    assert not outcome.failures
+    return outcome
+
+
+def rows(outcome: Outcome, stage: str, table: str) -> list[dict[str, Any]]:
+    return [row for part in outcome.chain_run.read(stage, table) for row in part.to_pylist()]
+
+
+def findings(outcome: Outcome) -> dict[str, str]:
+    return {name: digest for name, digest in digests(outcome.chain_run).items() if name in FINDINGS}
+
+
+def corpus_of(folder: Path, small_corpus: Path, names: list[str], **sounds: np.ndarray) -> Path:
+    """Some documents of the small corpus, and others."""
+    folder.mkdir()
+    with (small_corpus / "docs.csv").open(newline="") as file:
+        table = [
+            {"doc_id": row["doc_id"], "path": str(small_corpus / row["path"])}
+            for row in csv.DictReader(file)
+            if row["doc_id"] in names
+        ]
+    for name, samples in sounds.items():
+        soundfile.write(folder / f"{name}.wav", samples, RATE, subtype="PCM_16")
+        table.append({"doc_id": name, "path": f"{name}.wav"})
+    with (folder / "docs.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, ["doc_id", "path"])
+        writer.writeheader()
+        writer.writerows(table)
+    return folder
+
+
+def sound(small_corpus: Path, name: str) -> np.ndarray:
+    samples, rate = soundfile.read(small_corpus / "audio" / f"{name}.flac", dtype="int16")
+    assert rate == RATE
+    return samples
+
+
+@pytest.fixture(scope="module")
+def undisturbed(small_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+    given = config(small_corpus, tmp_path_factory.mktemp("undisturbed"), index={"shards": 1}, reduce={"buckets": 1})
+    return discovered(given)
+
+
+def test_what_it_finds(undisturbed: Outcome) -> None:
+    """Stretches of matches and members are speech of their documents; a parse overlaps nowhere, and has each class's tokens."""
+    assert set(digests(undisturbed.chain_run)) >= FINDINGS
+    matches = rows(undisturbed, "align-pairs", "matches")
+    assert len(matches) > 50
+    for match in matches:
+        left, right = (match["doc_id"], match["channel"]), (match["other_doc_id"], match["other_channel"])
+        assert left <= right
+        assert min(match["stop"] - match["first"], match["other_stop"] - match["other_first"]) >= 30
+        assert match["score"] > 0
+        assert left != right or match["stop"] <= match["other_first"] or match["other_stop"] <= match["first"]
+    members = rows(undisturbed, "group-matches", "classes")
+    sizes = [sum(row["class"] == number for row in members) for number in range(members[-1]["class"] + 1)]
+    assert sizes == sorted(sizes, reverse=True)
+    assert min(sizes) >= 2
+    places = [(row["doc_id"], row["channel"], row["start"], row["end"]) for row in members]
+    assert len(places) == len(set(places))
+    parse = rows(undisturbed, "group-matches", "parse")
+    for before, after in itertools.pairwise(parse):
+        if (before["doc_id"], before["channel"]) == (after["doc_id"], after["channel"]):
+            assert before["end"] <= after["start"]
+    tokens = [row for row in parse if row["class"] is not None]
+    assert len(tokens) > 20
+    assert all(row in members for row in tokens)
+    assert all(row["sure"] is None for row in parse if row["class"] is None)
+    assert {row["doc_id"] for row in parse} == {f"d{k:03d}" for k in range(1, 9)}
+
+
+@pytest.mark.parametrize(("shards", "buckets"), [(3, 1), (1, 7), (3, 7)])
+def test_the_cut_does_not_matter(
+    small_corpus: Path, tmp_path: Path, undisturbed: Outcome, shards: int, buckets: int
+) -> None:
+    given = config(small_corpus, tmp_path, index={"shards": shards}, reduce={"buckets": buckets})
+    outcome = discovered(given)
+    assert digests(outcome.chain_run) == digests(undisturbed.chain_run)
+    done = {name: ended.done for name, ended in outcome.chain_run.outcomes.items()}
+    assert (done["cut-segments"], done["select-pairs"], done["align-pairs"]) == (shards, buckets, buckets)
+
+
+@pytest.mark.ray
+def test_the_executor_does_not_matter(small_corpus: Path, tmp_path: Path, cluster: Any, undisturbed: Outcome) -> None:
+    sets = dict(item.split("=", 1) for item in cluster.sets)
+    ray = {key.removeprefix("executor."): value for key, value in sets.items()}
+    given = config(small_corpus, tmp_path, index={"shards": 3}, executor={**ray, "workers": 2})
+    assert digests(discovered(given).chain_run) == digests(undisturbed.chain_run)
+
+
+def test_an_interrupted_run_goes_on(
+    small_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, undisturbed: Outcome
+) -> None:
+    given = config(small_corpus, tmp_path, index={"shards": 3}, reduce={"buckets": 7})
+    run, done = AlignPairs.run, []
+
+    def interrupted(self: AlignPairs, *arguments: Any) -> Any:
+        if len(done) == 3:
+            raise KeyboardInterrupt
+        done.append(1)
+        return run(self, *arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(AlignPairs, "run", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            discovered(given)
+    outcome = discovered(given)
+    assert outcome.chain_run.outcomes["align-pairs"].skipped == 3
+    assert digests(outcome.chain_run) == digests(undisturbed.chain_run)
+
+
+@pytest.mark.slow
+def test_a_killed_run_goes_on(
+    new_scene: Any, small_corpus: Path, env: dict[str, str], tmp_path: Path, undisturbed: Outcome
+) -> None:
+    base = {"chain": "discover", "corpus": {"documents": str(small_corpus / "docs.csv")}}
+    scene = new_scene(tmp_path, small_corpus, env, base)
+    cut = ("index.shards=3", "reduce.buckets=7")
+    for target in (2, 12, 29):  # while it indexes, proposes pairs, and aligns them
+        process = scene.start(*cut)
+        scene.wait(lambda target=target: len(scene.receipts()) >= target, process)
+        process.kill()
+        process.communicate()
+    receipts = scene.receipts()
+    last = scene.go(*cut)
+    assert last.returncode == 0, last.stderr
+    assert digests(load_chain_run(Folder(str(tmp_path / "run")))) == digests(undisturbed.chain_run)
+    assert receipts.items() <= scene.receipts().items()
+
+
+def test_what_is_known_of_the_documents_does_not_matter(
+    small_corpus: Path, tmp_path: Path, undisturbed: Outcome
+) -> None:
+    """With references and queries, and in another order of the documents, it finds the same."""
+    tables = {name: f"{table}.csv" for name, table in (("queries", "queries"), ("references", "refs"))}
+    given = config(small_corpus, tmp_path / "1", corpus={"documents": "docs.csv", **tables})
+    assert digests(discovered(given).chain_run) == digests(undisturbed.chain_run)
+    header, *lines = (small_corpus / "docs.csv").read_text().splitlines()
+    for table in ("audio", "queries"):
+        (tmp_path / table).symlink_to(small_corpus / table)
+    (tmp_path / "docs.csv").write_text("\n".join([header, *lines[::-1], ""]))
+    assert findings(discovered(config(tmp_path, tmp_path / "2", index={"shards": 2}))) == findings(undisturbed)
+
+
+def test_a_document_more(small_corpus: Path, tmp_path: Path, undisturbed: Outcome) -> None:
+    """The old ones are not read again, and the findings are those of all from the start."""
+    folder = corpus_of(tmp_path / "corpus", small_corpus, [f"d{k:03d}" for k in range(1, 8)])
+    first = discovered(config(folder, tmp_path / "run", index={"shards": 2}))
+    assert findings(first) != findings(undisturbed)
+    (folder / "docs.csv").unlink()
+    shutil.copytree(
+        corpus_of(tmp_path / "all", small_corpus, [f"d{k:03d}" for k in range(1, 9)]), folder, dirs_exist_ok=True
+    )
+    second = discovered(config(folder, tmp_path / "run", index={"shards": 1}))
+    outcomes = second.chain_run.outcomes
+    assert (outcomes["index"].done, outcomes["cut-segments"].done, outcomes["cut-segments"].skipped) == (1, 1, 2)
+    assert "d008" in {row["doc_id"] for row in rows(second, "group-matches", "classes")}
+    assert findings(second) == findings(discovered(config(folder, tmp_path / "anew")))
+
+
+def test_other_options_take_what_is_there(small_corpus: Path, tmp_path: Path) -> None:
+    store = {"store": str(tmp_path / "store")}
+    discovered(config(small_corpus, tmp_path / "run", index=store))
+    assert discovered(config(small_corpus, tmp_path / "run", index=store)).tasks_done == 0
+    for options, first in (
+        ({"clustering": {"by": "components"}}, "group-matches"),
+        ({"matching": {"gap": 0.5}}, "align-pairs"),
+        ({"neighbours": {"kept": 2}}, "select-pairs"),
+        ({"neighbours": {"beam": 5}}, "propose-pairs"),
+        ({"segments": {"hop": 7}}, "cut-segments"),
+    ):
+        outcome = discovered(config(small_corpus, tmp_path / "run", index=store, options=options))
+        worked = [name for name, ended in outcome.chain_run.outcomes.items() if ended.done]
+        assert worked[0] == first, options
+    other = discovered(config(small_corpus, tmp_path / "other", index=store))
+    assert other.chain_run.outcomes["index"].done == 0
+
+
+def test_ways_of_grouping(small_corpus: Path, tmp_path: Path) -> None:
+    """Classes differ by the way they are grouped, and not by the cut."""
+
+    def members(by: str, shards: int) -> list[dict[str, Any]]:
+        options = {"clustering": {"by": by, "score": 0.8}}
+        given = config(small_corpus, tmp_path / f"{by}{shards}", options=options, index={"shards": shards})
+        return rows(discovered(given), "group-matches", "classes")
+
+    assert members("components", 1) == members("components", 3) != members("centres", 1)
+
+
+@pytest.mark.parametrize("distance", ["cosine", "euclidean"])
+def test_the_same_recording_twice(small_corpus: Path, tmp_path: Path, distance: str) -> None:
+    """All its speech matches itself, frame by frame, at a distance of nearly 0; also where queries are prepared otherwise."""
+    samples = sound(small_corpus, "d003")
+    folder = corpus_of(tmp_path / "corpus", small_corpus, [], left=samples, right=samples)
+    outcome = discovered(config(folder, tmp_path / "run", search={"distance": distance}))
+    unit = DISTANCES[distance].unit
+    same = [
+        row
+        for row in rows(outcome, "align-pairs", "matches")
+        if row["doc_id"] != row["other_doc_id"] and row["first"] == row["other_first"]
+    ]
+    assert same
+    for row in same:
+        frames = row["stop"] - row["first"]
+        assert row["other_stop"] == row["stop"]
+        assert row["score"] >= 0.98 * frames * round(0.6 * unit)
+    covered = np.zeros(int(len(samples) / RATE * 100), np.bool_)
+    for row in same:
+        covered[row["first"] : row["stop"]] = True
+    parse = [row for row in rows(outcome, "group-matches", "parse") if row["doc_id"] == "left"]
+    speech = sum(round(100 * (row["end"] - row["start"])) for row in parse)
+    assert covered.sum() > 0.8 * speech
+    times = [(row["class"], row["start"], row["end"]) for row in parse]
+    twin = [row for row in rows(outcome, "group-matches", "parse") if row["doc_id"] == "right"]
+    assert times == [(row["class"], row["start"], row["end"]) for row in twin]
+
+
+def test_recordings_in_which_nothing_recurs(small_corpus: Path, tmp_path: Path, undisturbed: Outcome) -> None:
+    """Silence, and what is shorter than a segment, change nothing of what is found in the others."""
+    rng = np.random.default_rng(1)
+    silence = rng.integers(-2, 3, 5 * RATE).astype(np.int16)
+    short = sound(small_corpus, "d001")[RATE : RATE + RATE // 3]
+    folder = corpus_of(
+        tmp_path / "corpus", small_corpus, [f"d{k:03d}" for k in range(1, 9)], silence=silence, short=short
+    )
+    outcome = discovered(config(folder, tmp_path / "run", index={"shards": 4}))
+    for stage, table in (("align-pairs", "matches"), ("group-matches", "classes")):
+        assert {row["doc_id"] for row in rows(outcome, stage, table)} <= {f"d{k:03d}" for k in range(1, 9)}
+    parse = rows(outcome, "group-matches", "parse")
+    assert "silence" not in {row["doc_id"] for row in parse}
+    assert all(row["class"] is None for row in parse if row["doc_id"] == "short")
+
+
+@pytest.mark.parametrize("shards", [1, 2])
+def test_nothing_to_compare(small_corpus: Path, tmp_path: Path, shards: int) -> None:
+    """No segment at all, one segment, and segments that are not alike: no class, and a parse of what speech there is."""
+    speech = sound(small_corpus, "d001")[RATE : 2 * RATE]
+    folder = corpus_of(tmp_path / "none", small_corpus, [], a=speech[: RATE // 3], b=speech[: RATE // 4])
+    nothing = discovered(config(folder, tmp_path / "run1", index={"shards": shards}))
+    assert rows(nothing, "group-matches", "classes") == []
+    assert {row["class"] for row in rows(nothing, "group-matches", "parse")} == {None}
+    folder = corpus_of(tmp_path / "lone", small_corpus, [], a=speech[: int(0.53 * RATE)], b=speech[: RATE // 4])
+    options = {"segments": {"speech": 0.0}}
+    lone = discovered(config(folder, tmp_path / "run2", index={"shards": shards}, options=options))
+    assert rows(lone, "group-matches", "classes") == []
+    unlike = {"neighbours": {"unlike": 0.001}}
+    folder = corpus_of(tmp_path / "unlike", small_corpus, ["d001", "d002"])
+    apart = discovered(config(folder, tmp_path / "run3", index={"shards": shards}, options=unlike))
+    assert rows(apart, "group-matches", "classes") == []
+    assert {row["doc_id"] for row in rows(apart, "group-matches", "parse")} == {"d001", "d002"}
+
+
+def test_channels_are_documents_of_their_own(small_corpus: Path, tmp_path: Path) -> None:
+    samples = sound(small_corpus, "d003")
+    (tmp_path / "corpus").mkdir()
+    soundfile.write(tmp_path / "corpus" / "both.wav", np.stack([samples, samples], axis=1), RATE, subtype="PCM_16")
+    (tmp_path / "corpus" / "docs.csv").write_text("doc_id,channel,path\nboth,1,both.wav\nboth,2,both.wav\n")
+    outcome = discovered(config(tmp_path / "corpus", tmp_path / "run"))
+    assert {row["channel"] for row in rows(outcome, "group-matches", "classes")} == {1, 2}
+    matches = rows(outcome, "align-pairs", "matches")
+    assert any((row["channel"], row["other_channel"], row["first"]) == (1, 2, row["other_first"]) for row in matches)
+
+
+@pytest.mark.slow
+def test_the_chain_conforms(small_corpus: Path, tmp_path: Path) -> None:
+    tables = check_chain(lambda word: config(small_corpus, tmp_path / word, index={"shards": 2}))
+    assert set(tables) >= FINDINGS
+
+
+@pytest.mark.parametrize(
+    ("options", "key"),
+    [
+        ({"segments": {"bits": 72}}, "segments.bits"),
+        ({"segments": {"frames": 1}}, "segments.frames"),
+        ({"segments": {"hop": 0}}, "segments.hop"),
+        ({"segments": {"speech": 1.5}}, "segments.speech"),
+        ({"neighbours": {"beam": 0}}, "neighbours.beam"),
+        ({"neighbours": {"unlike": 1.0}}, "neighbours.unlike"),
+        ({"matching": {"level": 0}}, "matching.level"),
+        ({"matching": {"gap": -0.1}}, "matching.gap"),
+        ({"clustering": {"by": "chance"}}, "clustering.by"),
+        ({"clustering": {"overlap": 0}}, "clustering.overlap"),
+        ({"rest": 0}, "rest"),
+    ],
+)
+def test_options_that_are_wrong(small_corpus: Path, tmp_path: Path, options: dict[str, Any], key: str) -> None:
+    with raises(registry_codes.INVALID_ENTRY_OPTION, where="options") as caught:
+        discovered(config(small_corpus, tmp_path, options=options))
+    assert key in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("search", "key"),
+    [
+        ({"method": "windows"}, "method"),
+        ({"method": "lattice"}, "method"),
+        ({"first_pass": {"name": "averaged"}}, "first_pass"),
+        ({"skip_silence": True}, "skip_silence"),
+        ({"recurrence": "asymmetric"}, "recurrence"),
+    ],
+)
+def test_keys_that_it_does_not_use(small_corpus: Path, tmp_path: Path, search: dict[str, Any], key: str) -> None:
+    with raises(codes.UNUSED_BY_DISCOVER, where=f"search.{key}", key=key):
+        discovered(config(small_corpus, tmp_path, search=search))
+    assert not (tmp_path / "store").exists()
+
+
+def test_frames_without_speech_marks(small_corpus: Path, tmp_path: Path) -> None:
+    """Frames of other programs alone are refused before any work; beside a track made of the recordings they are taken."""
+    frames = tmp_path / "frames"
+    frames.mkdir()
+    for path in (small_corpus / "audio").iterdir():
+        seconds = soundfile.info(path).duration
+        rng = np.random.default_rng(len(path.name))
+        np.save(frames / f"{path.stem}.npy", rng.normal(size=(int(100 * seconds) - 2, 4)).astype(np.float32))
+    external = {
+        "name": "external",
+        "track": "given",
+        "options": {"path": str(frames), "shift": 0.01, "length": 0.032, "dimension": 4},
+    }
+    with raises(codes.UNMARKED_SPEECH, where="features"):
+        discovered(config(small_corpus, tmp_path / "run", features=external))
+    assert not (tmp_path / "run" / "store").exists()
+    outcome = discovered(config(small_corpus, tmp_path / "both", features=[external, {"name": "mfcc"}]))
+    assert rows(outcome, "group-matches", "parse")

@@ -1,0 +1,106 @@
+"""What the steps of a search for recurring stretches mean, written slowly and plainly.
+
+Python integers and lists only; nothing is sorted, packed or skipped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations, pairwise
+
+
+def starts(spoken: Sequence[bool], frames: int, hop: int, share: float) -> list[int]:
+    """First frames of the segments of which enough is speech."""
+    return [
+        first
+        for first in range(0, len(spoken), hop)
+        if first + frames <= len(spoken) and sum(spoken[first : first + frames]) >= share * frames
+    ]
+
+
+def signature(segment: Sequence[Sequence[int]], signs: Sequence[Sequence[int]], parts: int) -> list[bool]:
+    """For each direction: whether the segment's vector lies on its side.
+
+    Args:
+        segment: frames of integers.
+        signs: of each number of the vector, part by part, for each direction.
+    """
+    count, columns = len(segment), len(segment[0])
+    edges = [part * count // parts for part in range(parts + 1)]
+    vector = [
+        sum(frame[column] for frame in segment[begin:end])
+        for begin, end in pairwise(edges)
+        for column in range(columns)
+    ]
+    return [sum(value * row[bit] for value, row in zip(vector, signs, strict=True)) > 0 for bit in range(len(signs[0]))]
+
+
+Pair = tuple[int, int, int]
+
+
+def all_pairs(places: Sequence[tuple[int, int, bytes]], frames: int, most: int) -> list[Pair]:
+    """All pairs of segments that do not overlap and differ in at most so many bits: numbers, and the bits.
+
+    Args:
+        places: document, first frame and signature of each segment.
+    """
+    result = []
+    for left, right in combinations(range(len(places)), 2):
+        (document, first, bits), (another, start, others) = places[left], places[right]
+        differ = (int.from_bytes(bits, "big") ^ int.from_bytes(others, "big")).bit_count()
+        if differ <= most and (document != another or abs(first - start) >= frames):
+            result.append((left, right, differ))
+    return result
+
+
+def most_alike(pairs: Sequence[Pair], of: Sequence[bool], kept: int) -> list[Pair]:
+    """The most alike pairs of each of some segments; of equal ones those with the lesser other segment."""
+    result = set()
+    for segment, chosen in enumerate(of):
+        if chosen:
+            others = [
+                (bits, left + right - segment, (left, right, bits))
+                for left, right, bits in pairs
+                if segment in (left, right)
+            ]
+            result |= {pair for *_, pair in sorted(others)[:kept]}
+    return sorted(result)
+
+
+Link = tuple[int, int]
+
+
+def groups(nodes: int, links: Sequence[Link]) -> list[set[int]]:
+    """Connected nodes, those without a link too."""
+    result = [{node} for node in range(nodes)]
+    for left, right in links:
+        joined = [group for group in result if left in group or right in group]
+        result = [group for group in result if group not in joined] + [set().union(*joined)]
+    return result
+
+
+def bridges(nodes: int, links: Sequence[Link]) -> set[int]:
+    """Links each of which alone parts a group into two of two nodes or more."""
+    result = set()
+    for k in range(len(links)):
+        left, right = links[k]
+        without = groups(nodes, [*links[:k], *links[k + 1 :]])
+        (near_side,) = (group for group in without if left in group)
+        (far_side,) = (group for group in without if right in group)
+        if near_side != far_side and min(len(near_side), len(far_side)) >= 2:
+            result.add(k)
+    return result
+
+
+#: First and last + 1, and a score.
+Scored = tuple[int, int, int]
+
+
+def best_sum(tokens: Sequence[Scored]) -> int:
+    """The greatest sum of scores of tokens that do not overlap."""
+    sums = [0]
+    for count in range(1, len(tokens) + 1):
+        for chosen in combinations(sorted(tokens), count):
+            if all(before[1] <= after[0] for before, after in pairwise(chosen)):
+                sums.append(sum(score for *_, score in chosen))
+    return max(sums)

@@ -1,0 +1,313 @@
+"""Segments, neighbours, clusters and parses of a search for recurring stretches against their definitions."""
+
+from __future__ import annotations
+
+import hashlib
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from swsdist.discovery.search import neighbours
+from swsdist.discovery.search.clusters import Edge, Side, bridges, centres, components, nodes_of
+from swsdist.discovery.search.neighbours import Neighbours, Pairs, Places, most_alike, near, order_of, unique
+from swsdist.discovery.search.parsing import Token, choose, with_rest
+from swsdist.discovery.search.segments import Segments, directions, signatures, starts
+from tests.oracles import discovery_search as oracle
+
+SEEDS = st.integers(0, 2**32 - 1)
+
+# Segments
+
+
+@given(
+    st.lists(st.booleans(), max_size=60), st.integers(2, 20), st.integers(1, 9), st.sampled_from([0, 0.5, 0.8, 0.9, 1])
+)
+@settings(max_examples=300, deadline=None)
+def test_segments_begin_where_enough_is_speech(spoken: list[bool], frames: int, hop: int, share: float) -> None:
+    options = Segments(frames=frames, hop=hop, speech=share)
+    assert starts(np.array(spoken, np.bool_), options).tolist() == oracle.starts(spoken, frames, hop, share)
+
+
+@given(SEEDS, st.integers(2, 13), st.integers(1, 14), st.integers(1, 3), st.sampled_from([64, 128]))
+@settings(max_examples=100, deadline=None)
+def test_signatures_are_the_sides_of_directions(seed: int, frames: int, parts: int, columns: int, bits: int) -> None:
+    rng = np.random.default_rng(seed)
+    options = Segments(frames=frames, hop=2, parts=parts, bits=bits)
+    document = rng.integers(-3, 4, (30, columns))  # small, so that some products are 0
+    first = starts(np.ones(30, np.bool_), options)
+    signs = directions(columns, options)
+    packed = signatures(document.astype(np.float32), first, signs, options)
+    assert packed.shape == (len(first), bits // 8)
+    whole = signs.astype(int).tolist()
+    for k, begin in enumerate(first.tolist()):
+        wanted = oracle.signature(document[begin : begin + frames].tolist(), whole, parts)
+        assert np.unpackbits(packed[k]).astype(bool).tolist() == wanted
+
+
+@given(SEEDS, st.integers(1, 6))
+@settings(max_examples=50, deadline=None)
+def test_signatures_do_not_depend_on_the_order_of_sums(seed: int, parts: int) -> None:
+    """Frames of a part in any order, columns in any order, other frames before: the same bits, from the largest numbers on."""
+    rng = np.random.default_rng(seed)
+    options = Segments(frames=6 * parts, hop=1, parts=parts, bits=64)
+    segment = rng.integers(-32767, 32768, (6 * parts, 7)).astype(np.float32)
+    signs = directions(7, options)
+    begin = np.zeros(1, np.int64)
+    wanted = signatures(segment, begin, signs, options).tobytes()
+    frames = np.concatenate([6 * part + rng.permutation(6) for part in range(parts)])
+    columns = rng.permutation(7)
+    mixed = signs.reshape(parts, 7, 64)[:, columns].reshape(7 * parts, 64)
+    assert signatures(segment[frames][:, columns], begin, mixed, options).tobytes() == wanted
+    before = rng.integers(-32767, 32768, (2000, 7)).astype(np.float32)
+    assert signatures(np.concatenate([before, segment]), begin + 2000, signs, options).tobytes() == wanted
+
+
+def test_many_segments_are_the_same_as_one_after_the_other() -> None:
+    rng = np.random.default_rng(1)
+    options = Segments(frames=4, hop=1, parts=2, bits=64)
+    document = rng.integers(-9, 10, (2500, 2)).astype(np.float32)
+    first, signs = starts(np.ones(2500, np.bool_), options), directions(2, options)
+    at_once = signatures(document, first, signs, options)
+    for k in (0, 1023, 1024, 2048, len(first) - 1):
+        assert signatures(document, first[k : k + 1], signs, options).tobytes() == at_once[k].tobytes()
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "digest"),
+    [
+        (39, Segments(), "52001bf4c601c92f"),
+        (3, Segments(frames=7, parts=5, bits=64), "3bb7fac0133d29e7"),
+    ],
+)
+def test_directions_are_the_same_everywhere(columns: int, options: Segments, digest: str) -> None:
+    signs = directions(columns, options)
+    assert set(np.unique(signs)) == {-1, 1}
+    assert hashlib.sha256(signs.astype(np.int8).tobytes()).hexdigest()[:16] == digest
+
+
+def test_orders_are_the_same_everywhere() -> None:
+    order = order_of(256, 3)
+    assert len(set(order.tolist())) == 64
+    assert hashlib.sha256(order.astype("<i8").tobytes()).hexdigest()[:16] == "293846c968aeca5e"
+    assert sorted(order_of(64, 0).tolist()) == list(range(64))
+
+
+# Neighbours
+
+
+@st.composite
+def collections(draw: Any) -> Places:
+    """Segments of a few documents, with signatures that repeat, more or less."""
+    rng = np.random.default_rng(draw(SEEDS))
+    count, width = draw(st.integers(0, 30)), draw(st.sampled_from([8, 16]))
+    document = np.sort(rng.integers(0, 3, count)).astype(np.int32)
+    first = np.zeros(count, np.int32)
+    for number in range(3):
+        first[document == number] = 5 * np.arange((document == number).sum())
+    kinds = rng.integers(0, 256, (3, width)).astype(np.uint8)
+    noise = np.packbits(rng.random((count, 8 * width)) < draw(st.sampled_from([0.0, 0.05, 0.2])), axis=1)
+    return Places(document, first, np.ascontiguousarray(kinds[rng.integers(0, 3, count)] ^ noise))
+
+
+def rows(pairs: Pairs) -> list[tuple[int, ...]]:
+    return list(zip(*(column.tolist() for column in pairs), strict=True))
+
+
+def listed(places: Places) -> list[tuple[int, int, bytes]]:
+    signs = [row.tobytes() for row in places.signature]
+    return list(zip(places.document.tolist(), places.first.tolist(), signs, strict=True))
+
+
+@given(collections(), st.integers(0, 3), st.integers(2, 20), st.sampled_from([0.01, 0.1, 0.34, 0.9]))
+@settings(max_examples=200, deadline=None)
+def test_a_beam_over_all_proposes_all_pairs(places: Places, number: int, frames: int, unlike: float) -> None:
+    options = Neighbours(beam=max(1, len(places.first)), unlike=unlike)
+    most = int(unlike * places.signature.shape[1] * 8)
+    assert rows(near(places, number, frames, options)) == oracle.all_pairs(listed(places), frames, most)
+
+
+@given(collections(), st.integers(0, 3), st.integers(2, 20), st.integers(1, 5))
+@settings(max_examples=200, deadline=None)
+def test_a_beam_proposes_some_of_all_pairs_each_once(places: Places, number: int, frames: int, beam: int) -> None:
+    proposed = rows(near(places, number, frames, Neighbours(beam=beam)))
+    bits = places.signature.shape[1] * 8
+    assert proposed == sorted(set(proposed))
+    assert set(proposed) <= set(oracle.all_pairs(listed(places), frames, int(0.34 * bits)))
+    assert len(proposed) <= beam * len(places.first)
+    same = near(places, number, frames, Neighbours(beam=beam + 1))
+    assert set(proposed) <= set(rows(same))
+
+
+@given(collections(), st.integers(2, 20), st.integers(1, 7))
+@settings(max_examples=100, deadline=None)
+def test_pairs_do_not_depend_on_how_many_are_compared_at_a_time(places: Places, frames: int, held: int) -> None:
+    wanted = rows(near(places, 1, frames, Neighbours(beam=4)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(neighbours, "_HELD", held)
+        assert rows(near(places, 1, frames, Neighbours(beam=4))) == wanted
+
+
+def test_equal_signatures_are_all_near() -> None:
+    """Of equal signatures each stands beside the next, in every order."""
+    places = Places(np.arange(40, dtype=np.int32), np.zeros(40, np.int32), np.full((40, 8), 7, np.uint8))
+    pairs = rows(near(places, 0, 50, Neighbours(beam=1)))
+    assert pairs == [(k, k + 1, 0) for k in range(39)]
+
+
+@given(collections(), SEEDS, st.integers(1, 4))
+@settings(max_examples=200, deadline=None)
+def test_the_most_alike_pairs_of_each_segment(places: Places, seed: int, kept: int) -> None:
+    rng = np.random.default_rng(seed)
+    pairs = near(places, 0, 5, Neighbours(beam=9, unlike=0.5))
+    count = len(places.first)
+    of = rng.random(count) < 0.6
+    assert rows(most_alike(pairs, of, kept)) == oracle.most_alike(rows(pairs), of.tolist(), kept)
+    # Segments divided among buckets, in any way, keep the same pairs together.
+    bucket = rng.integers(0, 3, count)
+    parts = [most_alike(pairs, bucket == k, kept) for k in range(3)]
+    together = unique(Pairs(*map(np.concatenate, zip(*parts, strict=True))))
+    assert rows(together) == rows(most_alike(pairs, np.ones(count, np.bool_), kept))
+
+
+# Clusters
+
+
+@st.composite
+def graphs(draw: Any) -> tuple[int, list[Edge]]:
+    nodes = draw(st.integers(1, 9))
+    pairs = st.tuples(st.integers(0, nodes - 1), st.integers(0, nodes - 1)).filter(lambda pair: pair[0] < pair[1])
+    ends = draw(st.lists(pairs, unique=True, max_size=14)) if nodes > 1 else []
+    return nodes, [Edge(*pair, draw(st.integers(1, 3))) for pair in ends]
+
+
+@given(graphs())
+@settings(max_examples=400, deadline=None)
+def test_bridges_are_the_edges_whose_loss_parts_two_groups(graph: tuple[int, list[Edge]]) -> None:
+    nodes, edges = graph
+    assert bridges(nodes, edges) == oracle.bridges(nodes, [edge[:2] for edge in edges])
+
+
+@given(graphs())
+@settings(max_examples=200, deadline=None)
+def test_components_are_what_is_left_connected(graph: tuple[int, list[Edge]]) -> None:
+    nodes, edges = graph
+    left = [edge[:2] for k, edge in enumerate(edges) if k not in oracle.bridges(nodes, [edge[:2] for edge in edges])]
+    wanted = sorted(sorted(group) for group in oracle.groups(nodes, left) if len(group) > 1)
+    assert components(nodes, edges) == wanted
+
+
+@given(graphs())
+@settings(max_examples=200, deadline=None)
+def test_every_member_matches_its_centre(graph: tuple[int, list[Edge]]) -> None:
+    nodes, edges = graph
+    classes = centres(nodes, edges)
+    members = [node for group in classes for node in group]
+    assert len(members) == len(set(members))
+    assert all(len(group) > 1 for group in classes)
+    linked = {edge[:2] for edge in edges} | {(right, left) for left, right, _ in edges}
+    total = {node: sum(edge.score for edge in edges if node in edge[:2]) for node in range(nodes)}
+    free = set(range(nodes))
+    for centre, *others in classes:
+        assert all((centre, other) in linked for other in others)
+        assert set(others) == {other for other in free if (centre, other) in linked}
+        free -= {centre, *others}
+        assert all(total[centre] >= total[other] for other in others)
+    # Nobody is left who matches another of these.
+    assert not [edge for edge in edges if {edge.left, edge.right} <= free]
+
+
+@given(graphs(), st.randoms(use_true_random=False))
+@settings(max_examples=200, deadline=None)
+def test_classes_do_not_depend_on_the_order_of_edges(graph: tuple[int, list[Edge]], random: Any) -> None:
+    nodes, edges = graph
+    mixed = random.sample(edges, len(edges))
+    assert centres(nodes, mixed) == centres(nodes, edges)
+    assert components(nodes, mixed) == components(nodes, edges)
+
+
+def test_a_long_chain_needs_no_recursion() -> None:
+    edges = [Edge(k, k + 1, 1) for k in range(20_000)]
+    assert bridges(20_001, edges) == set(range(1, 19_999))
+    assert components(20_001, edges) == [[0, 1], [19_999, 20_000]]
+
+
+SIDES = st.builds(
+    lambda document, first, length: Side(document, first, first + length),
+    st.integers(0, 1),
+    st.integers(0, 30),
+    st.integers(1, 12),
+)
+
+
+@given(st.lists(st.tuples(SIDES, SIDES, st.integers(1, 9)), max_size=12), st.sampled_from([0.5, 0.7, 1.0]))
+@settings(max_examples=200, deadline=None)
+def test_nodes_are_places_that_sides_share(matches: list[tuple[Side, Side, int]], overlap: float) -> None:
+    matches.sort(key=lambda match: (-match[2], match))
+    nodes, edges = nodes_of(matches, overlap)
+
+    def share(side: Side, place: Side) -> bool:
+        if side.document != place.document:
+            return False
+        common = min(side.stop, place.stop) - max(side.first, place.first)
+        return common >= overlap * max(side.stop - side.first, place.stop - place.first)
+
+    sides = {side for match in matches for side in match[:2]}
+    assert set(nodes) <= sides
+    assert all(any(share(side, place) for place in nodes) for side in sides)
+    assert not [(k, j) for k in range(len(nodes)) for j in range(k) if share(nodes[k], nodes[j])]
+    assert len({edge[:2] for edge in edges}) == len(edges)
+    for left, right, score in edges:
+        assert left < right
+        ends = nodes[left], nodes[right]
+        joining = [
+            match[2]
+            for match in matches
+            if (share(match[0], ends[0]) and share(match[1], ends[1]))
+            or (share(match[0], ends[1]) and share(match[1], ends[0]))
+        ]
+        assert score in joining
+
+
+# Parses
+
+TOKENS = st.builds(
+    lambda first, length, group, score: Token(first, first + length, group, float(score)),
+    st.integers(0, 20),
+    st.integers(1, 9),
+    st.integers(0, 3),
+    st.integers(0, 5),
+)
+
+
+@given(st.lists(TOKENS, max_size=9), st.randoms(use_true_random=False))
+@settings(max_examples=300, deadline=None)
+def test_the_chosen_tokens_have_the_greatest_sum(tokens: list[Token], random: Any) -> None:
+    chosen = choose(tokens)
+    assert all(before.stop <= after.first for before, after in pairwise(chosen))
+    assert not [token for token in chosen if token not in tokens]
+    best = oracle.best_sum([(token.first, token.stop, int(token.score)) for token in tokens])
+    assert sum(token.score for token in chosen) == best
+    assert choose(random.sample(tokens, len(tokens))) == chosen
+
+
+@given(st.lists(TOKENS, max_size=9), st.lists(st.booleans(), min_size=30, max_size=40), st.integers(1, 6))
+@settings(max_examples=300, deadline=None)
+def test_the_rest_covers_all_other_speech_once(tokens: list[Token], spoken: list[bool], least: int) -> None:
+    chosen = choose(tokens)
+    parse = with_rest(chosen, np.array(spoken), least)
+    assert parse == sorted(parse)
+    assert all(before.stop <= after.first for before, after in pairwise(parse))
+    rest = [token for token in parse if token.group < 0]
+    assert [token for token in parse if token.group >= 0] == chosen
+    free = [k for k, speech in enumerate(spoken) if speech and not any(t.first <= k < t.stop for t in chosen)]
+    covered = [k for token in rest for k in range(token.first, token.stop)]
+    assert set(covered) <= set(free)
+    # What is not covered is short: each such stretch, by itself.
+    short = sorted(set(free) - set(covered))
+    stretches = np.split(short, np.flatnonzero(np.diff(short) > 1) + 1) if short else []
+    assert all(len(stretch) < least for stretch in stretches)
+    assert all(token.stop - token.first >= least and token.score == 0 for token in rest)
