@@ -128,3 +128,22 @@ def test_what_is_refused(found: tuple[Path, str], swsdist: Command) -> None:
     ended = swsdist("discover", "words.yaml", "--set", "report.exports=[stdlist]", cwd=root, code=2)
     assert "stdlist writes detections" in ended.err
     assert f"[{codes.NO_EXPORT_OF_CLASSES.name}]" in ended.err
+
+
+def test_places_in_recordings_have_the_times_of_these(corpus: Path, tmp_path: Path, swsdist: Command) -> None:
+    """Of Kaldi's segments; a name that a class file cannot hold leaves that file out, with a warning."""
+    data = tmp_path / "data"
+    data.mkdir()
+    audio = corpus / "corpus/audio"
+    (data / "wav.scp").write_text(f"d002 {audio}/d002.flac\n")
+    (data / "segments").write_text("first d002 0.0 2.0\nsecond d002 2.0 4.0\n")
+    swsdist("discover", "data", *SERIAL, cwd=tmp_path)
+    rows = (tmp_path / "data-classes/exports/parse.csv").read_text().splitlines()[1:]
+    assert {row.split(",")[1] for row in rows} == {'"d002"'}
+    assert max(float(row.split(",")[4]) for row in rows) > 2.5
+    table = tmp_path / "docs.csv"
+    table.write_text(f"doc_id,path\ntwo words,{audio}/d001.flac\nanother one,{audio}/d003.flac\n")
+    ended = swsdist("discover", "docs.csv", *SERIAL, cwd=tmp_path)
+    assert "zerospeech was not exported" in ended.err
+    exports = {path.name for path in (tmp_path / "docs-classes/exports").iterdir()}
+    assert exports == {"classes.csv", "parse.csv", "words.csv", "queries.csv"}
