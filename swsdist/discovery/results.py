@@ -43,7 +43,7 @@ def fragments_of(stretches: list[Stretch], numbers: Mapping[str, int]) -> Fragme
     return Fragments(document, onset, offset, group, names)
 
 
-def scores(corpus: Corpus, found: Mapping[Given, Fragments]) -> dict[str, object]:
+def scores(corpus: Corpus, results: Mapping[Given, Fragments]) -> dict[str, object]:
     """Scores by what was found: `pairs`, `classes`, `parse`; each with the halves of the documents as folds, and by chance."""
     folds = {"halves": halves(corpus)}
     return {
@@ -51,7 +51,7 @@ def scores(corpus: Corpus, found: Mapping[Given, Fragments]) -> dict[str, object
             **seed.score(corpus, fragments, Beside(folds, given=given)),
             "chance": seed.score(corpus, shuffled(corpus, fragments), Beside(given=given))["all"],
         }
-        for given, fragments in found.items()
+        for given, fragments in results.items()
     }
 
 
@@ -99,10 +99,10 @@ def curve(corpus: Corpus, pairs: Fragments, score: Ints) -> list[dict[str, objec
         parts[name] = within[::2] & within[1::2]
     result: list[dict[str, object]] = []
     for part, chosen in parts.items():
-        own = order[chosen[order]]
+        ranked = order[chosen[order]]
         of = replace(corpus, talker=None)
-        for count in sorted({round(len(own) * point) for point in POINTS} - {0}):
-            some = own[:count]
+        for count in sorted({round(len(ranked) * point) for point in POINTS} - {0}):
+            some = ranked[:count]
             which = np.stack([2 * some, 2 * some + 1], axis=1).reshape(-1)
             values = evaluated(measures, Scene.of(of, pairs.take(which)))
             ned, coverage = values["ned"]["ned"], values["coverage"]["coverage"]

@@ -15,7 +15,7 @@ from swsdist.chains.discover.group_matches import GroupMatches
 from swsdist.chains.discover.inputs import DiscoverInputs
 from swsdist.chains.discover.propose_pairs import ProposePairs
 from swsdist.chains.discover.report import FILES, notices, publish_report, summary
-from swsdist.chains.discover.score_discovered import ScoreDiscovered
+from swsdist.chains.discover.score_discovery import ScoreDiscovery
 from swsdist.chains.discover.select_pairs import SelectPairs
 from swsdist.chains.discover.writing import KINDS
 from swsdist.chains.search.check import check
@@ -49,7 +49,7 @@ def build(config: Config, ledger: Ledger) -> Chain:
         SelectPairs(),
         AlignPairs(),
         GroupMatches(),
-        ScoreDiscovered(),
+        ScoreDiscovery(),
         Step("export", ExportClasses()),
     )
     return Chain(

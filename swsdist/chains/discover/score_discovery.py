@@ -1,4 +1,4 @@
-"""The stage score-discovery: what was found against phones and words, where the corpus has them."""
+"""The stage score-discovery: what a run discovers, against phones and words, where the corpus has them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Scoring(NamedTuple):
     shift: float
 
 
-class ScoreDiscovered(Stage[Scoring]):
+class ScoreDiscovery(Stage[Scoring]):
     """Scores in the mode `seed`, as JSON."""
 
     name = "score-discovery"
@@ -66,18 +66,18 @@ class ScoreDiscovered(Stage[Scoring]):
         payload, numbers = task.payload, dict[str, int]()
         phones = read_units(payload.phones, numbers, context.storage)
         words = read_units(payload.words, numbers, context.storage) if payload.words else None
-        found: dict[Given, list[Stretch]] = {"pairs": [], "classes": [], "parse": []}
+        results: dict[Given, list[Stretch]] = {"pairs": [], "classes": [], "parse": []}
         quality: list[int] = []
         for name in payload.matches:
             for row in context.read(name).to_pylist():
                 for side in ("", "other_"):
                     start, end = (row[f"{side}{edge}"] * payload.shift for edge in ("first", "stop"))
-                    found["pairs"].append(Stretch(row[f"{side}doc_id"], start, end, len(quality)))
+                    results["pairs"].append(Stretch(row[f"{side}doc_id"], start, end, len(quality)))
                 frames = min(row["stop"] - row["first"], row["other_stop"] - row["other_first"])
                 quality.append(row["score"] ** 2 // frames)
-        found["classes"] = _members(context.read(payload.classes), alone=False)
-        found["parse"] = _members(context.read(payload.parse), alone=True)
-        for stretches in found.values():
+        results["classes"] = _members(context.read(payload.classes), alone=False)
+        results["parse"] = _members(context.read(payload.parse), alone=True)
+        for stretches in results.values():
             for item in stretches:
                 numbers.setdefault(item.document, len(numbers))
         documents, order = by_name(numbers)
@@ -89,11 +89,11 @@ class ScoreDiscovered(Stage[Scoring]):
             words and by_time(numbered(words, order)),
             np.array(talker, np.int64) if payload.speakers else None,
         )
-        fragments = {given: numbered(fragments_of(some, numbers), order) for given, some in found.items()}
+        fragments = {given: numbered(fragments_of(some, numbers), order) for given, some in results.items()}
         result = scores(corpus, fragments)
         result["curve"] = curve(corpus, fragments["pairs"], np.array(quality, np.int64))
         data = json.dumps(result, indent=1, sort_keys=True).encode()
-        return TaskOutput((context.write(task, "measures", data),), Bucket(len(found["classes"])))
+        return TaskOutput((context.write(task, "measures", data),), Bucket(len(results["classes"])))
 
 
 def _members(table: pa.Table, alone: bool) -> list[Stretch]:
