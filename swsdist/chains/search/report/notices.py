@@ -107,7 +107,7 @@ def barrier(chain_run: ChainRun, step: str, *, force: bool) -> Notices:
     Raises:
         ImplausibleError: see `swsdist.io.notices`.
     """
-    inputs: CorpusInputs = chain_run.chain.inputs
+    inputs: CorpusInputs = chain_run.chain.inputs_of(chain_run.chain.step(step))
     results = Notices(force=force)
     if step == "index" and inputs.store.manifest is not None:
         inputs.check_measured({}, force=force)
@@ -119,9 +119,16 @@ def barrier(chain_run: ChainRun, step: str, *, force: bool) -> Notices:
             results,
         )
     elif step == "queries" and isinstance(inputs.corpus.queries, pa.Table):
-        rows = [row for receipt in chain_run.receipts("queries") for row in receipt.rejected]
+        makers = makers_of_queries(chain_run)
+        makers = makers[: makers.index(step) + 1]  # later ones are of a cohort
+        rows = [row for name in makers for receipt in chain_run.receipts(name) for row in receipt.rejected]
         _weigh_rejected(rows, inputs.corpus.queries.num_rows, "examples of queries", chain_run, results)
     return results
+
+
+def makers_of_queries(chain_run: ChainRun) -> list[str]:
+    """Names of the steps that make groups of queries, and reject examples."""
+    return [step.name for step in chain_run.chain.steps if "groups" in step.stage.tables]
 
 
 def _weigh_rejected(rows: Sequence[Values], of: int, what: str, chain_run: ChainRun, notices: Notices) -> None:
