@@ -1,4 +1,4 @@
-"""In every chain that takes spoken queries, each recording that cannot be used is rejected, reported, and counted by the limit."""
+"""In every chain that takes recordings, each query that cannot be used is rejected, reported, and counted by the limit."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import soundfile
 import swsdist
 from swsdist.config import Config, config_from_dict
 from swsdist.core.codes import chains as codes
+from swsdist.core.codes import stages as stages_codes
 from swsdist.io.notices import FEW
 from swsdist.registry.registries import CHAINS
 from tests.integration.test_phones_chain import DECODING, FEATURES
@@ -47,8 +48,8 @@ SEARCHES: dict[str, dict[str, Any]] = {
 
 
 @pytest.fixture(params=SEARCHES)
-def searching(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[int], Config]:
-    """Makes the config of a search of six good recordings and some bad ones."""
+def searching(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., Config]:
+    """Makes the config of a search of good recordings, six or as many as told, and some bad ones."""
     given = dict(SEARCHES[request.param])
     if given["chain"] == "words":
         folder = english_corpus(tmp_path / "english")
@@ -58,10 +59,10 @@ def searching(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[int],
         folder = request.getfixturevalue("small_corpus")
         tables = {"documents": "docs.csv", "queries": "queries.csv"}
 
-    def make(bad: int) -> Config:
+    def make(bad: int, good: int = 6) -> Config:
         with (folder / tables["queries"]).open(newline="") as file:
-            good = [folder / row["path"] for row in csv.DictReader(file)]
-        rows = [(f"good{k}", good[k % len(good)]) for k in range(6)]
+            there = [folder / row["path"] for row in csv.DictReader(file)]
+        rows = [(f"good{k}", there[k % len(there)]) for k in range(good)]
         for k in range(bad):
             path = tmp_path / f"bad{k}.wav"
             list(FAULTS.values())[k % len(FAULTS)](path)
@@ -79,7 +80,7 @@ def test_every_chain_that_takes_recordings_is_here() -> None:
     assert {given["chain"] for given in SEARCHES.values()} == set(CHAINS) - {"text", "fuse", "sweep"}
 
 
-def test_what_cannot_be_used_is_rejected_reported_and_limited(searching: Callable[[int], Config]) -> None:
+def test_what_cannot_be_used_is_rejected_reported_and_limited(searching: Callable[..., Config]) -> None:
     config = searching(FEW)
     rejected = swsdist.run(config).outcome.chain_run.rejected().to_pylist()
     names = {f"bad{k}" for k in range(FEW)}
@@ -93,3 +94,5 @@ def test_what_cannot_be_used_is_rejected_reported_and_limited(searching: Callabl
     assert len(forced.rejected()) == len(FAULTS)
     (told,) = (line for line in forced.notices() if "[many-rejected]" in line)
     assert told.startswith(f"{len(FAULTS)} of {6 + len(FAULTS)} examples of queries")
+    with raises(stages_codes.NO_USABLE_EXAMPLE, examples=1):
+        swsdist.run(searching(1, good=0))
