@@ -8,6 +8,7 @@ from swsdist.audio.probing import probe_all
 from swsdist.chains.search.check import Checking, findings
 from swsdist.chains.words.inputs import WordInputs
 from swsdist.core.errors import AudioError, TermError
+from swsdist.lattices.recognition import Recogniser
 from swsdist.lattices.terms import TermReader
 from swsdist.pipeline.finding import Finding
 from swsdist.stages.lattice_store import demand_lattices
@@ -33,7 +34,9 @@ class _Checking(Checking):
                 yield name, look
 
     def _recogniser(self) -> Iterator[Finding]:
-        *_, version = self._words.options.recogniser.identities()
+        options = self._words.options.recogniser
+        *_, version = options.identities()
+        Recogniser(options)
         yield Finding("recogniser", True, f"pocketsphinx {version}")
 
     def _queries(self) -> Iterator[Finding]:
