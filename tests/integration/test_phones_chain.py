@@ -202,6 +202,26 @@ def test_what_the_chain_does_not_take(small_corpus: Path, tmp_path: Path) -> Non
         searched(config(small_corpus, tmp_path / "2", "lattice", options=options))
 
 
+@pytest.mark.parametrize("named", [True, False])
+def test_a_check_looks_at_both_stores(small_corpus: Path, tmp_path: Path, named: bool) -> None:
+    """What a run accepts a check does not refuse, before and after it."""
+    options = {"decoding": DECODING, **({"store": str(tmp_path / "lattices")} if named else {})}
+    given = config(small_corpus, tmp_path / "run", "lattice", options=options)
+
+    def found() -> list[str]:
+        chain = prepare_chain_run(ONLY, given, Ledger(Folder(given.run)), StepSelection()).chain
+        assert chain.check is not None
+        findings = [item for item in chain.check(chain.inputs) if item.name == "store"]
+        assert all(item.good for item in findings)
+        return [item.text.partition(": ")[2] for item in findings]
+
+    assert found() == ["there is none yet"] * 2
+    searched(given)
+    frames, lattices = found()
+    assert frames.startswith("8 documents; the corpus has 0 new")
+    assert lattices == "8 documents"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS, indirect=True)
 def test_the_chain_conforms(small_corpus: Path, tmp_path: Path, method: str) -> None:
