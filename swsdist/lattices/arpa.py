@@ -65,9 +65,9 @@ def read_bigrams(path: str, phones: Sequence[str], storage: Mapping[str, object]
     if section != "\\end\\":
         raise codes.MALFORMED_ARPA(where=where, fault="is cut off: it has no \\end\\")
     for order, entries in ((1, len(unigrams)), (2, len(bigrams))):
-        told, where = counts.get(order, (0, path))
-        if told != entries:
-            fault = f"has {entries} {order}-grams, and its header says {told}"
+        declared, where = counts.get(order, (0, path))
+        if declared != entries:
+            fault = f"has {entries} {order}-grams, and its header says {declared}"
             raise codes.MALFORMED_ARPA(where=where, fault=fault)
     if missing := [phone for phone in phones if phone not in unigrams]:
         raise codes.PHONE_NOT_IN_MODEL(where=path, phone=missing[0], count=len(missing))
