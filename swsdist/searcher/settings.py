@@ -101,7 +101,9 @@ def _setup_of(target: str) -> SearchSetup:
     trims = {config.queries.trim != "none" for config in configs.values()}
     if len(configs) == 1:
         ((name, config),) = configs.items()
-        terms: Any = {**({"units": "phones"} if config.chain == "phones" else {}), **config.options.get("terms", {})}
+        terms: Any = config.options.get("terms", {})
+        if config.chain == "phones":
+            terms = {"units": "phones", **terms}
         return SearchSetup(stores[0], settings[0], trims.pop(), run=(run, name), reduce=config.reduce, terms=terms)
     if len({json.dumps(setting, sort_keys=True) for setting in settings}) == len(trims) == 1:
         return SearchSetup(stores[0], settings[0], trims.pop())

@@ -218,8 +218,9 @@ def test_a_search_of_a_run(small_corpus: Path, tmp_path: Path, method: str, name
         with raises(searcher_codes.SEARCH_OF_DECODED, where=given.run):
             swsdist.search(given.run, "word")
     else:
-        assert set(swsdist.search(given.run, "word")["doc_id"]) == expected
-        assert expected
+        best = set(swsdist.search(given.run, "word")["doc_id"])
+        assert best
+        assert best <= expected
 
 
 @pytest.mark.parametrize("named", [True, False])
