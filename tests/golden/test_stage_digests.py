@@ -18,26 +18,23 @@ import csv
 import hashlib
 import json
 from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 import pytest
 import soundfile
-from pydantic import BaseModel, ConfigDict
 
 from swsdist.config import config_from_dict
 from swsdist.pipeline.chain_run import Outcome, StepSelection
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.registry.registries import FEATURES
-from swsdist.registry.registry import Entry
 from swsdist.stages.queries import examples_in
 from swsdist.store import parquet
 from swsdist.store.reading import Store
 from swsdist.testing.scenes import numbers
+from tests.support.reshape import ENTRY, RATE, WIDTH, sound
 
 #: Of each stage, in their order: its version, and the digest of what it makes of the input below.
 GOLDEN: dict[str, tuple[int, str]] = {
@@ -54,32 +51,7 @@ GOLDEN: dict[str, tuple[int, str]] = {
     "export": (1, "963f93cb398c489846b9a75026898305ebfee5a4cdfd28a94f8c462423f26359"),
 }
 
-WORD_FRAMES, WIDTH, RATE = 20, 8, 800
-
-
-class Reshape(BaseModel):
-    """Frames are eight samples each, as the integers that they were: 10 ms at 800 Hz."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-    name: ClassVar[str] = "reshape"
-    version: ClassVar[int] = 1
-    sample_rate: ClassVar[int] = RATE
-    frame_length: ClassVar[int] = WIDTH
-    hop: ClassVar[int] = WIDTH
-    context: ClassVar[int] = 0
-    dimension: ClassVar[int] = WIDTH
-
-    def extract(self, samples: np.ndarray) -> np.ndarray:
-        whole = len(samples) // WIDTH * WIDTH
-        return samples[:whole].reshape(-1, WIDTH) * np.float32(32768)
-
-    def describe(self) -> dict[str, Any]:
-        return {}
-
-
-def sound(seed: int, frames: int, loudness: int) -> np.ndarray:
-    drawn = np.fromiter(islice(numbers(seed), frames * WIDTH), np.int64)
-    return (drawn % (2 * loudness + 1) - loudness).astype(np.int16)
+WORD_FRAMES = 20
 
 
 def spoken(word: int, seed: int) -> np.ndarray:
@@ -116,7 +88,7 @@ def make_corpus(root: Path) -> None:
 def outcome(tmp_path_factory) -> Iterator[Outcome]:
     root = tmp_path_factory.mktemp("golden")
     make_corpus(root)
-    FEATURES.add("reshape", Entry(f"{__name__}:Reshape", 1))
+    FEATURES.add("reshape", ENTRY)
     try:
         values = {
             "run": str(root / "run"),
