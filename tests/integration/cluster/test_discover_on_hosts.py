@@ -1,4 +1,4 @@
-"""Term discovery on several hosts: one is killed while it aligns, the others do its work, and the results are the same bytes."""
+"""Term discovery on several hosts: one is killed while it aligns, the others do its work; the bytes are the same."""
 
 from __future__ import annotations
 
