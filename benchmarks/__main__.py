@@ -18,6 +18,7 @@ NAMES = (
     "big_run",
     "calibration_steps",
     "discovery_measures",
+    "discovery",
     "engine",
     "fit_scale",
     "fixed_point",

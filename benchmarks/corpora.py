@@ -72,7 +72,7 @@ def repeated(corpus: Corpus, times: int, folder: Path) -> Corpus:
     """The same recordings several times over, each time as other documents; without references."""
     rows = [{**row, "doc_id": f"{row['doc_id']}~{k}"} for k in range(times) for row in corpus.rows()]
     return replace(
-        corpus, name=f"{corpus.name} x {times}", documents=_write(folder / f"times{times}.csv", rows), references=None
+        corpus, name=f"{corpus.name} x {times}", documents=write(folder / f"times{times}.csv", rows), references=None
     )
 
 
@@ -88,7 +88,7 @@ def in_parts(corpus: Corpus, parts: int, folder: Path) -> Corpus:
             soundfile.write(path, piece, rate, "PCM_16", format="FLAC")
             rows.append({"doc_id": path.stem, "path": str(path), "duration": f"{len(piece) / rate:.3f}"})
     name = f"{corpus.name} in {parts} parts"
-    return replace(corpus, name=name, documents=_write(folder / f"parts{parts}.csv", rows), references=None)
+    return replace(corpus, name=name, documents=write(folder / f"parts{parts}.csv", rows), references=None)
 
 
 def one_recording(corpus: Corpus, seconds: float, folder: Path) -> Corpus:
@@ -109,12 +109,13 @@ def one_recording(corpus: Corpus, seconds: float, folder: Path) -> Corpus:
     return replace(
         corpus,
         name=f"one recording of {seconds / 60:.0f} min",
-        documents=_write(folder / f"{path.stem}.csv", [row]),
+        documents=write(folder / f"{path.stem}.csv", [row]),
         references=None,
     )
 
 
-def _write(path: Path, rows: list[dict[str, Any]]) -> Path:
+def write(path: Path, rows: list[dict[str, Any]]) -> Path:
+    """Write a table as CSV; gives its path."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, list(rows[0]))

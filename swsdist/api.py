@@ -30,6 +30,7 @@ __all__ = [
     "SweepResult",
     "curve",
     "digest",
+    "discover",
     "open_store",
     "phones",
     "run",
@@ -114,6 +115,19 @@ class RunResult:
             return frame
         return frame.sort_values(by, ascending=[name != "score" for name in by], kind="stable", ignore_index=True)
 
+    def classes(self) -> pd.DataFrame:
+        """Members of the classes of a discovery: class, doc_id, channel, start, end (s), sure. Empty for other chains."""
+        return self._members("classes")
+
+    def parse(self) -> pd.DataFrame:
+        """Tokens of all speech, likewise; the class is missing for a token of none. Empty for other chains."""
+        return self._members("parse")
+
+    def _members(self, table: str) -> pd.DataFrame:
+        from swsdist.chains.discover.group_matches import MEMBERS
+
+        return self._read(table, MEMBERS, [])
+
     def rejected(self) -> list[Rejection]:
         """Rejected inputs: kind, reason, count, the first with its message, and a remedy."""
         from swsdist.report.data import RejectedRow
@@ -154,24 +168,58 @@ def run(
         UserError, DataError: the inputs cannot be used, `config` is not a config, or `sets` is not a list.
     """
     from swsdist.audio.commands import are_permitted, permitted
-    from swsdist.config import Config, config_from_dict, load_config
     from swsdist.pipeline.chain_run import StepSelection
     from swsdist.pipeline.driver import run_stages
     from swsdist.pipeline.operation.progress import Progress
     from swsdist.report.data import ReportData
 
-    _demand_list(sets)
-    if isinstance(config, Mapping):
-        loaded = config_from_dict(config, ".", sets)
-    elif isinstance(config, Config):
-        loaded = config
-    else:
-        _demand_path(config, "config", "give the path of a YAML file, a mapping, or a Config")
-        loaded = load_config(config, sets)
+    loaded = _loaded(config, sets)
     with permitted(allow_commands or are_permitted()):
         outcome = run_stages(loaded, selection or StepSelection(), progress or Progress())
     report = outcome.reports.get(outcome.chain_run.name)
     return RunResult(outcome, report if isinstance(report, ReportData) else None, outcome.ledger.run.root)
+
+
+def discover(
+    config: str | Path | Mapping[str, object] | Config,
+    *,
+    sets: Sequence[str] = (),
+    progress: Progress | None = None,
+    allow_commands: bool = False,
+) -> RunResult:
+    """Find stretches that recur, without queries: `run`, of a config with `chain: discover`.
+
+    `classes` and `parse` of the result have the tables; the run folder has classes.html, and exports.
+
+    Args:
+        config: as of `run`.
+        sets: overrides as `a.b=c`.
+        progress: receives events.
+        allow_commands: run the commands of a Kaldi `wav.scp`.
+
+    Raises:
+        UserError: the config is of another chain; or as `run`.
+        ConfigError, LockedError, DataError: as `run`.
+    """
+    from swsdist.core.codes import cli as codes
+
+    loaded = _loaded(config, sets)
+    if loaded.chain != "discover":
+        path = config if isinstance(config, str | Path) else "CONFIG"
+        raise codes.OTHER_CHAIN(where="chain", chain=loaded.chain, wanted="discover", config=path)
+    return run(loaded, progress=progress, allow_commands=allow_commands)
+
+
+def _loaded(config: str | Path | Mapping[str, object] | Config, sets: Sequence[str]) -> Config:
+    from swsdist.config import Config, config_from_dict, load_config
+
+    _demand_list(sets)
+    if isinstance(config, Mapping):
+        return config_from_dict(config, ".", sets)
+    if isinstance(config, Config):
+        return config
+    _demand_path(config, "config", "give the path of a YAML file, a mapping, or a Config")
+    return load_config(config, sets)
 
 
 @dataclass(frozen=True, repr=False)

@@ -38,6 +38,7 @@ RUN = click.option("--run", "run_folder", metavar="FOLDER", help="Use this run f
 #: The config of a folder of recordings.
 FOLDER_CONFIG = Path(__file__).parents[1] / "config" / "folder.yaml"
 TRANSCRIPTS_CONFIG = FOLDER_CONFIG.with_name("transcripts.yaml")
+DISCOVER_CONFIG = FOLDER_CONFIG.with_name("discover.yaml")
 
 
 def is_config(path: str) -> bool:

@@ -9,6 +9,7 @@ import click
 
 from swsdist.cli.options import (
     CORPUS,
+    DISCOVER_CONFIG,
     FILE,
     FILE_OR_FOLDER,
     FOLDER_CONFIG,
@@ -90,6 +91,23 @@ index = _stages_command(
     "Create or update the store of CONFIG; or, without a config, of a FOLDER of recordings, in FOLDER-swsdist, or of "
     "transcripts or lattices, in FOLDER-text.",
 )
+
+
+@click.command()
+@click.argument("config", type=FILE_OR_FOLDER, metavar="CONFIG|FOLDER|TABLE")
+@_common
+def discover(config: str, **options: Any) -> int:
+    """Find stretches that recur, without queries, and print the first classes of the word list.
+
+    CONFIG has `chain: discover`. Without a config: a FOLDER of recordings, or a TABLE of documents (.csv, .parquet); the run
+    folder is then NAME-classes. classes.html in the run folder plays the members of the classes.
+    """
+    from swsdist.searcher.query_input import is_table
+
+    without_config = options["corpus"] is None and (is_table(config) or not is_config(config))
+    return go(config, template=DISCOVER_CONFIG if without_config else None, chain="discover", **options)
+
+
 reduce = _stages_command(
     "reduce", "normalise", "Reduce candidates to detections with normalised scores (stages reduce and normalise)."
 )
@@ -141,6 +159,11 @@ def report(
     outcome = load_outcome(config)
     chain_run = outcome.chain_run
     data = chain_run.chain.report(outcome, chain_run, True) if chain_run.chain.report is not None else None
+    wanted = (det, histogram, timeline, table, per_query)
+    if data is not None and not isinstance(data, ReportData):
+        if any(wanted):
+            raise codes.UNSCORED_CHAIN(where=path, chain=config.chain)
+        return _report_outcome(api.RunResult(outcome, None, outcome.ledger.run.root), all_figures)
     if not isinstance(data, ReportData):
         last = list(chain_run.outcomes)[-1] if chain_run.outcomes else "nothing"
         raise codes.REPORT_BEFORE_END(where=path, stage=last, run=path)
@@ -189,36 +212,41 @@ def go(
     events: str | None = None,
     all_figures: bool = False,
     text: bool = False,
+    template: Path | None = None,
+    chain: str | None = None,
 ) -> int:
     """Run the chosen stages of a config, print a summary (a dozen lines, or all figures), and return the exit code."""
     from swsdist import api
     from swsdist.config import load_config
-    from swsdist.io.filesystem import is_remote
+    from swsdist.core.codes import cli as codes
     from swsdist.pipeline.chain_run import StepSelection
 
     flags = [f"{name}=true" for name, given in (("strict", strict), ("force", force)) if given]
-    of_folder = until == "index" and corpus is None and not is_config(config)
-    if of_folder:
-        source = config.rstrip("/") if is_remote(config) else str(Path(config).resolve())
-        text = text or _holds_only_text(source)
-        usual = f"{source.rsplit('/', 1)[-1]}-{'text' if text else 'swsdist'}"
-        run_folder = run_folder or _demand_same(usual, source)
+    if until == "index" and corpus is None and not is_config(config):
+        text = text or _holds_only_text(_source_of(config))
         template = TRANSCRIPTS_CONFIG if text else FOLDER_CONFIG
+    if template is not None:
+        source = _source_of(config)
+        run_folder = run_folder or _demand_same(f"{_name_of(source)}-{_ENDINGS[template]}", source)
         loaded = load_config(template, [*sets, *flags], corpus={"documents": source}, run=run_folder)
     else:
         loaded = load_config(config, [*sets, *flags], corpus=corpus, run=run_folder)
+    if chain is not None and loaded.chain != chain:
+        raise codes.OTHER_CHAIN(where=config, chain=loaded.chain, wanted=chain, config=config)
     _demand_own_config(config, loaded)
     selection = StepSelection(until=until, redo_from=redo_from, only=only, keep_going=keep_going)
     if dry_run:
         return _dry(loaded, selection)
     from swsdist.cli.progress import progress
 
-    if of_folder:
-        code = _report_outcome(api.run(loaded, selection=selection, progress=progress()), all_figures)
-        print(f"search it: swsdist search {run_folder} {'--text TEXT' if text else '--query FILE[:START-END]'}")
-        return code
     if events is None:
-        return _report_outcome(api.run(loaded, selection=selection, progress=progress()), all_figures)
+        result = api.run(loaded, selection=selection, progress=progress())
+        code = _report_outcome(result, all_figures)
+        if chain == "discover":
+            _print_words(result)
+        elif template is not None:
+            print(f"search it: swsdist search {run_folder} {'--text TEXT' if text else '--query FILE[:START-END]'}")
+        return code
     from swsdist.cli.eventing import events_to
     from swsdist.cli.outputs import demand_apart
     from swsdist.config.section import paths_in
@@ -226,6 +254,35 @@ def go(
     demand_apart(click.get_current_context(), [config, *paths_in(loaded)])
     with events_to(events, progress()) as watching:
         return _report_outcome(api.run(loaded, selection=selection, progress=watching), all_figures)
+
+
+#: What a run folder is called after, beside the name of what it was made of.
+_ENDINGS = {FOLDER_CONFIG: "swsdist", TRANSCRIPTS_CONFIG: "text", DISCOVER_CONFIG: "classes"}
+
+
+def _source_of(path: str) -> str:
+    """A folder or table, as an absolute path or a url."""
+    from swsdist.io.filesystem import is_remote
+
+    return path.rstrip("/") if is_remote(path) else str(Path(path).resolve())
+
+
+def _name_of(source: str) -> str:
+    """Name of a folder, or of a table without its endings."""
+    from swsdist.searcher.query_input import is_table
+
+    name = source.rsplit("/", 1)[-1]
+    return name.partition(".")[0] if is_table(name) else name
+
+
+def _print_words(result: RunResult) -> None:
+    """Print the first classes of the word list."""
+    from swsdist.chains.discover.report import first_words, words_of
+    from swsdist.report.tables import padded
+
+    words = words_of(result.outcome.chain_run)
+    if words:
+        print("\n".join(padded(first_words(words[:_MOST_CLASSES]))))
 
 
 def _holds_only_text(folder: str) -> bool:
@@ -327,6 +384,8 @@ def _first(failure: Failure) -> str:
 #: Lines of a summary without a report; with those on notices a dozen.
 _MOST_LINES = 6
 _SAME_WITH_ALL = "the same command with --all"
+#: Classes of a discovery that are printed.
+_MOST_CLASSES = 10
 
 
 def _summary_lines(result: RunResult) -> list[str]:

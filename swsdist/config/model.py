@@ -128,11 +128,11 @@ class Report(Section):
 
     exports: tuple[Annotated[str, NameIn(EXPORTS)], ...] | None = Field(
         None,
-        description="files in RUN/exports; default: csv, labels, clips; with references also stdlist, kwslist",
+        description="files in RUN/exports; default: csv, labels, clips; with references also stdlist, kwslist; of classes: csv",
     )
     labels: Annotated[int, Field(ge=0)] = Field(20, description="labels per query without decisions: the best hits")
     clips: Annotated[int, Field(ge=0)] = Field(
-        20, description="audio clips of the best hits; first the best hit of each query"
+        20, description="audio clips of the best hits, first the best hit of each query; of classes, players of members"
     )
     pl_lambda: float = Field(0.1, ge=0, le=1, description="weight lambda of indexing in the processing load PL")
 

@@ -26,8 +26,11 @@ from swsdist.corpora.kinds import LHOTSE, Kind, kind_of
 from swsdist.corpora.lhotse import lhotse_queries
 from swsdist.corpora.nist import listed_queries
 from swsdist.io.notices import Notices
-from swsdist.io.tables import place, read_table
+from swsdist.io.tables import names_in, place, read_table
 from swsdist.io.wrong_rows import unknown_names
+
+#: Columns that a written query has no use for.
+_OF_RECORDINGS = ("example", "channel", "start", "end", "speaker")
 
 
 def read_queries(
@@ -102,6 +105,11 @@ def _examples(
     else:
         keep = [True] * table.num_rows
     spoken = pc.any(pc.or_(pc.is_valid(table["path"]), pc.is_valid(table["doc_id"]))).as_py()
+    given = names_in(source, storage)
+    described = [name for name in _OF_RECORDINGS if name in given and "text" not in given]
+    if audio and not spoken and described and notices is not None:
+        count = len(pc.unique(table["query_id"]))
+        notices.add(codes.RECORDINGS_WITHOUT_PATH, where=source, count=count, columns=", ".join(described))
     find = Finder(documents, table["doc_id"])
     resolved, strange = [], dict[int, str]()
     for row, (query, required) in enumerate(zip(table.to_pylist(), keep, strict=True)):

@@ -97,33 +97,41 @@ def read_evaluation(
     folds = {name: read_folds(path, numbers, storage) for name, path in files.folds.items()}
     talkers = read_talkers(files.talkers, storage) if files.talkers else None
 
-    documents = tuple(sorted(numbers))
-    order = np.empty(len(documents), np.int64)
-    order[[numbers[name] for name in documents]] = np.arange(len(documents))
-    phones, fragments = _sorted(_numbered(phones, order)), _numbered(fragments, order)
+    documents, order = by_name(numbers)
+    phones, fragments = by_time(numbered(phones, order)), numbered(fragments, order)
     corpus = Corpus(
         documents,
         phones,
-        words and _sorted(_numbered(words, order)),
+        words and by_time(numbered(words, order)),
         _talker(talkers, documents, phones, files.talkers) if talkers is not None else None,
     )
     if not len(fragments):
         notices.add(codes.FOUND_NOTHING, where=files.fragments, count=1)
     _demand_known(corpus, fragments, mode, files.fragments, notices)
     beside = Beside(
-        {name: tuple(_numbered(fold, order) for fold in some) for name, some in folds.items()},
-        split and _numbered(split, order),
-        gold and _numbered(gold, order),
+        {name: tuple(numbered(fold, order) for fold in some) for name, some in folds.items()},
+        split and numbered(split, order),
+        gold and numbered(gold, order),
         given,
     )
     return Evaluation(corpus, fragments, beside)
 
 
-def _numbered(intervals: S, order: Ints) -> S:
+def by_name(numbers: Mapping[str, int]) -> tuple[tuple[str, ...], Ints]:
+    """Names in order, and the place in it of each number."""
+    documents = tuple(sorted(numbers))
+    order = np.empty(len(documents), np.int64)
+    order[[numbers[name] for name in documents]] = np.arange(len(documents))
+    return documents, order
+
+
+def numbered(intervals: S, order: Ints) -> S:
+    """The same with other numbers of documents."""
     return replace(intervals, document=order[intervals.document])
 
 
-def _sorted(units: S) -> S:
+def by_time(units: S) -> S:
+    """In the order of documents and times."""
     return units.take(np.lexsort((units.onset, units.document)))
 
 

@@ -1,14 +1,14 @@
-"""Detections as tiers of annotations, for ELAN and Praat: of each document a file, of each query a tier.
+"""Tiers of annotations, for ELAN and Praat: of each document a file.
 
-Shown are YES decisions, or else the best few of each query. An annotation's text is its score; times are whole ms, and an
-annotation lasts at least 1 ms. A tier holds no overlapping annotations, so what overlaps an earlier detection of its query is
-in a further tier: `QUERY (2)`, `QUERY (3)`, ...
+Detections have a tier for each query, and an annotation's text is its score; shown are YES decisions, or else the best few of
+each query. Times are whole ms, and an annotation lasts at least 1 ms. A tier holds no overlapping annotations, so what overlaps
+an earlier one is in a further tier: `QUERY (2)`, `QUERY (3)`, ...
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from typing import NamedTuple
@@ -25,8 +25,24 @@ _FORBIDDEN = re.compile(r"[\x00-\x1f\x7f-\x9f\ufffe\uffff]")
 Annotation = tuple[int, int, str]
 
 
+class Labelled(NamedTuple):
+    """A labelled place of a document: times in s; of equal places of a tier the one with the best score comes first."""
+
+    doc_id: str
+    channel: int
+    tier: str
+    start: float
+    end: float
+    score: float
+    text: str
+
+
+#: Gives path (local or a url) and duration (s) of the known recordings among documents, by id and channel.
+Recordings = Callable[[Sequence[str]], Mapping[tuple[str, int], tuple[str, float]]]
+
+
 class Annotated(NamedTuple):
-    """A document with detections.
+    """A document with annotations.
 
     Attributes:
         file: of the export; its folder exists.
@@ -42,44 +58,58 @@ class Annotated(NamedTuple):
 
 
 def annotated(material: Material, folder: Path, export: str, ending: str) -> Iterator[Annotated]:
-    """The documents with detections, by id and channel; their files are below `folder/export`.
+    """The documents with detections, as `tiered`."""
+    return tiered(_labelled(material), material.recordings, folder, export, ending)
+
+
+def _labelled(material: Material) -> Iterator[Labelled]:
+    names = ("doc_id", "channel", "query_id", "start", "end", "score")
+    for batch in shown(material):
+        for row in zip(*(batch.column(name).to_pylist() for name in names), strict=True):
+            yield Labelled._make((*row, f"{row[-1]:.6g}"))
+
+
+def tiered(
+    places: Iterable[Labelled], recordings: Recordings, folder: Path, export: str, ending: str
+) -> Iterator[Annotated]:
+    """The documents with annotations, by id and channel; their files are below `folder/export`.
 
     Args:
-        material: the detections.
+        places: in any order.
+        recordings: of documents.
         folder: local folder.
         export: name of the export.
         ending: of its files.
 
     Raises:
-        UserError: a query's id cannot name a tier, or a document's a file.
+        UserError: the name of a tier (a query's id) or of a document's file is not possible.
     """
-    hits: dict[tuple[str, int], dict[str, list[tuple[int, int, float]]]] = {}
-    names = ("doc_id", "channel", "query_id", "start", "end", "score")
-    for batch in shown(material):
-        for doc_id, channel, query, *times, score in zip(*(batch.column(n).to_pylist() for n in names), strict=True):
-            if not query or _FORBIDDEN.search(query):
-                raise codes.INVALID_TIER_NAME(query=query, export=export)
-            start, end = (round(1000 * time) for time in times)
-            hits.setdefault((doc_id, channel), {}).setdefault(query, []).append((start, max(end, start + 1), score))
-    known = material.recordings(sorted({doc_id for doc_id, _ in hits})) if hits else {}
-    for key, by_query in sorted(hits.items()):
+    by_document: dict[tuple[str, int], dict[str, list[tuple[int, int, float, str]]]] = {}
+    for doc_id, channel, tier, *times, score, text in places:
+        if not tier or _FORBIDDEN.search(tier):
+            raise codes.INVALID_TIER_NAME(query=tier, export=export)
+        start, end = (round(1000 * time) for time in times)
+        by_tier = by_document.setdefault((doc_id, channel), {})
+        by_tier.setdefault(tier, []).append((start, max(end, start + 1), score, text))
+    known = recordings(sorted({doc_id for doc_id, _ in by_document})) if by_document else {}
+    for key, by_tier in sorted(by_document.items()):
         file = folder / export / label_file(*key, export, ending)
         file.parent.mkdir(parents=True, exist_ok=True)
         path, duration = known.get(key, ("", 0.0))
-        last = max(end for rows in by_query.values() for _, end, _ in rows)
-        yield Annotated(file, _tiers(by_query), path, max(last, round(1000 * duration)))
+        last = max(row[1] for rows in by_tier.values() for row in rows)
+        yield Annotated(file, _tiers(by_tier), path, max(last, round(1000 * duration)))
 
 
-def _tiers(by_query: dict[str, list[tuple[int, int, float]]]) -> dict[str, list[Annotation]]:
+def _tiers(by_tier: dict[str, list[tuple[int, int, float, str]]]) -> dict[str, list[Annotation]]:
     tiers: dict[str, list[Annotation]] = {}
-    for query, rows in sorted(by_query.items()):
+    for tier, rows in sorted(by_tier.items()):
         layers: list[list[Annotation]] = []
-        for start, end, score in sorted(rows, key=lambda row: (*row[:2], -row[2])):
+        for start, end, _, text in sorted(rows, key=lambda row: (*row[:2], -row[2], row[3])):
             layer = next((layer for layer in layers if layer[-1][1] <= start), None)
             if layer is None:
                 layers.append(layer := [])
-            layer.append((start, end, f"{score:.6g}"))
-        further = (name for k in count(2) if (name := f"{query} ({k})") not in by_query)
+            layer.append((start, end, text))
+        further = (name for k in count(2) if (name := f"{tier} ({k})") not in by_tier)
         for k, layer in enumerate(layers):
-            tiers[next(further) if k else query] = layer
+            tiers[next(further) if k else tier] = layer
     return tiers

@@ -9,6 +9,7 @@ Source: SRILM, ngram-format(5).
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -19,6 +20,7 @@ from swsdist.io.compressed import lines
 from swsdist.io.fields import number, split
 
 _START = "<s>"
+_COUNT = re.compile(r"ngram\s+(?P<order>\d+)\s*=\s*(?P<entries>\d+)")
 
 
 def read_bigrams(path: str, phones: Sequence[str], storage: Mapping[str, object] | None = None) -> NDArray[np.float64]:
@@ -34,29 +36,39 @@ def read_bigrams(path: str, phones: Sequence[str], storage: Mapping[str, object]
 
     Raises:
         UserError: there is no such file.
-        DataError: a line has another form, or the model lacks a phone.
+        DataError: the file is no whole model in this format, or the model lacks a phone.
     """
     unigrams: dict[str, tuple[float, float]] = {}
     bigrams: dict[tuple[str, str], float] = {}
-    order = 0
+    counts: dict[int, tuple[int, str]] = {}
+    section, where = "", path
     for line, text in lines(path, storage):
         fields, where = split(text), f"{path}:{line}"
-        if text.startswith("\\") or not fields:
-            header = text.strip()
-            order = int(header[1]) if header in ("\\1-grams:", "\\2-grams:") else (order if not fields else 0)
-            continue
-        if order not in (1, 2):
-            continue
-        if not order + 1 <= len(fields) <= order + 2:
-            raise codes.ARPA_LINE(where=where, text=text.strip(), order=order)
-        weight = number(fields[0], "log probability", where) * math.log(10)
-        back_off = (
-            number(fields[order + 1], "back-off weight", where) * math.log(10) if len(fields) > order + 1 else 0.0
-        )
-        if order == 1:
-            unigrams[fields[1]] = weight, back_off
-        else:
-            bigrams[fields[1], fields[2]] = weight
+        if text.startswith("\\"):
+            section = text.strip()
+        elif section == "\\data\\" and (count := _COUNT.fullmatch(text.strip())):
+            counts[int(count["order"])] = int(count["entries"]), where
+        elif section == "\\1-grams:" and fields:
+            (phone,), weight, back_off = _entry(fields, 1, where)
+            if phone in unigrams:
+                raise codes.MALFORMED_ARPA(where=where, fault=f"has {phone} twice")
+            unigrams[phone] = weight, back_off
+        elif section == "\\2-grams:" and fields:
+            (first, second), weight, _ = _entry(fields, 2, where)
+            if unknown := {first, second} - set(unigrams):
+                raise codes.MALFORMED_ARPA(where=where, fault=f"has a bigram of {min(unknown)}, and no unigram of it")
+            if (first, second) in bigrams:
+                raise codes.MALFORMED_ARPA(where=where, fault=f"has {first} {second} twice")
+            bigrams[first, second] = weight
+    if not counts:
+        raise codes.MALFORMED_ARPA(where=path, fault="has no \\data\\ with numbers of entries")
+    if section != "\\end\\":
+        raise codes.MALFORMED_ARPA(where=where, fault="is cut off: it has no \\end\\")
+    for order, entries in ((1, len(unigrams)), (2, len(bigrams))):
+        declared, where = counts.get(order, (0, path))
+        if declared != entries:
+            fault = f"has {entries} {order}-grams, and its header says {declared}"
+            raise codes.MALFORMED_ARPA(where=where, fault=fault)
     if missing := [phone for phone in phones if phone not in unigrams]:
         raise codes.PHONE_NOT_IN_MODEL(where=path, phone=missing[0], count=len(missing))
     before = [*phones, _START]
@@ -69,3 +81,14 @@ def read_bigrams(path: str, phones: Sequence[str], storage: Mapping[str, object]
             for first in before
         ]
     )
+
+
+def _entry(fields: Sequence[str], order: int, where: str) -> tuple[Sequence[str], float, float]:
+    """Phones, log weight and log back-off weight (natural; 0 if there is none) of a line."""
+    if not order + 1 <= len(fields) <= order + 2:
+        raise codes.ARPA_LINE(where=where, text=" ".join(fields), order=order)
+    weight = number(fields[0], "log probability", where)
+    if weight > 0:
+        raise codes.MALFORMED_ARPA(where=where, fault=f"has a log10 probability of {weight:g}, above 0")
+    back_off = number(fields[order + 1], "back-off weight", where) if len(fields) > order + 1 else 0.0
+    return fields[1 : order + 1], weight * math.log(10), back_off * math.log(10)

@@ -19,6 +19,8 @@ from swsdist.lattices.phone_loop import Decoder, Reader, packed_arcs, phone_arcs
 
 #: Posteriors are at least this before their logarithm is taken.
 _FLOOR = 1e-30
+#: Common names, of which a track may have none.
+_NON_SPEECH = ("int", "pau", "spk", "non-speech", "sil", "SIL", "|", "<s>", "</s>", "<unk>")
 _STATE = re.compile(r"(?P<phone>.+)\.(?P<state>[1-9])")
 
 
@@ -32,7 +34,7 @@ class Decoding(Section):
     )
     blank: str = Field("<pad>", description="ctc: column of the blank")
     non_speech: tuple[str, ...] = Field(
-        ("int", "pau", "spk", "non-speech", "sil", "SIL", "|", "<s>", "</s>", "<unk>"),
+        _NON_SPEECH,
         description="columns that are no phones of a query or document: silence, noise",
     )
     scale: PositiveFloat = Field(
@@ -85,7 +87,7 @@ class FrameDecoder:
         storage: options for S3.
 
     Raises:
-        UserError: the track has no posteriors, or no blank; or a file cannot be read.
+        UserError: the track has no posteriors, no blank, or not the non-speech that is named; or a file cannot be read.
     """
 
     def __init__(
@@ -96,8 +98,14 @@ class FrameDecoder:
         self._options, self._logits = options, columns.kind == "logits"
         names, self._states = _phones(columns.names)
         ctc = options.topology == "ctc"
-        if ctc and (self._states > 1 or options.blank not in names):
+        if ctc and self._states > 1:
+            raise codes.CTC_OF_STATES(where=where, phone=names[0], states=self._states)
+        if ctc and options.blank not in names:
             raise codes.NO_BLANK(where=where, blank=options.blank, columns=", ".join(names[:8]))
+        unknown = [name for name in options.non_speech if name not in (*names, *_NON_SPEECH)]
+        if unknown:
+            phones = ", ".join(names[:8])
+            raise codes.NON_SPEECH_NOT_IN_TRACK(where=where, name=unknown[0], count=len(names), phones=phones)
         silent = {*options.non_speech, *([options.blank] if ctc else [])}
         #: Text of each phone; empty: no word.
         self.phones = [("" if name in silent else name) for name in names]

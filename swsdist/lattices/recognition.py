@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, PositiveFloat
+from pydantic import Field, PositiveFloat, model_validator
 
 from swsdist.audio.speech import HOP, find_speech, levels
 from swsdist.config.section import IsPath, Section
@@ -48,6 +48,8 @@ _QUIET = 0.3
 #: Parameters of pocketsphinx that other options set, or that have no effect on lattices.
 _TAKEN = ("samprate", "hmm", "dict", "lm", "ascale", "loglevel", "logfn", "input_endian")
 _FILLER = re.compile(r"<.*>|\[.*\]|\+\+.*\+\+")
+#: A line of a dictionary without phones, or with one that the model lacks, in pocketsphinx's log.
+_IGNORED = re.compile(r"Line (?P<line>\d+): (?P<fault>(Phone|No pronunciation) .*); (word .* )?ignored")
 _VARIANT = re.compile(r"\([0-9]+\)$")
 
 
@@ -68,6 +70,13 @@ class Recognition(Section):
         default_factory=dict,
         description="other parameters of pocketsphinx, by their names: lw, beam, wbeam, fwdflatbeam, ...",
     )
+
+    @model_validator(mode="after")
+    def _model_with_words(self) -> Recognition:
+        missing = [key for key in ("dictionary", "lm") if getattr(self, key) is None]
+        if self.model is not None and missing:
+            raise codes.MODEL_ALONE.invalid(missing=" and ".join(missing))
+        return self
 
     def identities(self) -> list[Any]:
         """All that lattices depend on, as JSON values; files by their identity.
@@ -101,7 +110,8 @@ class Recogniser:
         options: of the recogniser.
 
     Raises:
-        UserError: pocketsphinx cannot use its models.
+        UserError: pocketsphinx cannot use its models; or a line of the dictionary has no phones, or one that the acoustic
+            model lacks.
     """
 
     def __init__(self, options: Recognition) -> None:
@@ -255,7 +265,16 @@ def _decoder(options: str) -> Any:
     """A decoder, kept by the process: loading models takes seconds."""
     import pocketsphinx as library
 
-    try:
-        return library.Decoder(_configured(Recognition.model_validate_json(options)))
-    except RuntimeError as error:
-        raise codes.RECOGNISER_NOT_MADE(where="options.recogniser", error=error) from None
+    given = Recognition.model_validate_json(options)
+    config = _configured(given)
+    with tempfile.NamedTemporaryFile(dir=scratch()) as log:  # it tells ignored lines there only
+        config["loglevel"], config["logfn"] = "ERROR", log.name
+        try:
+            decoder = library.Decoder(config)
+        except RuntimeError as error:
+            raise codes.RECOGNISER_NOT_MADE(where="options.recogniser", error=error) from None
+        finally:
+            library.set_loglevel("FATAL")
+        if ignored := _IGNORED.search(Path(log.name).read_text(errors="replace")):
+            raise codes.DICTIONARY_LINE(where=f"{given.dictionary}:{ignored['line']}", fault=ignored["fault"])
+    return decoder

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from swsdist.config.model import Reduce
+from swsdist.config.model import Config, Reduce
 from swsdist.config.search import Search
 from swsdist.core.codes import line_of
 from swsdist.core.codes import searcher as codes
@@ -54,7 +54,7 @@ def setup_of(target: str) -> SearchSetup:
 
     Raises:
         StoreError: the run's plan cannot be read.
-        UserError: the run has several plans, of several stores.
+        UserError: the run has several plans, of several stores; or its queries are lattices.
     """
     setup = _setup_of(target)
     now = load(Folder(setup.store))
@@ -92,7 +92,9 @@ def _setup_of(target: str) -> SearchSetup:
     configs = {name: config_of(run, plan) for name, plan in load_plans(run).items()}
     if fused := next((config for config in configs.values() if is_chain(CHAINS, config.chain, "joined")), None):
         raise codes.FUSION_WITHOUT_STORE(where=run.path(), chain=fused.chain)
-    stores = list(dict.fromkeys(config.store for config in configs.values()))
+    if METHODS[next(iter(configs.values())).search.method].queries == "lattices":
+        raise codes.SEARCH_OF_DECODED(where=run.path())
+    stores = list(dict.fromkeys(_store_of(config) for config in configs.values()))
     if len(stores) > 1:
         raise codes.SEVERAL_STORES(where=run.path(), plans=len(configs), count=len(stores), stores=", ".join(stores))
     settings = [config.search.model_dump(mode="json", exclude_defaults=True) for config in configs.values()]
@@ -100,7 +102,16 @@ def _setup_of(target: str) -> SearchSetup:
     if len(configs) == 1:
         ((name, config),) = configs.items()
         terms: Any = config.options.get("terms", {})
+        if config.chain == "phones":
+            terms = {"units": "phones", **terms}
         return SearchSetup(stores[0], settings[0], trims.pop(), run=(run, name), reduce=config.reduce, terms=terms)
     if len({json.dumps(setting, sort_keys=True) for setting in settings}) == len(trims) == 1:
         return SearchSetup(stores[0], settings[0], trims.pop())
     return SearchSetup(stores[0], {}, True, (line_of(codes.SETTINGS_DIFFER, count=len(configs)),))
+
+
+def _store_of(config: Config) -> str:
+    """The store that the method of a config reads; of the chain phones that of lattices."""
+    if config.chain != "phones":
+        return config.store
+    return str(config.options.get("store") or f"{config.run.rstrip('/')}/lattices")

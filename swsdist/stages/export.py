@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -74,7 +75,7 @@ class Export(Stage[Exporting]):
         """Remove the exports of another config if this one exports nothing."""
         if not inputs.outcome.tasks:
             inputs.ledger.drop(self.name)
-            _remove_old(inputs.ledger.run)
+            remove_exports(inputs.ledger.run)
 
     def run(self, task: Task[Exporting], context: Context) -> TaskOutput:
         """Write each format to a temporary folder, then publish its files."""
@@ -88,18 +89,7 @@ class Export(Stage[Exporting]):
             context.storage,
             lambda names: Store.at(*payload.store, storage=context.storage).recordings(names),
         )
-        _remove_old(context.run)
-        outputs: list[Part] = []
-        warnings: list[str] = []
-        for kind in payload.kinds:
-            with tempfile.TemporaryDirectory(dir=scratch()) as place:
-                try:
-                    EXPORTS[kind].load()(material, Path(place))
-                except UserError as error:
-                    warnings.append(f"{kind} was not exported: {error}")
-                    continue
-                outputs += _publish(Path(place), context.run)
-        return TaskOutput(tuple(outputs), Exported(warnings, len(outputs)))
+        return write_exports({kind: partial(EXPORTS[kind].load(), material) for kind in payload.kinds}, context.run)
 
     def _best(self, payload: Exporting, context: Context) -> list[BestHit]:
         """The best hits, if an export reads them."""
@@ -110,7 +100,28 @@ class Export(Stage[Exporting]):
         return [BestHit(**{name: hit[name] for name in BestHit.__annotations__}) for hit in hits]  # type: ignore[typeddict-item]
 
 
-def _remove_old(run: Folder) -> None:
+def write_exports(writers: Mapping[str, Callable[[Path], None]], run: Folder) -> TaskOutput:
+    """Replace the exports of a run. One that raises a UserError is left out, with a warning.
+
+    Args:
+        writers: by name; each writes into an empty folder.
+        run: the run folder.
+    """
+    remove_exports(run)
+    outputs: list[Part] = []
+    warnings: list[str] = []
+    for kind, write in writers.items():
+        with tempfile.TemporaryDirectory(dir=scratch()) as place:
+            try:
+                write(Path(place))
+            except UserError as error:
+                warnings.append(f"{kind} was not exported: {error}")
+                continue
+            outputs += _publish(Path(place), run)
+    return TaskOutput(tuple(outputs), Exported(warnings, len(outputs)))
+
+
+def remove_exports(run: Folder) -> None:
     """Remove exports of another config: names do not depend on the config."""
     for name in run.listing("exports"):
         run.remove(name)

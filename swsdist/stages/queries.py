@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -14,6 +14,8 @@ from swsdist.audio.commands import are_permitted, is_command, permitted, refusal
 from swsdist.audio.formats import ffmpeg
 from swsdist.config import Config
 from swsdist.config.search import Search
+from swsdist.core.codes import corpora as corpora_codes
+from swsdist.core.codes import stages as codes
 from swsdist.core.errors import StoreError
 from swsdist.core.fingerprint import fingerprint
 from swsdist.core.needs import Needs
@@ -30,7 +32,7 @@ from swsdist.pipeline.chain_run import ChainRun
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.inspection.digest import by_key
 from swsdist.pipeline.stage import Context, Stage, Table
-from swsdist.pipeline.task import Part, Task, TaskOutput
+from swsdist.pipeline.task import Part, Receipt, Task, TaskOutput
 from swsdist.registry.registries import RECURRENCES
 from swsdist.stages.inputs.search_inputs import CorpusInputs, SearchInputs
 from swsdist.stages.inputs.validation import seconds_of
@@ -265,6 +267,23 @@ def _joined(group: Store, place: int) -> pa.Table:
     table = group.documents(track=group.manifest.tracks[place].name)
     there = zip(table["doc_id"].to_pylist(), table["channel"].to_pylist(), strict=True)
     return table.filter(pa.array([key in keys_in_all for key in there], pa.bool_()))
+
+
+def demand_examples(inputs: Inputs, groups: Sequence[tuple[Receipt, Extracted]]) -> None:
+    """Demand that an example of some groups can be searched.
+
+    Raises:
+        DataError: there are groups, and none has an example.
+    """
+    if groups and not any(group.examples for _, group in groups):
+        first, notices = groups[0][0].rejected[0], inputs.chain_inputs(SearchInputs).notices.entries.values()
+        causes = [str(notice) for notice in notices if notice.code is corpora_codes.RECORDINGS_WITHOUT_PATH]
+        raise codes.NO_USABLE_EXAMPLE(
+            where=inputs.config.corpus.queries,
+            examples=sum(len(receipt.rejected) for receipt, _ in groups),
+            path=first["path"] or first["id"],
+            error="; ".join([first["message"], *causes]),
+        )
 
 
 def read_group(context: Context, name: str) -> pa.Table:

@@ -23,7 +23,7 @@ from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.registry.registries import BACKENDS
 from swsdist.stages.inputs.cross_corpus import renormalise
 from swsdist.stages.inputs.search_inputs import SearchInputs
-from swsdist.stages.queries import read_group
+from swsdist.stages.queries import demand_examples, read_group
 from swsdist.stages.task_results import Extracted, Searched
 from swsdist.store.manifest import Manifest, Shard, require, state_name
 from swsdist.store.reading import Store
@@ -85,14 +85,7 @@ class Search(Stage[Searching]):
         store, method = chain_inputs.store.open(), create(settings)
         demand_readable(settings, store)
         groups = inputs.results("queries", Extracted)
-        if groups and not any(group.examples for _, group in groups):
-            first = groups[0][0].rejected[0]
-            raise codes.NO_USABLE_EXAMPLE(
-                where=inputs.config.corpus.queries,
-                examples=sum(len(receipt.rejected) for receipt, _ in groups),
-                path=first["path"] or first["id"],
-                error=first["message"],
-            )
+        demand_examples(inputs, groups)
         matters = identity(settings)
         units = list(method.plan(store)) if groups else []
         # Tasks carry their shards, so workers do not read the entries of all others.

@@ -17,6 +17,7 @@ import swsdist as package
 from swsdist.audio.clips import MARKER
 from swsdist.core.codes import searcher as searcher_codes
 from swsdist.report.answers import page as pages
+from swsdist.report.answers import sounds
 from swsdist.report.answers.hits import answers_by_query
 from swsdist.report.plots.waveform import waveform_svg
 from tests.support.coded import says
@@ -83,7 +84,7 @@ def test_names_of_others_stay_text(tmp_path: Path, place: Path) -> None:
 
 def test_a_page_does_not_grow_without_bound(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The best of each query are heard first; the page says how many are not."""
-    monkeypatch.setattr(pages, "MOST_SOUNDS", 5)
+    monkeypatch.setattr(sounds, "MOST_SOUNDS", 5)
     recording = str(place / "corpus/audio/d001.flac")
     rows = [
         {"query_id": query, "doc_id": f"{query}-{k}", "channel": 1, "start": 0.5, "end": 1.0, "score": 9.0 - k}

@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
+import swsdist
 from swsdist.chains.phones.decode import Decode
 from swsdist.config import Config, config_from_dict
 from swsdist.core.codes import chains as codes
 from swsdist.core.codes import lattices as lattice_codes
 from swsdist.core.codes import methods as methods_codes
 from swsdist.core.codes import registry as registry_codes
+from swsdist.core.codes import searcher as searcher_codes
 from swsdist.core.codes import text as text_codes
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import ChainRun, StepSelection, prepare_chain_run
@@ -200,6 +202,45 @@ def test_what_the_chain_does_not_take(small_corpus: Path, tmp_path: Path) -> Non
     with raises(text_codes.STORE_OF_OTHER_KIND, where=str(store)):
         options = {"decoding": DECODING, "store": str(store)}
         searched(config(small_corpus, tmp_path / "2", "lattice", options=options))
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_search_of_a_run(small_corpus: Path, tmp_path: Path, method: str, named: bool) -> None:
+    """Its lattices are searched by written words; not where queries are lattices."""
+    (tmp_path / "words.txt").write_text("word g1\nother g2\n")
+    (tmp_path / "terms.csv").write_text("query_id,text\nq,word\n")
+    store = {"store": str(tmp_path / "lattices")} if named else {}
+    options = {"decoding": DECODING, "terms": {"dictionary": str(tmp_path / "words.txt")}, **store}
+    tables = {"documents": "docs.csv", "queries": str(tmp_path / "terms.csv")}
+    given = config(small_corpus, tmp_path / "run", method, corpus=tables, options=options)
+    expected = {row["doc_id"] for row in hits(searched(given), "reduce", "detections")}
+    if method == "lattice-edits":
+        with raises(searcher_codes.SEARCH_OF_DECODED, where=given.run):
+            swsdist.search(given.run, "word")
+    else:
+        best = set(swsdist.search(given.run, "word")["doc_id"])
+        assert best
+        assert best <= expected
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_check_looks_at_both_stores(small_corpus: Path, tmp_path: Path, named: bool) -> None:
+    """What a run accepts a check does not refuse, before and after it."""
+    options = {"decoding": DECODING, **({"store": str(tmp_path / "lattices")} if named else {})}
+    given = config(small_corpus, tmp_path / "run", "lattice", options=options)
+
+    def found() -> list[str]:
+        chain = prepare_chain_run(ONLY, given, Ledger(Folder(given.run)), StepSelection()).chain
+        assert chain.check is not None
+        findings = [item for item in chain.check(chain.inputs) if item.name == "store"]
+        assert all(item.good for item in findings)
+        return [item.text.partition(": ")[2] for item in findings]
+
+    assert found() == ["there is none yet"] * 2
+    searched(given)
+    frames, lattices = found()
+    assert frames.startswith("8 documents; the corpus has 0 new")
+    assert lattices == "8 documents"
 
 
 @pytest.mark.slow

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import swsdist
+from swsdist.core.codes import chains as chains_codes
 from swsdist.core.codes import text as codes
 from swsdist.io.filesystem import Folder
 from swsdist.lattices import collection
@@ -423,6 +424,21 @@ def test_terms_that_cannot_be_searched(written: Any) -> None:
         ("query", "q8b", codes.EMPTY_TERM.name),
         ("query", "q9", codes.UNBALANCED_PATTERN.name),
     }
+
+
+@pytest.mark.parametrize("patterns", [False, True])
+def test_terms_that_no_document_holds(written: Any, patterns: bool) -> None:
+    """Are told, with a word of the first; a pattern may stand for anything."""
+    terms = ["river", "zebra", "red zebra", "zeb*", "(zebra|river)", "aardvark"]
+    absent = ["zebra", "red zebra", "aardvark"] + ([] if patterns else ["zeb*", "(zebra|river)"])
+    rows = [("query_id", "text"), *((term, term) for term in terms)]
+    with (written.corpus / "queries.csv").open("w", newline="") as file:
+        csv.writer(file).writerows(rows)
+    sets = (f"options.terms.patterns={str(patterns).lower()}", "corpus.references=null")
+    notices = written.run(*sets).outcome.chain_run.notices()
+    (told,) = (line for line in notices if says(line, chains_codes.ABSENT_TERMS))
+    assert told.startswith(f"{len(absent)} terms ")
+    assert f"(first: {min(absent)}: " in told
 
 
 def test_thresholds_without_references(written: Any) -> None:

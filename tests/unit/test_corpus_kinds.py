@@ -19,6 +19,7 @@ from swsdist.corpora.kinds import READS, kind_of
 from swsdist.corpora.queries import read_queries
 from swsdist.evaluation.lists import read_system
 from swsdist.io.filesystem import Folder
+from swsdist.io.notices import Notices
 from tests.support.coded import raises
 
 FILES = {
@@ -164,3 +165,21 @@ def test_an_rttm_is_no_systems_list(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"\[rttm-as-list\]") as caught:
         read_system(str(tmp_path / "words.rttm"))
     assert "--rttm" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("header", "row", "columns"),
+    [
+        ("query_id,term", "q{},word", None),
+        ("query_id,text,speaker", "q{},word,anna", None),
+        ("query_id,example,speaker,term", "q{},1,anna,word", "example, speaker"),
+        ("query_id,example,term,path", "q{},1,word,one.flac", None),
+    ],
+)
+def test_recordings_without_a_path(tmp_path: Path, header: str, row: str, columns: str | None) -> None:
+    """That queries are searched as text is told where their table is of recordings."""
+    (tmp_path / "queries.csv").write_text("\n".join([header, *(row.format(k) for k in range(3)), ""]))
+    notices = Notices()
+    read_queries(str(tmp_path / "queries.csv"), CORPUS.empty_table(), notices=notices)
+    found = [(item.code, item.count, item.values["columns"]) for item in notices.entries.values()]
+    assert found == ([] if columns is None else [(corpora_codes.RECORDINGS_WITHOUT_PATH, 3, columns)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from itertools import combinations
 from pathlib import Path
 from typing import NamedTuple
@@ -185,6 +186,25 @@ def test_confusions(tmp_path: Path) -> None:
     method = create(settings(confusions=str(tmp_path / "confusions")))
     (row,) = found_in(store, method, queries(("q", 1, chain("abc"))))
     assert row["cost"] / row["scale"] == pytest.approx(0.5 / 3)  # type: ignore[operator]
+
+
+@given(st.lists(st.tuples(st.sampled_from("abcxyz"), st.sampled_from("aXzq")), unique=True))
+def test_confusions_of_labels_that_no_document_has(pairs: list[tuple[str, str]]) -> None:
+    """One line with a document's label is enough; a file without a line is refused too."""
+    with tempfile.TemporaryDirectory() as folder:
+        store, path = (
+            store_of(Path(folder, "store"), {"one": chain("zaxcz"), "two": chain("b")}, 2),
+            Path(folder, "list"),
+        )
+        path.write_text("".join(f"{query} {document} 1.0\n" for query, document in pairs))
+        if not pairs:
+            with raises(codes.NO_CONFUSION, where=str(path)):
+                create(settings(confusions=str(path)))
+        elif any(document in "az" for _, document in pairs):
+            assert len(list(create(settings(confusions=str(path))).plan(store))) == 2
+        else:
+            with raises(codes.CONFUSIONS_OF_OTHER_LABELS, where=str(path), label=pairs[0][1]):
+                list(create(settings(confusions=str(path))).plan(store))
 
 
 @pytest.mark.parametrize(

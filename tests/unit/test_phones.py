@@ -152,6 +152,39 @@ def test_bigrams(tmp_path: Path) -> None:
         read_bigrams(str(tmp_path / "lm"), ["a", "b"])
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "line", "fault"),
+    [
+        (ARPA, "a b c\n", None, "no \\data\\"),
+        ("\\end\\\n", "", 17, "cut off"),
+        ("-0.5 a", "0.5 a", 7, "probability of 0.5, above 0"),
+        ("ngram 1=4", "ngram 1=5", 2, "4 1-grams, and its header says 5"),
+        ("ngram 2=2\n", "", None, "2 2-grams, and its header says 0"),
+        ("-0.2 a b", "-0.2 a c", 13, "bigram of c"),
+        ("-0.2 a b", "-0.2 <s> a", 13, "<s> a twice"),
+        ("-0.75 b", "-0.75 a", 8, "a twice"),
+    ],
+)
+def test_no_whole_language_model(tmp_path: Path, old: str, new: str, line: int | None, fault: str) -> None:
+    path = tmp_path / "lm"
+    path.write_text(ARPA.replace(old, new))
+    with raises(codes.MALFORMED_ARPA) as caught:
+        read_bigrams(str(path), ["a", "b"])
+    assert caught.value.where == (str(path) if line is None else f"{path}:{line}")
+    assert fault in caught.value.message
+
+
+@given(st.lists(st.sampled_from(["a", "pau", "sil", "noise", "a.1"]), unique=True))
+def test_non_speech_that_a_track_lacks(names: list[str]) -> None:
+    """Is refused, but for the default's."""
+    columns = Columns(["a.1", "a.2", "noise.1", "noise.2"], "logits")
+    if "a.1" in names:
+        with raises(codes.NON_SPEECH_NOT_IN_TRACK, name="a.1", count=2, phones="a, noise"):
+            FrameDecoder(Decoding(non_speech=tuple(names)), columns)
+    else:
+        assert FrameDecoder(Decoding(non_speech=tuple(names)), columns).words == {"a", "noise"} - set(names)
+
+
 def test_columns() -> None:
     states = FrameDecoder(Decoding(), Columns(["a.1", "a.2", "pau.1", "pau.2"], "logits"))
     assert states.phones == ["a", ""]
@@ -166,6 +199,8 @@ def test_columns() -> None:
         FrameDecoder(Decoding(), Columns(["c0"], "features"))
     with raises(codes.NO_BLANK, blank="<pad>", columns="a, b"):
         FrameDecoder(Decoding(topology="ctc"), Columns(["a", "b"], "logits"))
+    with raises(codes.CTC_OF_STATES, phone="a", states=2):
+        FrameDecoder(Decoding(topology="ctc", blank="a"), Columns(["a.1", "a.2"], "logits"))
     with pytest.raises(ValidationError, match=codes.BIGRAMS_OF_CTC.message):
         Decoding(topology="ctc", bigrams="lm")
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import importlib.util
+import tempfile
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.typing import NDArray
+from pydantic import ValidationError
 
 from swsdist.audio.reader import read_blocks
 from swsdist.core.codes import Code
@@ -23,6 +28,9 @@ from tests.support.english.words import small_corpus, small_recogniser
 needs_pocketsphinx = pytest.mark.skipif(
     importlib.util.find_spec("pocketsphinx") is None, reason="needs pocketsphinx: pip install -e '.[dev]'"
 )
+
+#: Files that a model's options need besides.
+OTHERS = {"dictionary": "no.dict", "lm": "no.lm"}
 
 
 def noise(seconds: float, quiet: tuple[tuple[float, float], ...] = ()) -> NDArray[np.float32]:
@@ -64,8 +72,8 @@ def test_what_is_short_is_not_cut() -> None:
         ({"parameters": {"beem": 1e-20}}, codes.RECOGNISER_PARAMETER, "parameters"),
         ({"parameters": {"lw": "much"}}, codes.RECOGNISER_PARAMETER, "parameters"),
         ({"parameters": {"ascale": 10.0}}, codes.RECOGNISER_PARAMETER, "parameters"),
-        ({"model": "s3://bucket/model"}, codes.MODEL_IS_REMOTE, "model"),
-        ({"model": "no/model"}, codes.NO_MODEL, "model"),
+        ({**OTHERS, "model": "s3://bucket/model"}, codes.MODEL_IS_REMOTE, "model"),
+        ({**OTHERS, "model": "no/model"}, codes.NO_MODEL, "model"),
         ({"lm": "no.lm"}, codes.NO_MODEL, "lm"),
         ({"dictionary": "no.dict"}, codes.NO_MODEL, "dictionary"),
     ],
@@ -89,6 +97,29 @@ def test_files_that_are_no_models(tmp_path: Path) -> None:
     assert options.identities() != Recognition().identities()
     with raises(codes.RECOGNISER_NOT_MADE):
         Recogniser(options)
+
+
+@needs_pocketsphinx
+@settings(max_examples=20, deadline=None)
+@given(lines=st.lists(st.sampled_from(("good G UH D", "bad G QQ D", "mute", "## comment", "")), unique=True))
+def test_lines_that_pocketsphinx_would_ignore_are_refused(lines: list[str]) -> None:
+    """The first line whose phones are none, or none of the model's."""
+    unigrams = "\n".join(f"-1 {word} 0" for word in ("<s>", "</s>", "good", "fine"))
+    with tempfile.TemporaryDirectory() as folder:
+        dictionary, model = Path(folder, "words.dict"), Path(folder, "words.arpa")
+        dictionary.write_text("\n".join([*lines, "fine F AY N", ""]))
+        ignored = [k for k, line in enumerate(lines, 1) if line in ("bad G QQ D", "mute")]
+        model.write_text(f"\\data\\\nngram 1=4\n\n\\1-grams:\n{unigrams}\n\n\\end\\\n")
+        options = Recognition(dictionary=str(dictionary), lm=str(model))
+        with raises(codes.DICTIONARY_LINE, where=f"{dictionary}:{ignored[0]}") if ignored else nullcontext():
+            Recogniser(options)
+
+
+@pytest.mark.parametrize(("others", "missing"), [({"lm": "x"}, "dictionary"), ({}, "dictionary and lm")])
+def test_a_model_has_words_of_its_own(others: dict[str, str], missing: str) -> None:
+    message, _ = codes.MODEL_ALONE.text(missing=missing)
+    with pytest.raises(ValidationError, match=message):
+        Recognition(model="spanish", **others)
 
 
 @pytest.fixture(scope="module")

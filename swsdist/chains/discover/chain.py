@@ -3,18 +3,27 @@
 ::
 
     [fit-transforms] -> index -> cut-segments -> propose-pairs -> select-pairs -> align-pairs -> group-matches
+        -> [score-discovery], export
 """
 
 from __future__ import annotations
 
 from swsdist.chains.discover.align_pairs import AlignPairs
 from swsdist.chains.discover.cut_segments import CutSegments
+from swsdist.chains.discover.export_classes import ExportClasses
 from swsdist.chains.discover.group_matches import GroupMatches
 from swsdist.chains.discover.inputs import DiscoverInputs
 from swsdist.chains.discover.propose_pairs import ProposePairs
+from swsdist.chains.discover.report import FILES, notices, publish_report, summary
+from swsdist.chains.discover.score_discovery import ScoreDiscovery
 from swsdist.chains.discover.select_pairs import SelectPairs
+from swsdist.chains.discover.writing import KINDS
+from swsdist.chains.search.check import check
+from swsdist.chains.search.report.notices import barrier
+from swsdist.chains.search.report.reporting import rejected_rows
 from swsdist.config import Config
-from swsdist.pipeline.chain import Chain
+from swsdist.core.codes import discovery as codes
+from swsdist.pipeline.chain import Chain, Step
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.stage import Stage
 from swsdist.stages.fit_transforms import FitTransforms
@@ -26,10 +35,13 @@ def build(config: Config, ledger: Ledger) -> Chain:
     """The chain of a config.
 
     Raises:
-        ConfigError: invalid options.
+        ConfigError: invalid options, or exports that are of detections only.
     """
+    others = [kind for kind in config.report.exports or () if kind not in KINDS]
+    if others:
+        raise codes.NO_EXPORT_OF_CLASSES(where="report.exports", export=others[0], exports=", ".join(KINDS))
     inputs = DiscoverInputs(config, ledger)
-    stages: tuple[Stage, ...] = (
+    stages: tuple[Stage | Step, ...] = (
         *([FitTransforms()] if is_fitted(config.features) else []),
         Index(),
         CutSegments(),
@@ -37,5 +49,9 @@ def build(config: Config, ledger: Ledger) -> Chain:
         SelectPairs(),
         AlignPairs(),
         GroupMatches(),
+        ScoreDiscovery(),
+        Step("export", ExportClasses()),
     )
-    return Chain("discover", stages, inputs)
+    return Chain(
+        "discover", stages, inputs, publish_report, FILES, notices, rejected_rows, check, summary, barrier=barrier
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -10,12 +11,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from swsdist.chains.discover.inputs import DiscoverInputs
-from swsdist.core.partition import slot_of
+from swsdist.core.partition import SLOTS, slot_of
 from swsdist.discovery.search.neighbours import Neighbours, Pairs, Places, near
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Part, Task, TaskOutput
 from swsdist.stages.task_results import Bucket
+
+#: Row groups of a file of pairs.
+_GROUPS = 64
 
 #: Pairs of segments, by number in the order of documents and first frames; the slot is that of a document of the pair.
 PAIRS = pa.schema(
@@ -73,7 +77,14 @@ class ProposePairs(Stage[Proposing]):
         everything = collection(payload.files, context)
         pairs = near(everything.places, payload.number, payload.frames, payload.neighbours)
         table = by_slot(pairs, everything)
-        return TaskOutput((context.publish(task, "proposed", [table], PAIRS),), Bucket(table.num_rows))
+        return TaskOutput((context.publish(task, "proposed", in_groups(table), PAIRS),), Bucket(table.num_rows))
+
+
+def in_groups(table: pa.Table) -> Iterator[pa.Table]:
+    """PAIRS by row groups of some slots each, so that a bucket reads few others."""
+    edges = np.searchsorted(table["slot"].to_numpy(), np.arange(0, SLOTS + 1, SLOTS // _GROUPS))
+    for begin, end in pairwise(edges.tolist()):
+        yield table.slice(begin, end - begin)
 
 
 def files_of(parts: Sequence[Part]) -> tuple[str, ...]:

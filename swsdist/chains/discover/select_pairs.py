@@ -9,13 +9,14 @@ import numpy as np
 import pyarrow as pa
 
 from swsdist.chains.discover.inputs import DiscoverInputs
-from swsdist.chains.discover.propose_pairs import PAIRS, collection, files_of
+from swsdist.chains.discover.propose_pairs import PAIRS, collection, files_of, in_groups
 from swsdist.discovery.search.neighbours import Neighbours, Pairs, most_alike, unique
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Table
 from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.stages.buckets import BucketStage
 from swsdist.stages.task_results import Bucket
+from swsdist.store import parquet
 
 
 class Selecting(NamedTuple):
@@ -55,15 +56,13 @@ class SelectPairs(BucketStage[Selecting]):
         slot = of[chosen.left]
         order = np.lexsort((chosen.right, chosen.left, slot))
         table = pa.table([slot[order], *(column[order] for column in chosen)], schema=PAIRS)
-        return TaskOutput((context.publish(task, "selected", [table], PAIRS),), Bucket(table.num_rows))
+        return TaskOutput((context.publish(task, "selected", in_groups(table), PAIRS),), Bucket(table.num_rows))
 
 
 def pairs_in(files: tuple[str, ...], slots: range, context: Context) -> Pairs:
     """Pairs of some slots, of all files."""
     pieces = []
     for name in files:
-        table = context.read(name)
-        slot = table["slot"].to_numpy()
-        begin, end = np.searchsorted(slot, [slots[0], slots[-1] + 1])
-        pieces.append([table[name].to_numpy()[begin:end] for name in Pairs._fields])
+        table = parquet.in_slots(*context.place(name), slots)
+        pieces.append([table[column].to_numpy() for column in Pairs._fields])
     return Pairs(*map(np.concatenate, zip(*pieces, strict=True)))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from swsdist.chains.phones.decode_queries import term_reader
 from swsdist.chains.phones.inputs import PhoneInputs
-from swsdist.chains.search.check import Checking, findings, rejection_finding
+from swsdist.chains.search.check import Checking, findings, lattice_store_finding, rejection_finding
 from swsdist.core.codes import store as codes
 from swsdist.core.errors import TermError
 from swsdist.features.interface import kind_of
@@ -52,3 +52,7 @@ class _Checking(Checking):
     def _features(self) -> Iterator[Finding]:
         yield from super()._features()
         FrameDecoder(self._phones.options.decoding, self._columns(), self._storage)  # reports mistakes
+
+    def _store(self) -> Iterator[Finding]:
+        yield from Checking(self._phones.frames)._store()
+        yield lattice_store_finding(self._phones.store.folder)

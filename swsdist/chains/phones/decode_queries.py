@@ -21,7 +21,7 @@ from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.registry.registries import METHODS
-from swsdist.stages.queries import read_group
+from swsdist.stages.queries import demand_examples, read_group
 from swsdist.stages.task_results import Extracted
 from swsdist.store.tracks import Tracks
 
@@ -73,7 +73,10 @@ class DecodeQueries(Stage[DecodingQueries]):
         texts = {row["query_id"]: row["term"] or "" for row in queries if row["path"] is None}
         common = Columns(track.columns, track.kind), Tracks(store).places[track.name], store.manifest.shift
         decoding = options.decoding.identities(storage), lattices
-        for (receipt, group), part in zip(inputs.results("queries", Extracted), inputs.parts("queries"), strict=True):
+        groups = inputs.results("queries", Extracted)
+        if not texts:
+            demand_examples(inputs, groups)
+        for (receipt, group), part in zip(groups, inputs.parts("queries"), strict=True):
             if group.examples:
                 payload = DecodingQueries(part.name, *common, {}, options.decoding, options.terms, lattices, group.cuts)
                 label = f"{group.examples} examples"

@@ -39,6 +39,8 @@ from swsdist.stages.inputs.validation import (
     note_query_lengths,
     seconds_of,
 )
+from swsdist.stages.lattice_store import demand_lattices
+from swsdist.store.manifest import load
 from swsdist.store.precomputed import precomputed_frames
 
 #: Sample rate of queries, Hz.
@@ -295,3 +297,15 @@ def rejection_finding(name: str, bad: Sequence[tuple[str, UnusableError]], of: i
         first = first if place == error.where else f"{place}: {first}"
         good = False if len(bad) == of or (len(bad) > FEW and len(bad) > REJECTED * of) else None
         yield Finding(name, good, f"{len(bad)} of {of} {what} cannot be used and will be rejected; the first: {first}")
+
+
+def lattice_store_finding(folder: Folder) -> Finding:
+    """What a store of lattices holds.
+
+    Raises:
+        UserError: the folder holds another kind of store.
+    """
+    manifest = load(folder)
+    demand_lattices(folder, manifest)
+    documents = "there is none yet" if manifest is None else f"{manifest.counts['documents']:.0f} documents"
+    return Finding("store", True, f"{folder.path()}: {documents}")

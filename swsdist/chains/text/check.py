@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import ClassVar
 
-from swsdist.chains.search.check import Checking, findings
+from swsdist.chains.search.check import Checking, findings, lattice_store_finding
 from swsdist.chains.text.inputs import TextInputs
 from swsdist.core.errors import TermError
 from swsdist.lattices.terms import TermReader
 from swsdist.pipeline.finding import Finding
-from swsdist.stages.lattice_store import demand_lattices
-from swsdist.store.manifest import load
 
 
 def check(inputs: TextInputs) -> Iterator[Finding]:
@@ -58,8 +56,4 @@ class _Checking(Checking):
             yield Finding("queries", None, f"{len(bad)} cannot be searched and will be rejected; the first: {bad[0]}")
 
     def _store(self) -> Iterator[Finding]:
-        folder = self._text_inputs.store.folder
-        manifest = load(folder)
-        demand_lattices(folder, manifest)
-        documents = None if manifest is None else f"{manifest.counts['documents']:.0f} documents"
-        yield Finding("store", True, f"{folder.path()}: {documents or 'there is none yet'}")
+        yield lattice_store_finding(self._text_inputs.store.folder)

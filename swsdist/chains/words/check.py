@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from swsdist.audio.probing import probe_all
-from swsdist.chains.search.check import Checking, findings
+from swsdist.chains.search.check import Checking, findings, lattice_store_finding
 from swsdist.chains.words.inputs import WordInputs
 from swsdist.core.errors import AudioError, TermError
+from swsdist.lattices.recognition import Recogniser
 from swsdist.lattices.terms import TermReader
 from swsdist.pipeline.finding import Finding
-from swsdist.stages.lattice_store import demand_lattices
-from swsdist.store.manifest import load
 
 
 def check(inputs: WordInputs) -> Iterator[Finding]:
@@ -33,7 +32,9 @@ class _Checking(Checking):
                 yield name, look
 
     def _recogniser(self) -> Iterator[Finding]:
-        *_, version = self._words.options.recogniser.identities()
+        options = self._words.options.recogniser
+        *_, version = options.identities()
+        Recogniser(options)
         yield Finding("recogniser", True, f"pocketsphinx {version}")
 
     def _queries(self) -> Iterator[Finding]:
@@ -58,8 +59,4 @@ class _Checking(Checking):
             yield Finding("queries", None, f"{len(bad)} cannot be searched and will be rejected; the first: {first}")
 
     def _store(self) -> Iterator[Finding]:
-        folder = self._words.store.folder
-        manifest = load(folder)
-        demand_lattices(folder, manifest)
-        documents = None if manifest is None else f"{manifest.counts['documents']:.0f} documents"
-        yield Finding("store", True, f"{folder.path()}: {documents or 'there is none yet'}")
+        yield lattice_store_finding(self._words.store.folder)

@@ -107,6 +107,12 @@ GONE_RECORDINGS = Code(
     "`swsdist store refit {store}` estimates new ones",
 )
 
+ABSENT_TERMS = Code(
+    "absent-terms",
+    OddError,
+    "{count} term{s} not in the documents: none holds a word of each alternative",
+    "look at their spelling, and that of the documents (options.recipe.spelling)",
+)
 METHOD_TAKES_OTHER_QUERIES = Code(
     "method-takes-other-queries",
     ConfigError,

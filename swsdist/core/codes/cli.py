@@ -56,6 +56,18 @@ CONFIG_IN_RUN_FOLDER = Code(
     "the run would overwrite this config with its own config.yaml, in {run}",
     "name another run folder (the key run, or --run FOLDER), or rename the config",
 )
+OTHER_CHAIN = Code(
+    "other-chain",
+    UserError,
+    "this is a config of the chain {chain}, not of {wanted}",
+    "set chain: {wanted}, or run it as it is: swsdist run {config}",
+)
+UNSCORED_CHAIN = Code(
+    "unscored-chain",
+    UserError,
+    "the chain {chain} has no curves, histograms or tables of scores",
+    "leave these options out",
+)
 REPORT_BEFORE_END = Code(
     "report-before-end", IncompleteError, "the run has only reached {stage}", "finish it: swsdist run {run}"
 )

@@ -340,6 +340,12 @@ TEXT_QUERY_AMONG_SPOKEN = Code(
     "query {query!r} has neither path nor doc_id, and others have one",
     "give one of them; or, of a written query, a column text",
 )
+RECORDINGS_WITHOUT_PATH = Code(
+    "recordings-without-path",
+    OddError,
+    "no column path: all {count} queries are searched as text, though there are columns of recordings ({columns})",
+    "add the column path; if the queries are written, drop these columns",
+)
 QUERY_WITHOUT_CHANNEL = Code(
     "query-without-channel", TableError, "document {document!r} has channels {channels}", "give the query's channel"
 )

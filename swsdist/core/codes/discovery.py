@@ -112,3 +112,9 @@ UNMARKED_SPEECH = Code(
     "frames of other programs do not tell where speech is",
     "add a track that is made of the recordings to features, such as mfcc",
 )
+NO_EXPORT_OF_CLASSES = Code(
+    "no-export-of-classes",
+    ConfigError,
+    "{export} writes detections, and the chain discover has classes",
+    "choose of {exports}; the class file and the queries are always written",
+)

@@ -238,6 +238,9 @@ ARPA_LINE = Code(
     "the line is no {order}-gram: {text}",
     "a line is LOG10-PROBABILITY PHONE [PHONE] [BACK-OFF]; write the model again",
 )
+MALFORMED_ARPA = Code(
+    "malformed-arpa", DataError, "the language model {fault}", "write, or copy, it again, whole and in ARPA's format"
+)
 PHONE_NOT_IN_MODEL = Code(
     "phone-not-in-model",
     DataError,
@@ -254,7 +257,19 @@ NO_BLANK = Code(
     "no-blank",
     UserError,
     "no column {blank}; the first columns are {columns}",
-    "name the blank's column (options.decoding.blank)",
+    "name the blank's column (options.decoding.blank); a track without one has topology: loop",
+)
+CTC_OF_STATES = Code(
+    "ctc-of-states",
+    UserError,
+    "CTC needs one column a label, and {phone} has {states}",
+    "decode states of phones by topology: loop (options.decoding.topology)",
+)
+NON_SPEECH_NOT_IN_TRACK = Code(
+    "non-speech-not-in-track",
+    UserError,
+    "options.decoding.non_speech has {name}, which is no phone of the track; the first of its {count} are {phones}",
+    "correct the name, or leave it out",
 )
 BIGRAMS_OF_CTC = Code(
     "bigrams-of-ctc",
@@ -296,6 +311,18 @@ RECOGNISER_NOT_MADE = Code(
     UserError,
     "pocketsphinx cannot use its models: {error}",
     "give model, dictionary and lm that belong together; `pocketsphinx single FILE -loglevel INFO` says more",
+)
+DICTIONARY_LINE = Code(
+    "dictionary-line",
+    UserError,
+    "pocketsphinx ignores the line: {fault}",
+    "write words with pronunciations in the phones of its acoustic model (options.recogniser.model), or remove the line",
+)
+MODEL_ALONE = Code(
+    "model-alone",
+    ConfigError,
+    "an acoustic model without {missing}; those of pocketsphinx's package are of its US English one",
+    "give dictionary and lm that belong to the model",
 )
 NOTHING_DECODED = Code(
     "nothing-decoded",

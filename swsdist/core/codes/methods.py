@@ -63,6 +63,18 @@ REPEATED_CONFUSION = Code(
     "the substitution of {query} by {document} has a cost in an earlier line",
     "keep one of the lines",
 )
+NO_CONFUSION = Code(
+    "no-confusion",
+    DataError,
+    "the file has no substitution",
+    "write lines QUERY-LABEL DOCUMENT-LABEL COST, or leave out search.method_options.confusions",
+)
+CONFUSIONS_OF_OTHER_LABELS = Code(
+    "confusions-of-other-labels",
+    UserError,
+    "no document has a label by which a line substitutes another; the first is {label}",
+    "write the labels of the documents, in their case",
+)
 TOO_MANY_LABELS = Code(
     "too-many-labels",
     TermError,

@@ -79,6 +79,12 @@ FUSION_WITHOUT_STORE = Code(
     "a run of the chain {chain} has no store",
     "name the run of one of its systems, such as those below systems/ in it",
 )
+SEARCH_OF_DECODED = Code(
+    "search-of-decoded",
+    UserError,
+    "the queries of this run are lattices, which only a run makes",
+    "add queries to its corpus.queries, and run its config again: documents are not decoded again",
+)
 SEVERAL_STORES = Code(
     "several-stores", UserError, "the run has {plans} plans, of {count} stores", "name a store: {stores}"
 )

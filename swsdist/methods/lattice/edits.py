@@ -86,7 +86,15 @@ class LatticeEdits:
         ]
 
     def plan(self, store: Store) -> Iterator[Unit]:
-        """One unit per shard."""
+        """One unit per shard.
+
+        Raises:
+            UserError: there are confusions, and none with a label of the documents.
+        """
+        labels = {document: None for _, document in self._confusions}
+        shards = store.manifest.shards
+        if labels and not any(postings_of(store.folder, shard.files, labels).numbers for shard in shards):
+            raise codes.CONFUSIONS_OF_OTHER_LABELS(where=self._options.confusions, label=next(iter(labels)))
         return shard_units(store)
 
     def weight(self, queries: int, examples: int, frames: int) -> int:
@@ -227,7 +235,7 @@ def _read_confusions(path: str) -> dict[tuple[str, str], float]:
 
     Raises:
         UserError: there is no such file.
-        DataError: a line has another form, a negative cost, or the labels of another line.
+        DataError: a line has another form, a negative cost, or the labels of another line; or there is none.
     """
     result: dict[tuple[str, str], float] = {}
     for line, text in lines(path, {}):
@@ -242,4 +250,6 @@ def _read_confusions(path: str) -> dict[tuple[str, str], float]:
         if (fields[0], fields[1]) in result:
             raise codes.REPEATED_CONFUSION(where=where, query=fields[0], document=fields[1])
         result[fields[0], fields[1]] = cost
+    if not result:
+        raise codes.NO_CONFUSION(where=path)
     return result

@@ -10,14 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from swsdist.core.errors import AudioError
 from swsdist.report.answers.hits import Answer, AnswerHit, Verdict
-from swsdist.report.answers.sounds import Sound, sound_of
+from swsdist.report.answers.sounds import Sound, Sounds
 from swsdist.report.summary import rendered
-
-#: Sounds and bytes of sound that a browser opens with ease.
-MOST_SOUNDS = 1000
-MOST_BYTES = 40_000_000
 
 
 @dataclass(frozen=True)
@@ -69,7 +64,7 @@ def render_answers(
 ) -> str:
     """The page as HTML text, to be written as UTF-8.
 
-    The page has at most `MOST_SOUNDS` clips of `MOST_BYTES` in all, best of each query first, and gives the number of others.
+    The best hits of each query get a clip first, as many as `Sounds` gives; the page gives the number of others.
 
     Args:
         answers: in the order of the page.
@@ -77,11 +72,11 @@ def render_answers(
         searched: see there.
         storage: options for the file system of recordings.
     """
-    sounds = _Sounds(storage)
-    spoken = [sounds.of_query(query) for query in queries]
+    sounds = Sounds(storage)
+    spoken = [_query_sound(query, sounds) for query in queries]
     sounds_by_hit: dict[int, Sound | str] = {}
     for hit in _best_first(answers):
-        sounds_by_hit[id(hit)] = sounds.of_hit(hit)
+        sounds_by_hit[id(hit)] = sounds.of(hit.path, hit.start, hit.end, channel=hit.channels[0])
     blocks = [
         {
             "answer": answer,
@@ -102,45 +97,9 @@ def render_answers(
     )
 
 
-class _Sounds:
-    """Clips, within the limits of the page."""
-
-    def __init__(self, storage: Mapping[str, object] | None) -> None:
-        self._storage = storage
-        self._sounds = self._bytes = self.left_out = 0
-
-    def of_query(self, query: PlayedQuery) -> Sound | str:
-        if not query.path:
-            return "no recording"
-        pad = 0.0 if query.start is None and query.end is None else 0.25
-        return self._of(query.path, query.start, query.end, query.channel, query.searched, pad)
-
-    def of_hit(self, hit: AnswerHit) -> Sound | str:
-        if not hit.path:
-            return "no recording"
-        return self._of(hit.path, hit.start, hit.end, hit.channels[0], None, None)
-
-    def _of(
-        self,
-        path: str,
-        start: float | None,
-        end: float | None,
-        channel: int,
-        mark: tuple[float, float] | None,
-        pad: float | None,
-    ) -> Sound | str:
-        """A clip, or the reason for its absence."""
-        if self._sounds >= MOST_SOUNDS or self._bytes >= MOST_BYTES:
-            self.left_out += 1
-            return "left out"
-        around = {} if pad is None else {"pad": pad}
-        try:
-            sound = sound_of(path, start, end, channel=channel, mark=mark, storage=self._storage, **around)
-        except AudioError as error:
-            return error.message
-        self._sounds += 1
-        self._bytes += len(sound.uri) + len(sound.svg)
-        return sound
+def _query_sound(query: PlayedQuery, sounds: Sounds) -> Sound | str:
+    pad = 0.0 if query.start is None and query.end is None else 0.25
+    return sounds.of(query.path, query.start, query.end, channel=query.channel, mark=query.searched, pad=pad)
 
 
 def _best_first(answers: Sequence[Answer]) -> Iterator[AnswerHit]:

@@ -6,12 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from swsdist.audio.clips import PAGE_RATE, data_uri, read_clip
+from swsdist.core.errors import AudioError
 from swsdist.report.plots.waveform import waveform_svg
 
 #: Context around a hit, s.
 AROUND = 0.75
 #: Longest sound on the page, s, without context.
 LONGEST = 60.0
+#: Sounds and bytes of sound that a browser opens with ease.
+MOST_SOUNDS = 1000
+MOST_BYTES = 40_000_000
 
 
 @dataclass(frozen=True)
@@ -63,3 +67,44 @@ def sound_of(
     marked = mark or (first, clip.begin + seconds if end is None else end)
     low, high = (min(max((at - clip.begin) / seconds, 0.0), 1.0) for at in marked)
     return Sound(data_uri(clip), waveform_svg(clip.samples, (low, high)), seconds, low * seconds)
+
+
+class Sounds:
+    """The sounds of a page.
+
+    Args:
+        storage: options for the file system of recordings.
+        most: sounds, besides the limits `MOST_SOUNDS` and `MOST_BYTES`.
+
+    Attributes:
+        left_out: sounds beyond these.
+    """
+
+    def __init__(self, storage: Mapping[str, object] | None, most: int | None = None) -> None:
+        self._storage = storage
+        self._most = MOST_SOUNDS if most is None else min(most, MOST_SOUNDS)
+        self._sounds = self._bytes = self.left_out = 0
+
+    def of(
+        self,
+        path: str | None,
+        start: float | None,
+        end: float | None,
+        *,
+        channel: int,
+        mark: tuple[float, float] | None = None,
+        pad: float = AROUND,
+    ) -> Sound | str:
+        """A sound as of `sound_of`, or the reason for its absence."""
+        if not path:
+            return "no recording"
+        if self._sounds >= self._most or self._bytes >= MOST_BYTES:
+            self.left_out += 1
+            return "left out"
+        try:
+            sound = sound_of(path, start, end, channel=channel, mark=mark, pad=pad, storage=self._storage)
+        except AudioError as error:
+            return error.message
+        self._sounds += 1
+        self._bytes += len(sound.uri) + len(sound.svg)
+        return sound

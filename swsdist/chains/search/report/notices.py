@@ -10,14 +10,17 @@ from swsdist.audio.formats import ffmpeg
 from swsdist.calibrate.threshold import queries_without_threshold
 from swsdist.core.codes import chains as codes
 from swsdist.io.notices import FEW, MANY, REJECTED, Notices
+from swsdist.lattices.terms import WRITTEN
 from swsdist.methods.query import bands
 from swsdist.pipeline.chain_run import ChainRun
 from swsdist.pipeline.task import Values
+from swsdist.registry.registries import METHODS
 from swsdist.stages.inputs.corpus_documents import keys_of, places_in
 from swsdist.stages.inputs.search_inputs import CorpusInputs
 from swsdist.stages.inputs.supervision import note_supervision, supervisions
 from swsdist.stages.queries import bandwidths_in, seconds_in
 from swsdist.stages.task_results import Exported, Fitted, Measured
+from swsdist.store.lattice_shards import postings_of
 from swsdist.store.libraries import made_with
 
 
@@ -39,10 +42,11 @@ def notices(chain_run: ChainRun) -> list[str]:
             count=inputs.corpus.documents.num_rows,
         )
     _note_undecided(chain_run, again)
+    _note_absent_terms(chain_run, again)
     doubted = (barrier(chain_run, step, force=True) for step in ("index", "queries") if step in chain_run.outcomes)
     results = [str(notice) for notices in (*doubted, inputs.notices, again) for notice in notices.entries.values()]
     results += [warning for result in chain_run.results("export", Exported) for warning in result.warnings]
-    late, store = Notices(), inputs.store.folder.path()
+    late = Notices()
     references = str(chain_run.config.corpus.references or chain_run.config.corpus.documents)
     for result in chain_run.results("score", Measured):
         measures, count = result.measures, result.point["true"]
@@ -54,6 +58,12 @@ def notices(chain_run: ChainRun) -> list[str]:
             late.add(codes.UNSCORED_QUERIES, where=result.left_out[0], count=len(result.left_out))
     if labels := sorted({source.file for source in supervisions(inputs)}):
         late.add(codes.UNCOUNTED_LABEL_COST, where=", ".join(labels), count=len(labels))
+    return [*results, *(str(notice) for notice in (*late.entries.values(), *note_store(inputs).entries.values()))]
+
+
+def note_store(inputs: CorpusInputs) -> Notices:
+    """What is odd about the store: made with other libraries, without recordings, or with statistics of missing ones."""
+    late, store = Notices(), inputs.store.folder.path()
     if inputs.store.manifest is not None:
         libraries_here = made_with(inputs.store.manifest.libraries)
         for name, versions in inputs.store.manifest.libraries.items():
@@ -68,7 +78,7 @@ def notices(chain_run: ChainRun) -> list[str]:
             late.add(codes.SOUNDLESS_DOCUMENTS, where=store, count=paths.count(""), of=len(paths))
     if inputs.store.manifest is not None and (gone := inputs.store.manifest.counts["statistics_gone"]):
         late.add(codes.GONE_RECORDINGS, where=store, count=int(gone), store=store)
-    return [*results, *(str(notice) for notice in late.entries.values())]
+    return late
 
 
 def _note_undecided(chain_run: ChainRun, notices: Notices) -> None:
@@ -78,6 +88,26 @@ def _note_undecided(chain_run: ChainRun, notices: Notices) -> None:
         queries = queries_without_threshold(set(inputs.corpus.queries["query_id"].to_pylist()), result.thresholds)
         if queries:
             notices.add(codes.UNDECIDED_QUERIES, where=queries[0], count=len(queries))
+
+
+def _note_absent_terms(chain_run: ChainRun, notices: Notices) -> None:
+    """Note written queries, and spoken ones of recognised words, each of whose alternatives has a label of no document."""
+    inputs: CorpusInputs = chain_run.chain.inputs
+    if METHODS[chain_run.config.search.method].queries != "text" or "search" not in chain_run.outcomes:
+        return
+    tables = [WRITTEN.empty_table(), *chain_run.read("queries", "groups")]
+    rows, store = pa.concat_tables(tables).to_pylist(), inputs.store.open()
+    labels = {label for row in rows for label in row["labels"]}
+    files = [shard.files for shard in store.manifest.shards]
+    held = {label for item in files for label in postings_of(store.folder, item, labels).numbers}
+    lacking: dict[str, list[list[str]]] = {}
+    for row in rows:
+        globbed = {label for label in row["labels"] if row["patterns"] and ("?" in label or "*" in label)}
+        absent = [label for label in row["labels"] if label not in held | globbed]
+        lacking.setdefault(row["query_id"], []).append(absent)
+    if terms := {query_id: absent[0][0] for query_id, absent in sorted(lacking.items()) if all(absent)}:
+        query_id, label = next(iter(terms.items()))
+        notices.add(codes.ABSENT_TERMS, where=f"{query_id}: {label}", count=len(terms))
 
 
 def _note_bands(chain_run: ChainRun, notices: Notices) -> None:
@@ -107,7 +137,7 @@ def barrier(chain_run: ChainRun, step: str, *, force: bool) -> Notices:
     Raises:
         ImplausibleError: see `swsdist.io.notices`.
     """
-    inputs: CorpusInputs = chain_run.chain.inputs
+    inputs: CorpusInputs = chain_run.chain.inputs_of(chain_run.chain.step(step))
     results = Notices(force=force)
     if step == "index" and inputs.store.manifest is not None:
         inputs.check_measured({}, force=force)
@@ -119,9 +149,16 @@ def barrier(chain_run: ChainRun, step: str, *, force: bool) -> Notices:
             results,
         )
     elif step == "queries" and isinstance(inputs.corpus.queries, pa.Table):
-        rows = [row for receipt in chain_run.receipts("queries") for row in receipt.rejected]
+        makers = makers_of_queries(chain_run)
+        makers = makers[: makers.index(step) + 1]  # later ones are of a cohort
+        rows = [row for name in makers for receipt in chain_run.receipts(name) for row in receipt.rejected]
         _weigh_rejected(rows, inputs.corpus.queries.num_rows, "examples of queries", chain_run, results)
     return results
+
+
+def makers_of_queries(chain_run: ChainRun) -> list[str]:
+    """Names of the steps that make groups of queries, and reject examples."""
+    return [step.name for step in chain_run.chain.steps if "groups" in step.stage.tables]
 
 
 def _weigh_rejected(rows: Sequence[Values], of: int, what: str, chain_run: ChainRun, notices: Notices) -> None:

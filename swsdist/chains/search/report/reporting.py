@@ -17,6 +17,7 @@ from swsdist.accounts.costs import GB, Costs
 from swsdist.accounts.hardware import versions
 from swsdist.accounts.records import records
 from swsdist.chains.search.report.hits import best_hits
+from swsdist.chains.search.report.notices import makers_of_queries
 from swsdist.chains.search.report.scored import mtwv_interval, scored_rows
 from swsdist.config import dump_config, without_secrets
 from swsdist.core.types import REJECTED
@@ -131,8 +132,7 @@ def rejected_rows(chain_run: ChainRun) -> pa.Table:
         inputs: CorpusInputs = item.chain.inputs
         if inputs.store.manifest is not None:
             tables.append(Store(inputs.store.folder, inputs.store.manifest).rejected().drop_columns(["identity"]))
-        for receipt in (*item.receipts("queries"), *item.receipts("queries.cohort")):
-            rows += receipt.rejected
+        rows += [row for name in makers_of_queries(item) for receipt in item.receipts(name) for row in receipt.rejected]
     rows += [failure.row() for ended in chain_run.outcomes.values() for failure in ended.failures]
     tables.append(pa.Table.from_pylist(rows, REJECTED))
     complete = pa.concat_tables(tables)

@@ -1,0 +1,115 @@
+"""Term discovery on Mboshi dev: how well pairs, classes and a parse fit phones and words, and what more hours cost.
+
+NED is read from the curve of the best pairs where their coverage reaches a level. Chance is the same classes in random places.
+For the growth, the hour is repeated HOURS times (by default 4), each time at another speed (0.9 to 1.1) and with noise at
+25 dB, so that a recording's copies are alike and not the same; CPU is that of the chain's own stages, without indexing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+import soundfile
+import soxr
+
+from benchmarks.corpora import ROOT, Corpus, mboshi, write
+from benchmarks.rows import Row, at_most, main, say
+from swsdist import api
+from swsdist.config import config_from_dict
+from swsdist.io.filesystem import Folder
+from swsdist.pipeline.inspection.loading import load_partial_run
+from swsdist.stages.task_results import Bucket
+
+_HOURS = int(os.environ.get("HOURS", "4"))
+_STAGES = ("cut-segments", "propose-pairs", "select-pairs", "align-pairs", "group-matches")
+
+
+def measure(scratch: Path) -> list[Row]:
+    """Quality, then growth."""
+    corpus = mboshi()
+    if corpus is None:
+        return [Row("discovery (Mboshi dev is not beside the checkout)", None, "")]
+    rows = quality(scratch / "one")
+    one = growth(corpus, 1, scratch / "growth-1")
+    rows += [Row("CPU of an hour", one[0], "s"), Row("matches of an hour", one[1], "")]
+    more = growth(perturbed(corpus, _HOURS, scratch / "audio"), _HOURS, scratch / f"growth-{_HOURS}")
+    rows.append(Row(f"CPU of {_HOURS} hours", more[0], "s"))
+    rows.append(
+        Row(f"CPU of {_HOURS} hours over {_HOURS} times that of one", more[0] / one[0] / _HOURS, "x", at_most(1.3))
+    )
+    rows.append(Row(f"CPU a match, {_HOURS} hours", 1000 * more[0] / more[1], "ms"))
+    rows.append(Row("peak memory of the process", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, "MB"))
+    return rows
+
+
+def quality(run: Path) -> list[Row]:
+    """Figures of a run with the hour's phones and words."""
+    data = ROOT.parent / "shared" / "data" / "mboshi" / "dev"
+    alignments = {"phones": str(data / "phones.ctm"), "words": str(data / "align.ctm")}
+    _run({"run": str(run), "corpus": {"documents": str(data / "docs.csv"), "alignments": alignments}})
+    (path,) = (run / "tables" / "measures").glob("*.json")
+    result: dict[str, Any] = json.loads(path.read_text())
+    rows = [
+        Row("NED at coverage .25", ned_at(result, "all", 0.25), "", at_most(0.30)),
+        Row("NED at coverage .60", ned_at(result, "all", 0.60), "", at_most(0.50)),
+        Row("NED at coverage .15 across speakers", ned_at(result, "across", 0.15), "", at_most(0.50)),
+        Row("NED of pairs by chance", result["pairs"]["chance"]["ned"]["ned"], ""),
+    ]
+    for given in ("classes", "parse"):
+        for name in ("token", "type", "boundary"):
+            value, chance = (result[given][of][name]["fscore"] for of in ("all", "chance"))
+            rows.append(Row(f"{name} F of {given} (by chance {chance:.3f})", value, ""))
+    rows.append(Row("NED of classes", result["classes"]["all"]["ned"]["ned"], ""))
+    rows.append(Row("coverage of classes", result["classes"]["all"]["coverage"]["coverage"], ""))
+    return rows
+
+
+def ned_at(result: dict[str, Any], part: str, coverage: float) -> float | None:
+    """NED of the fewest pairs whose coverage is at least so much, between points of the curve."""
+    points = [(point["coverage"], point["ned"]) for point in result["curve"] if point["part"] == part]
+    covered, ned = zip(*sorted(points), strict=True)
+    return float(np.interp(coverage, covered, ned)) if covered[-1] >= coverage else None
+
+
+def growth(corpus: Corpus, hours: int, run: Path) -> tuple[float, int]:
+    """CPU seconds of the chain's own stages, and matches."""
+    say(f"discovery: {hours} h")
+    _run({"run": str(run), "corpus": {"documents": str(corpus.documents)}})
+    chain_run = load_partial_run(Folder(str(run)))
+    tables = [chain_run.receipts(stage) for stage in _STAGES]
+    cpu = sum(pc.sum(table.column(name)).as_py() for table in tables for name in ("cpu_user", "cpu_system"))
+    return float(cpu), sum(result.rows for result in chain_run.results("align-pairs", Bucket))
+
+
+def perturbed(corpus: Corpus, times: int, folder: Path) -> Corpus:
+    """The recordings several times over, at other speeds and with noise."""
+    folder.mkdir(parents=True)
+    random = np.random.default_rng(0)
+    rows = []
+    for k in range(times):
+        speed = 0.9 + 0.2 * (k + 0.5) / times
+        for row in corpus.rows():
+            sound, rate = soundfile.read(row["path"], dtype="float32")
+            sound = soxr.resample(sound, rate * speed, rate)
+            sound += random.standard_normal(len(sound), np.float32) * np.sqrt(np.mean(sound**2)) * 10 ** (-25 / 20)
+            path = folder / f"{row['doc_id']}~{k}.flac"
+            soundfile.write(path, sound, rate, "PCM_16", format="FLAC")
+            rows.append({"doc_id": path.stem, "path": str(path), "duration": f"{len(sound) / rate:.3f}"})
+    return replace(corpus, name=f"{times} h", documents=write(folder.with_suffix(".csv"), rows), references=None)
+
+
+def _run(sections: dict[str, Any]) -> None:
+    result = api.run(config_from_dict({"chain": "discover", "executor": {"kind": "serial"}, **sections}))
+    if result.outcome.failures:
+        raise RuntimeError(result.outcome.failures[0].message)
+
+
+if __name__ == "__main__":
+    main(measure, __doc__)

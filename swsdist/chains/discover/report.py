@@ -1,0 +1,127 @@
+"""The report of a discovery: a page with players, and its counts; and a summary for a terminal."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from swsdist.chains.discover.inputs import DiscoverInputs
+from swsdist.chains.discover.places import places
+from swsdist.chains.search.report import notices as of_search
+from swsdist.core.fingerprint import fingerprint
+from swsdist.discovery.words import Stretch, Word, word_list
+from swsdist.io.filesystem import Folder
+from swsdist.pipeline.chain_run import ChainRun, Outcome
+from swsdist.report.classes import ClassCounts, render_classes
+from swsdist.report.summary import short
+from swsdist.stages.task_results import Exported
+
+SCHEMA = "swsdist-classes/1"
+
+JSON, PAGE = "classes.json", "classes.html"
+FILES = (JSON, PAGE)
+
+_MAKER = "group-matches"
+
+
+def publish_report(outcome: Outcome, chain_run: ChainRun, force: bool = False) -> ClassCounts | None:
+    """Write classes.html, and last classes.json.
+
+    Args:
+        outcome: of the whole run.
+        chain_run: that came to its last step, or stopped earlier by choice.
+        force: write even if the present report is of the same classes.
+
+    Returns:
+        The counts; None if there are no classes yet, or the report is up to date.
+    """
+    run = chain_run.run
+    if _MAKER not in chain_run.outcomes or chain_run.outcomes[_MAKER].failures:
+        return None
+    digests = [part.sha256 for table in ("classes", "parse") for part in chain_run.parts(_MAKER, table)]
+    made_of = fingerprint("classes", SCHEMA, digests, chain_run.config.report.clips)
+    if not force and run.exists(PAGE) and _present_fingerprint(run) == made_of:
+        return None
+    classes, parse = (stretches(chain_run, table) for table in ("classes", "parse"))
+    words, counts = word_list(classes), _counts(classes, parse)
+    page = render_classes(words, counts, chain_run.config.report.clips, chain_run.config.storage)
+    run.write_bytes(PAGE, page.encode())
+    values = {"schema": SCHEMA, "made_of": made_of, **asdict(counts), "words": [word.row() for word in words]}
+    run.write_bytes(JSON, json.dumps(values, indent=1).encode())
+    return counts
+
+
+def _present_fingerprint(run: Folder) -> object:
+    try:
+        return json.loads(run.read_bytes(JSON))["made_of"]
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        return None
+
+
+def stretches(chain_run: ChainRun, table: str) -> list[Stretch]:
+    """The table `classes` or `parse` of a run."""
+    inputs: DiscoverInputs = chain_run.chain.inputs
+    return places(chain_run.read(_MAKER, table), inputs.store.open())
+
+
+def words_of(chain_run: ChainRun) -> list[Word]:
+    """The word list of a run; empty before its classes are there."""
+    return word_list(stretches(chain_run, "classes")) if _MAKER in chain_run.outcomes else []
+
+
+def _counts(classes: Sequence[Stretch], parse: Sequence[Stretch]) -> ClassCounts:
+    of_classes = [token for token in parse if token.group is not None]
+    return ClassCounts(
+        classes=len({member.group for member in classes}),
+        members=len(classes),
+        speakers=len({member.speaker for member in classes} - {""}),
+        documents=len({(member.doc_id, member.channel) for member in classes}),
+        tokens=len(parse),
+        class_tokens=len(of_classes),
+        parsed_seconds=_seconds(parse),
+        class_seconds=_seconds(of_classes),
+    )
+
+
+def _seconds(tokens: Sequence[Stretch]) -> float:
+    return round(math.fsum(token.end - token.start for token in tokens), 6)
+
+
+def summary(chain_run: ChainRun) -> list[str]:
+    """The contents of the store; the counts of classes and parse, and where they are."""
+    lines = of_search.summary(chain_run)
+    if _MAKER not in chain_run.outcomes or chain_run.outcomes[_MAKER].failures:
+        return lines
+    counts = _counts(*(stretches(chain_run, table) for table in ("classes", "parse")))
+    share = (
+        f" ({100 * counts.class_seconds / counts.parsed_seconds:.0f} % of the speech)" if counts.parsed_seconds else ""
+    )
+    speakers = f", {counts.speakers} speakers" if counts.speakers else ""
+    return [
+        *lines,
+        f"{counts.classes} classes, {counts.members} members, {counts.documents} documents{speakers}; "
+        f"parse: {counts.tokens} tokens, {counts.class_tokens} of classes{share}",
+        f"page: {chain_run.run.path(PAGE)}; tables, class file and queries: {chain_run.run.path('exports')}",
+    ]
+
+
+def first_words(words: Sequence[Word]) -> list[list[str]]:
+    """The word list for a terminal: a heading, and rows of cells."""
+    cells = [
+        [str(word.group), str(len(word.members)), str(word.speakers or "–"), short(word.seconds), short(word.sure)]
+        for word in words
+    ]
+    return [["class", "occurrences", "speakers", "mean duration (s)", "sure"], *cells]
+
+
+def notices(chain_run: ChainRun) -> list[str]:
+    """Warnings: suspicious tables, most documents rejected, an odd store, omitted exports."""
+    inputs: DiscoverInputs = chain_run.chain.inputs
+    inputs.notices.force = True  # implausible inputs ended the run before, or were forced
+    inputs.check_tables()
+    doubted = [of_search.barrier(chain_run, "index", force=True)] if "index" in chain_run.outcomes else []
+    noted = [*doubted, inputs.notices, of_search.note_store(inputs)]
+    warnings = [str(notice) for some in noted for notice in some.entries.values()]
+    return [*warnings, *(text for result in chain_run.results("export", Exported) for text in result.warnings)]

@@ -1,0 +1,116 @@
+"""Files of classes and of a parse for others: tables, queries, a class file, and tiers for ELAN and Praat."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from swsdist.discovery.formats.classes import write_classes
+from swsdist.discovery.formats.rows import ticks_of
+from swsdist.discovery.units import Fragments
+from swsdist.discovery.words import WORDS, Stretch, word_list
+from swsdist.exports import eaf, textgrid
+from swsdist.exports.tiers import Labelled, Recordings, tiered
+from swsdist.io.tables import write_csv
+
+#: Columns of classes.csv and parse.csv.
+STRETCHES = pa.schema(
+    [
+        pa.field("class", pa.int32()),
+        pa.field("doc_id", pa.string(), False),
+        pa.field("channel", pa.int32(), False),
+        pa.field("start", pa.float64(), False),
+        pa.field("end", pa.float64(), False),
+        pa.field("sure", pa.float64()),
+        pa.field("speaker", pa.string()),
+    ]
+)
+#: Columns of queries.csv, a table of queries: places in documents.
+_QUERIES = pa.schema(
+    [
+        ("query_id", pa.string()),
+        ("example", pa.int32()),
+        ("doc_id", pa.string()),
+        ("channel", pa.int32()),
+        ("start", pa.float64()),
+        ("end", pa.float64()),
+    ]
+)
+
+
+def write_tables(classes: Sequence[Stretch], parse: Sequence[Stretch], folder: Path) -> None:
+    """Write `classes.csv`, `parse.csv` and the word list, `words.csv`."""
+    for name, stretches in (("classes", classes), ("parse", parse)):
+        rows = [(*stretch[:6], stretch.speaker or None) for stretch in stretches]
+        write_csv(_table(rows, STRETCHES), STRETCHES, folder / f"{name}.csv")
+    words = pa.Table.from_pylist([word.row() for word in word_list(classes)], WORDS)
+    write_csv(words, WORDS, folder / "words.csv")
+
+
+def write_queries(classes: Sequence[Stretch], folder: Path) -> None:
+    """Write `queries.csv`: a query for each class, named by its number; its members, surest first, are the examples."""
+    rows = [
+        (str(word.group), number, *member[1:5])
+        for word in word_list(classes)
+        for number, member in enumerate(word.members, 1)
+    ]
+    write_csv(_table(rows, _QUERIES), _QUERIES, folder / "queries.csv")
+
+
+def write_class_file(classes: Sequence[Stretch], folder: Path) -> None:
+    """Write `classes.txt`, a class file of the ZeroSpeech challenges; a channel after the first is a document `NAME#CHANNEL`.
+
+    Raises:
+        UserError: the name of a document holds a blank.
+    """
+    names = [stretch.doc_id if stretch.channel == 1 else f"{stretch.doc_id}#{stretch.channel}" for stretch in classes]
+    documents, document = np.unique(np.array(names, np.str_), return_inverse=True)
+    onset, offset = (ticks_of(np.array([stretch[k] for stretch in classes], np.float64)) for k in (3, 4))
+    groups = np.array([stretch.group for stretch in classes], np.int64)
+    numbers, group = np.unique(groups, return_inverse=True)
+    fragments = Fragments(document, onset, offset, group, tuple(map(str, numbers.tolist())))
+    write_classes(fragments, documents.tolist(), folder / "classes.txt")
+
+
+def write_eaf(places: Sequence[Labelled], recordings: Recordings, folder: Path) -> None:
+    """Write `eaf/`, with the tiers `classes` and `parse`."""
+    eaf.write_annotated(tiered(places, recordings, folder, "eaf", "eaf"))
+
+
+def write_textgrid(places: Sequence[Labelled], recordings: Recordings, folder: Path) -> None:
+    """Write `textgrid/`, with the tiers `classes` and `parse`."""
+    textgrid.write_annotated(tiered(places, recordings, folder, "textgrid", "TextGrid"))
+
+
+def labelled(classes: Sequence[Stretch], parse: Sequence[Stretch]) -> Iterator[Labelled]:
+    """Annotations: a stretch's text is the number of its class; of a token of no class it is `-`."""
+    for tier, stretches in (("classes", classes), ("parse", parse)):
+        for stretch in stretches:
+            text = "-" if stretch.group is None else str(stretch.group)
+            yield Labelled(*stretch[1:3], tier, *stretch[3:5], stretch.sure or 0.0, text)
+
+
+#: Names in `report.exports`, and what they write.
+KINDS = ("csv", "eaf", "textgrid")
+
+
+def writers(
+    kinds: Sequence[str], classes: Sequence[Stretch], parse: Sequence[Stretch], recordings: Recordings
+) -> dict[str, Callable[[Path], None]]:
+    """What writes the files, by name: those of `kinds`, the queries and the class file."""
+    tiers = {"eaf": write_eaf, "textgrid": write_textgrid}
+    annotations = list(labelled(classes, parse))
+    chosen: dict[str, Callable[[Path], None]] = {}
+    for kind in kinds:
+        chosen[kind] = (
+            partial(tiers[kind], annotations, recordings) if kind in tiers else partial(write_tables, classes, parse)
+        )
+    return {**chosen, "queries": partial(write_queries, classes), "zerospeech": partial(write_class_file, classes)}
+
+
+def _table(rows: Sequence[tuple[object, ...]], schema: pa.Schema) -> pa.Table:
+    return pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema)

@@ -1,0 +1,111 @@
+"""Scores of what a system found, beside chance: matches, classes and a parse, and matches by how good they are.
+
+Chance is the same fragments in random places: as many of each class, as long, anywhere in the speech of the documents.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from swsdist.core.fingerprint import stable_hash
+from swsdist.discovery.folds import inside
+from swsdist.discovery.measures.evaluating import evaluated
+from swsdist.discovery.modes import seed
+from swsdist.discovery.scene import Scene
+from swsdist.discovery.units import BEYOND, SILENCES, TICKS, Beside, Corpus, Flags, Fragments, Given, Intervals, Ints
+from swsdist.registry.registries import DISCOVERY_MEASURES
+
+#: Points of a curve, as parts of the pairs.
+POINTS = (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.14, 0.2, 0.3, 0.5, 0.7, 1.0)
+
+
+class Stretch(NamedTuple):
+    """A fragment: document, start and end (s), and its class."""
+
+    document: str
+    start: float
+    end: float
+    group: int
+
+
+def fragments_of(stretches: list[Stretch], numbers: Mapping[str, int]) -> Fragments:
+    """Fragments, in their order."""
+    ticks = np.array([(item.start, item.end) for item in stretches]).reshape(-1, 2) * TICKS
+    onset, offset = np.rint(ticks).astype(np.int64).T
+    group = np.array([item.group for item in stretches], np.int64)
+    document = np.array([numbers[item.document] for item in stretches], np.int64)
+    names = tuple(str(number) for number in range(int(group.max(initial=-1)) + 1))
+    return Fragments(document, onset, offset, group, names)
+
+
+def scores(corpus: Corpus, results: Mapping[Given, Fragments]) -> dict[str, object]:
+    """Scores by what was found: `pairs`, `classes`, `parse`; each with the halves of the documents as folds, and by chance."""
+    folds = {"halves": halves(corpus)}
+    return {
+        given: {
+            **seed.score(corpus, fragments, Beside(folds, given=given)),
+            "chance": seed.score(corpus, shuffled(corpus, fragments), Beside(given=given))["all"],
+        }
+        for given, fragments in results.items()
+    }
+
+
+def halves(corpus: Corpus) -> tuple[Intervals, Intervals]:
+    """Two halves of the documents by a hash of their names: thresholds are chosen on the first, and hold on the second."""
+    second = np.array([stable_hash(name) % 2 == 1 for name in corpus.documents], np.bool_)
+    numbers = np.arange(len(corpus.documents))
+    first, other = (
+        Intervals(some, np.zeros_like(some), np.full_like(some, BEYOND - 1))
+        for some in (numbers[~second], numbers[second])
+    )
+    return first, other
+
+
+def shuffled(corpus: Corpus, fragments: Fragments) -> Fragments:
+    """The same fragments elsewhere: at a place of the speech that a hash of their number names."""
+    speech = corpus.phones.without(SILENCES)
+    if not len(speech):
+        return fragments
+    ends = np.cumsum(speech.offset - speech.onset)
+    stream = hashlib.shake_256(b"chance").digest(8 * len(fragments))
+    place: Ints = (np.frombuffer(stream, "<u8") % np.uint64(ends[-1])).astype(np.int64)
+    phone = np.searchsorted(ends, place, side="right")
+    onset = (speech.offset[phone] - (ends[phone] - place)).astype(np.int64)
+    return replace(
+        fragments, document=speech.document[phone], onset=onset, offset=onset + fragments.offset - fragments.onset
+    )
+
+
+def curve(corpus: Corpus, pairs: Fragments, score: Ints) -> list[dict[str, object]]:
+    """NED and coverage of the best pairs, more and more of them, of all, across talkers, and of each half.
+
+    Args:
+        pairs: two fragments a pair, one after the other.
+        score: int64 (pairs,), higher is better.
+    """
+    measures = {name: DISCOVERY_MEASURES[name].load()() for name in ("ned", "coverage")}
+    order = np.argsort(-score, kind="stable")
+    parts: dict[str, Flags] = {"all": np.ones(len(score), np.bool_)}
+    if corpus.talker is not None:
+        talker = corpus.talker[pairs.document]
+        parts["across"] = talker[::2] != talker[1::2]
+    for name, half in zip(("first half", "second half"), halves(corpus), strict=True):
+        within = inside(pairs, half)
+        parts[name] = within[::2] & within[1::2]
+    result: list[dict[str, object]] = []
+    for part, chosen in parts.items():
+        ranked = order[chosen[order]]
+        of = replace(corpus, talker=None)
+        for count in sorted({round(len(ranked) * point) for point in POINTS} - {0}):
+            some = ranked[:count]
+            which = np.stack([2 * some, 2 * some + 1], axis=1).reshape(-1)
+            values = evaluated(measures, Scene.of(of, pairs.take(which)))
+            ned, coverage = values["ned"]["ned"], values["coverage"]["coverage"]
+            least = int(score[some[-1]])
+            result.append({"part": part, "pairs": count, "score": least, "ned": ned, "coverage": coverage})
+    return result

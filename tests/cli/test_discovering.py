@@ -1,0 +1,149 @@
+"""`swsdist discover`: of a config, a folder, a table; its page and exports; classes as queries."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from commands import Command
+
+import swsdist as package
+from swsdist.core.codes import cli as cli_codes
+from swsdist.core.codes import discovery as codes
+from tests.support.coded import raises
+
+SERIAL = ("--set", "executor.kind=serial")
+CONFIG = """\
+run: found
+chain: discover
+corpus:
+  documents: corpus/docs.csv
+executor:
+  kind: serial
+report:
+  exports: [csv, eaf, textgrid]
+  clips: 12
+"""
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory, corpus: Path, swsdist: Command) -> tuple[Path, str]:
+    """The folder after `swsdist discover words.yaml`, and what it said; to be read only."""
+    root = tmp_path_factory.mktemp("discover")
+    (root / "corpus").symlink_to(corpus / "corpus")
+    (root / "words.yaml").write_text(CONFIG)
+    return root, swsdist("discover", "words.yaml", cwd=root).out
+
+
+def test_the_summary_agrees_with_the_files(found: tuple[Path, str]) -> None:
+    root, said = found
+    counts = json.loads((root / "found/classes.json").read_text())
+    assert f"{counts['classes']} classes, {counts['members']} members" in said
+    assert counts["classes"] == len(counts["words"]) > 3
+    lines = said.splitlines()
+    table = [line.split() for line in lines[next(k for k, line in enumerate(lines) if line.startswith("class ")) + 1 :]]
+    assert [row[:3] for row in table] == [
+        [str(word["class"]), str(word["occurrences"]), str(word["speakers"])] for word in counts["words"][:10]
+    ]
+    assert f"{root}/found/classes.html" in said
+    exports = {path.name for path in (root / "found/exports").iterdir()}
+    assert exports == {"classes.csv", "parse.csv", "words.csv", "classes.txt", "queries.csv", "eaf", "textgrid"}
+
+
+def test_the_page_is_one_file_with_players(found: tuple[Path, str]) -> None:
+    page = (found[0] / "found/classes.html").read_text(encoding="utf-8")
+    assert page.count("<audio") == page.count('class="play"') == 12
+    assert "Content-Security-Policy" in page
+    assert not re.search(r'(?:src|href)="(?!data:|#)', page)
+
+
+def test_the_same_page_again(found: tuple[Path, str], tmp_path: Path, swsdist: Command) -> None:
+    """Elsewhere, and rewritten, it has the same bytes."""
+    root, _ = found
+    names = ("classes.html", "classes.json")
+    before = [(root / "found" / name).read_bytes() for name in names]
+    swsdist("discover", "words.yaml", "--run", str(tmp_path / "run"), cwd=root)
+    assert [(tmp_path / "run" / name).read_bytes() for name in names] == before
+    assert "nothing to do" in swsdist("report", "found", cwd=root).out
+    assert [(root / "found" / name).read_bytes() for name in names] == before
+    swsdist("report", "found", "--det", str(tmp_path / "det.svg"), cwd=root, code=2)
+
+
+def test_a_class_is_a_query(found: tuple[Path, str], tmp_path: Path, swsdist: Command) -> None:
+    """Searched by its members, it finds them; a run leaves them out and finds others."""
+    root, _ = found
+    header, *rows = (root / "found/exports/queries.csv").read_text().splitlines()
+    name = rows[0].split(",")[0]
+    some = [row for row in rows if row.split(",")[0] == name]
+    query = tmp_path / "query.csv"
+    query.write_text("\n".join([header, *some]) + "\n")
+    hits = swsdist("search", "found/store", "--query", str(query), "--top", str(len(some)), "--csv", cwd=root).out
+    members = {(doc, float(start)) for _, _, doc, _, start, _ in (row.replace('"', "").split(",") for row in some)}
+    columns = hits.splitlines()[0].replace('"', "").split(",")
+    places = [dict(zip(columns, line.replace('"', "").split(","), strict=True)) for line in hits.splitlines()[1:]]
+    near = {
+        (doc, start)
+        for doc, start in members
+        if any(row["doc_id"] == doc and abs(float(row["start"]) - start) < 0.3 for row in places)
+    }
+    assert len(near) >= len(members) - 1
+    sets = [
+        "chain=search",
+        "corpus.queries=found/exports/queries.csv",
+        "corpus.examples=all",
+        "index.store=found/store",
+    ]
+    words = [word for value in (*sets, "report.exports=[csv]") for word in ("--set", value)]
+    swsdist("run", "words.yaml", "--run", str(tmp_path / "run"), *words, cwd=root)
+    assert len((tmp_path / "run/exports/detections.csv").read_text().splitlines()) > 10
+
+
+def test_of_a_folder_and_of_a_table(corpus: Path, tmp_path: Path, swsdist: Command) -> None:
+    said = swsdist("discover", str(corpus / "corpus/docs.csv"), *SERIAL, cwd=tmp_path).out
+    assert f"page: {tmp_path}/docs-classes/classes.html" in said
+    assert "3 speakers" in said
+    swsdist("discover", str(corpus / "corpus/audio"), *SERIAL, "--set", "report.clips=0", cwd=tmp_path)
+    assert "<audio" not in (tmp_path / "audio-classes/classes.html").read_text()
+
+
+def test_in_python(found: tuple[Path, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    root, _ = found
+    monkeypatch.chdir(root)
+    result = package.discover("words.yaml")
+    counts = json.loads((root / "found/classes.json").read_text())
+    assert len(result.classes()) == counts["members"]
+    assert len(result.parse()) == counts["tokens"]
+    assert result.detections().empty
+    with raises(cli_codes.OTHER_CHAIN):
+        package.discover("words.yaml", sets=["chain=search"])
+
+
+def test_what_is_refused(found: tuple[Path, str], swsdist: Command) -> None:
+    root, _ = found
+    ended = swsdist("discover", "words.yaml", "--set", "chain=search", cwd=root, code=2)
+    assert "chain search" in ended.err
+    assert "swsdist run words.yaml" in ended.err
+    ended = swsdist("discover", "words.yaml", "--set", "report.exports=[stdlist]", cwd=root, code=2)
+    assert "stdlist writes detections" in ended.err
+    assert f"[{codes.NO_EXPORT_OF_CLASSES.name}]" in ended.err
+
+
+def test_places_in_recordings_have_the_times_of_these(corpus: Path, tmp_path: Path, swsdist: Command) -> None:
+    """Of Kaldi's segments; a name that a class file cannot hold leaves that file out, with a warning."""
+    data = tmp_path / "data"
+    data.mkdir()
+    audio = corpus / "corpus/audio"
+    (data / "wav.scp").write_text(f"d002 {audio}/d002.flac\n")
+    (data / "segments").write_text("first d002 0.0 2.0\nsecond d002 2.0 4.0\n")
+    swsdist("discover", "data", *SERIAL, cwd=tmp_path)
+    rows = (tmp_path / "data-classes/exports/parse.csv").read_text().splitlines()[1:]
+    assert {row.split(",")[1] for row in rows} == {'"d002"'}
+    assert max(float(row.split(",")[4]) for row in rows) > 2.5
+    table = tmp_path / "docs.csv"
+    table.write_text(f"doc_id,path\ntwo words,{audio}/d001.flac\nanother one,{audio}/d003.flac\n")
+    ended = swsdist("discover", "docs.csv", *SERIAL, cwd=tmp_path)
+    assert "zerospeech was not exported" in ended.err
+    exports = {path.name for path in (tmp_path / "docs-classes/exports").iterdir()}
+    assert exports == {"classes.csv", "parse.csv", "words.csv", "queries.csv"}

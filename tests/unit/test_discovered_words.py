@@ -1,0 +1,193 @@
+"""The word list, the page of classes, and the files of classes, read back with the readers of others."""
+
+from __future__ import annotations
+
+import csv
+import xml.etree.ElementTree as ElementTree
+from collections import Counter
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from praatio import textgrid as praatio
+
+from swsdist.chains.discover.writing import writers
+from swsdist.core.codes import discovery as codes
+from swsdist.core.types import QUERIES
+from swsdist.discovery.formats.classes import read_classes
+from swsdist.discovery.words import Stretch, word_list
+from swsdist.io.tables import read_table
+from swsdist.report.classes import MOST_MEMBERS, ClassCounts, render_classes
+from tests.support.coded import raises
+
+TIMES = st.integers(0, 3_000_000)
+
+
+@st.composite
+def stretches(draw: st.DrawFn) -> Stretch:
+    start, length = draw(TIMES) / 1e6, draw(st.integers(1000, 900_000)) / 1e6
+    name, speaker = draw(st.sampled_from("abc")), draw(st.sampled_from(["", "x", "y"]))
+    sure = draw(st.integers(1, 40)) / 8
+    return Stretch(
+        draw(st.integers(0, 4)), name, draw(st.integers(1, 2)), start, round(start + length, 6), sure, speaker
+    )
+
+
+SOME = st.lists(stretches(), max_size=12)
+CLASSES = [
+    Stretch(0, "talks/a", 1, 0.5, 1.0, 2.0, "ann"),
+    Stretch(0, "talks/a", 1, 0.75, 1.25, 1.5, "ann"),
+    Stretch(0, "b", 2, 0.0, 0.4, 1.75, "bob"),
+    Stretch(3, "b", 1, 1.0, 1.5, 1.0, "bob"),
+    Stretch(3, "b", 1, 2.0, 2.5, 1.0, "bob"),
+    Stretch(3, "b", 1, 3.0, 3.5, 1.0, "bob"),
+]
+PARSE = [Stretch(0, "talks/a", 1, 0.5, 1.0, 2.0, "ann"), Stretch(None, "talks/a", 1, 1.25, 2.0, None, "ann")]
+
+
+def written(folder: Path, classes: list[Stretch], parse: list[Stretch], *kinds: str) -> None:
+    known = {("talks/a", 1): ("/audio/a.wav", 9.0)}
+    for write in writers(kinds, classes, parse, lambda names: known).values():
+        write(folder)
+
+
+@given(SOME)
+def test_a_word_list_has_each_member_once_in_order(some: list[Stretch]) -> None:
+    words = word_list([*some, Stretch(None, "a", 1, 0.0, 1.0, None)])
+    assert Counter(member for word in words for member in word.members) == Counter(some)
+    keys = [(-word.speakers, -len(word.members), word.group) for word in words]
+    assert keys == sorted(keys)
+    for word in words:
+        assert {member.group for member in word.members} == {word.group}
+        sure = [member.sure for member in word.members]
+        assert sure == sorted(sure, reverse=True)
+        turns = list(word.in_turns())
+        assert Counter(turns) == Counter(word.members)
+        speakers = len({member.speaker for member in turns})
+        assert len({member.speaker for member in turns[:speakers]}) == speakers
+
+
+@given(SOME)
+def test_files_read_back(tmp_path_factory: pytest.TempPathFactory, some: list[Stretch]) -> None:
+    folder = tmp_path_factory.mktemp("exports")
+    written(folder, some, [], "csv")
+    documents: dict[str, int] = {}
+    found = read_classes(str(folder / "classes.txt"), documents)
+    names = list(documents)
+    columns = zip(
+        found.group.tolist(), found.document.tolist(), found.onset.tolist(), found.offset.tolist(), strict=True
+    )
+    assert Counter(
+        (found.names[group], names[document], onset, offset) for group, document, onset, offset in columns
+    ) == Counter(
+        (
+            str(one.group),
+            one.doc_id if one.channel == 1 else f"{one.doc_id}#2",
+            round(one.start * 1e6),
+            round(one.end * 1e6),
+        )
+        for one in some
+    )
+    places = Counter((str(one.group), *one[1:5]) for one in some)
+    queries = read_table(str(folder / "queries.csv"), QUERIES).to_pylist()
+    names = ("query_id", "doc_id", "channel", "start", "end")
+    assert Counter(tuple(row[name] for name in names) for row in queries) == places
+    assert len({(row["query_id"], row["example"]) for row in queries}) == len(queries)
+    with (folder / "classes.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    kinds, columns = (str, str, int, float, float), ("class", *names[1:])
+    values = [tuple(kind(row[name]) for kind, name in zip(kinds, columns, strict=True)) for row in rows]
+    assert Counter(values) == places
+
+
+def test_the_first_example_is_the_surest(tmp_path: Path) -> None:
+    written(tmp_path, CLASSES, PARSE)
+    queries = read_table(str(tmp_path / "queries.csv"), QUERIES).to_pylist()
+    assert [(row["query_id"], row["example"], row["start"]) for row in queries][:3] == [
+        ("0", 1, 0.5),
+        ("0", 2, 0.0),
+        ("0", 3, 0.75),
+    ]
+
+
+def test_tiers_have_classes_and_parse(tmp_path: Path) -> None:
+    written(tmp_path, CLASSES, PARSE, "eaf", "textgrid")
+    grid = praatio.openTextgrid(str(tmp_path / "textgrid/talks/a.1.TextGrid"), includeEmptyIntervals=False)
+    tiers = {name: [tuple(item) for item in grid.getTier(name).entries] for name in grid.tierNames}
+    expected = {
+        "classes": [(0.5, 1.0, "0")],
+        "classes (2)": [(0.75, 1.25, "0")],
+        "parse": [(0.5, 1.0, "0"), (1.25, 2.0, "-")],
+    }
+    assert tiers == expected
+    root = ElementTree.parse(tmp_path / "eaf/talks/a.1.eaf").getroot()
+    found = {
+        tier.attrib["TIER_ID"]: [value.text for value in tier.iter("ANNOTATION_VALUE")] for tier in root.iter("TIER")
+    }
+    assert found == {name: [text for *_, text in rows] for name, rows in expected.items()}
+    assert {path.name for path in (tmp_path / "eaf").iterdir()} == {"talks", "b.1.eaf", "b.2.eaf"}
+
+
+def test_names_that_a_class_file_cannot_hold(tmp_path: Path) -> None:
+    with raises(codes.UNWRITABLE_CLASS):
+        written(tmp_path, [Stretch(0, "two words", 1, 0.0, 1.0, 1.0)], [])
+
+
+class Elements(HTMLParser):
+    """Tags with their attributes, and the text outside of scripts and styles."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self._within = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self._within = tag
+
+    def handle_endtag(self, tag: str) -> None:
+        self._within = ""
+
+    def handle_data(self, data: str) -> None:
+        if self._within not in ("script", "style"):
+            self.text += data
+
+
+COUNTS = ClassCounts(2, 6, 2, 3, 2, 1, 1.25, 0.5)
+
+
+def test_the_page_says_what_it_must() -> None:
+    page = Elements(render_classes(word_list(CLASSES), COUNTS, 10))
+    ids = {values["id"] for _, values in page.tags if "id" in values}
+    targets = {(values["href"] or "")[1:] for tag, values in page.tags if tag == "a"}
+    assert targets == {"c0", "c3"}
+    assert targets <= ids
+    assert "2 classes, 6 members" in page.text
+    assert page.text.index("class 0") < page.text.index("class 3")  # of two speakers
+    assert "talks/a" in page.text
+    assert "0:00.50 – 0:01.00" in page.text
+    assert "No sound: no recording." in page.text
+
+
+def test_names_of_others_stay_text() -> None:
+    evil = '<script>alert("x")</script>&amp;'
+    page = Elements(render_classes(word_list([Stretch(0, evil, 1, 0.0, 1.0, 1.0, evil)]), COUNTS, 0))
+    assert [tag for tag, _ in page.tags].count("script") == 1
+    assert page.text.count(evil) == 2
+
+
+def test_a_page_does_not_grow_without_bound() -> None:
+    many = [Stretch(0, "a", 1, float(k), k + 0.5, 1.0, path="none.wav") for k in range(MOST_MEMBERS + 5)]
+    page = render_classes(word_list(many), COUNTS, 0)
+    assert page.count('<li class="hit">') == MOST_MEMBERS
+    assert "5 more" in page
+    assert f"{MOST_MEMBERS} members have no player" in page
+
+
+def test_a_page_without_classes() -> None:
+    page = Elements(render_classes([], ClassCounts(0, 0, 0, 0, 0, 0, 0.0, 0.0), 10))
+    assert "Nothing recurs" in page.text
