@@ -184,10 +184,19 @@ def test_a_killed_run_goes_on(
 def test_what_is_known_of_the_documents_does_not_matter(
     small_corpus: Path, tmp_path: Path, undisturbed: Outcome
 ) -> None:
-    """With references and queries, and in another order of the documents, it finds the same."""
-    tables = {name: f"{table}.csv" for name, table in (("queries", "queries"), ("references", "refs"))}
+    """With references, queries and alignments, and in another order of the documents, it finds the same."""
+    tables: dict[str, Any] = {name: f"{table}.csv" for name, table in (("queries", "queries"), ("references", "refs"))}
+    (tmp_path / "phones.ctm").write_text(
+        "".join(f"d{d:03d} 1 {k / 10} 0.1 p{k % 7}\n" for d in range(1, 9) for k in range(20))
+    )
+    (tmp_path / "words.ctm").write_text(
+        "".join(f"d{d:03d} 1 {k / 2} 0.5 w{k}\n" for d in range(1, 9) for k in range(4))
+    )
+    tables["alignments"] = {name: str(tmp_path / f"{name}.ctm") for name in ("phones", "words")}
     given = config(small_corpus, tmp_path / "1", corpus={"documents": "docs.csv", **tables})
-    assert digests(discovered(given).chain_run) == digests(undisturbed.chain_run)
+    scored = discovered(given)
+    assert scored.chain_run.outcomes["score-discovery"].done == 1
+    assert findings(scored) == findings(undisturbed)
     header, *lines = (small_corpus / "docs.csv").read_text().splitlines()
     for table in ("audio", "queries"):
         (tmp_path / table).symlink_to(small_corpus / table)
@@ -225,6 +234,8 @@ def test_other_options_take_what_is_there(small_corpus: Path, tmp_path: Path) ->
         outcome = discovered(config(small_corpus, tmp_path / "run", index=store, options=options))
         worked = [name for name, ended in outcome.chain_run.outcomes.items() if ended.done]
         assert worked[0] == first, options
+    more = discovered(config(small_corpus, tmp_path / "run", index=store, options={"neighbours": {"orders": 17}}))
+    assert (more.chain_run.outcomes["propose-pairs"].done, more.chain_run.outcomes["propose-pairs"].skipped) == (1, 16)
     other = discovered(config(small_corpus, tmp_path / "other", index=store))
     assert other.chain_run.outcomes["index"].done == 0
 
