@@ -53,8 +53,10 @@ QUICK = [
     ("check", "config.yaml"),
     ("init", "new.yaml"),
     ("explain",),
+    ("score-discovery", "classes.txt", "--phones", "phones.txt"),
 ]
 SLOW = [
+    ("discover", "config.yaml", *NEW, "--set", "chain=discover"),
     ("run", "config.yaml", *NEW, "--strict", "--set", "corpus.documents=more.csv"),
     ("run", "config.yaml", *NEW, "--events", "-"),
     ("index", "config.yaml", *NEW),
@@ -92,6 +94,8 @@ def work(place: Path, tmp_path: Path) -> Path:
         (folder / f"{name}.csv").write_text(
             "query_id,doc_id,start,end,score\n" + "".join(f"{row},{score}\n" for row, score in rows)
         )
+    (folder / "phones.txt").write_text("d1 0.0 0.1 a\nd1 0.1 0.2 b\n")
+    (folder / "classes.txt").write_text("Class 1\nd1 0.0 0.2\n\n")
     (folder / "frames").mkdir()
     np.save(folder / "frames/d1.npy", np.random.default_rng(0).normal(size=(300, 39)).astype(np.float32))
     return folder

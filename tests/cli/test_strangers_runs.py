@@ -66,8 +66,10 @@ LINES = [
 ]
 #: Exit codes of those that find nothing to do.
 REFUSED = {("cancel", "run"): 2, ("store", "info", "run"): 3}
-#: These take a config, which is trusted, or make something new; `sweep` of lists and `phones` take no run.
+#: These take a config, which is trusted, or make something new; `sweep` of lists, `phones` and `score-discovery` take no run.
 TRUSTED = {
+    "discover",
+    "score-discovery",
     "init",
     "check",
     "run",

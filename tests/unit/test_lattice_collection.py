@@ -86,12 +86,12 @@ def test_a_format_that_is_named(tmp_path: Path) -> None:
 def test_a_named_format_comes_before_others_that_take_the_same_files(tmp_path: Path) -> None:
     put(tmp_path, a_ctm=CTM, b_json=JSON)
     reader = "swsdist.lattices.formats.ctm:read"
-    LATTICE_FORMATS.add("mine", LatticeFormatEntry(reader, 1, "swsdist.lattices.formats.ctm:detect"))
+    LATTICE_FORMATS.add("own-ctm", LatticeFormatEntry(reader, 1, "swsdist.lattices.formats.ctm:detect"))
     try:
-        assert listed(tmp_path, "mine") == ({"a.ctm": "mine"}, {"b.json": None})
+        assert listed(tmp_path, "own-ctm") == ({"a.ctm": "own-ctm"}, {"b.json": None})
         assert listed(tmp_path) == ({"a.ctm": "ctm", "b.json": "json"}, {})
     finally:
-        LATTICE_FORMATS.remove("mine")
+        LATTICE_FORMATS.remove("own-ctm")
 
 
 def test_nothing_to_read(tmp_path: Path) -> None:

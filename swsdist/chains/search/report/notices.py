@@ -18,6 +18,7 @@ from swsdist.registry.registries import METHODS
 from swsdist.stages.inputs.corpus_documents import keys_of, places_in
 from swsdist.stages.inputs.search_inputs import CorpusInputs
 from swsdist.stages.inputs.supervision import note_supervision, supervisions
+from swsdist.stages.lattice_store import LATTICE_STORE
 from swsdist.stages.queries import bandwidths_in, seconds_in
 from swsdist.stages.task_results import Exported, Fitted, Measured
 from swsdist.store.lattice_shards import postings_of
@@ -93,7 +94,8 @@ def _note_undecided(chain_run: ChainRun, notices: Notices) -> None:
 def _note_absent_terms(chain_run: ChainRun, notices: Notices) -> None:
     """Note written queries, and spoken ones of recognised words, each of whose alternatives has a label of no document."""
     inputs: CorpusInputs = chain_run.chain.inputs
-    if METHODS[chain_run.config.search.method].queries != "text" or "search" not in chain_run.outcomes:
+    method = METHODS[chain_run.config.search.method]
+    if (method.queries, method.reads) != ("text", LATTICE_STORE) or "search" not in chain_run.outcomes:
         return
     tables = [WRITTEN.empty_table(), *chain_run.read("queries", "groups")]
     rows, store = pa.concat_tables(tables).to_pylist(), inputs.store.open()
