@@ -204,6 +204,7 @@ def test_what_is_known_of_the_documents_does_not_matter(
     assert findings(discovered(config(tmp_path, tmp_path / "2", index={"shards": 2}))) == findings(undisturbed)
 
 
+@pytest.mark.slow
 def test_a_document_more(small_corpus: Path, tmp_path: Path, undisturbed: Outcome) -> None:
     """The old ones are not read again, and the findings are those of all from the start."""
     folder = corpus_of(tmp_path / "corpus", small_corpus, [f"d{k:03d}" for k in range(1, 8)])
@@ -220,6 +221,7 @@ def test_a_document_more(small_corpus: Path, tmp_path: Path, undisturbed: Outcom
     assert findings(second) == findings(discovered(config(folder, tmp_path / "anew")))
 
 
+@pytest.mark.slow
 def test_other_options_take_what_is_there(small_corpus: Path, tmp_path: Path) -> None:
     store = {"store": str(tmp_path / "store")}
     discovered(config(small_corpus, tmp_path / "run", index=store))
@@ -240,6 +242,7 @@ def test_other_options_take_what_is_there(small_corpus: Path, tmp_path: Path) ->
     assert other.chain_run.outcomes["index"].done == 0
 
 
+@pytest.mark.slow
 def test_ways_of_grouping(small_corpus: Path, tmp_path: Path) -> None:
     """Classes differ by the way they are grouped, and not by the cut."""
 
@@ -334,6 +337,7 @@ def test_recordings_in_which_nothing_recurs(small_corpus: Path, tmp_path: Path, 
     assert all(row["class"] is None for row in parse if row["doc_id"] in odd)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "values",
     [

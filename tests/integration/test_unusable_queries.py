@@ -47,7 +47,7 @@ SEARCHES: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.fixture(params=SEARCHES)
+@pytest.fixture(params=[*(name for name in SEARCHES if name != "words"), pytest.param("words", marks=pytest.mark.slow)])
 def searching(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., Config]:
     """Makes the config of a search of good recordings, six or as many as told, and some bad ones."""
     given = dict(SEARCHES[request.param])
