@@ -42,7 +42,7 @@ class Batch:
         return result
 
 
-def batches(block: Block, kinds: Kinds, least: int = 1) -> Iterator[Batch]:
+def batches(block: Block, kinds: Kinds, least: int) -> Iterator[Batch]:
     """The kinds of pairs whose strings both have some length.
 
     Args:

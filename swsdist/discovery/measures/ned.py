@@ -8,12 +8,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from swsdist.discovery.batches import batches
 from swsdist.discovery.cells import Block, Cell
-from swsdist.discovery.edits import distances
+from swsdist.discovery.edits import Strings
 from swsdist.discovery.measures.interface import Parts
 from swsdist.discovery.ratios import Value
-from swsdist.discovery.units import Ints
 
 _WIDE = 1 << 20
 
@@ -43,15 +41,15 @@ class _Counting:
         """Count pairs by distance and longest."""
         kinds = cell.apart.kinds
         weight = np.bincount(kinds.kind[self._block.span[cell.apart.first]], minlength=len(kinds.shorter))
-        for batch in batches(self._block, kinds):
-            table, (short, long) = distances(batch.differ()), batch.lengths
-            distance: Ints = table[np.arange(len(table)), short, long].astype(np.int64)
-            values, place = np.unique(distance * _WIDE + np.maximum(short, long), return_inverse=True)
-            pairs = np.zeros(len(values), np.int64)
-            np.add.at(pairs, place, weight[batch.kinds])
-            for value, number in zip(values.tolist(), pairs.tolist(), strict=True):
-                if number:
-                    self._pairs[f"{value // _WIDE}/{value % _WIDE}"] += number
+        spans, symbol = self._block.scene.spans, self._block.scene.gold.phones.symbol
+        strings = Strings(symbol, spans.first, spans.last)
+        distance = strings.distances(kinds.shorter, kinds.longer)
+        values, place = np.unique(distance * _WIDE + strings.length[kinds.longer], return_inverse=True)
+        pairs = np.zeros(len(values), np.int64)
+        np.add.at(pairs, place, weight)
+        for value, number in zip(values.tolist(), pairs.tolist(), strict=True):
+            if number:
+                self._pairs[f"{value // _WIDE}/{value % _WIDE}"] += number
 
     def parts(self) -> Parts:
         """Pairs by `distance/longest`."""

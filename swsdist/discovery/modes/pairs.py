@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -74,3 +75,24 @@ def pairs_of_items(group: Ints, item: Ints) -> Iterator[Pairs]:
         again.append(distinct(x[repeated] * items + y[repeated]))
     x, y = np.divmod(distinct(np.concatenate(again)), items)
     yield x, y
+
+
+@dataclass
+class PairCounts:
+    """How many pairs of fragments there are of each pair of strings.
+
+    Attributes:
+        strings: number of different strings.
+        keys: ``x * strings + y`` of pairs of strings x <= y, sorted.
+        weight: pairs of each.
+    """
+
+    strings: int
+    keys: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    weight: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    def add(self, x: Ints, y: Ints) -> None:
+        """Count pairs of fragments by their strings."""
+        keys = np.minimum(x, y) * self.strings + np.maximum(x, y)
+        keys, weight = counted(keys, np.ones(len(keys), np.int64))
+        self.keys, self.weight = counted(np.concatenate([self.keys, keys]), np.concatenate([self.weight, weight]))

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from swsdist.discovery.edits import Strings
 from swsdist.discovery.gold import partnered
-from swsdist.discovery.modes.ned import PairCounts, Strings
-from swsdist.discovery.modes.pairs import distinct, pairs_of_rows
+from swsdist.discovery.modes.pairs import PairCounts, distinct, pairs_of_rows
 from swsdist.discovery.modes.tdev2_lines import Lines
 from swsdist.discovery.modes.tdev2_scores import Measure, with_f
 from swsdist.discovery.ratios import Value, ratio
