@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -17,30 +16,11 @@ from swsdist.discovery.folds import inside
 from swsdist.discovery.measures.evaluating import evaluated
 from swsdist.discovery.modes import seed
 from swsdist.discovery.scene import Scene
-from swsdist.discovery.units import BEYOND, SILENCES, TICKS, Beside, Corpus, Flags, Fragments, Given, Intervals, Ints
+from swsdist.discovery.units import BEYOND, SILENCES, Beside, Corpus, Flags, Fragments, Given, Intervals, Ints
 from swsdist.registry.registries import DISCOVERY_MEASURES
 
 #: Points of a curve, as parts of the pairs.
 POINTS = (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.14, 0.2, 0.3, 0.5, 0.7, 1.0)
-
-
-class Stretch(NamedTuple):
-    """A fragment: document, start and end (s), and its class."""
-
-    document: str
-    start: float
-    end: float
-    group: int
-
-
-def fragments_of(stretches: list[Stretch], numbers: Mapping[str, int]) -> Fragments:
-    """Fragments, in their order."""
-    ticks = np.array([(item.start, item.end) for item in stretches]).reshape(-1, 2) * TICKS
-    onset, offset = np.rint(ticks).astype(np.int64).T
-    group = np.array([item.group for item in stretches], np.int64)
-    document = np.array([numbers[item.document] for item in stretches], np.int64)
-    names = tuple(str(number) for number in range(int(group.max(initial=-1)) + 1))
-    return Fragments(document, onset, offset, group, names)
 
 
 def scores(corpus: Corpus, results: Mapping[Given, Fragments]) -> dict[str, object]:

@@ -116,6 +116,11 @@ class Beside:
     given: Given = "classes"
 
 
+def document_name(recording: str, channel: int) -> str:
+    """Name of a recording's channel; a channel after the first is a document of its own, `NAME#CHANNEL`."""
+    return recording if channel == 1 else f"{recording}#{channel}"
+
+
 def places(document: Ints, time: Ints) -> Ints:
     """One integer for a document and a time, in their order."""
     return document * BEYOND + time

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
+
+from swsdist.discovery.formats.rows import ticks_of
+from swsdist.discovery.units import Fragments, document_name
 
 #: A row a class: occurrences, known speakers, mean duration (s), mean of how sure its members are.
 WORDS = pa.schema(
@@ -42,6 +46,11 @@ class Stretch(NamedTuple):
     sure: float | None
     speaker: str = ""
     path: str = ""
+
+    @property
+    def document(self) -> str:
+        """The name of the recording's channel."""
+        return document_name(self.doc_id, self.channel)
 
 
 class Word(NamedTuple):
@@ -77,6 +86,16 @@ class Word(NamedTuple):
             by_speaker[member.speaker].append(member)
         for turn in zip_longest(*by_speaker.values()):
             yield from (member for member in turn if member is not None)
+
+
+def fragments_of(stretches: Sequence[Stretch], numbers: Mapping[str, int]) -> Fragments:
+    """Members of classes as fragments, in their order; `numbers` of documents by name."""
+    times = np.array([(stretch.start, stretch.end) for stretch in stretches], np.float64).reshape(-1, 2)
+    onset, offset = ticks_of(times).T
+    group = np.array([stretch.group for stretch in stretches], np.int64)
+    document = np.array([numbers[stretch.document] for stretch in stretches], np.int64)
+    names = tuple(str(number) for number in range(int(group.max(initial=-1)) + 1))
+    return Fragments(document, onset, offset, group, names)
 
 
 def word_list(stretches: Iterable[Stretch]) -> list[Word]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import itertools
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -394,6 +395,50 @@ def test_channels_are_documents_of_their_own(small_corpus: Path, tmp_path: Path)
     assert {row["channel"] for row in rows(outcome, "group-matches", "classes")} == {1, 2}
     matches = rows(outcome, "align-pairs", "matches")
     assert any((row["channel"], row["other_channel"], row["first"]) == (1, 2, row["other_first"]) for row in matches)
+
+
+def phones(folder: Path, recordings: list[tuple[str, int]]) -> dict[str, str]:
+    """Alignments of ten phones a second, all different within two seconds."""
+    lines = [f"{name} {channel} {k / 10:.1f} 0.1 p{k % 20}" for name, channel in recordings for k in range(100)]
+    (folder / "phones.ctm").write_text("\n".join([*lines, ""]))
+    return {"phones": "phones.ctm"}
+
+
+def measures(outcome: Outcome) -> dict[str, Any]:
+    (part,) = outcome.chain_run.parts("score-discovery", "measures")
+    values: dict[str, Any] = json.loads(outcome.chain_run.run.read_bytes(part.name))
+    return values
+
+
+def test_channels_are_scored_as_documents_of_their_own(small_corpus: Path, tmp_path: Path) -> None:
+    """The same sound in two channels: what matches at the same time is no overlap, and its phones are equal."""
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    samples = sound(small_corpus, "d003")
+    soundfile.write(folder / "both.wav", np.stack([samples, samples], axis=1), RATE, subtype="PCM_16")
+    (folder / "docs.csv").write_text("doc_id,channel,path\nboth,1,both.wav\nboth,2,both.wav\n")
+    tables = {"documents": "docs.csv", "alignments": phones(folder, [("both", 1), ("both", 2)])}
+    outcome = discovered(config(folder, tmp_path / "run", corpus=tables))
+    pairs = measures(outcome)["pairs"]["all"]
+    assert pairs["ned"]["n_pairs"] > 0
+    assert pairs["n_empty"] == 0
+    best = measures(outcome)["curve"][0]
+    assert best["ned"] == 0
+
+
+def test_places_are_scored_in_their_recordings(small_corpus: Path, tmp_path: Path) -> None:
+    """Documents that are places, and whole recordings of the same sound, have the same phones."""
+    folder = tmp_path / "corpus"
+    data = folder / "data"
+    data.mkdir(parents=True)
+    soundfile.write(folder / "long.wav", sound(small_corpus, "d003"), RATE, subtype="PCM_16")
+    (data / "wav.scp").write_text(f"long {folder}/long.wav\n")
+    (data / "segments").write_text("first long 0.0 3.0\nsecond long 3.0 6.0\n")
+    tables = {"documents": "data", "alignments": phones(folder, [("long", 1)])}
+    outcome = discovered(config(folder, tmp_path / "run", corpus=tables))
+    parse = rows(outcome, "group-matches", "parse")
+    assert {row["doc_id"] for row in parse} == {"first", "second"}
+    assert measures(outcome)["parse"]["all"]["n_empty"] < len(parse)
 
 
 @pytest.mark.slow

@@ -6,29 +6,17 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 
+from swsdist.chains.discover.group_matches import MEMBERS
 from swsdist.discovery.formats.classes import write_classes
-from swsdist.discovery.formats.rows import ticks_of
-from swsdist.discovery.units import Fragments
-from swsdist.discovery.words import WORDS, Stretch, word_list
+from swsdist.discovery.words import WORDS, Stretch, fragments_of, word_list
 from swsdist.exports import eaf, textgrid
 from swsdist.exports.tiers import Labelled, Recordings, tiered
 from swsdist.io.tables import write_csv
 
 #: Columns of classes.csv and parse.csv.
-STRETCHES = pa.schema(
-    [
-        pa.field("class", pa.int32()),
-        pa.field("doc_id", pa.string(), False),
-        pa.field("channel", pa.int32(), False),
-        pa.field("start", pa.float64(), False),
-        pa.field("end", pa.float64(), False),
-        pa.field("sure", pa.float64()),
-        pa.field("speaker", pa.string()),
-    ]
-)
+STRETCHES = pa.schema([*MEMBERS, pa.field("speaker", pa.string())])
 #: Columns of queries.csv, a table of queries: places in documents.
 _QUERIES = pa.schema(
     [
@@ -67,13 +55,9 @@ def write_class_file(classes: Sequence[Stretch], folder: Path) -> None:
     Raises:
         UserError: the name of a document holds a blank.
     """
-    names = [stretch.doc_id if stretch.channel == 1 else f"{stretch.doc_id}#{stretch.channel}" for stretch in classes]
-    documents, document = np.unique(np.array(names, np.str_), return_inverse=True)
-    onset, offset = (ticks_of(np.array([stretch[k] for stretch in classes], np.float64)) for k in (3, 4))
-    groups = np.array([stretch.group for stretch in classes], np.int64)
-    numbers, group = np.unique(groups, return_inverse=True)
-    fragments = Fragments(document, onset, offset, group, tuple(map(str, numbers.tolist())))
-    write_classes(fragments, documents.tolist(), folder / "classes.txt")
+    documents = sorted({stretch.document for stretch in classes})
+    fragments = fragments_of(classes, {name: number for number, name in enumerate(documents)})
+    write_classes(fragments, documents, folder / "classes.txt")
 
 
 def write_eaf(places: Sequence[Labelled], recordings: Recordings, folder: Path) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 from swsdist.core.codes import discovery as codes
 from swsdist.discovery.formats.rows import demand_fields, joined, rows, stretches
 from swsdist.discovery.formats.rows import ticks_of as to_ticks
-from swsdist.discovery.units import Intervals, Units
+from swsdist.discovery.units import Intervals, Units, document_name
 from swsdist.io.compressed import opened
 from swsdist.io.fields import split
 from swsdist.io.filesystem import Folder
@@ -154,7 +154,7 @@ def _timed(
 
     words = [(where, ctm_word(fields, where)) for where, fields in ctm_lines(path, storage)]
     words = [(where, word) for where, word in words if word.duration > 0]
-    names = [word.doc_id if word.channel == 1 else f"{word.doc_id}#{word.channel}" for _, word in words]
+    names = [document_name(word.doc_id, word.channel) for _, word in words]
     document = np.array([documents.setdefault(name, len(documents)) for name in names], np.int64)
     onset, length = (to_ticks(np.array(times)) for times in _columns((w.start, w.duration) for _, w in words))
     numbers = [symbols.setdefault(word.word, len(symbols)) for _, word in words]
