@@ -71,10 +71,11 @@ class AlignPairs(BucketStage[Aligning]):
     def plan(self, inputs: Inputs) -> Iterator[Task[Aligning]]:
         """A task per bucket of documents."""
         chain_inputs, parts = inputs.chain_inputs(DiscoverInputs), inputs.parts("selected")
+        buckets = inputs.config.reduce.buckets
         options, search = chain_inputs.options, inputs.config.search
         segments, files, rows = files_of(inputs.parts("segments")), files_of(parts), sum(part.rows for part in parts)
         payload = Aligning(chain_inputs.store.state, segments, files, search, options.segments.frames, options.matching)
-        for bucket in range(chain_inputs.tasks if rows else 0):
+        for bucket in range(buckets if rows else 0):
             matters = (
                 segments,
                 files,
@@ -82,9 +83,9 @@ class AlignPairs(BucketStage[Aligning]):
                 payload.frames,
                 options.matching.matters(),
                 bucket,
-                chain_inputs.tasks,
+                buckets,
             )
-            yield self.numbered(bucket, inputs, *matters, work=rows / chain_inputs.tasks, payload=payload)
+            yield self.numbered(bucket, inputs, *matters, work=rows / buckets, payload=payload)
 
     def warm(self, task: Task[Aligning], context: Context) -> None:
         """Load the compiled kernels."""

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from swsdist.chains.discover.frames import Key, speech, unit_of
 from swsdist.chains.discover.inputs import DiscoverInputs
 from swsdist.chains.discover.propose_pairs import files_of
 from swsdist.config.search import Search
 from swsdist.discovery.search import clusters
-from swsdist.discovery.search.clusters import Clustering, Side
+from swsdist.discovery.search.clusters import Clustering, Edge, Side
 from swsdist.discovery.search.parsing import Token, choose, with_rest
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
@@ -33,6 +35,10 @@ MEMBERS = pa.schema(
         pa.field("sure", pa.float64()),
     ]
 )
+
+
+#: Class, place, and how sure: of a token of no class the first and the last are None.
+_Token = tuple[int | None, Side, float | None]
 
 
 class Grouping(NamedTuple):
@@ -72,60 +78,21 @@ class GroupMatches(Stage[Grouping]):
         """Group, and parse."""
         payload = task.payload
         store = Store.at(*payload.store, storage=context.storage)
+        spoken = {key: marks for shard in store.manifest.shards for key, marks in speech(store, shard.name).items()}
+        documents = sorted(spoken)
         unit = unit_of(payload.search)
-        documents, matches = _matches(payload, unit, context)
-        nodes, edges = clusters.nodes_of([item[:3] for item in matches], payload.clustering.overlap)
-        groups = {"centres": clusters.centres, "components": clusters.components}[payload.clustering.by](
-            len(nodes), edges
-        )
-        sure = np.zeros(len(nodes))
-        member = {node: k for k, group in enumerate(groups) for node in group}
-        for left, right, score in edges:
-            if left in member and member[left] == member.get(right):
-                for node in (left, right):
-                    sure[node] = max(sure[node], _per_root(score, nodes[left], nodes[right], unit))
+        nodes, edges = clusters.nodes_of(_matches(payload, documents, unit, context), payload.clustering.overlap)
+        group_by = {"centres": clusters.centres, "components": clusters.components}[payload.clustering.by]
+        groups = group_by(len(nodes), edges)
         groups.sort(key=lambda group: (-len(group), [nodes[node] for node in sorted(group)]))
-        shift = store.manifest.shift
-
-        def rows(tokens: list[tuple[int | None, Side, float | None]]) -> list[dict[str, Any]]:
-            return [
-                {
-                    "class": number,
-                    "doc_id": documents[side.document][0],
-                    "channel": documents[side.document][1],
-                    "start": side.first * shift,
-                    "end": side.stop * shift,
-                    "sure": certain,
-                }
-                for number, side, certain in tokens
-            ]
-
+        sure = _sureness(nodes, edges, groups, unit)
         members = [
             (number, nodes[node], float(sure[node]))
             for number, group in enumerate(groups)
             for node in sorted(group, key=lambda node: nodes[node])
         ]
-        by_document: dict[int, list[Token]] = {}
-        for number, side, certain in members:
-            by_document.setdefault(side.document, []).append(
-                Token(side.first, side.stop, number, certain * (side.stop - side.first))
-            )
-        known = {(number, side): certain for number, side, certain in members}
-        place = {key: k for k, key in enumerate(documents)}
-        parse: list[tuple[int | None, Side, float | None]] = []
-        for shard in store.manifest.shards:
-            for key, spoken in speech(store, shard.name).items():
-                number = place.setdefault(key, len(place))
-                if number == len(documents):
-                    documents.append(key)
-                for token in with_rest(choose(by_document.get(number, [])), spoken, payload.rest):
-                    side = Side(number, token.first, token.stop)
-                    group = None if token.group < 0 else token.group
-                    parse.append((group, side, None if group is None else known[group, side]))
-        classes = pa.Table.from_pylist(rows(list(members)), MEMBERS)
-        tokens = pa.Table.from_pylist(rows(parse), MEMBERS).sort_by(
-            [(name, "ascending") for name in ("doc_id", "channel", "start")]
-        )
+        parse = _parse(members, [spoken[key] for key in documents], payload.rest)
+        classes, tokens = (_table(some, documents, store.manifest.shift) for some in (members, parse))
         outputs = (
             context.publish(task, "classes", [classes], MEMBERS),
             context.publish(task, "parse", [tokens], MEMBERS, "-parse.parquet"),
@@ -133,25 +100,55 @@ class GroupMatches(Stage[Grouping]):
         return TaskOutput(outputs, Bucket(classes.num_rows))
 
 
-def _matches(payload: Grouping, unit: int, context: Context) -> tuple[list[Key], list[tuple[Side, Side, int]]]:
-    """Documents in order, and matches that are good enough, best first."""
-    rows = [row for name in payload.files for row in context.read(name).to_pylist()]
-    keys = {(row["doc_id"], row["channel"]) for row in rows} | {
-        (row["other_doc_id"], row["other_channel"]) for row in rows
-    }
-    documents = sorted(keys)
+def _matches(payload: Grouping, documents: list[Key], unit: int, context: Context) -> list[tuple[Side, Side, int]]:
+    """Matches that are good enough, best first."""
     number = {key: k for k, key in enumerate(documents)}
-    matches = []
-    for row in rows:
+    ranked = []
+    for row in (row for name in payload.files for row in context.read(name).to_pylist()):
         left = Side(number[row["doc_id"], row["channel"]], row["first"], row["stop"])
         right = Side(number[row["other_doc_id"], row["other_channel"]], row["other_first"], row["other_stop"])
-        if _per_root(row["score"], left, right, unit) >= payload.clustering.score:
-            matches.append((left, right, row["score"]))
-    matches.sort(key=lambda item: (-_per_root(item[2], item[0], item[1], unit), item))
-    return documents, matches
+        quality = _per_root(row["score"], left, right, unit)
+        if quality >= payload.clustering.score:
+            ranked.append((-quality, left, right, row["score"]))
+    return [(left, right, score) for _, left, right, score in sorted(ranked)]
 
 
 def _per_root(score: int, left: Side, right: Side, unit: int) -> float:
     """The score of a match over the square root of its frames: a long one is worth more than its mean says."""
     frames = min(left.stop - left.first, right.stop - right.first)
     return float(score / unit / np.sqrt(frames))
+
+
+def _sureness(nodes: list[Side], edges: list[Edge], groups: list[list[int]], unit: int) -> NDArray[np.float64]:
+    """Of each node the best of its edges within its class; 0 without."""
+    sure = np.zeros(len(nodes))
+    group = {node: k for k, members in enumerate(groups) for node in members}
+    for left, right, score in edges:
+        if left in group and group[left] == group.get(right):
+            quality = _per_root(score, nodes[left], nodes[right], unit)
+            sure[[left, right]] = np.maximum(sure[[left, right]], quality)
+    return sure
+
+
+def _parse(members: list[tuple[int, Side, float]], spoken: list[NDArray[np.bool_]], rest: int) -> list[_Token]:
+    """Tokens of all documents in their order, by the members of classes and the speech of each document."""
+    tokens: dict[int, list[Token]] = defaultdict(list)
+    for number, side, sure in members:
+        tokens[side.document].append(Token(side.first, side.stop, number, sure * (side.stop - side.first)))
+    known = {(number, side): sure for number, side, sure in members}
+    parse: list[_Token] = []
+    for document, speech_marks in enumerate(spoken):
+        for token in with_rest(choose(tokens[document]), speech_marks, rest):
+            side = Side(document, token.first, token.stop)
+            group = None if token.group < 0 else token.group
+            parse.append((group, side, None if group is None else known[group, side]))
+    return parse
+
+
+def _table(members: Sequence[_Token], documents: list[Key], shift: float) -> pa.Table:
+    """MEMBERS."""
+    rows = [
+        (number, *documents[side.document], side.first * shift, side.stop * shift, sure)
+        for number, side, sure in members
+    ]
+    return pa.Table.from_pylist([dict(zip(MEMBERS.names, row, strict=True)) for row in rows], MEMBERS)

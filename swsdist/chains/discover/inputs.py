@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-
 from swsdist.chains.discover.options import DiscoverOptions
 from swsdist.config import Config
 from swsdist.config.search import Search
@@ -38,8 +36,3 @@ class DiscoverInputs(SearchInputs):
             raise codes.UNMARKED_SPEECH(where="features")
         self.config.search.placed(self.features.tracks)
         super().read(steps)
-
-    @cached_property
-    def tasks(self) -> int:
-        """Tasks of a stage that divides documents by their names."""
-        return self.config.reduce.buckets

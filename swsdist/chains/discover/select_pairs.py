@@ -40,11 +40,12 @@ class SelectPairs(BucketStage[Selecting]):
     def plan(self, inputs: Inputs) -> Iterator[Task[Selecting]]:
         """A task per bucket of documents."""
         chain_inputs, parts = inputs.chain_inputs(DiscoverInputs), inputs.parts("proposed")
+        buckets = inputs.config.reduce.buckets
         segments, files, rows = files_of(inputs.parts("segments")), files_of(parts), sum(part.rows for part in parts)
         payload = Selecting(segments, files, chain_inputs.options.neighbours)
-        for bucket in range(chain_inputs.tasks if rows else 0):
-            matters = segments, files, payload.neighbours.kept, bucket, chain_inputs.tasks
-            yield self.numbered(bucket, inputs, *matters, work=rows / chain_inputs.tasks, payload=payload)
+        for bucket in range(buckets if rows else 0):
+            matters = segments, files, payload.neighbours.kept, bucket, buckets
+            yield self.numbered(bucket, inputs, *matters, work=rows / buckets, payload=payload)
 
     def run(self, task: Task[Selecting], context: Context) -> TaskOutput:
         """Choose."""
