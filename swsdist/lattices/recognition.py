@@ -267,7 +267,7 @@ def _decoder(options: str) -> Any:
 
     given = Recognition.model_validate_json(options)
     config = _configured(given)
-    with tempfile.NamedTemporaryFile(dir=scratch()) as log:  # it tells ignored lines there only
+    with tempfile.NamedTemporaryFile(dir=scratch()) as log:  # it reports ignored lines there only
         config["loglevel"], config["logfn"] = "ERROR", log.name
         try:
             decoder = library.Decoder(config)

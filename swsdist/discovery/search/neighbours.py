@@ -1,7 +1,7 @@
 """Segments with like signatures, found by sorting: the cost grows with n log n of the collection.
 
 Signatures are sorted by 64 of their bits in a random order, so that segments that agree in the first of them stand near each
-other; each is compared with the next in that order. Several orders find what one misses (Jansen and Van Durme 2011, "Efficient
+other; each is compared with the next in that order. Several orders find what a single order misses (Jansen and Van Durme 2011, "Efficient
 spoken term discovery using randomized algorithms").
 """
 
