@@ -1,8 +1,8 @@
 """Segments with like signatures, found by sorting: the cost grows with n log n of the collection.
 
 Signatures are sorted by 64 of their bits in a random order, so that segments that agree in the first of them stand near each
-other; each is compared with the next in that order. Several orders find what a single order misses (Jansen and Van Durme 2011, "Efficient
-spoken term discovery using randomized algorithms").
+other; each is compared with those after it. Several orders find what a single order misses (Jansen and Van Durme 2011,
+"Efficient spoken term discovery using randomized algorithms").
 """
 
 from __future__ import annotations
