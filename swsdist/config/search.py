@@ -220,6 +220,10 @@ class Search(Section):
         None, "GPU memory limit, GB = 1e9 bytes; default: half of the free memory, at most 4"
     )
 
+    def changed(self) -> list[str]:
+        """Keys with other values than the defaults."""
+        return list(self.model_dump(exclude_defaults=True))
+
     def matters(self) -> dict[str, object]:
         """What the search of examples depends on: their mean is taken after it.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from swsdist.chains.discover.options import DiscoverOptions
 from swsdist.config import Config
-from swsdist.config.search import Search
 from swsdist.core.codes import discovery as codes
 from swsdist.pipeline.ledger import Ledger
 from swsdist.registry.entries import checked
@@ -13,7 +12,6 @@ from swsdist.stages.inputs.search_inputs import SearchInputs
 
 #: Keys of the section `search` that make the distance of two frames.
 _USED = ("distance", "normalise", "streams", "floor", "cap", "distance_options", "documents_by")
-_USUAL = Search()
 
 
 class DiscoverInputs(SearchInputs):
@@ -25,8 +23,8 @@ class DiscoverInputs(SearchInputs):
 
     def __init__(self, config: Config, ledger: Ledger) -> None:
         super().__init__(config, ledger)
-        for key in Search.model_fields:
-            if key not in _USED and getattr(config.search, key) != getattr(_USUAL, key):
+        for key in config.search.changed():
+            if key not in _USED:
                 raise codes.UNUSED_BY_DISCOVER(where=f"search.{key}", key=key)
         self.options = DiscoverOptions.model_validate(checked(CHAINS, "discover", config.options, "options"))  # type: ignore[type-var]
 

@@ -28,7 +28,6 @@ def demand_unset(settings: Search, besides: Collection[str] = ()) -> None:
     Raises:
         ConfigError: another key is set.
     """
-    usual = Search(method=settings.method)
-    for key in Search.model_fields:
-        if key not in ("method", "method_options", *besides) and getattr(settings, key) != getattr(usual, key):
+    for key in settings.changed():
+        if key not in ("method", "method_options", *besides):
             raise codes.UNUSED_SEARCH_KEY(where=f"search.{key}", method=settings.method, key=key)

@@ -57,9 +57,8 @@ class Windows:
     def __init__(self, settings: Search) -> None:
         where = "search.method_options"
         self._options = WindowsOptions.model_validate(checked(METHODS, "windows", settings.method_options, where))
-        usual = Search()
-        for key in _OF_OTHERS:
-            if getattr(settings, key) != getattr(usual, key):
+        for key in settings.changed():
+            if key in _OF_OTHERS:
                 raise codes.UNUSED_SEARCH_KEY(where=f"search.{key}", method="windows", key=key)
         self._settings = settings
         # Queries and documents are prepared as for dtw.
