@@ -38,7 +38,7 @@ def score_files(
         storage: options for s3fs.
 
     Returns:
-        `mode` and `input` (what was given), and what the mode's module says.
+        `mode` and `input` (what was given), what the mode's module says, and `warnings`, the oddities of the files.
 
     Raises:
         UserError: an unknown mode, a missing file, or one that the mode needs.
@@ -53,7 +53,8 @@ def score_files(
     )
     if parts is not None:
         beside = replace(beside, folds={**beside.folds, "parts": equal_parts(corpus, parts)})
-    return {"mode": mode, "input": given, **MODES[mode].load()(corpus, fragments, beside)}
+    warnings = [str(notice) for notice in notices.entries.values()]
+    return {"mode": mode, "input": given, **MODES[mode].load()(corpus, fragments, beside), "warnings": warnings}
 
 
 def table(result: Mapping[str, object]) -> list[str]:

@@ -39,6 +39,15 @@ def test_json_is_what_python_returns(files) -> None:
     scores = swsdist.score_discovery(files["classes"], phones=files["phones"], words=files["words"], folds=1)
     assert printed == scores
     assert scores["mode"] == "seed"
+    assert scores["warnings"] == []
+
+
+def test_oddities_are_in_what_python_returns(files, tmp_path) -> None:
+    """A fragment of a document without phones."""
+    (tmp_path / "elsewhere").write_text("Class 1\nnowhere 0 0.3\n")
+    scores = swsdist.score_discovery(tmp_path / "elsewhere", phones=files["phones"])
+    (warning,) = scores["warnings"]
+    assert "elsewhere" in warning
 
 
 @pytest.mark.parametrize("mode", ["seed", "tdev2"])
