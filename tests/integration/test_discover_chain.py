@@ -36,6 +36,16 @@ GAUSSIANS = [
     {"name": "mean-variance"},
     {"name": "gmm", "options": {"components": 8, "values": "posteriors", "iterations": 3}},
 ]
+#: Ways to pairs of segments.
+WAYS: dict[str, dict[str, Any]] = {
+    "segments": {},
+    "diagonals": {
+        "segments": {"frames": 1, "hop": 1, "parts": 1, "bits": 64, "speech": 1},
+        "neighbours": {"by": "diagonals", "orders": 8, "beam": 25, "unlike": 0.42},
+        "matching": {"reach": 60},
+    },
+    "exact": {"neighbours": {"by": "exact"}},
+}
 #: What it finds, without the tables of the store.
 FINDINGS = {"matches", "classes", "parse"}
 
@@ -132,6 +142,58 @@ def test_the_cut_does_not_matter(
     assert digests(outcome.chain_run) == digests(undisturbed.chain_run)
     done = {name: ended.done for name, ended in outcome.chain_run.outcomes.items()}
     assert (done["cut-segments"], done["select-pairs"], done["align-pairs"]) == (shards, buckets, buckets)
+
+
+@pytest.mark.parametrize("way", ["diagonals", "exact"])
+def test_the_cut_does_not_matter_for_other_ways_to_pairs(small_corpus: Path, tmp_path: Path, way: str) -> None:
+    outcomes = [
+        discovered(
+            config(
+                small_corpus,
+                tmp_path / str(shards),
+                index={"shards": shards},
+                reduce={"buckets": buckets},
+                options=WAYS[way],
+            )
+        )
+        for shards, buckets in ((1, 1), (3, 7))
+    ]
+    assert digests(outcomes[0].chain_run) == digests(outcomes[1].chain_run)
+    assert len(rows(outcomes[0], "align-pairs", "matches")) > 10
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_stretch_of_two_documents_is_found_every_way(small_corpus: Path, tmp_path: Path, way: str) -> None:
+    """A second of a third recording, at other places in both; beside it, recordings too short, and without speech."""
+    planted = sound(small_corpus, "d003")[2 * RATE : 3 * RATE + RATE // 2]
+    left, right = sound(small_corpus, "d001"), sound(small_corpus, "d002")
+    sounds = {
+        "left": np.concatenate([left[: 2 * RATE], planted, left[2 * RATE : 3 * RATE]]),
+        "right": np.concatenate([right[:RATE], planted, right[RATE : 2 * RATE]]),
+        "short": planted[: RATE // 6],
+        "zeros": np.zeros(2 * RATE, np.int16),
+    }
+    folder = corpus_of(tmp_path / "corpus", small_corpus, [], **sounds)
+    outcome = discovered(config(folder, tmp_path / "run", index={"shards": 2}, options=WAYS[way]))
+    found = [
+        (row["first"], row["stop"])
+        for row in rows(outcome, "align-pairs", "matches")
+        if (row["doc_id"], row["other_doc_id"]) == ("left", "right")
+        and abs(row["first"] - row["other_first"] - 100) <= 2
+    ]
+    assert any(first <= 230 and stop >= 320 for first, stop in found), found
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_one_document_that_does_not_repeat_itself(small_corpus: Path, tmp_path: Path, way: str) -> None:
+    """Too short for two segments, or without any: no pair, and a parse of the speech."""
+    for number, (samples, share) in enumerate(((40, 0.0), (20, 1.0))):
+        speech = sound(small_corpus, "d001")[RATE : RATE + samples * RATE // 75]
+        folder = corpus_of(tmp_path / f"corpus{number}", small_corpus, [], a=speech)
+        options = {**WAYS[way], "segments": {**WAYS[way].get("segments", {}), "speech": share}}
+        outcome = discovered(config(folder, tmp_path / f"run{number}", options=options))
+        assert rows(outcome, "align-pairs", "matches") == []
+        assert {row["doc_id"] for row in rows(outcome, "group-matches", "parse")} == {"a"}
 
 
 @pytest.mark.ray
@@ -451,11 +513,13 @@ def test_the_chain_conforms(small_corpus: Path, tmp_path: Path) -> None:
     ("options", "key"),
     [
         ({"segments": {"bits": 72}}, "segments.bits"),
-        ({"segments": {"frames": 1}}, "segments.frames"),
+        ({"segments": {"frames": 0}}, "segments.frames"),
         ({"segments": {"hop": 0}}, "segments.hop"),
         ({"segments": {"speech": 1.5}}, "segments.speech"),
         ({"neighbours": {"beam": 0}}, "neighbours.beam"),
         ({"neighbours": {"unlike": 1.0}}, "neighbours.unlike"),
+        ({"neighbours": {"by": "chance"}}, "neighbours.by"),
+        ({"neighbours": {"by": "diagonals", "share": 0}}, "neighbours.share"),
         ({"matching": {"level": 0}}, "matching.level"),
         ({"matching": {"gap": -0.1}}, "matching.gap"),
         ({"clustering": {"by": "chance"}}, "clustering.by"),
@@ -467,6 +531,12 @@ def test_options_that_are_wrong(small_corpus: Path, tmp_path: Path, options: dic
     with raises(registry_codes.INVALID_ENTRY_OPTION, where="options") as caught:
         discovered(config(small_corpus, tmp_path, options=options))
     assert key in str(caught.value)
+
+
+@pytest.mark.parametrize(("by", "key"), [("segments", "window"), ("diagonals", "kept"), ("exact", "orders")])
+def test_options_of_other_ways_to_pairs(small_corpus: Path, tmp_path: Path, by: str, key: str) -> None:
+    with raises(codes.UNUSED_BY_NEIGHBOURS, where="options", key=key, by=by):
+        discovered(config(small_corpus, tmp_path, options={"neighbours": {"by": by, key: 9}}))
 
 
 @pytest.mark.parametrize(

@@ -53,17 +53,47 @@ def all_pairs(places: Sequence[tuple[int, int, bytes]], frames: int, most: int) 
     return result
 
 
-def most_alike(pairs: Sequence[Pair], of: Sequence[bool], kept: int) -> list[Pair]:
-    """The most alike pairs of each of some segments; of equal ones those with the lesser other segment."""
-    result = set()
-    for segment, chosen in enumerate(of):
-        if chosen:
-            others = [
-                (bits, left + right - segment, (left, right, bits))
-                for left, right, bits in pairs
-                if segment in (left, right)
-            ]
-            result |= {pair for *_, pair in sorted(others)[:kept]}
+def most_alike(pairs: Sequence[Pair], kept: int) -> list[Pair]:
+    """The most alike pairs of each left segment; of equal ones those with the lesser right segment."""
+    result: list[Pair] = []
+    for segment in sorted({left for left, *_ in pairs}):
+        ranked = sorted((unlike, right) for left, right, unlike in pairs if left == segment)
+        result += [(segment, right, unlike) for unlike, right in ranked[:kept]]
+    return result
+
+
+def alike(places: Sequence[tuple[int, int, bytes]], pair: Pair, hop: int, half: int, most: int) -> int:
+    """How many pairs of a diagonal, up to `half` hops before and after a pair, differ in at most so many bits."""
+    signs = {(document, first): int.from_bytes(bits, "big") for document, first, bits in places}
+    (document, first, _), (another, start, _) = places[pair[0]], places[pair[1]]
+    count = 0
+    for k in range(-half, half + 1):
+        one, other = (document, first + k * hop), (another, start + k * hop)
+        if one in signs and other in signs and (signs[one] ^ signs[other]).bit_count() <= most:
+            count += 1
+    return count
+
+
+def lines(
+    places: Sequence[tuple[int, int, bytes]], pairs: Sequence[Pair], hop: int, width: int, gap: int, points: int
+) -> list[Pair]:
+    """The middle pair of each line: of two documents and one cell of diagonals, none further than `gap` from the next."""
+    cells: dict[tuple[int, int, int], list[tuple[int, int, Pair]]] = {}
+    for pair in pairs:
+        (document, first, _), (another, start, _) = places[pair[0]], places[pair[1]]
+        cell = document, another, (start - first) // (width * hop)
+        cells.setdefault(cell, []).append((first, pair[1], pair))
+    result = []
+    for some in cells.values():
+        line: list[Pair] = []
+        before = -1
+        for first, _, pair in [*sorted(some), (1 << 40, 0, (0, 0, 0))]:
+            if line and first - before > gap:
+                if len(line) >= points:
+                    result.append(line[len(line) // 2])
+                line = []
+            line.append(pair)
+            before = first
     return sorted(result)
 
 

@@ -60,7 +60,7 @@ def defined(name: str, case: dict[str, Any]) -> Match | None:
     left, right = (document(name, case["values"][k], case["spoken"][k], ("query", "document")[k]) for k in (0, 1))
     table = [[MAX_DISTANCE] * len(ranges[1]) for _ in ranges[0]]
     for (i, t), (j, u) in product(enumerate(ranges[0]), enumerate(ranges[1])):
-        if left.spoken[t] and right.spoken[u] and not (case["same"] and abs(t - u) < frames):
+        if left.spoken[t] and right.spoken[u] and not (case["same"] and abs(t - u) < max(frames, options.frames)):
             table[i][j] = int(local_distances(left.frames[t : t + 1], right.frames[u : u + 1], distance)[0, 0])
     diagonal = case["first"][1] - ranges[1].start - (case["first"][0] - ranges[0].start)
     level, gap = round(options.level * distance.unit), round(options.gap * distance.unit)

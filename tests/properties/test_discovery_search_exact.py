@@ -13,7 +13,19 @@ from hypothesis import strategies as st
 
 from swsdist.discovery.search import neighbours
 from swsdist.discovery.search.clusters import Edge, Side, bridges, centres, components, nodes_of
-from swsdist.discovery.search.neighbours import Neighbours, Pairs, Places, most_alike, near, order_of, unique
+from swsdist.discovery.search.neighbours import (
+    Grid,
+    Neighbours,
+    Pairs,
+    Places,
+    joined,
+    lines,
+    most_alike,
+    near,
+    order_of,
+    ordered,
+    unique,
+)
 from swsdist.discovery.search.parsing import Token, choose, with_rest
 from swsdist.discovery.search.segments import Segments, directions, signatures, starts
 from tests.oracles import discovery_search as oracle
@@ -127,50 +139,106 @@ def listed(places: Places) -> list[tuple[int, int, bytes]]:
 def test_a_beam_over_all_proposes_all_pairs(places: Places, number: int, frames: int, unlike: float) -> None:
     options = Neighbours(beam=max(1, len(places.first)), unlike=unlike)
     most = int(unlike * places.signature.shape[1] * 8)
-    assert rows(near(places, number, frames, options)) == oracle.all_pairs(listed(places), frames, most)
+    assert rows(near(places, number, frames, 5, options)) == oracle.all_pairs(listed(places), frames, most)
 
 
 @given(collections(), st.integers(0, 3), st.integers(2, 20), st.integers(1, 5))
 @settings(max_examples=200, deadline=None)
 def test_a_beam_proposes_some_of_all_pairs_each_once(places: Places, number: int, frames: int, beam: int) -> None:
-    proposed = rows(near(places, number, frames, Neighbours(beam=beam)))
+    proposed = rows(near(places, number, frames, 5, Neighbours(beam=beam)))
     bits = places.signature.shape[1] * 8
     assert proposed == sorted(set(proposed))
     assert set(proposed) <= set(oracle.all_pairs(listed(places), frames, int(0.34 * bits)))
     assert len(proposed) <= beam * len(places.first)
-    same = near(places, number, frames, Neighbours(beam=beam + 1))
+    same = near(places, number, frames, 5, Neighbours(beam=beam + 1))
     assert set(proposed) <= set(rows(same))
 
 
 @given(collections(), st.integers(2, 20), st.integers(1, 7))
 @settings(max_examples=100, deadline=None)
 def test_pairs_do_not_depend_on_how_many_are_compared_at_a_time(places: Places, frames: int, held: int) -> None:
-    wanted = rows(near(places, 1, frames, Neighbours(beam=4)))
+    wanted = rows(near(places, 1, frames, 5, Neighbours(beam=4)))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(neighbours, "_HELD", held)
-        assert rows(near(places, 1, frames, Neighbours(beam=4))) == wanted
+        assert rows(near(places, 1, frames, 5, Neighbours(beam=4))) == wanted
 
 
 def test_equal_signatures_are_all_near() -> None:
     """Of equal signatures each stands beside the next, in every order."""
     places = Places(np.arange(40, dtype=np.int32), np.zeros(40, np.int32), np.full((40, 8), 7, np.uint8))
-    pairs = rows(near(places, 0, 50, Neighbours(beam=1)))
+    pairs = rows(near(places, 0, 50, 5, Neighbours(beam=1)))
     assert pairs == [(k, k + 1, 0) for k in range(39)]
+
+
+def some(places: Places, seed: int) -> Pairs:
+    """Pairs in any order, in either direction, some twice and unlike in other numbers of bits."""
+    rng = np.random.default_rng(seed)
+    pairs = near(places, 0, 5, 5, Neighbours(beam=9, unlike=0.5))
+    pairs = joined([pairs, Pairs(pairs.right, pairs.left, pairs.unlike), pairs._replace(unlike=pairs.unlike + 1)])
+    return pairs.take(rng.permutation(len(pairs.left))[: rng.integers(0, 60)])
+
+
+@given(collections(), SEEDS)
+@settings(max_examples=200, deadline=None)
+def test_each_pair_stays_once_where_it_is_least_unlike(places: Places, seed: int) -> None:
+    pairs = rows(some(places, seed))
+    least = {pair[:2]: min(other[2] for other in pairs if other[:2] == pair[:2]) for pair in pairs}
+    assert rows(unique(some(places, seed))) == [(*pair, least[pair]) for pair in sorted(least)]
 
 
 @given(collections(), SEEDS, st.integers(1, 4))
 @settings(max_examples=200, deadline=None)
 def test_the_most_alike_pairs_of_each_segment(places: Places, seed: int, kept: int) -> None:
-    rng = np.random.default_rng(seed)
-    pairs = near(places, 0, 5, Neighbours(beam=9, unlike=0.5))
-    count = len(places.first)
-    of = rng.random(count) < 0.6
-    assert rows(most_alike(pairs, of, kept)) == oracle.most_alike(rows(pairs), of.tolist(), kept)
-    # Segments divided among buckets, in any way, keep the same pairs together.
-    bucket = rng.integers(0, 3, count)
-    parts = [most_alike(pairs, bucket == k, kept) for k in range(3)]
-    together = unique(Pairs(*map(np.concatenate, zip(*parts, strict=True))))
-    assert rows(together) == rows(most_alike(pairs, np.ones(count, np.bool_), kept))
+    pairs = unique(some(places, seed))
+    assert rows(most_alike(pairs, kept)) == oracle.most_alike(rows(pairs), kept)
+    # Cut among tasks in any way, and chosen again from what they chose, the same pairs are left.
+    task = np.random.default_rng(seed).integers(0, 3, len(pairs.left))
+    parts = [most_alike(pairs.take(task == k), kept) for k in range(3)]
+    assert rows(most_alike(joined(parts), kept)) == rows(most_alike(pairs, kept))
+
+
+DIAGONALS = st.builds(
+    lambda **values: Neighbours(by="diagonals", unlike=0.3, beam=9, **values),
+    window=st.integers(1, 7),
+    share=st.sampled_from([0.2, 0.5, 1.0]),
+    width=st.integers(1, 3),
+    points=st.integers(1, 3),
+)
+
+
+@given(collections(), SEEDS, DIAGONALS)
+@settings(max_examples=300, deadline=None)
+def test_diagonals_are_alike_where_most_of_their_pairs_are(places: Places, seed: int, options: Neighbours) -> None:
+    """Where segments are missing, and at the ends of documents, nothing is alike."""
+    kept = np.random.default_rng(seed).random(len(places.first)) < 0.8
+    places = Places(*(np.ascontiguousarray(column[kept]) for column in places))
+    half, most = options.window // 2, int(0.3 * places.signature.shape[1] * 8)
+    pairs = near(places, 0, 5, 5, Neighbours(unlike=0.3, beam=9))
+    grid = Grid.of(places, 5, options.window)
+    counts = [oracle.alike(listed(places), pair, 5, half, most) for pair in rows(pairs)]
+    assert grid.alike(pairs, most).tolist() == counts
+    wanted = [pair for pair, count in zip(rows(pairs), counts, strict=True) if count >= options.share * (2 * half + 1)]
+    assert rows(near(places, 0, 5, 5, options)) == wanted
+
+
+@given(collections(), SEEDS, DIAGONALS)
+@settings(max_examples=300, deadline=None)
+def test_lines_of_pairs(places: Places, seed: int, options: Neighbours) -> None:
+    """Also where documents are divided among buckets."""
+    pairs = unique(ordered(some(places, seed)))
+    wanted = oracle.lines(listed(places), rows(pairs), 5, options.width, 5 * options.window, options.points)
+    assert sorted(rows(lines(places, pairs, 5, options))) == wanted
+    bucket = places.document[pairs.left] % 2
+    parts = [lines(places, pairs.take(bucket == k), 5, options) for k in range(2)]
+    assert sorted(rows(joined(parts))) == wanted
+
+
+def test_no_segment_has_no_neighbour() -> None:
+    nothing = Places(np.empty(0, np.int32), np.empty(0, np.int32), np.empty((0, 8), np.uint8))
+    for options in (Neighbours(), Neighbours(by="diagonals")):
+        pairs = near(nothing, 0, 50, 5, options)
+        assert rows(pairs) == []
+        assert rows(lines(nothing, pairs, 5, options)) == rows(most_alike(pairs, 3)) == []
 
 
 # Clusters

@@ -56,7 +56,7 @@ class AlignPairs(BucketStage[Aligning]):
     """Matches of the documents of a bucket with later ones."""
 
     name = "align-pairs"
-    version = 1
+    version = 2
     unit = "pairs"
     phase = "search"
     takes = {"segments": "segments", "selected": "selected"}

@@ -2,8 +2,8 @@
 
 ::
 
-    [fit-transforms] -> index -> cut-segments -> propose-pairs -> select-pairs -> align-pairs -> group-matches
-        -> [score-discovery], export
+    [fit-transforms] -> index -> cut-segments -> propose-pairs | search-segments -> select-pairs -> align-pairs
+        -> group-matches -> [score-discovery], export
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from swsdist.chains.discover.inputs import DiscoverInputs
 from swsdist.chains.discover.propose_pairs import ProposePairs
 from swsdist.chains.discover.report import FILES, notices, publish_report, summary
 from swsdist.chains.discover.score_discovery import ScoreDiscovery
+from swsdist.chains.discover.search_segments import SearchSegments
 from swsdist.chains.discover.select_pairs import SelectPairs
 from swsdist.chains.discover.writing import KINDS
 from swsdist.chains.search.check import check
@@ -45,7 +46,7 @@ def build(config: Config, ledger: Ledger) -> Chain:
         *([FitTransforms()] if is_fitted(config.features) else []),
         Index(),
         CutSegments(),
-        ProposePairs(),
+        SearchSegments() if inputs.options.neighbours.by == "exact" else ProposePairs(),
         SelectPairs(),
         AlignPairs(),
         GroupMatches(),

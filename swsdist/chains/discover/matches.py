@@ -77,7 +77,7 @@ def match(
         apart = np.abs(
             np.arange(begin[0], begin[0] + len(distances))[:, None] - np.arange(begin[1], begin[1] + distances.shape[1])
         )
-        distances[apart < frames] = MAX_DISTANCE
+        distances[apart < max(frames, options.frames)] = MAX_DISTANCE
     place = np.empty(5, np.int64)
     diagonal = (first[1] - begin[1]) - (first[0] - begin[0])
     align_locally(distances, diagonal, options.band, round(options.level * unit), round(options.gap * unit), place)

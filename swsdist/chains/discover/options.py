@@ -19,3 +19,8 @@ class DiscoverOptions(Section):
     matching: Matching = Field(Matching(), description="how two are aligned")
     clustering: Clustering = Field(Clustering(), description="how matches become classes")
     rest: int = Field(5, ge=1, description="frames of the shortest stretch that a parse leaves as a token of its own")
+
+    @property
+    def apart(self) -> int:
+        """Least frames between the first frames of two segments of a document: they do not overlap, nor do matches."""
+        return max(self.segments.frames, self.matching.frames)

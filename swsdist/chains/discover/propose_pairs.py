@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from swsdist.chains.discover.inputs import DiscoverInputs
 from swsdist.core.partition import SLOTS, slot_of
-from swsdist.discovery.search.neighbours import Neighbours, Pairs, Places, near
+from swsdist.discovery.search.neighbours import Neighbours, Pairs, Places, joined, near
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Part, Task, TaskOutput
@@ -21,13 +21,13 @@ from swsdist.stages.task_results import Bucket
 #: Row groups of a file of pairs.
 _GROUPS = 64
 
-#: Pairs of segments, by number in the order of documents and first frames; the slot is that of a document of the pair.
+#: Pairs of segments, by number in the order of documents and first frames; the slot is that of the left one's document.
 PAIRS = pa.schema(
     [
         pa.field("slot", pa.int32(), False),
         pa.field("left", pa.int32(), False),
         pa.field("right", pa.int32(), False),
-        pa.field("bits", pa.int16(), False),
+        pa.field("unlike", pa.int32(), False),
     ]
 )
 
@@ -45,15 +45,16 @@ class Proposing(NamedTuple):
 
     files: tuple[str, ...]
     number: int
-    frames: int
+    apart: int
+    hop: int
     neighbours: Neighbours
 
 
 class ProposePairs(Stage[Proposing]):
-    """Pairs of one order, in two rows each: by the slot of the one document, and of the other."""
+    """Pairs of one order: of segments in two rows each, once as neighbour of either; of diagonals in one."""
 
     name = "propose-pairs"
-    version = 1
+    version = 2
     unit = "segments"
     phase = "search"
     takes = {"segments": "segments"}
@@ -67,15 +68,17 @@ class ProposePairs(Stage[Proposing]):
         neighbours = options.neighbours
         files, rows = files_of(parts), sum(part.rows for part in parts)
         for number in range(neighbours.orders if rows else 0):
-            payload = Proposing(files, number, options.segments.frames, neighbours)
-            matters = files, number, options.segments.frames, neighbours.beam, neighbours.unlike
-            yield inputs.task(*matters, label=f"order {number}", work=rows, payload=payload)
+            payload = Proposing(files, number, options.apart, options.segments.hop, neighbours)
+            matters = neighbours.model_dump(mode="json", exclude={"orders", "kept", "width", "points"})
+            yield inputs.task(*payload[:-1], matters, label=f"order {number}", work=rows, payload=payload)
 
     def run(self, task: Task[Proposing], context: Context) -> TaskOutput:
         """Sort, and compare neighbours."""
         payload = task.payload
         everything = collection(payload.files, context)
-        pairs = near(everything.places, payload.number, payload.frames, payload.neighbours)
+        pairs = near(everything.places, payload.number, payload.apart, payload.hop, payload.neighbours)
+        if payload.neighbours.by == "segments":
+            pairs = joined([pairs, Pairs(pairs.right, pairs.left, pairs.unlike)])
         table = by_slot(pairs, everything)
         return TaskOutput((context.publish(task, "proposed", in_groups(table), PAIRS),), Bucket(table.num_rows))
 
@@ -114,9 +117,7 @@ def _read(files: tuple[str, ...], context: Context) -> Collection:
 
 
 def by_slot(pairs: Pairs, everything: Collection) -> pa.Table:
-    """PAIRS, each pair twice, ascending."""
-    of = everything.slots[everything.places.document]
-    slot = np.concatenate([of[pairs.left], of[pairs.right]])
-    columns = [np.concatenate([column, column]) for column in pairs]
-    order = np.lexsort((columns[1], columns[0], slot))
-    return pa.table([slot[order], *(column[order] for column in columns)], schema=PAIRS)
+    """PAIRS, ascending."""
+    slot = everything.slots[everything.places.document[pairs.left]]
+    order = np.lexsort((pairs.right, pairs.left, slot))
+    return pa.table([slot[order], *pairs.take(order)], schema=PAIRS)

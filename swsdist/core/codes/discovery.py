@@ -106,6 +106,9 @@ UNUSED_BY_DISCOVER = Code(
     "the chain discover does not use {key}: it takes the distances of frames, no method of search",
     "remove it",
 )
+UNUSED_BY_NEIGHBOURS = Code(
+    "unused-by-neighbours", ConfigError, "`by: {by}` has no use for {key}", "remove it, or choose another `by`"
+)
 UNMARKED_SPEECH = Code(
     "unmarked-speech",
     UserError,

@@ -1,4 +1,4 @@
-"""Segments with like signatures, found by sorting: the cost grows with n log n of the collection.
+"""Pairs of segments that are alike, found by sorting signatures: the cost grows with n log n of the collection.
 
 Signatures are sorted by 64 of their bits in a random order, so that segments that agree in the first of them stand near each
 other; each is compared with those after it. Several orders find what a single order misses (Jansen and Van Durme 2011,
@@ -8,25 +8,57 @@ other; each is compared with those after it. Several orders find what a single o
 from __future__ import annotations
 
 import hashlib
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from swsdist.config.section import Section
+from swsdist.core.codes import discovery as codes
 
 #: Pairs that are compared at a time.
 _HELD = 1 << 20
 
 
+#: Options of some ways only.
+_ONLY = {
+    **dict.fromkeys(("orders", "beam", "unlike"), ("segments", "diagonals")),
+    **dict.fromkeys(("window", "share", "width", "points"), ("diagonals",)),
+    "every": ("exact",),
+    "kept": ("segments", "exact"),
+}
+
+
 class Neighbours(Section):
     """How pairs of segments are proposed."""
 
-    orders: int = Field(16, ge=1, description="sorted orders")
-    beam: int = Field(20, ge=1, description="next segments of an order that each is compared with")
-    unlike: float = Field(0.34, gt=0, lt=1, description="greatest share of bits in which two segments differ")
-    kept: int = Field(3, ge=1, description="pairs kept of a segment: the most alike")
+    by: Literal["segments", "diagonals", "exact"] = Field(
+        "segments",
+        description="segments: near each other in sorted orders of signatures; diagonals: likewise, and most segments beside "
+        "them are alike too; exact: DTW of segments through all documents",
+    )
+    orders: int = Field(16, ge=1, description="segments, diagonals: sorted orders")
+    beam: int = Field(20, ge=1, description="segments, diagonals: next segments of an order that each is compared with")
+    unlike: float = Field(
+        0.34, gt=0, lt=1, description="segments, diagonals: greatest share of bits in which two segments differ"
+    )
+    window: int = Field(
+        25, ge=1, description="diagonals: segments around a pair, one hop from the next, that are compared"
+    )
+    share: float = Field(0.5, gt=0, le=1, description="diagonals: least share of them that are alike")
+    width: int = Field(3, ge=1, description="diagonals: beside each other, in hops, that make one line")
+    points: int = Field(3, ge=1, description="diagonals: least pairs of a line")
+    every: int = Field(5, ge=1, description="exact: of so many segments, by their places, one is searched")
+    kept: int = Field(3, ge=1, description="segments, exact: pairs kept of a segment: the most alike")
+
+    @model_validator(mode="after")
+    def _used(self) -> Neighbours:
+        for key in self.model_dump(exclude_defaults=True):
+            if key in _ONLY and self.by not in _ONLY[key]:
+                raise codes.UNUSED_BY_NEIGHBOURS.invalid(key=key, by=self.by)
+        return self
 
 
 class Places(NamedTuple):
@@ -38,11 +70,15 @@ class Places(NamedTuple):
 
 
 class Pairs(NamedTuple):
-    """Pairs of segments by number, the first being the lesser, and bits in which they differ."""
+    """Pairs of segments by number, and how unlike the two are: bits in which they differ, or the cost of a path."""
 
     left: NDArray[np.int32]
     right: NDArray[np.int32]
-    bits: NDArray[np.int16]
+    unlike: NDArray[np.int32]
+
+    def take(self, chosen: NDArray[np.int64] | NDArray[np.bool_]) -> Pairs:
+        """Some of the pairs, by number or mask."""
+        return Pairs(*(column[chosen] for column in self))
 
 
 def order_of(bits: int, number: int) -> NDArray[np.int64]:
@@ -51,13 +87,14 @@ def order_of(bits: int, number: int) -> NDArray[np.int64]:
     return np.argsort(np.frombuffer(keys, ">u8"), kind="stable")[:64]
 
 
-def near(places: Places, number: int, frames: int, options: Neighbours) -> Pairs:
-    """Pairs that stand near each other in one order; none overlap.
+def near(places: Places, number: int, apart: int, hop: int, options: Neighbours) -> Pairs:
+    """Pairs that stand near each other in one order, the lesser segment first.
 
     Args:
         places: all segments.
         number: of the order.
-        frames: of a segment.
+        apart: least frames between the first frames of two segments of a document.
+        hop: frames from one segment to the next.
     """
     bits = places.signature.shape[1] * 8
     chosen = order_of(bits, number)
@@ -67,42 +104,105 @@ def near(places: Places, number: int, frames: int, options: Neighbours) -> Pairs
     order = np.argsort(key, kind="stable").astype(np.int32)
     words = places.signature.view(np.uint64)
     most = int(options.unlike * bits)
+    grid = Grid.of(places, hop, options.window) if options.by == "diagonals" else None
     pieces: list[Pairs] = []
     for step in range(1, min(options.beam, len(order) - 1) + 1):
         for k in range(0, len(order) - step, _HELD):
             left, right = order[k : min(k + _HELD, len(order) - step)], order[k + step : k + step + _HELD]
-            differ = np.bitwise_count(words[left] ^ words[right]).sum(axis=1, dtype=np.int16)
-            apart = places.document[left] != places.document[right]
-            apart |= np.abs(places.first[left] - places.first[right]) >= frames
-            good = (differ <= most) & apart
-            left, right = left[good], right[good]
-            pieces.append(Pairs(np.minimum(left, right), np.maximum(left, right), differ[good]))
-    if not pieces:
-        return Pairs(np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.int16))
-    return unique(Pairs(*map(np.concatenate, zip(*pieces, strict=True))))
+            differ = np.bitwise_count(words[left] ^ words[right]).sum(axis=1, dtype=np.int32)
+            far = places.document[left] != places.document[right]
+            far |= np.abs(places.first[left] - places.first[right]) >= apart
+            good = (differ <= most) & far
+            pairs = ordered(Pairs(left[good], right[good], differ[good]))
+            if grid is not None:
+                pairs = pairs.take(grid.alike(pairs, most) >= options.share * (2 * grid.half + 1))
+            pieces.append(pairs)
+    return unique(joined(pieces))
+
+
+class Grid(NamedTuple):
+    """Signatures of all hops of the documents, and room around them, so that a diagonal is a run of neighbours.
+
+    Attributes:
+        place: int64 (segments,), of each segment.
+        words: uint64 (hops, bits / 64), signatures.
+        held: bool (hops,), where there is a segment.
+        half: hops before, and after, each document at least.
+    """
+
+    place: NDArray[np.int64]
+    words: NDArray[np.uint64]
+    held: NDArray[np.bool_]
+    half: int
+
+    @classmethod
+    def of(cls, places: Places, hop: int, window: int) -> Grid:
+        """The grid for diagonals of `window` hops, or one more if that is even."""
+        half, at = window // 2, places.first.astype(np.int64) // hop
+        last = np.flatnonzero(np.diff(places.document, append=-1))
+        edges = half + np.concatenate([[0], np.cumsum(at[last] + 1 + half)])
+        place = at + edges[np.searchsorted(last, np.arange(len(at)))]
+        words = np.zeros((edges[-1], places.signature.shape[1] // 8), np.uint64)
+        words[place] = places.signature.view(np.uint64)
+        held = np.zeros(len(words), np.bool_)
+        held[place] = True
+        return cls(place, words, held, half)
+
+    def alike(self, pairs: Pairs, most: int) -> NDArray[np.int16]:
+        """How many pairs of the diagonal through each pair, itself included, differ in at most so many bits: the sum whose
+        threshold is a median filter (Jansen and Van Durme 2011).
+        """
+        count = np.zeros(len(pairs.left), np.int16)
+        left, right = self.place[pairs.left], self.place[pairs.right]
+        for k in range(-self.half, self.half + 1):
+            differ = np.bitwise_count(self.words[left + k] ^ self.words[right + k]).sum(axis=1, dtype=np.int32)
+            count += (differ <= most) & self.held[left + k] & self.held[right + k]
+        return count
+
+
+def lines(places: Places, pairs: Pairs, hop: int, options: Neighbours) -> Pairs:
+    """Of each line of at least `points` pairs the middle one.
+
+    A line is of two documents, within `width` diagonals (as cells of a Hough transform are), and no two pairs that follow
+    each other in it are more than `window` hops apart.
+
+    Args:
+        pairs: each once, the lesser first.
+    """
+    document, first = places.document, places.first
+    left, right = document[pairs.left], document[pairs.right]
+    diagonal = (first[pairs.right] - first[pairs.left]) // (options.width * hop)
+    order = np.lexsort((pairs.right, first[pairs.left], diagonal, right, left))
+    new = np.ones(len(order), np.bool_)
+    new[1:] = np.diff(first[pairs.left][order]) > options.window * hop
+    for column in (diagonal, right, left):
+        new[1:] |= np.diff(column[order]) != 0
+    begin = np.flatnonzero(new)
+    count = np.diff(begin, append=len(order))
+    return pairs.take(order[(begin + count // 2)[count >= options.points]])
+
+
+def joined(pieces: Sequence[Pairs]) -> Pairs:
+    """Pairs one after the other."""
+    none = np.empty(0, np.int32)
+    return Pairs(*map(np.concatenate, zip(Pairs(none, none, none), *pieces, strict=True)))
 
 
 def unique(pairs: Pairs) -> Pairs:
-    """Each pair once, ascending."""
+    """Each pair once, ascending, with the least that it is unlike."""
     key = pairs.left.astype(np.int64) << 32 | pairs.right
-    _, first = np.unique(key, return_index=True)
-    return Pairs(pairs.left[first], pairs.right[first], pairs.bits[first])
+    order = np.argsort(key, kind="stable")
+    first = np.flatnonzero(np.diff(key[order], prepend=-1))
+    return pairs.take(order[first])._replace(unlike=np.minimum.reduceat(pairs.unlike[order], first))
 
 
-def most_alike(pairs: Pairs, of: NDArray[np.bool_], kept: int) -> Pairs:
-    """Of the pairs of some segments the `kept` most alike of each, of equal ones those with the lesser other segment.
+def ordered(pairs: Pairs) -> Pairs:
+    """The same pairs, the lesser segment first."""
+    return Pairs(np.minimum(pairs.left, pairs.right), np.maximum(pairs.left, pairs.right), pairs.unlike)
 
-    Args:
-        pairs: all pairs that these segments are in.
-        of: bool (segments,), which segments.
-    """
-    left, right = np.concatenate([pairs.left, pairs.right]), np.concatenate([pairs.right, pairs.left])
-    bits = np.concatenate([pairs.bits, pairs.bits])
-    chosen = np.flatnonzero(of[left])
-    order = chosen[np.lexsort((right[chosen], bits[chosen], left[chosen]))]
-    left, right, bits = left[order], right[order], bits[order]
-    starts = np.concatenate([[True], left[1:] != left[:-1]]) if len(left) else np.empty(0, np.bool_)
-    begin = np.maximum.accumulate(np.where(starts, np.arange(len(left)), 0))
-    good = np.arange(len(left)) - begin < kept
-    left, right, bits = left[good], right[good], bits[good]
-    return unique(Pairs(np.minimum(left, right), np.maximum(left, right), bits))
+
+def most_alike(pairs: Pairs, kept: int) -> Pairs:
+    """Of the pairs of each left segment the `kept` most alike, of equal ones those with the lesser right segment."""
+    pairs = pairs.take(np.lexsort((pairs.right, pairs.unlike, pairs.left)))
+    left, rank = pairs.left, np.arange(len(pairs.left))
+    return pairs.take(rank - np.searchsorted(left, left) < kept)

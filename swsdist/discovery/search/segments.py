@@ -23,7 +23,7 @@ _HELD = 1024
 class Segments(Section):
     """How documents are cut into segments."""
 
-    frames: int = Field(50, ge=2, description="frames of a segment")
+    frames: int = Field(50, ge=1, description="frames of a segment")
     hop: int = Field(5, ge=1, description="frames from one segment to the next")
     parts: int = Field(10, ge=1, description="parts of a segment, whose summed frames make its vector")
     bits: int = Field(256, ge=64, multiple_of=64, description="bits of a signature: a multiple of 64")
