@@ -1,4 +1,5 @@
-"""Term discovery on Mboshi dev: how well pairs, classes and a parse fit phones and words, and what more hours cost.
+"""Term discovery on Mboshi dev: how well pairs, classes and a parse fit phones and words, by other ways to pairs too, and what
+more hours cost.
 
 NED is read from the curve of the best pairs where their coverage reaches a level. Chance is the same classes in random places.
 For the growth, the hour is repeated HOURS times (by default 4), each time at another speed (0.9 to 1.1) and with noise at
@@ -24,11 +25,20 @@ from benchmarks.rows import Row, at_most, main, say
 from swsdist import api
 from swsdist.config import config_from_dict
 from swsdist.io.filesystem import Folder
+from swsdist.pipeline.chain_run import ChainRun
 from swsdist.pipeline.inspection.loading import load_partial_run
 from swsdist.stages.task_results import Bucket
 
 _HOURS = int(os.environ.get("HOURS", "4"))
-_STAGES = ("cut-segments", "propose-pairs", "select-pairs", "align-pairs", "group-matches")
+_STAGES = ("cut-segments", "propose-pairs", "search-segments", "select-pairs", "align-pairs", "group-matches")
+#: Options of the ways to pairs that are not the default.
+_WAYS: dict[str, dict[str, Any]] = {
+    "exact": {"neighbours": {"by": "exact"}},
+    "diagonals": {
+        "segments": {"frames": 1, "hop": 1, "parts": 1, "bits": 64, "speech": 1},
+        "neighbours": {"by": "diagonals", "orders": 8, "beam": 25, "unlike": 0.42},
+    },
+}
 
 
 def measure(scratch: Path) -> list[Row]:
@@ -37,6 +47,7 @@ def measure(scratch: Path) -> list[Row]:
     if corpus is None:
         return [Row("discovery (Mboshi dev is not beside the checkout)", None, "")]
     rows = quality(scratch / "one")
+    rows += [row for way, options in _WAYS.items() for row in quality_of(way, options, scratch / way)]
     one = growth(corpus, 1, scratch / "growth-1")
     rows += [Row("CPU of an hour", one[0], "s"), Row("matches of an hour", one[1], "")]
     more = growth(perturbed(corpus, _HOURS, scratch / "audio"), _HOURS, scratch / f"growth-{_HOURS}")
@@ -50,12 +61,8 @@ def measure(scratch: Path) -> list[Row]:
 
 
 def quality(run: Path) -> list[Row]:
-    """Figures of a run with the hour's phones and words."""
-    data = ROOT.parent / "shared" / "data" / "mboshi" / "dev"
-    alignments = {"phones": str(data / "phones.ctm"), "words": str(data / "align.ctm")}
-    _run({"run": str(run), "corpus": {"documents": str(data / "docs.csv"), "alignments": alignments}})
-    (path,) = (run / "tables" / "measures").glob("*.json")
-    result: dict[str, Any] = json.loads(path.read_text())
+    """Figures of the default options."""
+    result = _scored({}, run)
     rows = [
         Row("NED at coverage .25", ned_at(result, "all", 0.25), "", at_most(0.30)),
         Row("NED at coverage .60", ned_at(result, "all", 0.60), "", at_most(0.50)),
@@ -71,6 +78,26 @@ def quality(run: Path) -> list[Row]:
     return rows
 
 
+def quality_of(way: str, options: dict[str, Any], run: Path) -> list[Row]:
+    """NED of another way to pairs, and what it costs."""
+    say(f"discovery: {way}")
+    result = _scored(options, run)
+    rows = [Row(f"{way}: NED at coverage .{level}", ned_at(result, "all", level / 100), "") for level in (25, 60)]
+    rows.append(Row(f"{way}: NED at coverage .15 across speakers", ned_at(result, "across", 0.15), ""))
+    return [*rows, Row(f"{way}: CPU of an hour", _cpu(load_partial_run(Folder(str(run)))), "s")]
+
+
+def _scored(options: dict[str, Any], run: Path) -> dict[str, Any]:
+    """Measures of a run with the hour's phones and words."""
+    data = ROOT.parent / "shared" / "data" / "mboshi" / "dev"
+    alignments = {"phones": str(data / "phones.ctm"), "words": str(data / "align.ctm")}
+    corpus = {"documents": str(data / "docs.csv"), "alignments": alignments}
+    _run({"run": str(run), "corpus": corpus, "options": options})
+    (path,) = (run / "tables" / "measures").glob("*.json")
+    result: dict[str, Any] = json.loads(path.read_text())
+    return result
+
+
 def ned_at(result: dict[str, Any], part: str, coverage: float) -> float | None:
     """NED of the fewest pairs whose coverage is at least so much, between points of the curve."""
     points = [(point["coverage"], point["ned"]) for point in result["curve"] if point["part"] == part]
@@ -83,9 +110,14 @@ def growth(corpus: Corpus, hours: int, run: Path) -> tuple[float, int]:
     say(f"discovery: {hours} h")
     _run({"run": str(run), "corpus": {"documents": str(corpus.documents)}})
     chain_run = load_partial_run(Folder(str(run)))
-    tables = [chain_run.receipts(stage) for stage in _STAGES]
-    cpu = sum(pc.sum(table.column(name)).as_py() for table in tables for name in ("cpu_user", "cpu_system"))
-    return float(cpu), sum(result.rows for result in chain_run.results("align-pairs", Bucket))
+    return _cpu(chain_run), sum(result.rows for result in chain_run.results("align-pairs", Bucket))
+
+
+def _cpu(chain_run: ChainRun) -> float:
+    """CPU seconds of the chain's own stages."""
+    stages = {step.name for step in chain_run.steps} & set(_STAGES)
+    tables = [chain_run.receipts(stage) for stage in stages]
+    return float(sum(pc.sum(table.column(name)).as_py() for table in tables for name in ("cpu_user", "cpu_system")))
 
 
 def perturbed(corpus: Corpus, times: int, folder: Path) -> Corpus:

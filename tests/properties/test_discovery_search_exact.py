@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swsdist.discovery.search import neighbours
-from swsdist.discovery.search.clusters import Edge, Side, bridges, centres, components, nodes_of
+from swsdist.discovery.search.clusters import Clustering, Edge, Side, bridges, centres, components, kept, nodes_of
 from swsdist.discovery.search.neighbours import (
     Grid,
     Neighbours,
@@ -311,6 +311,31 @@ SIDES = st.builds(
 )
 
 
+def shared(side: Side, place: Side) -> float:
+    """The share of the longer that two stretches have in common."""
+    common = set(range(side.first, side.stop)) & set(range(place.first, place.stop))
+    return len(common) / max(side.stop - side.first, place.stop - place.first) * (side.document == place.document)
+
+
+@given(st.lists(SIDES, min_size=1, max_size=8, unique=True), st.data(), st.sampled_from([0.5, 0.8, 1.0]))
+@settings(max_examples=200, deadline=None)
+def test_a_class_has_no_duplicates_and_is_not_too_large(nodes: list[Side], data: Any, duplicates: float) -> None:
+    order = data.draw(st.permutations(range(len(nodes))))
+    cut = data.draw(st.integers(0, len(nodes)))
+    groups = [order[:cut], order[cut:]]
+    assert kept(nodes, groups, Clustering()) == [group for group in groups if len(group) > 1]
+    options = Clustering(duplicates=duplicates, largest=4)
+    result = kept(nodes, groups, options)
+    for group in groups:
+        (some,) = [others for others in result if set(others) & set(group)] or [[]]
+        assert not [pair for pair in combinations(some, 2) if shared(nodes[pair[0]], nodes[pair[1]]) >= duplicates]
+        assert not some or (len(some) > 1 and len(group) < 4)
+        if some:
+            left = [node for node in group if node not in some]
+            assert all(any(shared(nodes[node], nodes[other]) >= duplicates for other in some) for node in left)
+            assert some == [node for node in group if node in some]
+
+
 @given(st.lists(st.tuples(SIDES, SIDES, st.integers(1, 9)), max_size=12), st.sampled_from([0.5, 0.7, 1.0]))
 @settings(max_examples=200, deadline=None)
 def test_nodes_are_places_that_sides_share(matches: list[tuple[Side, Side, int]], overlap: float) -> None:
@@ -318,10 +343,7 @@ def test_nodes_are_places_that_sides_share(matches: list[tuple[Side, Side, int]]
     nodes, edges = nodes_of(matches, overlap)
 
     def share(side: Side, place: Side) -> bool:
-        if side.document != place.document:
-            return False
-        common = min(side.stop, place.stop) - max(side.first, place.first)
-        return common >= overlap * max(side.stop - side.first, place.stop - place.first)
+        return shared(side, place) >= overlap
 
     sides = {side for match in matches for side in match[:2]}
     assert set(nodes) <= sides

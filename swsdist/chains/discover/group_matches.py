@@ -84,8 +84,9 @@ class GroupMatches(Stage[Grouping]):
         nodes, edges = clusters.nodes_of(_matches(payload, documents, unit, context), payload.clustering.overlap)
         group_by = {"centres": clusters.centres, "components": clusters.components}[payload.clustering.by]
         groups = group_by(len(nodes), edges)
-        groups.sort(key=lambda group: (-len(group), [nodes[node] for node in sorted(group)]))
         sure = _sureness(nodes, edges, groups, unit)
+        groups = clusters.kept(nodes, groups, payload.clustering)
+        groups.sort(key=lambda group: (-len(group), [nodes[node] for node in sorted(group)]))
         members = [
             (number, nodes[node], float(sure[node]))
             for number, group in enumerate(groups)

@@ -76,7 +76,9 @@ class SearchSegments(Stage[Searching]):
                     searched.frames * options.segments.frames // (options.segments.hop * neighbours.every) * unit.frames
                 )
                 matters = fingerprint(searched.matters), fingerprint(unit.matters)
-                yield inputs.task(*common, *matters, label=f"{of_segments} in {of_documents}", work=work, payload=payload)
+                yield inputs.task(
+                    *common, *matters, label=f"{of_segments} in {of_documents}", work=work, payload=payload
+                )
 
     def warm(self, task: Task[Searching], context: Context) -> None:
         """Load the compiled kernels."""

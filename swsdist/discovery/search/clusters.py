@@ -24,6 +24,12 @@ class Clustering(Section):
     by: Literal["centres", "components"] = Field("centres", description="how nodes are grouped")
     score: float = Field(1.3, description="least score of a match, per square root of its frames, in units of distance")
     overlap: float = Field(0.7, gt=0, le=1, description="least share of both in which sides of matches are one node")
+    duplicates: float = Field(
+        1.0, gt=0, le=1, description="least share of both in which nodes of a class are duplicates, of which one stays"
+    )
+    largest: int | None = Field(
+        None, ge=2, description="nodes of a class from which on it is dropped; default: none is"
+    )
 
 
 class Side(NamedTuple):
@@ -54,9 +60,7 @@ def nodes_of(matches: Sequence[tuple[Side, Side, int]], overlap: float) -> tuple
 
     def node(side: Side) -> int:
         for number in known[side.document]:
-            place = nodes[number]
-            common = min(side.stop, place.stop) - max(side.first, place.first)
-            if common >= overlap * max(side.stop - side.first, place.stop - place.first):
+            if _share(side, nodes[number], overlap):
                 return number
         nodes.append(side)
         known[side.document].append(len(nodes) - 1)
@@ -67,6 +71,26 @@ def nodes_of(matches: Sequence[tuple[Side, Side, int]], overlap: float) -> tuple
         if ends[0] != ends[1]:
             edges.setdefault((ends[0], ends[1]), score)
     return nodes, [Edge(*ends, score) for ends, score in edges.items()]
+
+
+def kept(nodes: Sequence[Side], groups: Sequence[Sequence[int]], options: Clustering) -> list[list[int]]:
+    """Classes that are not too large, without duplicates: of nodes that share `duplicates` the first stays."""
+    result = []
+    for group in groups:
+        some: list[int] = []
+        if options.largest is None or len(group) < options.largest:
+            for node in group:
+                if not any(_share(nodes[node], nodes[other], options.duplicates) for other in some):
+                    some.append(node)
+        if len(some) > 1:
+            result.append(some)
+    return result
+
+
+def _share(side: Side, place: Side, overlap: float) -> bool:
+    """Whether two stretches share so much of the longer."""
+    common = min(side.stop, place.stop) - max(side.first, place.first)
+    return side.document == place.document and common >= overlap * max(side.stop - side.first, place.stop - place.first)
 
 
 def centres(nodes: int, edges: Sequence[Edge]) -> list[list[int]]:

@@ -1,8 +1,13 @@
 """Pairs of segments that are alike, found by sorting signatures: the cost grows with n log n of the collection.
 
+(`by: exact` finds them by search: `swsdist.chains.discover.search_segments`.)
+
 Signatures are sorted by 64 of their bits in a random order, so that segments that agree in the first of them stand near each
 other; each is compared with those after it. Several orders find what a single order misses (Jansen and Van Durme 2011,
 "Efficient spoken term discovery using randomized algorithms").
+
+Of segments as short as a frame most pairs are alike by chance. `by: diagonals` keeps those with enough alike pairs on the
+diagonal through them (as that paper's median filter does), and takes a pair of each line of these (its Hough transform).
 """
 
 from __future__ import annotations
@@ -20,7 +25,6 @@ from swsdist.core.codes import discovery as codes
 
 #: Pairs that are compared at a time.
 _HELD = 1 << 20
-
 
 #: Options of some ways only.
 _ONLY = {
