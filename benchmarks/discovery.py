@@ -1,5 +1,5 @@
-"""Term discovery on Mboshi dev: how well pairs, classes and a parse fit phones and words, and what more hours cost; and the same
-of pairs found in other ways.
+"""Term discovery on Mboshi dev: how well pairs, classes and a parse fit phones and words, and what more hours cost; and how
+well other ways to pairs do.
 
 NED is read from the curve of the best pairs where their coverage reaches a level. Chance is the same classes in random places.
 For the growth, the hour is repeated HOURS times (by default 4), each time at another speed (0.9 to 1.1) and with noise at

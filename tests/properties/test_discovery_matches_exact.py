@@ -12,9 +12,13 @@ from hypothesis import strategies as st
 
 from swsdist.chains.discover.frames import unit_of
 from swsdist.chains.discover.matches import Match, Matching, Stretches, best, match
+from swsdist.chains.discover.propose_pairs import Collection
+from swsdist.chains.discover.search_segments import pairs_of
 from swsdist.config.search import Search
+from swsdist.discovery.search.neighbours import Places
 from swsdist.kernels.distances.create import create
 from swsdist.kernels.scales import MAX_DISTANCE
+from swsdist.methods.dtw.matches import Matches
 from swsdist.methods.dtw.query_distances import local_distances
 from swsdist.testing import scenes
 from tests.oracles import local_alignment as oracle
@@ -149,3 +153,32 @@ def test_of_matches_of_the_same_places_the_best_stays(matches: list[Match], rand
     assert best(random.sample(matches, len(matches))) == kept
     assert best(kept) == kept
     assert best(matches + matches) == kept
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 8), st.integers(1, 12))
+@settings(max_examples=200, deadline=None)
+def test_the_segment_of_a_hit_is_the_nearest(seed: int, frames: int, apart: int) -> None:
+    """The earlier of two as near; none half a segment away, or so near to the searched segment: the hit is no pair."""
+    rng = np.random.default_rng(seed)
+    places = [(d, first) for d in range(3) for first in range(0, 40, 4) if rng.random() < 0.6] or [(1, 0)]
+    document, first = (np.array(column, np.int32) for column in zip(*places, strict=True))
+    everything = Collection([], np.zeros(3, np.int32), Places(document, first, np.empty((len(first), 8), np.uint8)))
+    searched = rng.permutation(len(places))[:4].astype(np.int32)
+    count = int(rng.integers(0, 20))
+    query, hit_document = rng.integers(0, len(searched), count), rng.integers(0, 4, count)
+    length = rng.integers(1, 2 * frames + 1, count)
+    end = length - 1 + rng.integers(0, 45, count)
+    cost = rng.integers(0, 9, count)
+    names = np.array([2, 0, -1, 1])
+    matches = Matches(query.astype(np.int32), hit_document.astype(np.int32), end, length.astype(np.int32), cost, 1.0)
+    wanted: dict[tuple[int, int], int] = {}
+    for k in range(count):
+        segment = int(searched[query[k]])
+        begin = int(end[k]) + 1 - (int(length[k]) + frames) // 2  # where a segment has the hit's middle as its own
+        near = [(abs(at - begin), number) for number, (d, at) in enumerate(places) if d == names[hit_document[k]]]
+        distance, other = min(near, default=(1 << 30, -1))
+        overlapping = places[segment][0] == places[other][0] and abs(places[segment][1] - places[other][1]) < apart
+        if distance <= frames // 2 and not overlapping:
+            wanted[segment, other] = min(int(cost[k]), wanted.get((segment, other), 1 << 30))
+    made = pairs_of(matches, searched, names, everything, frames, apart)
+    assert list(zip(*(column.tolist() for column in made), strict=True)) == [(*k, wanted[k]) for k in sorted(wanted)]

@@ -6,7 +6,7 @@ Signatures are sorted by 64 of their bits in a random order, so that segments th
 other; each is compared with those after it. Several orders find what a single order misses (Jansen and Van Durme 2011,
 "Efficient spoken term discovery using randomized algorithms").
 
-Of segments as short as a frame most pairs are alike by chance. `by: diagonals` keeps those with enough alike pairs on the
+Of segments as short as a frame many pairs are alike by chance. `by: diagonals` keeps those with enough alike pairs on the
 diagonal through them (as that paper's median filter does), and takes a pair of each line of these (its Hough transform).
 """
 
