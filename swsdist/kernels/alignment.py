@@ -192,7 +192,7 @@ def in_windows(dtype: StateType) -> InWindows:
     the one that ends first. Sixteen windows are searched in parallel.
 
     Returns:
-        A function of (distances int16 (groups, height, 16), flat, from `methods.dtw.query_distances`; their rows a
+        A function of (distances int16 (groups, height, 16), flat, from `kernels.query_distances`; their rows a
         group; query
         frames; windows int64 (many, 2): first column, and columns, at least 1; whether a path may begin and end with
         any frame of

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from swsdist.core.codes import methods as codes
 from swsdist.kernels.distances.interface import Distance
+from swsdist.kernels.query_distances import local_distances
 from swsdist.kernels.recurrences import tracing
 from swsdist.kernels.recurrences.create import create
-from swsdist.methods.dtw.query_distances import local_distances
 
 _DEFAULT: Mapping[str, object] = MappingProxyType({})
 

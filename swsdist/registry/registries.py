@@ -50,6 +50,7 @@ TRANSFORMS: Registry[Entry] = Registry(
         "hlda": Entry(f"{_T}.discriminants:Hlda", 1),
         "lda": Entry(f"{_T}.discriminants:Lda", 1),
         "log": Entry(f"{_T}.log:Log", 1),
+        "correspondence": Entry("swsdist.discovery.correspondence:Correspondence", 1),
         "mean-variance": Entry(f"{_T}.mean_variance:MeanVariance", 1),
         "pca": Entry(f"{_T}.pca:Pca", 1),
         "phones": Entry(f"{_T}.phones:Phones", 1),

@@ -15,8 +15,8 @@ from swsdist.core.codes import searcher as codes
 from swsdist.core.numbers import number
 from swsdist.core.times import frames_to_seconds, seconds_to_frame
 from swsdist.kernels.distances.interface import Distance
+from swsdist.kernels.query_distances import local_distances
 from swsdist.methods.curve import curve, path
-from swsdist.methods.dtw.query_distances import local_distances
 from swsdist.methods.dtw.shard import Documents, engine_settings
 from swsdist.methods.query.extraction import prepared
 from swsdist.store.reading import Store

@@ -66,6 +66,7 @@ def wide(tmp_path: Path, columns: int = 39) -> str:
         ("warp", {"frames": 7}, "posteriors"),
         ("splice", {}, "features"),
         ("splice", {"frames": 1}, "posteriors"),
+        ("correspondence", {"columns": 3, "frames": 0}, "features"),
         ("lda", {"columns": 3}, "features"),
         ("hlda", {"columns": 4}, "features"),
         ("phones", {}, "features"),
@@ -73,7 +74,7 @@ def wide(tmp_path: Path, columns: int = 39) -> str:
     ],
 )
 def test_those_of_this_package(name: str, options: dict[str, Any], kind: Kind, model: str, tmp_path: Path) -> None:
-    if name in ("project", "pca", "lda", "hlda"):
+    if name in ("project", "pca", "lda", "hlda", "correspondence"):
         options = {"model": model, **options}
     known = {"mean": np.linspace(-1, 1, 6), "deviation": np.linspace(0.1, 3, 6)}
     mixture = mixture_model(np.ones(5), RNG.normal(size=(5, 6)), np.ones((5, 6)))
@@ -96,6 +97,7 @@ def test_those_of_this_package(name: str, options: dict[str, Any], kind: Kind, m
         ("pca", {"columns": 3}),
         ("mean-variance", {}),
         ("gmm", {"components": 5, "iterations": 2}),
+        ("correspondence", {"columns": 3, "frames": 2}),
         ("lda", {"columns": 3}),
         ("hlda", {"columns": 2}),
         ("phones", {"components": 3, "iterations": 1}),

@@ -9,7 +9,7 @@ from swsdist.features.extractors import create
 from swsdist.features.fingerprint import MfccFingerprint, fingerprints
 from swsdist.features.mfcc import Mfcc
 from swsdist.kernels.distances.create import create as create_distance
-from swsdist.methods.dtw.query_distances import local_distances
+from swsdist.kernels.query_distances import local_distances
 from swsdist.testing import scenes
 from tests.support.coded import raises
 

@@ -32,11 +32,11 @@ from swsdist.features.transforms.pca import Pca
 from swsdist.features.transforms.project import projection
 from swsdist.io.filesystem import Folder
 from swsdist.kernels.distances.create import create as create_distance
+from swsdist.kernels.query_distances import local_distances
 from swsdist.lattices.collection import read_file
 from swsdist.lattices.lattice import Lattice, Origin
 from swsdist.lattices.packed import Packed
 from swsdist.methods.create import create
-from swsdist.methods.dtw.query_distances import local_distances
 from swsdist.methods.dtw.search import search
 from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.first_pass.create import create as create_first_pass
@@ -132,6 +132,7 @@ GOLDEN: dict[str, dict[str, tuple[int, str]]] = {
     },
     "transform": {
         "columns": (1, "a3fe886665b06e839eab7be76afbf9c04f063e65fd9dfc3338a628b0e456301d"),
+        "correspondence": (1, "90d89f41e8380b010c733c3bd4d05a70990a3cb3adc5a0c63d881f94afe0630d"),
         "gmm": (1, "f43199500138ff713d55ffb2ceaea2d3e9e95ec98044af4d16480237311a2540"),
         "hlda": (1, "be1a5d0c77c76f959fdaec2decbe20185e39df39060c9b21e2e5a31316bfdafa"),
         "lda": (1, "7bb9eed0ff112b482e3f6eedd526790699ac76858854e8f5d4997e411a48ba20"),
@@ -306,6 +307,12 @@ def of_transform(name: str) -> list[bytes]:
             means = scenes.posteriors(4, 3, DIMENSION)
             mixture_model(np.arange(1.0, 4), means, np.full(means.shape, 0.01)).save(Folder(place), "model.npz")
             options = {"model": f"{place}/model.npz"}
+        if name == "correspondence":
+            matrix = scenes.features(7, 3 * DIMENSION, 4)
+            projection(np.arange(3 * DIMENSION) / 8, matrix, np.full(3 * DIMENSION, 0.25)).save(
+                Folder(place), "model.npz"
+            )
+            options = {"model": f"{place}/model.npz", "columns": 3, "frames": 1}
         if name in ("lda", "hlda"):
             matrix = scenes.features(5 if name == "lda" else 6, DIMENSION, 4)
             projection(np.arange(DIMENSION) / 8, matrix, np.full(DIMENSION, 0.25)).save(Folder(place), "model.npz")

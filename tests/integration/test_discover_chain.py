@@ -20,7 +20,7 @@ from swsdist.core.codes import discovery as codes
 from swsdist.core.codes import registry as registry_codes
 from swsdist.io.filesystem import Folder
 from swsdist.kernels.local_alignment import align_locally
-from swsdist.methods.dtw.query_distances import local_distances
+from swsdist.kernels.query_distances import local_distances
 from swsdist.pipeline.chain_run import Outcome, StepSelection
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.inspection.digest import digests

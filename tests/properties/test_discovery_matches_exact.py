@@ -11,15 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swsdist.chains.discover.frames import unit_of
-from swsdist.chains.discover.matches import Match, Matching, Stretches, best, match
 from swsdist.chains.discover.propose_pairs import Collection
 from swsdist.chains.discover.search_segments import pairs_of
 from swsdist.config.search import Search
+from swsdist.discovery.search.matches import Match, Matching, Stretches, best, match
 from swsdist.discovery.search.neighbours import Places
 from swsdist.kernels.distances.create import create
+from swsdist.kernels.query_distances import local_distances
 from swsdist.kernels.scales import MAX_DISTANCE
 from swsdist.methods.dtw.matches import Matches
-from swsdist.methods.dtw.query_distances import local_distances
 from swsdist.testing import scenes
 from tests.oracles import local_alignment as oracle
 

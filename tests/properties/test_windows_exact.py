@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from swsdist.kernels.alignment import Packed, packed
 from swsdist.kernels.distances.create import create
-from swsdist.methods.dtw.query_distances import local_distances
+from swsdist.kernels.query_distances import local_distances
 from swsdist.methods.first_pass import buffering
 from swsdist.methods.query.example import Example
 from swsdist.methods.windows.search import Limits, best_in, search

@@ -88,7 +88,7 @@ def test_without_a_model() -> None:
 
 
 #: What each must be given.
-NEEDED = {"pca": {"columns": 2}, "lda": {"columns": 2}, "hlda": {"columns": 2}}
+NEEDED = {"pca": {"columns": 2}, "lda": {"columns": 2}, "hlda": {"columns": 2}, "correspondence": {"columns": 2}}
 
 
 def fitted_ones() -> list[str]:
@@ -97,7 +97,7 @@ def fitted_ones() -> list[str]:
 
 
 def test_all_that_are_fitted_have_one_base() -> None:
-    assert set(fitted_ones()) >= {"gmm", "hlda", "lda", "mean-variance", "pca", "phones", "warp"}
+    assert set(fitted_ones()) >= {"correspondence", "gmm", "hlda", "lda", "mean-variance", "pca", "phones", "warp"}
 
 
 @pytest.mark.parametrize("name", fitted_ones())

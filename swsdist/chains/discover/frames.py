@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.audio.marks import unpack_marks
-from swsdist.chains.discover.matches import Stretches
 from swsdist.config.search import Search
+from swsdist.discovery.search.matches import Stretches
 from swsdist.kernels.distances.interface import Distance, Side
 from swsdist.kernels.scales import weighted
 from swsdist.methods.dtw.shard import Documents

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from swsdist.chains.discover.matches import Matching
 from swsdist.config.section import Section
 from swsdist.discovery.search.clusters import Clustering
+from swsdist.discovery.search.matches import Matching
 from swsdist.discovery.search.neighbours import Neighbours
 from swsdist.discovery.search.segments import Segments
 

@@ -31,8 +31,19 @@ class Splice(TransformOptions):
 
     def apply(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
         """Float32 (frames, columns) to float32 (frames, columns x (2 x frames + 1))."""
-        if not len(frames):
-            return np.empty((0, frames.shape[1] * (2 * self.frames + 1)), np.float32)
-        places = np.arange(len(frames))[:, None] + np.arange(-self.frames, self.frames + 1)
-        spliced: NDArray[np.float32] = frames[places.clip(0, len(frames) - 1)].reshape(len(frames), -1)
-        return np.ascontiguousarray(spliced, np.float32)
+        return spliced(frames, self.frames)
+
+
+def spliced(frames: NDArray[np.float32], context: int, chosen: NDArray[np.int64] | None = None) -> NDArray[np.float32]:
+    """Frames with those around them, all or some: float32 (frames, columns x (2 x context + 1)).
+
+    Args:
+        frames: float32 (frames, columns) of a document.
+        context: frames to either side.
+        chosen: int64 numbers of frames; None: all.
+    """
+    if not len(frames):
+        return np.empty((0, frames.shape[1] * (2 * context + 1)), np.float32)
+    middle = np.arange(len(frames)) if chosen is None else chosen
+    places = middle[:, None] + np.arange(-context, context + 1)
+    return np.ascontiguousarray(frames[places.clip(0, len(frames) - 1)].reshape(len(middle), -1), np.float32)

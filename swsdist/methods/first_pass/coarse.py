@@ -22,9 +22,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from swsdist.kernels.query_distances import QueryDistances, Room
 from swsdist.kernels.vectors import WIDTH
 from swsdist.kernels.windows import column_minima, least_sums
-from swsdist.methods.dtw.query_distances import QueryDistances, Room
 from swsdist.methods.first_pass.buffering import buffered, stretches
 from swsdist.methods.first_pass.interface import Budget, Material, Proposals, Windows, Work
 from swsdist.methods.first_pass.rescoring import Limits

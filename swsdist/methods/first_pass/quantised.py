@@ -34,8 +34,8 @@ from numpy.typing import NDArray
 
 from swsdist.core.codes import methods as codes
 from swsdist.kernels import postings
+from swsdist.kernels.query_distances import QueryDistances, Room
 from swsdist.kernels.vectors import WIDTH
-from swsdist.methods.dtw.query_distances import QueryDistances, Room
 from swsdist.methods.first_pass.averaged import around
 from swsdist.methods.first_pass.buffering import buffered, stretches
 from swsdist.methods.first_pass.interface import Budget, Landmarks, Material, Proposals, Windows, Work, has_windows

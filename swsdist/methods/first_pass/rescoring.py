@@ -26,9 +26,9 @@ from numpy.typing import NDArray
 
 from swsdist.kernels import windows
 from swsdist.kernels.distances.interface import Distance
+from swsdist.kernels.query_distances import QueryDistances, Room
 from swsdist.kernels.recurrences.packing import StateType, packing
 from swsdist.methods.dtw.matches import Matches, best_matches
-from swsdist.methods.dtw.query_distances import QueryDistances, Room
 from swsdist.methods.first_pass.buffering import LaneGroups, buffered, stretches
 from swsdist.methods.first_pass.interface import Documents, Windows, Work
 from swsdist.methods.query.example import Example

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from swsdist.kernels.alignment import align, average
 from swsdist.kernels.distances.interface import Distance, Side
-from swsdist.methods.dtw.query_distances import local_distances
+from swsdist.kernels.query_distances import local_distances
 
 #: Number of alignments of the examples with the average.
 ROUNDS = 3

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from swsdist.kernels.alignment import in_windows, packed
 from swsdist.kernels.distances.interface import Distance
 from swsdist.kernels.products import aligned
+from swsdist.kernels.query_distances import QueryDistances, Room
 from swsdist.kernels.recurrences.packing import State
 from swsdist.kernels.suppression import separated
 from swsdist.kernels.vectors import WIDTH
 from swsdist.kernels.windows import column_minima, least_sums
 from swsdist.methods.dtw.matches import Matches, best_matches, pruned
-from swsdist.methods.dtw.query_distances import QueryDistances, Room
 from swsdist.methods.first_pass.buffering import FrameBuffer, Stretch, buffered, stretches
 from swsdist.methods.first_pass.interface import Documents
 from swsdist.methods.query.example import Example

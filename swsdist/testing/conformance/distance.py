@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from swsdist.core.errors import DataError
 from swsdist.kernels.distances.create import create
 from swsdist.kernels.distances.interface import LARGEST_COORDINATE, LARGEST_SUM, Distance, Side
+from swsdist.kernels.query_distances import local_distances
 from swsdist.kernels.scales import MAX_DISTANCE
-from swsdist.methods.dtw.query_distances import local_distances
 from swsdist.registry.registries import DISTANCES
 from swsdist.testing import scenes
 from swsdist.testing.conformance.entry import check_entry, require

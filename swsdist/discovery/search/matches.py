@@ -15,8 +15,8 @@ from pydantic import Field
 from swsdist.config.section import Section
 from swsdist.kernels.distances.interface import Distance
 from swsdist.kernels.local_alignment import align_locally
+from swsdist.kernels.query_distances import local_distances
 from swsdist.kernels.scales import MAX_DISTANCE
-from swsdist.methods.dtw.query_distances import local_distances
 
 
 class Matching(Section):

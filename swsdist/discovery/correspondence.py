@@ -1,0 +1,234 @@
+"""Discriminants of words that recur: a projection under which the frames of two speakers' same words come close.
+
+No labels are needed. Stretches of speech that are alike are found as the chain `discover` finds them (segments, sorted
+signatures, local alignment), those of two speakers first, and their frames are paired along the best path. Differences of
+paired frames give the covariance within sounds, W; all frames give the total one, T. Axes are the eigenvectors v of T v =
+lambda W v, the largest lambda first, with v' W v = 1. Frames are spliced with their surroundings before.
+
+Sums are of integers, so the same documents give the same model for any division into tasks.
+
+Sources: covariance within groups that are known to be alike (relevant component analysis): Bar-Hillel, Hertz, Shental and
+Weinshall (2005), "Learning a Mahalanobis metric from equivalence constraints"; frames of discovered pairs as the lesson:
+Jansen, Thomas and Hermansky (2013), "Weak top-down constraints for unsupervised acoustic model training".
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Annotated, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from swsdist.core.codes import features as codes
+from swsdist.discovery.search.matches import Match, Matching, Stretches, best, match
+from swsdist.discovery.search.neighbours import Neighbours, Pairs, Places, joined, most_alike, near, ordered, unique
+from swsdist.discovery.search.segments import Segments, directions, signatures, starts
+from swsdist.features.fitting.interface import Document, Rounds, Step, Totals
+from swsdist.features.fitting.moments import Sums, products
+from swsdist.features.model import Model
+from swsdist.features.transforms.fitted import FittedTransform
+from swsdist.features.transforms.interface import Shape
+from swsdist.features.transforms.project import Projection, directed, projection
+from swsdist.features.transforms.splice import spliced
+from swsdist.kernels.alignment import align
+from swsdist.kernels.distances.cosine import plain
+from swsdist.kernels.query_distances import local_distances
+
+#: Pairs of frames with the mean variance of speech in every direction, added to those found: where little recurs, the axes are
+#: principal components.
+_PRIOR = 10_000
+
+#: Of so many frames one is in the total covariance: neighbours are alike.
+_EVERY = 8
+
+#: The integer of a cosine distance of 1.
+_UNIT = 2048
+
+#: Frames of a product.
+_AT_ONCE = 4096
+
+
+class Utterance(NamedTuple):
+    """A document, in the order of contents: its speaker, and its speech, float32 (frames, columns)."""
+
+    speaker: str | None
+    frames: NDArray[np.float32]
+
+
+class Correspondence(FittedTransform[Projection]):
+    """The first discriminants."""
+
+    hours: Annotated[float, Field(gt=0, le=4)] = 0.5
+    columns: Annotated[int, Field(ge=1)] = 100
+    frames: Annotated[int, Field(ge=0, le=20)] = 5
+    pairs: Annotated[int, Field(ge=1)] = 5000
+
+    name: ClassVar[str] = "correspondence"
+    version: ClassVar[int] = 1
+
+    @property
+    def context(self) -> int:
+        """Frames to either side."""
+        return self.frames
+
+    def read(self, model: Model) -> Projection:
+        """The projection, of spliced frames."""
+        return Projection.of(model)
+
+    def takes(self, held: Projection) -> int:
+        """Number of columns of a frame before splicing."""
+        return len(held.mean) // (2 * self.frames + 1)
+
+    def shape(self, given: Shape, held: Projection | None) -> Shape:
+        """Features named by a letter and a number."""
+        wide = len(given.columns) * (2 * self.frames + 1)
+        if self.columns > wide:
+            where = f"features.transforms: {self.name}, columns"
+            raise codes.TOO_MANY_COMPONENTS(where=where, wanted=self.columns, kind="discriminants", available=wide)
+        return Shape(tuple(f"w{k}" for k in range(self.columns)), "features")
+
+    def apply(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Transform float32 (frames, input columns) to float32 (frames, columns)."""
+        return self.held.apply(spliced(frames, self.frames), self.columns, self.where)
+
+    def rounds(self) -> Rounds:
+        """One round, over all frames."""
+        return CorrespondenceRounds(self.columns, self.frames, self.pairs)
+
+    def matters(self) -> dict[str, object]:
+        """All options."""
+        return self.model_dump(mode="json", exclude={"model"})
+
+
+class CorrespondenceRounds:
+    """One round: documents are collected, and the step does the rest.
+
+    Args:
+        columns, context, pairs: see `Correspondence`.
+    """
+
+    speech = True
+
+    def __init__(self, columns: int, context: int, pairs: int) -> None:
+        self.columns, self.context, self.pairs = columns, context, pairs
+
+    def totals(self, model: Model | None, document: Document) -> Totals:
+        """The document itself, under a name made of its content; a copy of a document adds to the same sum."""
+        frames = np.concatenate(document.blocks)
+        speaker = np.frombuffer((document.speaker or "").encode(), np.uint8).astype(np.int64)
+        name = hashlib.sha256(speaker.tobytes() + frames.tobytes()).hexdigest()
+        return {
+            f"{name}.frames": frames.view(np.int32).astype(np.int64),
+            f"{name}.speaker": speaker,
+            f"{name}.count": np.ones(1, np.int64),
+        }
+
+    def go_on(self, model: Model | None, totals: Totals) -> Step:
+        """The projection."""
+        documents = list(_documents(totals))
+        sums = Sums.of([document.frames for document in documents], documents[0].frames.shape[1])
+        mean, deviation = sums.mean_and_deviation()
+        axes = self._axes(documents, mean, deviation)
+        many = 2 * self.context + 1
+        mean, deviation = np.tile(mean, many), np.tile(deviation, many)
+        return Step(projection(mean, directed(axes) / deviation[:, None], deviation), True)
+
+    def _axes(
+        self, documents: Sequence[Utterance], mean: NDArray[np.float64], deviation: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        from scipy.linalg import eigh
+
+        distance = plain("cosine", _UNIT, len(mean))
+        prepared = [distance.prepare(document.frames, mean, deviation, "document").frames for document in documents]
+        pairs = recurring(prepared, [document.speaker for document in documents], self.pairs)
+        wide = np.tile(mean, 2 * self.context + 1), np.tile(deviation, 2 * self.context + 1)
+        size = len(wide[0])
+        differences: list[NDArray[np.float32]] = []
+        for (left, right), item in pairs:
+            rows, others = slice(*item.left), slice(*item.right)
+            path = _path(local_distances(prepared[left][rows], prepared[right][others], distance))
+            here = spliced(documents[left].frames, self.context, path[:, 0] + rows.start)
+            differences.append(here - spliced(documents[right].frames, self.context, path[:, 1] + others.start))
+        count = 2 * sum(map(len, differences))
+        within = products(_batches(differences), np.zeros(size), wide[1])
+        every = [np.arange(0, len(document.frames), _EVERY) for document in documents]
+        sample = (spliced(a.frames, self.context, b) for a, b in zip(documents, every, strict=True))
+        total = products(_batches(sample), *wide) / sum(map(len, every))
+        prior = np.eye(size) * (_PRIOR * np.trace(total) / size)
+        _, axes = eigh(total, (within + prior) / (count + _PRIOR))
+        return np.asarray(axes[:, ::-1][:, : self.columns], np.float64)
+
+
+def recurring(
+    frames: Sequence[NDArray[np.float32]], speakers: Sequence[str | None], most: int
+) -> list[tuple[tuple[int, int], Match]]:
+    """The best pairs of stretches that are alike, by numbers of documents: those of two speakers first, then of two documents.
+
+    Args:
+        frames: float32 (frames, columns) each, prepared for the cosine distance.
+        speakers: of each; None or empty: unknown.
+        most: pairs.
+    """
+    segments, neighbours, matching = Segments(), Neighbours(kept=1), Matching()
+    documents = [Stretches(item, np.ones(len(item), np.bool_)) for item in frames]
+    signs = directions(frames[0].shape[1], segments)
+    first = [starts(document.spoken, segments) for document in documents]
+    places = Places(
+        np.repeat(np.arange(len(first), dtype=np.int32), [len(item) for item in first]),
+        np.concatenate(first).astype(np.int32),
+        np.concatenate([signatures(a.frames, b, signs, segments) for a, b in zip(documents, first, strict=True)]),
+    )
+    proposed = unique(
+        joined([near(places, number, segments.frames, segments.hop, neighbours) for number in range(neighbours.orders)])
+    )
+    directed_pairs = joined([proposed, Pairs(proposed.right, proposed.left, proposed.unlike)])
+    chosen = unique(ordered(most_alike(directed_pairs, neighbours.kept)))
+    distance = plain("cosine", _UNIT, frames[0].shape[1])
+    matches: dict[tuple[int, int], list[Match]] = defaultdict(list)
+    for a, b in zip(chosen.left.tolist(), chosen.right.tolist(), strict=True):
+        left, right = int(places.document[a]), int(places.document[b])
+        begin = int(places.first[a]), int(places.first[b])
+        item = match(
+            documents[left], documents[right], left == right, begin, segments.frames, distance, _UNIT, matching
+        )
+        if item is not None:
+            matches[left, right].append(item)
+    ranked = []
+    for (left, right), items in matches.items():
+        known = bool(speakers[left] and speakers[right])
+        rank = 0 if known and speakers[left] != speakers[right] else 1 if left != right else 2
+        for item in best(items):
+            length = item.left[1] - item.left[0] + item.right[1] - item.right[0]
+            ranked.append((rank, -item.score / length**0.5, (left, right), item))
+    return [(numbers, item) for _, _, numbers, item in sorted(ranked)[:most]]
+
+
+def _batches(pieces: Iterable[NDArray[np.float32]]) -> Iterator[NDArray[np.float32]]:
+    """The same frames in arrays of some thousands, since a product of few costs much more each."""
+    held: list[NDArray[np.float32]] = []
+    for piece in pieces:
+        held.append(piece)
+        if sum(map(len, held)) >= _AT_ONCE:
+            yield np.concatenate(held)
+            held = []
+    if held:
+        yield np.concatenate(held)
+
+
+def _path(distances: NDArray[np.int16]) -> NDArray[np.int64]:
+    """The best path: int64 (cells, 2)."""
+    path = np.empty((sum(distances.shape), 2), np.int32)
+    count = align(distances, np.empty(distances.shape, np.int32), path)
+    return path[:count].astype(np.int64)
+
+
+def _documents(totals: Totals) -> Iterator[Utterance]:
+    for name in sorted(key.removesuffix(".count") for key in totals if key.endswith(".count")):
+        count = int(totals[f"{name}.count"][0])
+        speaker = bytes((totals[f"{name}.speaker"] // count).astype(np.uint8)).decode()
+        frames = (totals[f"{name}.frames"] // count).astype(np.int32).view(np.float32)
+        yield Utterance(speaker or None, frames)
