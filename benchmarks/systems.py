@@ -35,7 +35,7 @@ SYSTEMS = {
     "systems/dtw-spanish": ("phone posteriors, segmental DTW", "its own (oracle labels)"),
     "systems/phnrec-posteriors": ("phone posteriors, DTW", "Czech, Hungarian, Russian"),
     "systems/phnrec-tracks": ("logits and MFCC, DTW", "Czech, Hungarian, Russian"),
-    "systems/best-untrained": ("MFCC and Gaussian posteriors, DTW", "none"),
+    "systems/best-untrained": ("MFCC, Gaussian posteriors, words that recur, DTW", "none"),
     "systems/best-single": ("logits, MFCC, Gaussian posteriors, DTW", "Czech, Hungarian, Russian"),
     "systems/fusion": ("fusion of three", "Czech, Hungarian, Russian"),
     "systems/fusion-paper": ("fusion of two", "English"),
@@ -49,8 +49,8 @@ EXAMPLES = {
 
 #: Goals by system and examples: MTWV, pair AUC, least Cnxe.
 GOALS = {
-    ("systems/best-untrained", "primary"): (0.17, None, None),
-    ("systems/best-untrained", "all"): (0.27, None, None),
+    ("systems/best-untrained", "primary"): (0.20, None, None),
+    ("systems/best-untrained", "all"): (0.28, None, None),
     ("systems/best-single", "primary"): (0.27, 0.89, 0.53),
     ("systems/best-single", "all"): (0.36, 0.915, 0.45),
 }
