@@ -15,6 +15,7 @@ import soundfile
 
 from swsdist.chains.discover.align_pairs import AlignPairs
 from swsdist.chains.discover.frames import stretches
+from swsdist.chains.discover.inputs import DiscoverInputs
 from swsdist.config import Config, config_from_dict
 from swsdist.core.codes import discovery as codes
 from swsdist.core.codes import registry as registry_codes
@@ -25,6 +26,7 @@ from swsdist.pipeline.chain_run import Outcome, StepSelection
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.inspection.digest import digests
 from swsdist.pipeline.inspection.loading import load_chain_run
+from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.registry.registries import DISTANCES
 from swsdist.store.reading import Store
@@ -228,6 +230,8 @@ def test_other_options_take_what_is_there(small_corpus: Path, tmp_path: Path) ->
     discovered(config(small_corpus, tmp_path / "run", index=store))
     assert discovered(config(small_corpus, tmp_path / "run", index=store)).tasks_done == 0
     for options, first in (
+        ({"boundaries": {"reach": 0}}, "group-matches"),
+        ({"boundaries": {"fall": 3.0}}, "find-boundaries"),
         ({"clustering": {"by": "components"}}, "group-matches"),
         ({"matching": {"gap": 0.5}}, "align-pairs"),
         ({"neighbours": {"kept": 2}}, "select-pairs"),
@@ -458,6 +462,8 @@ def test_the_chain_conforms(small_corpus: Path, tmp_path: Path) -> None:
         ({"neighbours": {"unlike": 1.0}}, "neighbours.unlike"),
         ({"matching": {"level": 0}}, "matching.level"),
         ({"matching": {"gap": -0.1}}, "matching.gap"),
+        ({"boundaries": {"fall": 0}}, "boundaries.fall"),
+        ({"boundaries": {"reach": -1}}, "boundaries.reach"),
         ({"clustering": {"by": "chance"}}, "clustering.by"),
         ({"clustering": {"overlap": 0}}, "clustering.overlap"),
         ({"rest": 0}, "rest"),
@@ -467,6 +473,18 @@ def test_options_that_are_wrong(small_corpus: Path, tmp_path: Path, options: dic
     with raises(registry_codes.INVALID_ENTRY_OPTION, where="options") as caught:
         discovered(config(small_corpus, tmp_path, options=options))
     assert key in str(caught.value)
+
+
+@pytest.mark.parametrize(("distance", "most"), [("cosine", 1.999), ("cosine-squared", 3.998), ("euclidean", 1.999)])
+def test_a_level_is_below_the_greatest_distance(small_corpus: Path, tmp_path: Path, distance: str, most: float) -> None:
+    for level in (most, most + 0.01):
+        values = {"search": {"distance": distance}, "options": {"matching": {"level": level}}}
+        ledger = Ledger(Folder(str(tmp_path)))
+        if level == most:
+            DiscoverInputs(config(small_corpus, tmp_path, **values), ledger)
+        else:
+            with raises(codes.LEVEL_TOO_HIGH, where="options.matching.level"):
+                DiscoverInputs(config(small_corpus, tmp_path, **values), ledger)
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@
 
 ::
 
-    [fit-transforms] -> index -> cut-segments -> propose-pairs -> select-pairs -> align-pairs -> group-matches
-        -> [score-discovery], export
+    [fit-transforms] -> index -> cut-segments -> propose-pairs -> select-pairs -> align-pairs -> find-boundaries
+        -> group-matches -> [score-discovery], export
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from swsdist.chains.discover.align_pairs import AlignPairs
 from swsdist.chains.discover.cut_segments import CutSegments
 from swsdist.chains.discover.export_classes import ExportClasses
+from swsdist.chains.discover.find_boundaries import FindBoundaries
 from swsdist.chains.discover.group_matches import GroupMatches
 from swsdist.chains.discover.inputs import DiscoverInputs
 from swsdist.chains.discover.propose_pairs import ProposePairs
@@ -48,6 +49,7 @@ def build(config: Config, ledger: Ledger) -> Chain:
         ProposePairs(),
         SelectPairs(),
         AlignPairs(),
+        FindBoundaries(),
         GroupMatches(),
         ScoreDiscovery(),
         Step("export", ExportClasses()),

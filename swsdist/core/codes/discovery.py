@@ -106,6 +106,12 @@ UNUSED_BY_DISCOVER = Code(
     "the chain discover does not use {key}: it takes the distances of frames, no method of search",
     "remove it",
 )
+LEVEL_TOO_HIGH = Code(
+    "level-too-high",
+    ConfigError,
+    "no frames are farther apart than the level {level}: all would add to a match, silence too",
+    "give less than {most:.4g}, the greatest distance",
+)
 UNMARKED_SPEECH = Code(
     "unmarked-speech",
     UserError,
