@@ -1,15 +1,19 @@
 """Term discovery on Mboshi dev: how well pairs, classes and a parse fit phones and words, and what more hours cost.
 
 NED is read from the curve of the best pairs where their coverage reaches a level. Chance is the same classes in random places.
+Thresholds are chosen on one half of the documents, by a hash of their names, and their figures are those of the other half; the
+mean of both ways is shown.
 For the growth, the hour is repeated HOURS times (by default 4), each time at another speed (0.9 to 1.1) and with noise at
 25 dB, so that a recording's copies are alike and not the same; CPU is that of the chain's own stages, without indexing.
 """
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import resource
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,12 +27,44 @@ from benchmarks.corpora import ROOT, Corpus, mboshi, write
 from benchmarks.rows import Row, at_most, main, say
 from swsdist import api
 from swsdist.config import config_from_dict
+from swsdist.discovery.folds import restricted
+from swsdist.discovery.measures.evaluating import evaluated
+from swsdist.discovery.ratios import Value
+from swsdist.discovery.reading import Files, read_evaluation
+from swsdist.discovery.results import halves
+from swsdist.discovery.scene import Scene
+from swsdist.discovery.units import Given
 from swsdist.io.filesystem import Folder
+from swsdist.io.notices import Notices
 from swsdist.pipeline.inspection.loading import load_partial_run
+from swsdist.registry.registries import DISCOVERY_MEASURES
 from swsdist.stages.task_results import Bucket
 
 _HOURS = int(os.environ.get("HOURS", "4"))
-_STAGES = ("cut-segments", "propose-pairs", "select-pairs", "align-pairs", "group-matches")
+_STAGES = ("cut-segments", "propose-pairs", "select-pairs", "align-pairs", "find-boundaries", "group-matches")
+_DATA = ROOT.parent / "shared" / "data" / "mboshi" / "dev"
+
+#: Levels of a match, and the scores of matches that make classes; and where words may begin and end.
+_CLASSES = [
+    {"matching": {"level": level}, "clustering": {"score": score}}
+    for level, scores in (
+        (0.5, (0.5, 0.6, 0.7, 0.8, 0.9)),
+        (0.6, (1.1, 1.2, 1.3, 1.4, 1.5)),
+        (0.7, (1.7, 1.8, 1.9, 2.0, 2.1)),
+    )
+    for score in scores
+]
+_BOUNDARIES = [{"boundaries": {"margin": margin, "fall": fall}} for margin in (6, 8, 10) for fall in (0.5, 1.0, 2.0)]
+#: Classes have the greatest coverage at which a third of the phones of a pair of members differ, or little more.
+_MOST_NED = 0.35
+
+_NAMES: dict[Given, tuple[str, ...]] = {
+    "classes": ("ned", "coverage", "token", "type", "boundary"),
+    "parse": ("token", "type", "boundary"),
+}
+
+#: Of one half: the measures of `seed`, each with its figures by name.
+Figures = Mapping[str, Mapping[str, Value]]
 
 
 def measure(scratch: Path) -> list[Row]:
@@ -36,7 +72,7 @@ def measure(scratch: Path) -> list[Row]:
     corpus = mboshi()
     if corpus is None:
         return [Row("discovery (Mboshi dev is not beside the checkout)", None, "")]
-    rows = quality(scratch / "one")
+    rows = [*quality(scratch / "one"), *thresholds(scratch / "one")]
     one = growth(corpus, 1, scratch / "growth-1")
     rows += [Row("CPU of an hour", one[0], "s"), Row("matches of an hour", one[1], "")]
     more = growth(perturbed(corpus, _HOURS, scratch / "audio"), _HOURS, scratch / f"growth-{_HOURS}")
@@ -51,9 +87,8 @@ def measure(scratch: Path) -> list[Row]:
 
 def quality(run: Path) -> list[Row]:
     """Figures of a run with the hour's phones and words."""
-    data = ROOT.parent / "shared" / "data" / "mboshi" / "dev"
-    alignments = {"phones": str(data / "phones.ctm"), "words": str(data / "align.ctm")}
-    _run({"run": str(run), "corpus": {"documents": str(data / "docs.csv"), "alignments": alignments}})
+    alignments = {"phones": str(_DATA / "phones.ctm"), "words": str(_DATA / "align.ctm")}
+    _run({"run": str(run), "corpus": {"documents": str(_DATA / "docs.csv"), "alignments": alignments}})
     (path,) = (run / "tables" / "measures").glob("*.json")
     result: dict[str, Any] = json.loads(path.read_text())
     rows = [
@@ -69,6 +104,62 @@ def quality(run: Path) -> list[Row]:
     rows.append(Row("NED of classes", result["classes"]["all"]["ned"]["ned"], ""))
     rows.append(Row("coverage of classes", result["classes"]["all"]["coverage"]["coverage"], ""))
     return rows
+
+
+def thresholds(run: Path) -> list[Row]:
+    """Figures with thresholds chosen on the other half of the documents: of classes by coverage, of parses by boundary F."""
+    rows = []
+    for given, options, worth in _CHOICES:
+        names = _NAMES[given]
+        say(f"discovery: thresholds of {given}")
+        tried = [(some, of_halves(run, given, some)) for some in options]
+        shown: dict[str, list[float]] = {name: [] for name in names}
+        for chosen_on in (0, 1):
+            best, figures = max(tried, key=lambda item: worth(item[1][chosen_on]))
+            say(f"discovery: half {chosen_on + 1} chooses {json.dumps(best)}")
+            for name in names:
+                shown[name].append(_main(figures[1 - chosen_on][name]))
+        for name, values in shown.items():
+            each = ", ".join(f"{value:.3f}" for value in values)
+            rows.append(Row(f"{name} of {given}, thresholds of the other half ({each})", float(np.mean(values)), ""))
+    return rows
+
+
+def of_halves(run: Path, given: Given, options: Mapping[str, object]) -> list[Figures]:
+    """Figures of both halves of the documents with some options."""
+    _run({"run": str(run), "corpus": {"documents": str(_DATA / "docs.csv")}, "options": options})
+    fragments = run / "exports" / "classes.txt"
+    if given == "parse":
+        with (run / "exports" / "parse.csv").open(newline="") as file:
+            lines = [f"{row['doc_id']} {row['start']} {row['end']}\n" for row in csv.DictReader(file)]
+        fragments = run.with_suffix(".parse.txt")
+        fragments.write_text("".join(lines))
+    files = Files(str(fragments), str(_DATA / "phones.ctm"), str(_DATA / "align.ctm"))
+    corpus, found, _ = read_evaluation(files, "seed", Notices(), given=given)
+    measures = {name: DISCOVERY_MEASURES[name].load()() for name in _NAMES[given]}
+    return [evaluated(measures, Scene.of(*restricted(corpus, found, half))) for half in halves(corpus)]
+
+
+def _main(values: Mapping[str, Value]) -> float:
+    (value,) = (values[name] for name in ("ned", "coverage", "fscore") if name in values)
+    assert value is not None
+    return value
+
+
+def _covered(figures: Figures) -> float:
+    """The coverage, if NED is low enough."""
+    return _main(figures["coverage"]) if _main(figures["ned"]) <= _MOST_NED else -1.0
+
+
+def _bounded(figures: Figures) -> float:
+    return _main(figures["boundary"])
+
+
+#: What is scored, the thresholds that are tried, and what is greatest for the best.
+_CHOICES: tuple[tuple[Given, list[dict[str, Any]], Callable[[Figures], float]], ...] = (
+    ("classes", _CLASSES, _covered),
+    ("parse", _BOUNDARIES, _bounded),
+)
 
 
 def ned_at(result: dict[str, Any], part: str, coverage: float) -> float | None:

@@ -24,7 +24,7 @@ class Boundaries(Section):
     """Where words may begin and end."""
 
     smooth: int = Field(2, ge=0, description="frames on either side in the means, taken twice, that smooth loudness")
-    fall: float = Field(1.0, gt=0, description="least fall of loudness before a syllable, and rise in it, dB")
+    fall: float = Field(0.5, gt=0, description="least fall of loudness before a syllable, and rise in it, dB")
     margin: int = Field(8, ge=0, description="frames at the ends of a stretch of speech that are taken for pause")
     reach: int = Field(8, ge=0, description="most frames by which an end of a member moves to a boundary")
 
