@@ -247,6 +247,25 @@ def test_other_options_take_what_is_there(small_corpus: Path, tmp_path: Path) ->
     assert other.chain_run.outcomes["index"].done == 0
 
 
+def test_boundaries_are_of_plain_mfcc(small_corpus: Path, tmp_path: Path, undisturbed: Outcome) -> None:
+    """Tokens end at them; of other frames there are none, and tokens end beside pauses and members only."""
+    boundaries = {(row["doc_id"], row["frame"]) for row in rows(undisturbed, "find-boundaries", "boundaries")}
+    parse = rows(undisturbed, "group-matches", "parse")
+    inner = [
+        (after["doc_id"], round(100 * after["start"]))
+        for before, after in itertools.pairwise(parse)
+        if before["doc_id"] == after["doc_id"]
+        and before["end"] == after["start"]
+        and before["class"] is after["class"] is None
+    ]
+    assert inner
+    assert set(inner) <= boundaries
+    features = {"name": "mfcc", "transforms": [{"name": "mean-variance"}]}
+    other = discovered(config(small_corpus, tmp_path / "run", features=features))
+    assert rows(other, "find-boundaries", "boundaries") == []
+    assert len(rows(other, "group-matches", "parse")) < len(parse)
+
+
 @pytest.mark.slow
 def test_ways_of_grouping(small_corpus: Path, tmp_path: Path) -> None:
     """Classes differ by the way they are grouped, and not by the cut."""
