@@ -1,19 +1,27 @@
-"""Term discovery on Mboshi dev: how well pairs, classes and a parse fit phones and words, and what more hours cost; and how
-well other ways to pairs do.
+"""Term discovery on Mboshi dev: how well pairs, classes and a parse fit phones and words, by ways to pairs and by systems, and
+what more hours cost.
 
 NED is read from the curve of the best pairs where their coverage reaches a level. Chance is the same classes in random places.
+Thresholds are chosen on one half of the documents, by a hash of their names, and their figures are those of the other half; the
+mean of both ways is shown.
 For the growth, the hour is repeated HOURS times (by default 4), each time at another speed (0.9 to 1.1) and with noise at
-25 dB, so that a recording's copies are alike and not the same; CPU is that of the chain's own stages, without indexing.
+25 dB, so that a recording's copies are alike and not the same. `swsdist discover` does one hour and all with two workers,
+then all with one, by the way to pairs WAY (by default segments). CPU is that of the chain's own stages, without indexing; wall
+time is that of the whole command, the page included. Of a worker the highest PSS counts, sampled once a second.
 """
 
 from __future__ import annotations
 
+import csv
 import json
 import os
-import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow.compute as pc
@@ -21,80 +29,165 @@ import soundfile
 import soxr
 
 from benchmarks.corpora import ROOT, Corpus, mboshi, write
-from benchmarks.rows import Row, at_most, main, say
+from benchmarks.rows import Row, at_least, at_most, main, say
 from swsdist import api
-from swsdist.config import config_from_dict
+from swsdist.accounts.records import records
+from swsdist.chains.discover.options import DiscoverOptions
+from swsdist.config import Config, config_from_dict, dump_config, load_config
+from swsdist.discovery.folds import restricted
+from swsdist.discovery.measures.evaluating import evaluated
+from swsdist.discovery.ratios import Value
+from swsdist.discovery.reading import Files, read_evaluation
+from swsdist.discovery.results import halves
+from swsdist.discovery.scene import Scene
+from swsdist.discovery.units import Given
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.chain_run import ChainRun
+from swsdist.io.notices import Notices
 from swsdist.pipeline.inspection.loading import load_partial_run
+from swsdist.registry.registries import DISCOVERY_MEASURES
 from swsdist.stages.task_results import Bucket
 
 _HOURS = int(os.environ.get("HOURS", "4"))
-_STAGES = ("cut-segments", "propose-pairs", "search-segments", "select-pairs", "align-pairs", "group-matches")
-#: Options of the ways to pairs that are not the default.
+_WAY = os.environ.get("WAY", "segments")
+_SHARED = ROOT.parent / "shared"
+_DATA = _SHARED / "data" / "mboshi" / "dev"
+_CORPUS = str(ROOT / "configs" / "corpora" / "mboshi-dev.yaml")  # with alignments
+
+#: Options of each way to pairs.
 _WAYS: dict[str, dict[str, Any]] = {
-    "exact": {"neighbours": {"by": "exact", "kept": 10}},
+    "segments": {},
     "diagonals": {
         "segments": {"frames": 1, "hop": 1, "parts": 1, "bits": 64, "speech": 1},
         "neighbours": {"by": "diagonals", "orders": 8, "beam": 25, "unlike": 0.42},
     },
+    "exact": {"neighbours": {"by": "exact", "kept": 10}},
 }
+
+#: Levels of a match, and the scores of matches that make classes; and where words may begin and end.
+_CLASSES = [
+    {"matching": {"level": level}, "clustering": {"score": score}}
+    for level, scores in (
+        (0.5, (0.5, 0.6, 0.7, 0.8, 0.9)),
+        (0.6, (1.1, 1.2, 1.3, 1.4, 1.5)),
+        (0.7, (1.7, 1.8, 1.9, 2.0, 2.1)),
+    )
+    for score in scores
+]
+_BOUNDARIES = [{"boundaries": {"margin": margin, "fall": fall}} for margin in (6, 8, 10) for fall in (0.5, 1.0, 2.0)]
+#: Classes have the greatest coverage at which a third of the phones of a pair of members differ, or little more.
+_MOST_NED = 0.35
+
+_NAMES: dict[Given, tuple[str, ...]] = {
+    "classes": ("ned", "coverage", "token", "type", "boundary"),
+    "parse": ("token", "type", "boundary"),
+}
+
+#: Of one half: the measures of `seed`, each with its figures by name.
+Figures = Mapping[str, Mapping[str, Value]]
 
 
 def measure(scratch: Path) -> list[Row]:
-    """Quality, then growth, then other ways to pairs."""
+    """Quality, then thresholds, then growth."""
     corpus = mboshi()
     if corpus is None:
         return [Row("discovery (Mboshi dev is not beside the checkout)", None, "")]
-    rows = quality(scratch / "one")
-    one = growth(corpus, 1, scratch / "growth-1")
-    rows += [Row("CPU of an hour", one[0], "s"), Row("matches of an hour", one[1], "")]
-    more = growth(perturbed(corpus, _HOURS, scratch / "audio"), _HOURS, scratch / f"growth-{_HOURS}")
-    rows.append(Row(f"CPU of {_HOURS} hours", more[0], "s"))
-    rows.append(
-        Row(f"CPU of {_HOURS} hours over {_HOURS} times that of one", more[0] / one[0] / _HOURS, "x", at_most(1.3))
-    )
-    rows.append(Row(f"CPU a match, {_HOURS} hours", 1000 * more[0] / more[1], "ms"))
-    rows.append(Row("peak memory of the process", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, "MB"))
-    return rows + [row for way, options in _WAYS.items() for row in quality_of(way, options, scratch / way)]
+    rows = [row for way, options in _WAYS.items() for row in quality(way, _config(scratch / way, _CORPUS, options))]
+    for name in ("discover-best", "zrtools"):
+        if name == "discover-best" and not (_SHARED / "models" / "phnrec").is_dir():
+            rows.append(Row(f"{name} (its models are not beside the checkout)", None, ""))
+            continue
+        sets = ["executor.kind=serial"]
+        file = ROOT / "configs" / "systems" / f"{name}.yaml"
+        rows += quality(name, load_config(file, sets, corpus=_CORPUS, run=str(scratch / name)))
+    return [*rows, *thresholds(scratch / "segments"), *growth(corpus, scratch)]
 
 
-def quality(run: Path) -> list[Row]:
-    """Figures of the default options."""
-    result = _scored({}, run)
+def quality(name: str, config: Config) -> list[Row]:
+    """Figures of a run with the hour's phones and words; those of segments, the default, have goals."""
+    say(f"discovery: {name}")
+    _run(config)
+    run = Path(config.run)
+    (path,) = (run / "tables" / "measures").glob("*.json")
+    result: dict[str, Any] = json.loads(path.read_text())
     rows = [
-        Row("NED at coverage .25", ned_at(result, "all", 0.25), "", at_most(0.30)),
-        Row("NED at coverage .60", ned_at(result, "all", 0.60), "", at_most(0.50)),
-        Row("NED at coverage .15 across speakers", ned_at(result, "across", 0.15), "", at_most(0.50)),
-        Row("NED of pairs by chance", result["pairs"]["chance"]["ned"]["ned"], ""),
+        Row(
+            f"{name}: NED at coverage {level}{' across speakers' if part == 'across' else ''}",
+            ned_at(result, part, level),
+            "",
+            at_most(most) if name == "segments" else None,
+        )
+        for part, level, most in (("all", 0.25, 0.30), ("all", 0.60, 0.50), ("across", 0.15, 0.50))
     ]
+    if name == "segments":
+        rows.append(Row("NED of pairs by chance", result["pairs"]["chance"]["ned"]["ned"], ""))
     for given in ("classes", "parse"):
-        for name in ("token", "type", "boundary"):
-            value, chance = (result[given][of][name]["fscore"] for of in ("all", "chance"))
-            rows.append(Row(f"{name} F of {given} (by chance {chance:.3f})", value, ""))
-    rows.append(Row("NED of classes", result["classes"]["all"]["ned"]["ned"], ""))
-    rows.append(Row("coverage of classes", result["classes"]["all"]["coverage"]["coverage"], ""))
+        for figure in ("token", "type", "boundary"):
+            value, chance = (result[given][of][figure]["fscore"] for of in ("all", "chance"))
+            rows.append(Row(f"{name}: {figure} F of {given} (by chance {chance:.3f})", value, ""))
+    rows += [Row(f"{name}: {of} of classes", result["classes"]["all"][of][of], "") for of in ("ned", "coverage")]
+    cost = Cost.of(run)
+    return [
+        *rows,
+        Row(f"{name}: aligned pairs", cost.pairs, ""),
+        Row(f"{name}: matches", cost.matches, ""),
+        *(Row(f"{name}: CPU of {stage}", cpu, "s") for stage, cpu in cost.cpu.items()),
+    ]
+
+
+def thresholds(run: Path) -> list[Row]:
+    """Figures with thresholds chosen on the other half of the documents: of classes by coverage, of parses by boundary F."""
+    rows = []
+    for given, options, worth in _CHOICES:
+        names = _NAMES[given]
+        say(f"discovery: thresholds of {given}")
+        tried = [(some, of_halves(run, given, some)) for some in options]
+        shown: dict[str, list[float]] = {name: [] for name in names}
+        for chosen_on in (0, 1):
+            best, figures = max(tried, key=lambda item: worth(item[1][chosen_on]))
+            say(f"discovery: half {chosen_on + 1} chooses {json.dumps(best)}")
+            for name in names:
+                shown[name].append(_main(figures[1 - chosen_on][name]))
+        for name, values in shown.items():
+            each = ", ".join(f"{value:.3f}" for value in values)
+            rows.append(Row(f"{name} of {given}, thresholds of the other half ({each})", float(np.mean(values)), ""))
     return rows
 
 
-def quality_of(way: str, options: dict[str, Any], run: Path) -> list[Row]:
-    """NED of another way to pairs, and what it costs."""
-    say(f"discovery: {way}")
-    result = _scored(options, run)
-    rows = [Row(f"{way}: NED at coverage .{level}", ned_at(result, "all", level / 100), "") for level in (25, 60)]
-    rows.append(Row(f"{way}: NED at coverage .15 across speakers", ned_at(result, "across", 0.15), ""))
-    return [*rows, Row(f"{way}: CPU of an hour", _cpu(load_partial_run(Folder(str(run)))), "s")]
+def of_halves(run: Path, given: Given, options: Mapping[str, object]) -> list[Figures]:
+    """Figures of both halves of the documents with some options."""
+    _run(_config(run, {"documents": str(_DATA / "docs.csv")}, options))
+    fragments = run / "exports" / "classes.txt"
+    if given == "parse":
+        with (run / "exports" / "parse.csv").open(newline="") as file:
+            lines = [f"{row['doc_id']} {row['start']} {row['end']}\n" for row in csv.DictReader(file)]
+        fragments = run.with_suffix(".parse.txt")
+        fragments.write_text("".join(lines))
+    files = Files(str(fragments), str(_DATA / "phones.ctm"), str(_DATA / "align.ctm"))
+    corpus, found, _ = read_evaluation(files, "seed", Notices(), given=given)
+    measures = {name: DISCOVERY_MEASURES[name].load()() for name in _NAMES[given]}
+    return [evaluated(measures, Scene.of(*restricted(corpus, found, half))) for half in halves(corpus)]
 
 
-def _scored(options: dict[str, Any], run: Path) -> dict[str, Any]:
-    """Measures of a run with the hour's phones and words."""
-    data = ROOT.parent / "shared" / "data" / "mboshi" / "dev"
-    alignments = {"phones": str(data / "phones.ctm"), "words": str(data / "align.ctm")}
-    corpus = {"documents": str(data / "docs.csv"), "alignments": alignments}
-    _run({"run": str(run), "corpus": corpus, "options": options})
-    (path,) = (run / "tables" / "measures").glob("*.json")
-    result: dict[str, Any] = json.loads(path.read_text())
-    return result
+def _main(values: Mapping[str, Value]) -> float:
+    (value,) = (values[name] for name in ("ned", "coverage", "fscore") if name in values)
+    assert value is not None
+    return value
+
+
+def _covered(figures: Figures) -> float:
+    """The coverage, if NED is low enough."""
+    return _main(figures["coverage"]) if _main(figures["ned"]) <= _MOST_NED else -1.0
+
+
+def _bounded(figures: Figures) -> float:
+    return _main(figures["boundary"])
+
+
+#: What is scored, the thresholds that are tried, and what is greatest for the best.
+_CHOICES: tuple[tuple[Given, list[dict[str, Any]], Callable[[Figures], float]], ...] = (
+    ("classes", _CLASSES, _covered),
+    ("parse", _BOUNDARIES, _bounded),
+)
 
 
 def ned_at(result: dict[str, Any], part: str, coverage: float) -> float | None:
@@ -104,19 +197,71 @@ def ned_at(result: dict[str, Any], part: str, coverage: float) -> float | None:
     return float(np.interp(coverage, covered, ned)) if covered[-1] >= coverage else None
 
 
-def growth(corpus: Corpus, hours: int, run: Path) -> tuple[float, int]:
-    """CPU seconds of the chain's own stages, and matches."""
-    say(f"discovery: {hours} h")
-    _run({"run": str(run), "corpus": {"documents": str(corpus.documents)}})
-    chain_run = load_partial_run(Folder(str(run)))
-    return _cpu(chain_run), sum(result.rows for result in chain_run.results("align-pairs", Bucket))
+class Cost(NamedTuple):
+    """CPU seconds of the chain's own stages by name, pairs that were aligned, and matches."""
+
+    cpu: dict[str, float]
+    pairs: int
+    matches: int
+
+    @classmethod
+    def of(cls, run: Path) -> Cost:
+        """What a run cost."""
+        chain_run = load_partial_run(Folder(str(run)))
+        cpu = {}
+        for step in chain_run.chain.steps:
+            if step.stage.phase == "search":
+                table = chain_run.receipts(step.name)
+                cpu[step.name] = float(sum(sum(table.column(name).to_pylist()) for name in ("cpu_user", "cpu_system")))
+        kept = (
+            sum(result.rows for result in chain_run.results(name, Bucket)) for name in ("select-pairs", "align-pairs")
+        )
+        return cls(cpu, *kept)
 
 
-def _cpu(chain_run: ChainRun) -> float:
-    """CPU seconds of the chain's own stages."""
-    stages = {step.name for step in chain_run.steps} & set(_STAGES)
-    tables = [chain_run.receipts(stage) for stage in stages]
-    return float(sum(pc.sum(table.column(name)).as_py() for table in tables for name in ("cpu_user", "cpu_system")))
+def growth(corpus: Corpus, scratch: Path) -> list[Row]:
+    """What the command costs by hours and workers."""
+    big = perturbed(corpus, _HOURS, scratch / "audio")
+    one = Cost.of(commanded(corpus, 2, scratch / "one-hour")[0])
+    (run, wall), (_, alone) = (commanded(big, workers, scratch / f"workers-{workers}") for workers in (2, 1))
+    more = Cost.of(run)
+    before, after = sum(one.cpu.values()), sum(more.cpu.values())
+    pss = {"worker": 0, "driver": 0}
+    for table in records(Folder(str(run))):
+        role = table["role"][0].as_py()
+        pss[role] = max(pss[role], pc.max(table["pss"]).as_py() or 0)
+    options = DiscoverOptions.model_validate(_WAYS[_WAY])
+    most = 2 * options.neighbours.orders * options.neighbours.beam / options.segments.hop
+    what = f"{_WAY}, {_HOURS} h"
+    return [
+        Row(f"{_WAY}: candidates a frame, at most", most, ""),
+        Row(f"{_WAY}, 1 h: CPU", before, "s"),
+        Row(f"{what}: CPU", after, "s"),
+        *(Row(f"{what}: CPU of {stage}", cpu, "s") for stage, cpu in more.cpu.items()),
+        Row(f"{what}: CPU over {_HOURS} times that of one", after / before / _HOURS, "x", at_most(1.3)),
+        Row(f"{what}: aligned pairs", more.pairs, ""),
+        Row(f"{what}: CPU an aligned pair", 1000 * after / more.pairs, "ms"),
+        Row(f"{what}: matches", more.matches, ""),
+        Row(f"{what}: CPU a match", 1000 * after / more.matches, "ms"),
+        *(
+            Row(f"{what}: highest PSS of a {role}", peak / 1e6, "MB", at_most(600) if role == "worker" else None)
+            for role, peak in pss.items()
+        ),
+        Row(f"{what}: wall time of the command an hour, two workers", wall / _HOURS, "s", at_most(900 / 16)),
+        Row(f"{what}: wall time of one worker to that of two", alone / wall, "x", at_least(1.85)),
+    ]
+
+
+def commanded(corpus: Corpus, workers: int, run: Path) -> tuple[Path, float]:
+    """The run folder, and the wall time of the command."""
+    say(f"discovery: {corpus.name}, {workers} workers")
+    config = _config(run, {"documents": str(corpus.documents)}, _WAYS[_WAY], {"workers": workers})
+    file = run.with_suffix(".yaml")
+    file.write_text(dump_config(config))
+    began = time.monotonic()
+    words = [sys.executable, "-m", "swsdist.cli.main", "discover", str(file)]
+    subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
+    return run, time.monotonic() - began
 
 
 def perturbed(corpus: Corpus, times: int, folder: Path) -> Corpus:
@@ -136,8 +281,15 @@ def perturbed(corpus: Corpus, times: int, folder: Path) -> Corpus:
     return replace(corpus, name=f"{times} h", documents=write(folder.with_suffix(".csv"), rows), references=None)
 
 
-def _run(sections: dict[str, Any]) -> None:
-    result = api.run(config_from_dict({"chain": "discover", "executor": {"kind": "serial"}, **sections}))
+def _config(
+    run: Path, corpus: str | dict[str, str], options: Mapping[str, object], executor: Mapping[str, object] | None = None
+) -> Config:
+    sections = {"corpus": corpus, "options": options, "executor": executor or {"kind": "serial"}}
+    return config_from_dict({"chain": "discover", "run": str(run), **sections})
+
+
+def _run(config: Config) -> None:
+    result = api.run(config)
     if result.outcome.failures:
         raise RuntimeError(result.outcome.failures[0].message)
 

@@ -315,8 +315,9 @@ def _answers(
 
 
 def _themselves(answers: Sequence[Answer], rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Warnings of hits that are the places of their queries."""
+    """Warnings of hits that are places of their queries' examples, one a query."""
     import os
+    from collections import defaultdict
 
     from swsdist.core.codes import cli as codes
     from swsdist.core.codes import line_of
@@ -326,6 +327,7 @@ def _themselves(answers: Sequence[Answer], rows: Sequence[Mapping[str, Any]]) ->
         return text if "://" in text else os.path.realpath(text)
 
     hits = {answer.query_id: answer.hits for answer in answers}
+    numbers_of: dict[str, set[int]] = defaultdict(set)
     for query in rows:
         start, end = query["start"] or 0.0, query["end"] or float("inf")
         if query["path"] is None:
@@ -334,8 +336,12 @@ def _themselves(answers: Sequence[Answer], rows: Sequence[Mapping[str, Any]]) ->
         for number, hit in enumerate(hits[query["query_id"]], 1):
             common = min(end, hit.end) - max(start, hit.start)
             if hit.path and real(hit.path) == source and common > (hit.end - hit.start) / 2:
-                yield line_of(codes.HIT_IS_QUERY, number=number, query=query["query_id"])
+                numbers_of[query["query_id"]].add(number)
                 break
+    for name, numbers in numbers_of.items():
+        listed = ", ".join(map(str, sorted(numbers)))
+        are = "is" if len(numbers) == 1 else "are"
+        yield line_of(codes.HIT_IS_QUERY, count=len(numbers), numbers=listed, query=name, are=are)
 
 
 def _write_clips(answers: Sequence[Answer], folder: Path, store: Store, warn: Callable[[str], None]) -> None:

@@ -1,4 +1,4 @@
-"""Names chosen by users, printed on one line; and suggestions for misspelled names.
+"""Names chosen by users, printed on one line; suggestions for misspelled names; and counts with their nouns.
 
 A file's name may contain anything but a slash: a line break or tab would break a table of lines, and the terminal would
 execute an escape sequence.
@@ -28,3 +28,8 @@ def shown(text: str) -> str:
 def suggestion(word: str, choices: Iterable[str]) -> str:
     """Addition to a message about an unknown word: the most similar choice; empty if none is similar."""
     return "".join(f"; did you mean {close}?" for close in get_close_matches(word, list(choices), 1))
+
+
+def counted(count: int, noun: str, plural: str = "") -> str:
+    """A count and its noun: `1 class`, `2 classes`. The plural is the noun with an s unless given."""
+    return f"{count} {noun if count == 1 else plural or f'{noun}s'}"

@@ -49,17 +49,25 @@ def render_classes(
     Args:
         words: in the order of the page.
         counts: see there.
-        clips: most players; class by class, in each the surest of every speaker first.
+        clips: most players: of two members of each class, class by class, then of the others; the surest of each speaker first.
         storage: options for the file system of recordings.
     """
     sounds = Sounds(storage, clips)
-    blocks = []
-    for word in words[:MOST_CLASSES]:
-        shown = list(word.in_turns())[:MOST_MEMBERS]
-        players = [
-            (member, sounds.of(member.path, member.start, member.end, channel=member.channel)) for member in shown
-        ]
-        blocks.append({"word": word, "members": players, "more": len(word.members) - len(shown)})
+    shown = [list(word.in_turns())[:MOST_MEMBERS] for word in words[:MOST_CLASSES]]
+    # Two of each class first: one alone does not tell what recurs.
+    ranked = sorted((k >= 2, number, k) for number, members in enumerate(shown) for k in range(len(members)))
+    players = {}
+    for _, number, k in ranked:
+        member = shown[number][k]
+        players[number, k] = member, sounds.of(member.path, member.start, member.end, channel=member.channel)
+    blocks = [
+        {
+            "word": words[number],
+            "members": [players[number, k] for k in range(len(members))],
+            "more": len(words[number].members) - len(members),
+        }
+        for number, members in enumerate(shown)
+    ]
     return rendered(
         "classes", words=words[:MOST_WORDS], total=len(words), blocks=blocks, counts=counts, left_out=sounds.left_out
     )

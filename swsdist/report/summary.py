@@ -18,6 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from swsdist.accounts.factors import Factors
+from swsdist.core.text import counted
 from swsdist.report.data import Calibration, Measures, ReportData, Resources, quantity_of
 
 if TYPE_CHECKING:
@@ -132,7 +133,7 @@ def _template(name: str) -> jinja2.Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(clock=clock, fixed=fixed, short=short, span=span, path=_path)
+    environment.filters.update(clock=clock, counted=counted, fixed=fixed, short=short, span=span, path=_path)
     environment.tests["text"] = lambda value: isinstance(value, str)
     return environment.get_template(f"{name}.html.j2")
 

@@ -79,7 +79,10 @@ def test_a_class_is_a_query(found: tuple[Path, str], tmp_path: Path, swsdist: Co
     some = [row for row in rows if row.split(",")[0] == name]
     query = tmp_path / "query.csv"
     query.write_text("\n".join([header, *some]) + "\n")
-    hits = swsdist("search", "found/store", "--query", str(query), "--top", str(len(some)), "--csv", cwd=root).out
+    told = swsdist("search", "found/store", "--query", str(query), "--top", str(len(some)), "--csv", cwd=root)
+    hits = told.out
+    (warning,) = (line for line in told.err.splitlines() if "the query itself" in line)
+    assert re.search(rf"hits \d+(, \d+)+ of {name.strip(chr(34))} are the query itself", warning)
     members = {(doc, float(start)) for _, _, doc, _, start, _ in (row.replace('"', "").split(",") for row in some)}
     columns = hits.splitlines()[0].replace('"', "").split(",")
     places = [dict(zip(columns, line.replace('"', "").split(","), strict=True)) for line in hits.splitlines()[1:]]

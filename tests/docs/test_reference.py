@@ -7,14 +7,12 @@ import re
 import tomllib
 
 import click
-import pyarrow as pa
 import pytest
 from markdown_pages import DOCS, ROOT, rows, sections
 from pydantic import BaseModel
 
 from swsdist.calibrate.steps.interface import STEPS_SCHEMA
 from swsdist.config import config_from_dict
-from swsdist.core import types
 from swsdist.core.codes import every_code
 from swsdist.features.fingerprint import MfccFingerprint
 from swsdist.features.mfcc import Mfcc
@@ -28,7 +26,7 @@ from swsdist.registry.registries import CHAINS, DISTANCES, quantities
 from swsdist.score import PROTOCOLS
 from tests.support.pages import PAGES
 from tests.support.pages.commands import all_commands
-from tests.support.pages.tables import SECTIONS, type_name
+from tests.support.pages.tables import SECTIONS, schemas, type_name
 
 
 def test_every_measure_has_its_row() -> None:
@@ -37,23 +35,21 @@ def test_every_measure_has_its_row() -> None:
     assert shown == [(f"`{one.key}`", one.name, one.best, str(one.decimals), one.unit) for one in entries]
 
 
-SCHEMAS = {name: value for name, value in vars(types).items() if isinstance(value, pa.Schema)}
-
-
 def _plain(cell: str) -> str:
     return cell.strip("`")
 
 
 def test_every_table_and_column_is_shown() -> None:
     text = sections(DOCS / "reference/tables.md")
-    for name, schema in SCHEMAS.items():
+    every = schemas()
+    for name, schema in every.items():
         section = SECTIONS[name]
         shown = re.findall(r"^- `(\w+)` (.+?): .", text[section.title], re.M)
-        base = SCHEMAS[section.base].names if section.base else []
+        base = every[section.base].names if section.base else []
         assert shown == [(field.name, type_name(field)) for field in schema if field.name not in base]
         assert [*base, *(column for column, _ in shown)] == schema.names
         assert set(section.columns) <= {column for column, _ in shown}
-    assert len(text) == len(SCHEMAS)
+    assert len(text) == len(every)
 
 
 @pytest.mark.parametrize("name", list(PAGES))

@@ -1,6 +1,7 @@
 """Versions of the stages of the chain discover are raised when their bytes change; see `test_stage_digests`.
 
-Frames are integers, and of all of them speech; scores are integers, and what is computed from them is rounded correctly.
+Frames are integers, and of all of them speech; scores are integers, and what is computed from them is rounded correctly. The
+first column of the frames stands for loudness.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 import pytest
 import soundfile
 
+from swsdist.chains.discover import find_boundaries
 from swsdist.config import config_from_dict
 from swsdist.pipeline.chain_run import Outcome, StepSelection
 from swsdist.pipeline.driver import run_stages
@@ -31,7 +33,8 @@ GOLDEN: dict[str, dict[str, tuple[int, str]]] = {
         "propose-pairs": (2, "1c895602b6f910e01a0fe5ed7a9d2cbf39ba1aad24c13eff568478f692b8c557"),
         "select-pairs": (2, "98fc7601e6c75dfb5f9ed24e774be6a4c95cc54e90eee786aad9764f5e9b70f9"),
         "align-pairs": (2, "1bc07e35b63a9476f5244a3c270fba1cbe3b9a3240685b78b09bedce9c39765f"),
-        "group-matches": (1, "8865ddcc2f23169c4d2cf72ba0f90482873b13844c2955987e9d4af939617dd5"),
+        "find-boundaries": (1, "223acbc3bdaec7c432080376103852ec316f38bc607db2f101d42c825ef63444"),
+        "group-matches": (2, "e78484b68d6bd49d14dcd9eb0284a9dcaeb422690bdbdaa7aae468d0940c0923"),
     },
     "diagonals": {
         "propose-pairs": (2, "51df87f2475ed751e1588dba9fb6cbb4ef78d304b5f283c1b0e5056cbb9671f0"),
@@ -83,7 +86,9 @@ def outcome(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Outcome
         run = {"run": by, "options": {**OPTIONS, "neighbours": NEIGHBOURS[by]}}
         FEATURES.add("reshape", ENTRY)
         try:
-            result = run_stages(config_from_dict({**values, **run}, root), StepSelection(), Progress())
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(find_boundaries, "_loud_track", lambda store: (store.manifest.tracks[0].name, 500.0))
+                result = run_stages(config_from_dict({**values, **run}, root), StepSelection(), Progress())
         finally:
             FEATURES.remove("reshape")
         assert not result.failures
@@ -114,4 +119,5 @@ def test_the_input_is_worth_it(outcome: Callable[[str], Outcome], by: str) -> No
     run = outcome(by).chain_run
     members, parse = ([row for part in run.read("group-matches", name) for row in part.to_pylist()] for name in TABLES)
     assert len({row["class"] for row in members}) > 5
+    assert sum(part.num_rows for part in run.read("find-boundaries", "boundaries")) > 50
     assert {row["class"] is None for row in parse} == {True, False}

@@ -15,6 +15,7 @@ import soundfile
 
 from swsdist.chains.discover.align_pairs import AlignPairs
 from swsdist.chains.discover.frames import stretches
+from swsdist.chains.discover.inputs import DiscoverInputs
 from swsdist.config import Config, config_from_dict
 from swsdist.core.codes import discovery as codes
 from swsdist.core.codes import registry as registry_codes
@@ -25,6 +26,7 @@ from swsdist.pipeline.chain_run import Outcome, StepSelection
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.inspection.digest import digests
 from swsdist.pipeline.inspection.loading import load_chain_run
+from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.registry.registries import DISTANCES
 from swsdist.store.reading import Store
@@ -290,6 +292,8 @@ def test_other_options_take_what_is_there(small_corpus: Path, tmp_path: Path) ->
     discovered(config(small_corpus, tmp_path / "run", index=store))
     assert discovered(config(small_corpus, tmp_path / "run", index=store)).tasks_done == 0
     for options, first in (
+        ({"boundaries": {"reach": 0}}, "group-matches"),
+        ({"boundaries": {"fall": 3.0}}, "find-boundaries"),
         ({"clustering": {"by": "components"}}, "group-matches"),
         ({"matching": {"gap": 0.5}}, "align-pairs"),
         ({"neighbours": {"kept": 2}}, "select-pairs"),
@@ -303,6 +307,25 @@ def test_other_options_take_what_is_there(small_corpus: Path, tmp_path: Path) ->
     assert (more.chain_run.outcomes["propose-pairs"].done, more.chain_run.outcomes["propose-pairs"].skipped) == (1, 16)
     other = discovered(config(small_corpus, tmp_path / "other", index=store))
     assert other.chain_run.outcomes["index"].done == 0
+
+
+def test_boundaries_are_of_plain_mfcc(small_corpus: Path, tmp_path: Path, undisturbed: Outcome) -> None:
+    """Tokens end at them; of other frames there are none, and tokens end beside pauses and members only."""
+    boundaries = {(row["doc_id"], row["frame"]) for row in rows(undisturbed, "find-boundaries", "boundaries")}
+    parse = rows(undisturbed, "group-matches", "parse")
+    inner = [
+        (after["doc_id"], round(100 * after["start"]))
+        for before, after in itertools.pairwise(parse)
+        if before["doc_id"] == after["doc_id"]
+        and before["end"] == after["start"]
+        and before["class"] is after["class"] is None
+    ]
+    assert inner
+    assert set(inner) <= boundaries
+    features = {"name": "mfcc", "transforms": [{"name": "mean-variance"}]}
+    other = discovered(config(small_corpus, tmp_path / "run", features=features))
+    assert rows(other, "find-boundaries", "boundaries") == []
+    assert len(rows(other, "group-matches", "parse")) < len(parse)
 
 
 @pytest.mark.slow
@@ -522,6 +545,8 @@ def test_the_chain_conforms(small_corpus: Path, tmp_path: Path) -> None:
         ({"neighbours": {"by": "diagonals", "share": 0}}, "neighbours.share"),
         ({"matching": {"level": 0}}, "matching.level"),
         ({"matching": {"gap": -0.1}}, "matching.gap"),
+        ({"boundaries": {"fall": 0}}, "boundaries.fall"),
+        ({"boundaries": {"reach": -1}}, "boundaries.reach"),
         ({"clustering": {"by": "chance"}}, "clustering.by"),
         ({"clustering": {"overlap": 0}}, "clustering.overlap"),
         ({"rest": 0}, "rest"),
@@ -537,6 +562,18 @@ def test_options_that_are_wrong(small_corpus: Path, tmp_path: Path, options: dic
 def test_options_of_other_ways_to_pairs(small_corpus: Path, tmp_path: Path, by: str, key: str) -> None:
     with raises(codes.UNUSED_BY_NEIGHBOURS, where="options", key=key, by=by):
         discovered(config(small_corpus, tmp_path, options={"neighbours": {"by": by, key: 9}}))
+
+
+@pytest.mark.parametrize(("distance", "most"), [("cosine", 1.999), ("cosine-squared", 3.998), ("euclidean", 1.999)])
+def test_a_level_is_below_the_greatest_distance(small_corpus: Path, tmp_path: Path, distance: str, most: float) -> None:
+    for level in (most, most + 0.01):
+        values = {"search": {"distance": distance}, "options": {"matching": {"level": level}}}
+        ledger = Ledger(Folder(str(tmp_path)))
+        if level == most:
+            DiscoverInputs(config(small_corpus, tmp_path, **values), ledger)
+        else:
+            with raises(codes.LEVEL_TOO_HIGH, where="options.matching.level"):
+                DiscoverInputs(config(small_corpus, tmp_path, **values), ledger)
 
 
 @pytest.mark.parametrize(

@@ -122,6 +122,50 @@ def bridges(nodes: int, links: Sequence[Link]) -> set[int]:
     return result
 
 
+#: Document, first frame and last + 1.
+Place = tuple[int, int, int]
+
+
+def nodes(matches: Sequence[tuple[Place, Place]], overlap: float) -> tuple[list[Place], list[Link]]:
+    """Places that sides share, and which are linked: each side is compared with every place before it."""
+    known: list[Place] = []
+    links: list[Link] = []
+    for match in matches:
+        ends = []
+        for document, first, stop in match:
+            sharing = [
+                k
+                for k, (other, begin, end) in enumerate(known)
+                if other == document and min(stop, end) - max(first, begin) >= overlap * max(stop - first, end - begin)
+            ]
+            if not sharing:
+                known.append((document, first, stop))
+            ends.append(sharing[0] if sharing else len(known) - 1)
+        link = min(ends), max(ends)
+        if link[0] < link[1] and link not in links:
+            links.append(link)
+    return known, links
+
+
+def minima(values: Sequence[int], depth: int) -> list[int]:
+    """Of each valley the first of its lowest values.
+
+    A valley lies between a value higher than its lowest by at least `depth` and the next such value after it; a new one begins
+    when values have fallen by `depth` from the highest since.
+    """
+    result: list[int] = []
+    begin = 0
+    while True:
+        fallen = next((k for k in range(begin, len(values)) if max(values[begin : k + 1]) - values[k] >= depth), None)
+        if fallen is None:
+            return result
+        risen = next((k for k in range(fallen, len(values)) if values[k] - min(values[fallen : k + 1]) >= depth), None)
+        if risen is None:
+            return result
+        result.append(min(range(fallen, risen), key=lambda k: values[k]))
+        begin = risen
+
+
 #: First and last + 1, and a score.
 Scored = tuple[int, int, int]
 

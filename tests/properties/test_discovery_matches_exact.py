@@ -20,6 +20,7 @@ from swsdist.kernels.distances.create import create
 from swsdist.kernels.query_distances import local_distances
 from swsdist.kernels.scales import MAX_DISTANCE
 from swsdist.methods.dtw.matches import Matches
+from swsdist.registry.registries import DISTANCES as DISTANCE_NAMES
 from swsdist.testing import scenes
 from tests.oracles import local_alignment as oracle
 
@@ -107,6 +108,28 @@ def test_silence_parts_matches() -> None:
         made = match(left, right, False, (first, first), 10, DISTANCES["cosine"], DISTANCES["cosine"].unit, options)
         assert made is not None
         assert made.left == made.right == place
+
+
+@pytest.mark.parametrize("name", sorted(DISTANCE_NAMES))
+@given(seed=st.integers(0, 2**32 - 1), level=st.floats(0.01, 1), silent=st.integers(1, 8))
+@settings(max_examples=30, deadline=None)
+def test_silence_adds_nothing(name: str, seed: int, level: float, silent: int) -> None:
+    """At any level below the greatest distance no match enters silence, not even where all frames are equal."""
+    rng = np.random.default_rng(seed)
+    values = rng.dirichlet(np.full(4, 0.3), 24) * 0.999 + 0.001 / 4
+    values[: 24 - silent // 2] = values[0] if seed % 2 else values[: 24 - silent // 2]
+    spoken = [k < 24 - silent for k in range(24)]
+    distance = create(name, 4)
+    left, right = (
+        Stretches(scenes.prepared(distance, values.astype(np.float32), side), np.array(spoken))
+        for side in ("query", "document")
+    )
+    most = (MAX_DISTANCE - 1) / distance.unit
+    options = Matching(level=max(1 / distance.unit, level * most), gap=0.0, frames=1, band=3, reach=24)
+    place = (4, 4), 10, distance, distance.unit, options
+    made = match(left, right, False, *place)
+    short = (Stretches(stretch.frames[: 24 - silent], stretch.spoken[: 24 - silent]) for stretch in (left, right))
+    assert made == match(*short, False, *place)
 
 
 @pytest.mark.parametrize("weights", [(1, 1), (2, 1), (3, 2, 1)])

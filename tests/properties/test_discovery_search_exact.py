@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from swsdist.discovery.search import neighbours
+from swsdist.discovery.search.boundaries import DECIBEL, falls, minima, nearest, runs, without_margins
 from swsdist.discovery.search.clusters import Clustering, Edge, Side, bridges, centres, components, kept, nodes_of
+from swsdist.discovery.search.members import moved, places, projected
 from swsdist.discovery.search.neighbours import (
     Grid,
     Neighbours,
@@ -243,13 +245,15 @@ def test_no_segment_has_no_neighbour() -> None:
 
 # Clusters
 
+NOWHERE = Side(0, 0, 1)
+
 
 @st.composite
 def graphs(draw: Any) -> tuple[int, list[Edge]]:
     nodes = draw(st.integers(1, 9))
     pairs = st.tuples(st.integers(0, nodes - 1), st.integers(0, nodes - 1)).filter(lambda pair: pair[0] < pair[1])
     ends = draw(st.lists(pairs, unique=True, max_size=14)) if nodes > 1 else []
-    return nodes, [Edge(*pair, draw(st.integers(1, 3))) for pair in ends]
+    return nodes, [Edge(*pair, draw(st.integers(1, 3)), (NOWHERE, NOWHERE)) for pair in ends]
 
 
 @given(graphs())
@@ -276,7 +280,7 @@ def test_every_member_matches_its_centre(graph: tuple[int, list[Edge]]) -> None:
     members = [node for group in classes for node in group]
     assert len(members) == len(set(members))
     assert all(len(group) > 1 for group in classes)
-    linked = {edge[:2] for edge in edges} | {(right, left) for left, right, _ in edges}
+    linked = {edge[:2] for edge in edges} | {(right, left) for left, right, *_ in edges}
     total = {node: sum(edge.score for edge in edges if node in edge[:2]) for node in range(nodes)}
     free = set(range(nodes))
     for centre, *others in classes:
@@ -298,7 +302,7 @@ def test_classes_do_not_depend_on_the_order_of_edges(graph: tuple[int, list[Edge
 
 
 def test_a_long_chain_needs_no_recursion() -> None:
-    edges = [Edge(k, k + 1, 1) for k in range(20_000)]
+    edges = [Edge(k, k + 1, 1, (NOWHERE, NOWHERE)) for k in range(20_000)]
     assert bridges(20_001, edges) == set(range(1, 19_999))
     assert components(20_001, edges) == [[0, 1], [19_999, 20_000]]
 
@@ -350,16 +354,21 @@ def test_nodes_are_places_that_sides_share(matches: list[tuple[Side, Side, int]]
     assert all(any(share(side, place) for place in nodes) for side in sides)
     assert not [(k, j) for k in range(len(nodes)) for j in range(k) if share(nodes[k], nodes[j])]
     assert len({edge[:2] for edge in edges}) == len(edges)
-    for left, right, score in edges:
+    for left, right, score, sides in edges:
         assert left < right
-        ends = nodes[left], nodes[right]
-        joining = [
-            match[2]
-            for match in matches
-            if (share(match[0], ends[0]) and share(match[1], ends[1]))
-            or (share(match[0], ends[1]) and share(match[1], ends[0]))
-        ]
-        assert score in joining
+        assert all(share(side, nodes[end]) for side, end in zip(sides, (left, right), strict=True))
+        assert (*sides, score) in matches or (*sides[::-1], score) in matches
+
+
+@given(st.lists(st.tuples(SIDES, SIDES, st.integers(1, 9)), max_size=12), st.sampled_from([0.05, 0.3, 0.5, 0.7, 1.0]))
+@settings(max_examples=300, deadline=None)
+def test_a_side_joins_the_first_node_of_all_that_it_shares(
+    matches: list[tuple[Side, Side, int]], overlap: float
+) -> None:
+    nodes, edges = nodes_of(matches, overlap)
+    wanted, links = oracle.nodes([match[:2] for match in matches], overlap)
+    assert nodes == wanted
+    assert [edge[:2] for edge in edges] == links
 
 
 # Parses
@@ -384,11 +393,16 @@ def test_the_chosen_tokens_have_the_greatest_sum(tokens: list[Token], random: An
     assert choose(random.sample(tokens, len(tokens))) == chosen
 
 
-@given(st.lists(TOKENS, max_size=9), st.lists(st.booleans(), min_size=30, max_size=40), st.integers(1, 6))
+FRAMES = st.sets(st.integers(0, 40)).map(sorted)
+
+
+@given(st.lists(TOKENS, max_size=9), st.lists(st.booleans(), min_size=30, max_size=40), FRAMES, st.integers(1, 6))
 @settings(max_examples=300, deadline=None)
-def test_the_rest_covers_all_other_speech_once(tokens: list[Token], spoken: list[bool], least: int) -> None:
+def test_the_rest_covers_all_other_speech_once(
+    tokens: list[Token], spoken: list[bool], boundaries: list[int], least: int
+) -> None:
     chosen = choose(tokens)
-    parse = with_rest(chosen, np.array(spoken), least)
+    parse = with_rest(chosen, np.array(spoken), boundaries, least)
     assert parse == sorted(parse)
     assert all(before.stop <= after.first for before, after in pairwise(parse))
     rest = [token for token in parse if token.group < 0]
@@ -401,3 +415,94 @@ def test_the_rest_covers_all_other_speech_once(tokens: list[Token], spoken: list
     stretches = np.split(short, np.flatnonzero(np.diff(short) > 1) + 1) if short else []
     assert all(len(stretch) < least for stretch in stretches)
     assert all(token.stop - token.first >= least and token.score == 0 for token in rest)
+    # It is cut at boundaries only, and at each that leaves enough on both sides.
+    for token in rest:
+        assert token.first in boundaries or token.first - 1 not in free
+        inside = [frame for frame in boundaries if token.first + least <= frame <= token.stop - least]
+        assert not inside
+
+
+# Boundaries
+
+
+@given(st.lists(st.integers(0, 9), max_size=30), st.integers(1, 6))
+@settings(max_examples=400, deadline=None)
+def test_minima_are_the_lowest_between_falls_and_rises(values: list[int], depth: int) -> None:
+    assert minima(values, depth) == oracle.minima(values, depth)
+
+
+@given(st.lists(st.integers(-(10**6), 10**6), max_size=40), st.integers(0, 3), st.sampled_from([0.01, 1.0, 30.0]))
+@settings(max_examples=200, deadline=None)
+def test_falls_are_of_shapes_and_not_of_levels(values: list[int], smooth: int, fall: float) -> None:
+    loudness = np.array(values, np.int64)
+    frames = falls(loudness, smooth, fall)
+    assert frames == sorted(set(frames))
+    assert all(0 <= frame < len(values) for frame in frames)
+    assert falls(loudness + 777, smooth, fall) == frames
+    assert falls(2 * loudness, smooth, 2 * fall) == frames
+    assert len(falls(loudness, smooth, 2 * fall)) <= len(frames)
+
+
+def test_a_syllable_begins_where_half_of_the_fall_is_done() -> None:
+    vowel, consonant = [60 * DECIBEL] * 10, [40 * DECIBEL] * 5
+    slope = [(60 - 4 * k) * DECIBEL for k in range(1, 5)]
+    loudness = np.array([*vowel, *slope, *consonant, *vowel, *slope, *consonant], np.int64)
+    # The second fall has no rise after it.
+    assert falls(loudness, 0, 1.0) == [12]
+    assert falls(loudness, 0, 20.0) == [12]
+    assert falls(loudness, 0, 20.1) == []
+    assert falls(loudness, 2, 1.0) == [12]
+
+
+@given(st.lists(st.booleans(), max_size=50), st.integers(0, 9))
+@settings(max_examples=200, deadline=None)
+def test_margins_are_taken_from_both_ends(spoken: list[bool], margin: int) -> None:
+    left = without_margins(np.array(spoken, np.bool_), margin).tolist()
+    padded = [*[False] * margin, *spoken, *[False] * margin]
+    assert left == [all(padded[k : k + 2 * margin + 1]) for k in range(len(spoken))]
+    covered = [False] * len(spoken)
+    for first, stop in runs(np.array(spoken, np.bool_)):
+        covered[first:stop] = [True] * (stop - first)
+    assert covered == spoken
+
+
+@given(FRAMES, st.integers(0, 40), st.integers(0, 9))
+@settings(max_examples=200, deadline=None)
+def test_the_nearest_boundary(boundaries: list[int], frame: int, reach: int) -> None:
+    near = [other for other in boundaries if abs(other - frame) <= reach]
+    assert nearest(boundaries, frame, reach) == min(near, key=lambda other: (abs(other - frame), other), default=frame)
+
+
+# Members
+
+
+@given(SIDES, SIDES, st.integers(-9, 9), st.integers(-9, 9))
+@settings(max_examples=200, deadline=None)
+def test_a_match_carries_places_from_side_to_side(side: Side, other: Side, first: int, stop: int) -> None:
+    assert projected(side, side, other, 100) == other
+    assume(side.first + first < side.stop + stop)
+    place = Side(side.document, side.first + first, side.stop + stop)
+    carried = projected(place, side, other, 100)
+    assert carried.document == other.document
+    assert 0 <= carried.first < carried.stop <= 100
+    if side.stop - side.first == other.stop - other.first and other.first + first >= 0:
+        assert carried == Side(other.document, other.first + first, other.stop + stop)
+
+
+@given(st.lists(st.tuples(SIDES, SIDES, st.integers(1, 9)), max_size=12), FRAMES, st.integers(0, 9))
+@settings(max_examples=300, deadline=None)
+def test_members_are_where_the_ends_of_the_centre_are(
+    matches: list[tuple[Side, Side, int]], boundaries: list[int], reach: int
+) -> None:
+    matches.sort(key=lambda match: (-match[2], match))
+    nodes, edges = nodes_of(matches, 0.7)
+    between = {edge[:2]: edge for edge in edges}
+    for group in centres(len(nodes), edges):
+        placed = places(group, nodes, between, [boundaries, []], [50, 50], reach)
+        assert placed[0] == moved(nodes[group[0]], [boundaries, []], reach)
+        assert [place.document for place in placed] == [nodes[node].document for node in group]
+        assert all(0 <= place.first < place.stop <= 50 for place in placed)
+        for node, place in zip(group[1:], placed[1:], strict=True):
+            (edge,) = (edge for edge in edges if set(edge[:2]) == {group[0], node})
+            own, other = edge.sides if group[0] < node else edge.sides[::-1]
+            assert place == moved(projected(placed[0], own, other, 50), [boundaries, []], reach)

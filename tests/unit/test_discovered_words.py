@@ -19,6 +19,7 @@ from swsdist.core.types import QUERIES
 from swsdist.discovery.formats.classes import read_classes
 from swsdist.discovery.words import Stretch, word_list
 from swsdist.io.tables import read_table
+from swsdist.report.answers.sounds import Sounds
 from swsdist.report.classes import MOST_MEMBERS, ClassCounts, render_classes
 from tests.support.coded import raises
 
@@ -164,7 +165,7 @@ def test_the_page_says_what_it_must() -> None:
     page = Elements(render_classes(word_list(CLASSES), COUNTS, 10))
     ids = {values["id"] for _, values in page.tags if "id" in values}
     targets = {(values["href"] or "")[1:] for tag, values in page.tags if tag == "a"}
-    assert targets == {"c0", "c3"}
+    assert targets == {"c0", "c3", "sure"}
     assert targets <= ids
     assert "2 classes, 6 members" in page.text
     assert page.text.index("class 0") < page.text.index("class 3")  # of two speakers
@@ -186,6 +187,22 @@ def test_a_page_does_not_grow_without_bound() -> None:
     assert page.count('<li class="hit">') == MOST_MEMBERS
     assert "5 more" in page
     assert f"{MOST_MEMBERS} members have no player" in page
+
+
+def test_two_members_of_each_class_have_players_before_a_third(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, float]] = []
+
+    def of(self: Sounds, path: str, start: float, end: float, **options: object) -> str:
+        asked.append((path, start))
+        return "left out"
+
+    monkeypatch.setattr(Sounds, "of", of)
+    words = word_list(
+        Stretch(group, "a", 1, float(k), k + 0.5, 9.0 - k, path=f"{group}.wav") for group in (0, 1) for k in range(3)
+    )
+    page = render_classes(words, COUNTS, 9)
+    assert asked == [("0.wav", 0.0), ("0.wav", 1.0), ("1.wav", 0.0), ("1.wav", 1.0), ("0.wav", 2.0), ("1.wav", 2.0)]
+    assert page.index("class 0") < page.index("class 1")
 
 
 def test_a_page_without_classes() -> None:

@@ -3,7 +3,7 @@
 ::
 
     [fit-transforms] -> index -> cut-segments -> propose-pairs | search-segments -> select-pairs -> align-pairs
-        -> group-matches -> [score-discovery], export
+        -> find-boundaries -> group-matches -> [score-discovery], export
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from swsdist.chains.discover.align_pairs import AlignPairs
 from swsdist.chains.discover.cut_segments import CutSegments
 from swsdist.chains.discover.export_classes import ExportClasses
+from swsdist.chains.discover.find_boundaries import FindBoundaries
 from swsdist.chains.discover.group_matches import GroupMatches
 from swsdist.chains.discover.inputs import DiscoverInputs
 from swsdist.chains.discover.propose_pairs import ProposePairs
@@ -49,6 +50,7 @@ def build(config: Config, ledger: Ledger) -> Chain:
         SearchSegments() if inputs.options.neighbours.by == "exact" else ProposePairs(),
         SelectPairs(),
         AlignPairs(),
+        FindBoundaries(),
         GroupMatches(),
         ScoreDiscovery(),
         Step("export", ExportClasses()),

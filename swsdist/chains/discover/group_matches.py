@@ -12,10 +12,13 @@ from numpy.typing import NDArray
 
 from swsdist.chains.discover.frames import Key, speech, unit_of
 from swsdist.chains.discover.inputs import DiscoverInputs
+from swsdist.chains.discover.options import DiscoverOptions
 from swsdist.chains.discover.propose_pairs import files_of
 from swsdist.config.search import Search
 from swsdist.discovery.search import clusters
-from swsdist.discovery.search.clusters import Clustering, Edge, Side
+from swsdist.discovery.search.boundaries import runs, without_margins
+from swsdist.discovery.search.clusters import Edge, Side
+from swsdist.discovery.search.members import places
 from swsdist.discovery.search.parsing import Token, choose, with_rest
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
@@ -46,19 +49,19 @@ class Grouping(NamedTuple):
 
     store: tuple[str, str]
     files: tuple[str, ...]
+    boundaries: tuple[str, ...]
     search: Search
-    clustering: Clustering
-    rest: int
+    options: DiscoverOptions
 
 
 class GroupMatches(Stage[Grouping]):
     """Classes, the largest first, and a parse."""
 
     name = "group-matches"
-    version = 1
+    version = 2
     unit = "matches"
     phase = "search"
-    takes = {"matches": "matches"}
+    takes = {"matches": "matches", "boundaries": "boundaries"}
     with_hours = "larger"
     with_queries = "same"
     tables = {
@@ -69,36 +72,58 @@ class GroupMatches(Stage[Grouping]):
     def plan(self, inputs: Inputs) -> Iterator[Task[Grouping]]:
         """One task."""
         chain_inputs, parts = inputs.chain_inputs(DiscoverInputs), inputs.parts("matches")
-        options, search, files = chain_inputs.options, inputs.config.search, files_of(parts)
-        payload = Grouping(chain_inputs.store.state, files, search, options.clustering, options.rest)
-        matters = chain_inputs.store.state, files, search.matters(), options.clustering.matters(), options.rest
+        options, search = chain_inputs.options, inputs.config.search
+        files, boundaries = files_of(parts), files_of(inputs.parts("boundaries"))
+        payload = Grouping(chain_inputs.store.state, files, boundaries, search, options)
+        used = options.clustering.matters(), options.boundaries.margin, options.boundaries.reach, options.rest
+        matters = chain_inputs.store.state, files, boundaries, search.matters(), *used
         yield inputs.task(*matters, label="all", work=sum(part.rows for part in parts), payload=payload)
 
     def run(self, task: Task[Grouping], context: Context) -> TaskOutput:
         """Group, and parse."""
-        payload = task.payload
+        payload, options = task.payload, task.payload.options
         store = Store.at(*payload.store, storage=context.storage)
-        spoken = {key: marks for shard in store.manifest.shards for key, marks in speech(store, shard.name).items()}
-        documents = sorted(spoken)
+        marks = {key: marks for shard in store.manifest.shards for key, marks in speech(store, shard.name).items()}
+        documents = sorted(marks)
+        spoken = [without_margins(marks[key], options.boundaries.margin) for key in documents]
+        boundaries = _boundaries(payload, documents, spoken, context)
         unit = unit_of(payload.search)
-        nodes, edges = clusters.nodes_of(_matches(payload, documents, unit, context), payload.clustering.overlap)
-        group_by = {"centres": clusters.centres, "components": clusters.components}[payload.clustering.by]
+        nodes, edges = clusters.nodes_of(_matches(payload, documents, unit, context), options.clustering.overlap)
+        group_by = {"centres": clusters.centres, "components": clusters.components}[options.clustering.by]
         groups = group_by(len(nodes), edges)
         sure = _sureness(nodes, edges, groups, unit)
-        groups = clusters.kept(nodes, groups, payload.clustering)
-        groups.sort(key=lambda group: (-len(group), [nodes[node] for node in sorted(group)]))
-        members = [
-            (number, nodes[node], float(sure[node]))
-            for number, group in enumerate(groups)
-            for node in sorted(group, key=lambda node: nodes[node])
-        ]
-        parse = _parse(members, [spoken[key] for key in documents], payload.rest)
-        classes, tokens = (_table(some, documents, store.manifest.shift) for some in (members, parse))
+        between = {(edge.left, edge.right): edge for edge in edges}
+        frames = [len(marks) for marks in spoken]
+        classes = []
+        for group in clusters.kept(nodes, groups, options.clustering):
+            placed = places(group, nodes, between, boundaries, frames, options.boundaries.reach)
+            surest: dict[Side, float] = {}
+            for node, place in zip(group, placed, strict=True):
+                surest[place] = max(surest.get(place, 0.0), float(sure[node]))
+            if len(surest) > 1:
+                classes.append(sorted(surest.items()))
+        classes.sort(key=lambda members: (-len(members), members))
+        members = [(number, *member) for number, members in enumerate(classes) for member in members]
+        parse = _parse(members, spoken, boundaries, options.rest)
+        made, tokens = (_table(some, documents, store.manifest.shift) for some in (members, parse))
         outputs = (
-            context.publish(task, "classes", [classes], MEMBERS),
+            context.publish(task, "classes", [made], MEMBERS),
             context.publish(task, "parse", [tokens], MEMBERS, "-parse.parquet"),
         )
-        return TaskOutput(outputs, Bucket(classes.num_rows))
+        return TaskOutput(outputs, Bucket(made.num_rows))
+
+
+def _boundaries(
+    payload: Grouping, documents: list[Key], spoken: list[NDArray[np.bool_]], context: Context
+) -> list[list[int]]:
+    """Boundaries of each document, ascending: falls of loudness in speech, and ends of speech."""
+    number = {key: k for k, key in enumerate(documents)}
+    result = [{end for run in runs(marks) for end in run} for marks in spoken]
+    for row in (row for name in payload.boundaries for row in context.read(name).to_pylist()):
+        document = number.get((row["doc_id"], row["channel"]))
+        if document is not None and row["frame"] < len(spoken[document]) and spoken[document][row["frame"]]:
+            result[document].add(row["frame"])
+    return [sorted(frames) for frames in result]
 
 
 def _matches(payload: Grouping, documents: list[Key], unit: int, context: Context) -> list[tuple[Side, Side, int]]:
@@ -109,7 +134,7 @@ def _matches(payload: Grouping, documents: list[Key], unit: int, context: Contex
         left = Side(number[row["doc_id"], row["channel"]], row["first"], row["stop"])
         right = Side(number[row["other_doc_id"], row["other_channel"]], row["other_first"], row["other_stop"])
         quality = _per_root(row["score"], left, right, unit)
-        if quality >= payload.clustering.score:
+        if quality >= payload.options.clustering.score:
             ranked.append((-quality, left, right, row["score"]))
     return [(left, right, score) for _, left, right, score in sorted(ranked)]
 
@@ -124,22 +149,24 @@ def _sureness(nodes: list[Side], edges: list[Edge], groups: list[list[int]], uni
     """Of each node the best of its edges within its class; 0 without."""
     sure = np.zeros(len(nodes))
     group = {node: k for k, members in enumerate(groups) for node in members}
-    for left, right, score in edges:
+    for left, right, score, _ in edges:
         if left in group and group[left] == group.get(right):
             quality = _per_root(score, nodes[left], nodes[right], unit)
             sure[[left, right]] = np.maximum(sure[[left, right]], quality)
     return sure
 
 
-def _parse(members: list[tuple[int, Side, float]], spoken: list[NDArray[np.bool_]], rest: int) -> list[_Token]:
-    """Tokens of all documents in their order, by the members of classes and the speech of each document."""
+def _parse(
+    members: list[tuple[int, Side, float]], spoken: list[NDArray[np.bool_]], boundaries: list[list[int]], rest: int
+) -> list[_Token]:
+    """Tokens of all documents in their order, by the members of classes, and the speech and boundaries of each document."""
     tokens: dict[int, list[Token]] = defaultdict(list)
     for number, side, sure in members:
         tokens[side.document].append(Token(side.first, side.stop, number, sure * (side.stop - side.first)))
     known = {(number, side): sure for number, side, sure in members}
     parse: list[_Token] = []
     for document, speech_marks in enumerate(spoken):
-        for token in with_rest(choose(tokens[document]), speech_marks, rest):
+        for token in with_rest(choose(tokens[document]), speech_marks, boundaries[document], rest):
             side = Side(document, token.first, token.stop)
             group = None if token.group < 0 else token.group
             parse.append((group, side, None if group is None else known[group, side]))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from swsdist.chains.discover.frames import unit_of
 from swsdist.chains.discover.options import DiscoverOptions
 from swsdist.config import Config
 from swsdist.core.codes import discovery as codes
+from swsdist.kernels.scales import MAX_DISTANCE
 from swsdist.pipeline.ledger import Ledger
 from swsdist.registry.entries import checked
 from swsdist.registry.registries import CHAINS
@@ -18,7 +20,7 @@ class DiscoverInputs(SearchInputs):
     """The inputs of a config.
 
     Raises:
-        ConfigError: an option is invalid, or a key of the section `search` has no use.
+        ConfigError: an option is invalid, the level is too high for the distance, or a key of the section `search` has no use.
     """
 
     def __init__(self, config: Config, ledger: Ledger) -> None:
@@ -27,6 +29,9 @@ class DiscoverInputs(SearchInputs):
             if key not in _USED:
                 raise codes.UNUSED_BY_DISCOVER(where=f"search.{key}", key=key)
         self.options = DiscoverOptions.model_validate(checked(CHAINS, "discover", config.options, "options"))  # type: ignore[type-var]
+        level, unit = self.options.matching.level, unit_of(config.search)
+        if round(level * unit) >= MAX_DISTANCE:  # of frames without speech, which may add to no match
+            raise codes.LEVEL_TOO_HIGH(where="options.matching.level", level=level, most=MAX_DISTANCE / unit)
 
     def read(self, steps: frozenset[str]) -> None:
         """Read the corpus, and refuse features in which speech is unknown."""

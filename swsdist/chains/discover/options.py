@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from swsdist.config.section import Section
+from swsdist.discovery.search.boundaries import Boundaries
 from swsdist.discovery.search.clusters import Clustering
 from swsdist.discovery.search.matches import Matching
 from swsdist.discovery.search.neighbours import Neighbours
@@ -18,6 +19,7 @@ class DiscoverOptions(Section):
     neighbours: Neighbours = Field(Neighbours(), description="how pairs of them are proposed")
     matching: Matching = Field(Matching(), description="how two are aligned")
     clustering: Clustering = Field(Clustering(), description="how matches become classes")
+    boundaries: Boundaries = Field(Boundaries(), description="where words may begin and end")
     rest: int = Field(5, ge=1, description="frames of the shortest stretch that a parse leaves as a token of its own")
 
     @property

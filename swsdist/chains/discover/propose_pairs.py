@@ -101,19 +101,14 @@ def collection(files: tuple[str, ...], context: Context) -> Collection:
 
 
 def _read(files: tuple[str, ...], context: Context) -> Collection:
-    table = pa.concat_tables([context.read(name) for name in files])
-    keys = table.select(["doc_id", "channel"]).group_by(["doc_id", "channel"]).aggregate([]).to_pylist()
-    documents = sorted((row["doc_id"], row["channel"]) for row in keys)
-    number = {key: k for k, key in enumerate(documents)}
-    ids, channels = table["doc_id"].to_pylist(), table["channel"].to_pylist()
-    document = np.array([number[key] for key in zip(ids, channels, strict=True)], np.int32)
-    first = table["first"].to_numpy().astype(np.int32)
-    order = np.lexsort((first, document))
-    width = len(table["signature"][0].as_py()) if table.num_rows else 8
-    packed = np.frombuffer(b"".join(table["signature"].to_pylist()), np.uint8).reshape(-1, width)
+    order: list[tuple[str, str]] = [(name, "ascending") for name in ("doc_id", "channel", "first")]
+    table = pa.concat_tables([context.read(name).combine_chunks() for name in files]).sort_by(order)
+    ids = table["doc_id"].combine_chunks().dictionary_encode().indices.to_numpy()
+    new = (np.diff(ids, prepend=-1) != 0) | (np.diff(table["channel"].to_numpy(), prepend=-1) != 0)
+    documents = [(row["doc_id"], row["channel"]) for row in table.filter(new).select(["doc_id", "channel"]).to_pylist()]
     slots = np.array([slot_of(doc_id) for doc_id, _ in documents], np.int32)
-    places = Places(document[order], first[order], np.ascontiguousarray(packed[order]))
-    return Collection(documents, slots, places)
+    packed = np.frombuffer(table["signature"].combine_chunks().buffers()[2], np.uint8).reshape(table.num_rows, -1)
+    return Collection(documents, slots, Places(np.cumsum(new, dtype=np.int32) - 1, table["first"].to_numpy(), packed))
 
 
 def by_slot(pairs: Pairs, everything: Collection) -> pa.Table:

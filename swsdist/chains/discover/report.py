@@ -11,6 +11,7 @@ from swsdist.chains.discover.inputs import DiscoverInputs
 from swsdist.chains.discover.places import places
 from swsdist.chains.search.report import notices as of_search
 from swsdist.core.fingerprint import fingerprint
+from swsdist.core.text import counted
 from swsdist.discovery.words import Stretch, Word, word_list
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import ChainRun, Outcome
@@ -98,11 +99,12 @@ def summary(chain_run: ChainRun) -> list[str]:
     share = (
         f" ({100 * counts.class_seconds / counts.parsed_seconds:.0f} % of the speech)" if counts.parsed_seconds else ""
     )
-    speakers = f", {counts.speakers} speakers" if counts.speakers else ""
+    speakers = f", {counted(counts.speakers, 'speaker')}" if counts.speakers else ""
     return [
         *lines,
-        f"{counts.classes} classes, {counts.members} members, {counts.documents} documents{speakers}; "
-        f"parse: {counts.tokens} tokens, {counts.class_tokens} of classes{share}",
+        f"{counted(counts.classes, 'class', 'classes')}, {counted(counts.members, 'member')}, "
+        f"{counted(counts.documents, 'document')}{speakers}; "
+        f"parse: {counted(counts.tokens, 'token')}, {counts.class_tokens} of classes{share}",
         f"page: {chain_run.run.path(PAGE)}; tables, class file and queries: {chain_run.run.path('exports')}",
     ]
 

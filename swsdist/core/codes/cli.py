@@ -137,7 +137,9 @@ QUERIES_SKIPPED = Code(
 
 QUERY_SKIPPED = Code("query-skipped", OddError, "skipped: {where_from}: {reason}")
 NO_HITS = Code("no-hits", OddError, "no hits of {queries}{why}")
-HIT_IS_QUERY = Code("hit-is-query", OddError, "hit {number} of {query} is the query itself, in a searched recording")
+HIT_IS_QUERY = Code(
+    "hit-is-query", OddError, "hit{s} {numbers} of {query} {are} the query itself, in a searched recording"
+)
 NO_CLIP = Code("no-clip", OddError, "no clip of hit {number}, {document}: {reason}")
 HITS_WITHOUT_RECORDING = Code(
     "hits-without-recording", OddError, "{count} hit{s} without a recording, and without a clip"

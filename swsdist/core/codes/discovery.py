@@ -109,6 +109,12 @@ UNUSED_BY_DISCOVER = Code(
 UNUSED_BY_NEIGHBOURS = Code(
     "unused-by-neighbours", ConfigError, "`by: {by}` has no use for {key}", "remove it, or choose another `by`"
 )
+LEVEL_TOO_HIGH = Code(
+    "level-too-high",
+    ConfigError,
+    "no frames are farther apart than the level {level}: all would add to a match, silence too",
+    "give less than {most:.4g}, the greatest distance",
+)
 UNMARKED_SPEECH = Code(
     "unmarked-speech",
     UserError,

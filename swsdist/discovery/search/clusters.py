@@ -9,6 +9,7 @@ A node is a place that sides of matches share: they overlap by most of their len
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
@@ -41,11 +42,12 @@ class Side(NamedTuple):
 
 
 class Edge(NamedTuple):
-    """A match: two nodes by number, and its score."""
+    """A match: two nodes by number, its score, and its sides, that of the left node first."""
 
     left: int
     right: int
     score: int
+    sides: tuple[Side, Side]
 
 
 def nodes_of(matches: Sequence[tuple[Side, Side, int]], overlap: float) -> tuple[list[Side], list[Edge]]:
@@ -55,22 +57,26 @@ def nodes_of(matches: Sequence[tuple[Side, Side, int]], overlap: float) -> tuple
         matches: both sides and the score; scores descend.
     """
     nodes: list[Side] = []
-    known: dict[int, list[int]] = defaultdict(list)
-    edges: dict[tuple[int, int], int] = {}
+    known: dict[int, list[tuple[int, int]]] = defaultdict(list)  # of a document: first frame and number, ascending
+    edges: dict[tuple[int, int], Edge] = {}
 
     def node(side: Side) -> int:
-        for number in known[side.document]:
+        length, others = side.stop - side.first, known[side.document]
+        # The longer is at most length / overlap, and all but its share `overlap` may lie before the other's first frame.
+        reach = int(length * (1 - overlap) / overlap) + 1
+        begin, end = bisect_left(others, (side.first - reach,)), bisect_left(others, (side.first + reach + 1,))
+        for number in sorted(number for _, number in others[begin:end]):
             if _share(side, nodes[number], overlap):
                 return number
         nodes.append(side)
-        known[side.document].append(len(nodes) - 1)
+        insort(others, (side.first, len(nodes) - 1))
         return len(nodes) - 1
 
     for left, right, score in matches:
-        ends = sorted((node(left), node(right)))
-        if ends[0] != ends[1]:
-            edges.setdefault((ends[0], ends[1]), score)
-    return nodes, [Edge(*ends, score) for ends, score in edges.items()]
+        (first, side), (second, other) = sorted(((node(left), left), (node(right), right)))
+        if first != second:
+            edges.setdefault((first, second), Edge(first, second, score, (side, other)))
+    return nodes, list(edges.values())
 
 
 def kept(nodes: Sequence[Side], groups: Sequence[Sequence[int]], options: Clustering) -> list[list[int]]:
@@ -96,7 +102,7 @@ def _share(side: Side, place: Side, overlap: float) -> bool:
 def centres(nodes: int, edges: Sequence[Edge]) -> list[list[int]]:
     """Classes by centres, each with its centre first, the others by score."""
     neighbours: dict[int, dict[int, int]] = defaultdict(dict)
-    for left, right, score in edges:
+    for left, right, score, _ in edges:
         neighbours[left][right] = neighbours[right][left] = score
     total = {node: sum(scores.values()) for node, scores in neighbours.items()}
     free = set(total)
@@ -116,7 +122,7 @@ def components(nodes: int, edges: Sequence[Edge]) -> list[list[int]]:
     """Connected classes after bridges are cut, members ascending."""
     cut = bridges(nodes, edges)
     adjacent: dict[int, list[int]] = defaultdict(list)
-    for k, (left, right, _) in enumerate(edges):
+    for k, (left, right, *_) in enumerate(edges):
         if k not in cut:
             adjacent[left].append(right)
             adjacent[right].append(left)
@@ -144,7 +150,7 @@ def bridges(nodes: int, edges: Sequence[Edge]) -> set[int]:
     Depth first (Tarjan 1974, "A note on finding the bridges of a graph"), without recursion.
     """
     adjacent: dict[int, list[tuple[int, int]]] = defaultdict(list)
-    for k, (left, right, _) in enumerate(edges):
+    for k, (left, right, *_) in enumerate(edges):
         adjacent[left].append((right, k))
         adjacent[right].append((left, k))
     entered: dict[int, int] = {}

@@ -24,7 +24,7 @@ from swsdist.config.section import Section
 from swsdist.core.codes import discovery as codes
 
 #: Pairs that are compared at a time.
-_HELD = 1 << 20
+_HELD = 1 << 17
 
 #: Options of some ways only.
 _ONLY = {

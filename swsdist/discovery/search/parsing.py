@@ -1,17 +1,19 @@
 """Parses: a document's speech as a row of tokens.
 
 Of the members of classes those with the greatest sum of scores are chosen that do not overlap (weighted interval scheduling);
-speech between them stands as tokens of its own.
+speech between them, cut where syllables may begin, stands as tokens of its own.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from swsdist.discovery.search.boundaries import runs
 
 
 class Token(NamedTuple):
@@ -42,16 +44,23 @@ def choose(tokens: Sequence[Token]) -> list[Token]:
     return result[::-1]
 
 
-def with_rest(tokens: Sequence[Token], spoken: NDArray[np.bool_], least: int) -> list[Token]:
-    """The tokens, and stretches of speech of at least `least` frames that none covers.
+def with_rest(tokens: Sequence[Token], spoken: NDArray[np.bool_], boundaries: Sequence[int], least: int) -> list[Token]:
+    """The tokens, and speech that none covers, cut at boundaries; no piece has fewer than `least` frames.
 
     Args:
         tokens: none overlap.
         spoken: bool (frames,).
+        boundaries: ascending.
     """
     free = spoken.copy()
     for token in tokens:
         free[token.first : token.stop] = False
-    edges = np.flatnonzero(np.diff(np.concatenate([[0], free.astype(np.int8), [0]])))
-    rest = [Token(int(a), int(b), -1, 0.0) for a, b in zip(edges[::2], edges[1::2], strict=True) if b - a >= least]
+    rest = []
+    for first, stop in runs(free):
+        for frame in boundaries[bisect_left(boundaries, first + least) : bisect_right(boundaries, stop - least)]:
+            if frame - first >= least:
+                rest.append(Token(first, frame, -1, 0.0))
+                first = frame
+        if stop - first >= least:
+            rest.append(Token(first, stop, -1, 0.0))
     return sorted([*tokens, *rest])

@@ -1,4 +1,4 @@
-"""docs/reference/tables.md, from the schemas of `swsdist.core.types` and the meanings here."""
+"""docs/reference/tables.md, from the schemas of `swsdist.core.types` and of the chain discover, and the meanings here."""
 
 from __future__ import annotations
 
@@ -6,15 +6,17 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from swsdist.chains.discover import align_pairs, cut_segments, find_boundaries, group_matches, propose_pairs
 from swsdist.core import types
+from swsdist.discovery import words
 
 _HEAD = """\
 # Tables
 
 <!-- Generated from swsdist/core/types.py and tests/support/pages/tables.py: make docs -->
 
-Stages exchange Parquet files. Their schemas are in `swsdist.core.types`; `?` marks columns that may be null. Times are
-seconds, channels
+Stages exchange Parquet files. Their schemas are in `swsdist.core.types`, and those of the chain
+[discover](../concepts/discovery.md) in its stages; `?` marks columns that may be null. Times are seconds, channels
 count from 1, higher scores are more likely. In Python:
 
 ```python
@@ -231,6 +233,62 @@ SECTIONS = {
         "`tables/trials/` of a fusion, by `align-joined`: what it is fitted on.",
         base="TRIALS",
     ),
+    "SEGMENTS": Section(
+        "Segments",
+        "`tables/segments/` of the chain `discover`, by stage `cut-segments`.",
+        columns={"first": "first frame", "signature": "packed bits"},
+    ),
+    "PAIRS": Section(
+        "Pairs of segments",
+        "`tables/proposed/` by `propose-pairs` or `search-segments`, `tables/selected/` by `select-pairs`. Segments are "
+        "numbered by document, channel and first frame.",
+        columns={
+            "slot": "hash of the document of the first, 0 to 4095",
+            "left": "number of a segment",
+            "right": "number of another, if selected a later one",
+            "unlike": "bits in which their signatures differ, or by exact search the cost of the path",
+        },
+    ),
+    "MATCHES": Section(
+        "Matches",
+        "`tables/matches/` by `align-pairs`: two stretches that are alike, the first in the document of the lesser name.",
+        columns={
+            "slot": "hash of the first document, 0 to 4095",
+            "first": "first frame",
+            "stop": "last frame + 1",
+            "other_doc_id": "document of the other stretch",
+            "other_channel": "its channel",
+            "other_first": "its first frame",
+            "other_stop": "its last frame + 1",
+            "score": "sum of level - distance less the gaps, in integers of the [distance](../concepts/exact-numbers.md)",
+        },
+    ),
+    "BOUNDARIES": Section(
+        "Boundaries",
+        "`tables/boundaries/` by `find-boundaries`: where syllables may begin.",
+        columns={"frame": "number of the frame"},
+    ),
+    "MEMBERS": Section(
+        "Members of classes, and tokens",
+        "`tables/classes/` and `tables/parse/` by `group-matches`; `exports/classes.csv` and `exports/parse.csv`, with the "
+        "`speaker`, and with names and times of recordings.",
+        columns={
+            "class": "number, the largest class first; null: a token of no class",
+            "sure": "score of its best match in the class per square root of its frames, in units of the distance; null: of no "
+            "class",
+        },
+    ),
+    "WORDS": Section(
+        "Word list",
+        "`exports/words.csv` of the chain `discover`: a row a class, by number of speakers, then of occurrences.",
+        columns={
+            "class": "number",
+            "occurrences": "members",
+            "speakers": "known speakers",
+            "seconds": "mean duration, s",
+            "sure": "mean of its members",
+        },
+    ),
     "REJECTED": Section(
         "Rejected inputs",
         "`rejected.parquet` of a run; a store's also has `identity`.",
@@ -324,7 +382,8 @@ SECTIONS = {
 
 def schemas() -> dict[str, pa.Schema]:
     """The schemas by name."""
-    return {name: value for name, value in vars(types).items() if isinstance(value, pa.Schema)}
+    places = types, cut_segments, propose_pairs, align_pairs, find_boundaries, group_matches, words
+    return {name: value for place in places for name, value in vars(place).items() if isinstance(value, pa.Schema)}
 
 
 def page() -> str:
