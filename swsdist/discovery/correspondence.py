@@ -89,6 +89,8 @@ class Correspondence(FittedTransform[Projection]):
         if self.columns > wide:
             where = f"features.transforms: {self.name}, columns"
             raise codes.TOO_MANY_COMPONENTS(where=where, wanted=self.columns, kind="discriminants", available=wide)
+        if held is not None:
+            held.made(self.columns, self.name)
         return Shape(tuple(f"w{k}" for k in range(self.columns)), "features")
 
     def apply(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -94,3 +94,9 @@ def test_where_nothing_recurs_axes_are_principal_components() -> None:
 def test_more_columns_than_there_are() -> None:
     with raises(codes.TOO_MANY_COMPONENTS, wanted=7, available=6):
         Correspondence(columns=7, frames=1).becomes(Shape(("a", "b"), "features"))
+
+
+def test_a_model_with_fewer_columns_than_wanted(model_place: str) -> None:
+    given = Shape(tuple(f"c{k}" for k in range(WORDS + NOISE)), "features")
+    with raises(codes.TOO_MANY_COMPONENTS, wanted=7, available=6):
+        Correspondence(columns=7, frames=0, model=model_place).becomes(given)
