@@ -93,9 +93,6 @@ def measure(scratch: Path) -> list[Row]:
         return [Row("discovery (Mboshi dev is not beside the checkout)", None, "")]
     rows = [row for way, options in _WAYS.items() for row in quality(way, _config(scratch / way, _CORPUS, options))]
     for name in ("discover-best", "zrtools"):
-        if name == "discover-best" and not (_SHARED / "models" / "phnrec").is_dir():
-            rows.append(Row(f"{name} (its models are not beside the checkout)", None, ""))
-            continue
         sets = ["executor.kind=serial"]
         file = ROOT / "configs" / "systems" / f"{name}.yaml"
         rows += quality(name, load_config(file, sets, corpus=_CORPUS, run=str(scratch / name)))

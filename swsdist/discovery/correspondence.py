@@ -5,7 +5,8 @@ signatures, local alignment), those of two speakers first, and their frames are 
 paired frames give the covariance within sounds, W; all frames give the total one, T. Axes are the eigenvectors v of T v =
 lambda W v, the largest lambda first, with v' W v = 1. Frames are spliced with their surroundings before.
 
-Sums are of integers, so the same documents give the same model for any division into tasks.
+Products are of integers, and documents stand in the order of their contents, so the same documents give the same model for
+any division into tasks.
 
 Sources: covariance within groups that are known to be alike (relevant component analysis): Bar-Hillel, Hertz, Shental and
 Weinshall (2005), "Learning a Mahalanobis metric from equivalence constraints"; frames of discovered pairs as the lesson:
@@ -17,7 +18,7 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,10 +33,11 @@ from swsdist.features.fitting.moments import Sums, products
 from swsdist.features.model import Model
 from swsdist.features.transforms.fitted import FittedTransform
 from swsdist.features.transforms.interface import Shape
-from swsdist.features.transforms.project import Projection, directed, projection
+from swsdist.features.transforms.project import MOST_COLUMNS, Projection, directed, projection
 from swsdist.features.transforms.splice import spliced
 from swsdist.kernels.alignment import align
 from swsdist.kernels.distances.cosine import plain
+from swsdist.kernels.distances.interface import Distance
 from swsdist.kernels.query_distances import local_distances
 
 #: Pairs of frames with the mean variance of speech in every direction, added to those found: where little recurs, the axes are
@@ -48,8 +50,15 @@ _EVERY = 8
 #: The integer of a cosine distance of 1.
 _UNIT = 2048
 
+#: The integer of 1 in `products`.
+_UNITS = 1 << 24
+
 #: Frames of a product.
 _AT_ONCE = 4096
+
+
+#: Numbers of two documents, and a match of theirs.
+Pair: TypeAlias = tuple[tuple[int, int], Match]
 
 
 class Utterance(NamedTuple):
@@ -86,8 +95,10 @@ class Correspondence(FittedTransform[Projection]):
     def shape(self, given: Shape, held: Projection | None) -> Shape:
         """Features named by a letter and a number."""
         wide = len(given.columns) * (2 * self.frames + 1)
+        where = f"features.transforms: {self.name}, columns"
+        if wide > MOST_COLUMNS:
+            raise codes.PROJECTION_TOO_LARGE(where=where, columns=wide, highest=MOST_COLUMNS)
         if self.columns > wide:
-            where = f"features.transforms: {self.name}, columns"
             raise codes.TOO_MANY_COMPONENTS(where=where, wanted=self.columns, kind="discriminants", available=wide)
         if held is not None:
             held.made(self.columns, self.name)
@@ -98,7 +109,7 @@ class Correspondence(FittedTransform[Projection]):
         return self.held.apply(spliced(frames, self.frames), self.columns, self.where)
 
     def rounds(self) -> Rounds:
-        """One round, over all frames."""
+        """One round, over all frames of speech."""
         return CorrespondenceRounds(self.columns, self.frames, self.pairs)
 
     def matters(self) -> dict[str, object]:
@@ -149,25 +160,24 @@ class CorrespondenceRounds:
         pairs = recurring(prepared, [document.speaker for document in documents], self.pairs)
         wide = np.tile(mean, 2 * self.context + 1), np.tile(deviation, 2 * self.context + 1)
         size = len(wide[0])
-        differences: list[NDArray[np.float32]] = []
-        for (left, right), item in pairs:
-            rows, others = slice(*item.left), slice(*item.right)
-            path = _path(local_distances(prepared[left][rows], prepared[right][others], distance))
-            here = spliced(documents[left].frames, self.context, path[:, 0] + rows.start)
-            differences.append(here - spliced(documents[right].frames, self.context, path[:, 1] + others.start))
-        count = 2 * sum(map(len, differences))
-        within = products(_batches(differences), np.zeros(size), wide[1])
+        paths = [_path(prepared, pair, distance) for pair in pairs]
+        count = sum(map(len, paths))
+        differences = (
+            spliced(documents[left].frames, self.context, path[:, 0])
+            - spliced(documents[right].frames, self.context, path[:, 1])
+            for ((left, right), _), path in zip(pairs, paths, strict=True)
+        )
+        within = products(_batches(differences), np.zeros(size), wide[1]) / _UNITS
         every = [np.arange(0, len(document.frames), _EVERY) for document in documents]
         sample = (spliced(a.frames, self.context, b) for a, b in zip(documents, every, strict=True))
-        total = products(_batches(sample), *wide) / sum(map(len, every))
-        prior = np.eye(size) * (_PRIOR * np.trace(total) / size)
-        _, axes = eigh(total, (within + prior) / (count + _PRIOR))
+        total = products(_batches(sample), *wide) / _UNITS / sum(map(len, every))
+        prior = np.eye(size) * (_PRIOR * np.trace(total) / size or 1.0)
+        # A difference has twice the variance of a frame.
+        _, axes = eigh(total, (within + prior) / (2 * count + _PRIOR))
         return np.asarray(axes[:, ::-1][:, : self.columns], np.float64)
 
 
-def recurring(
-    frames: Sequence[NDArray[np.float32]], speakers: Sequence[str | None], most: int
-) -> list[tuple[tuple[int, int], Match]]:
+def recurring(frames: Sequence[NDArray[np.float32]], speakers: Sequence[str | None], most: int) -> list[Pair]:
     """The best pairs of stretches that are alike, by numbers of documents: those of two speakers first, then of two documents.
 
     Args:
@@ -221,11 +231,14 @@ def _batches(pieces: Iterable[NDArray[np.float32]]) -> Iterator[NDArray[np.float
         yield np.concatenate(held)
 
 
-def _path(distances: NDArray[np.int16]) -> NDArray[np.int64]:
-    """The best path: int64 (cells, 2)."""
+def _path(frames: Sequence[NDArray[np.float32]], pair: Pair, distance: Distance) -> NDArray[np.int64]:
+    """The best path of a pair: int64 (cells, 2), frames of both documents."""
+    (left, right), item = pair
+    distances = local_distances(frames[left][slice(*item.left)], frames[right][slice(*item.right)], distance)
     path = np.empty((sum(distances.shape), 2), np.int32)
     count = align(distances, np.empty(distances.shape, np.int32), path)
-    return path[:count].astype(np.int64)
+    begins = np.array([item.left[0], item.right[0]], np.int64)
+    return begins + path[:count]
 
 
 def _documents(totals: Totals) -> Iterator[Utterance]:

@@ -34,7 +34,7 @@ GOLDEN: dict[str, dict[str, tuple[int, str]]] = {
         "select-pairs": (2, "98fc7601e6c75dfb5f9ed24e774be6a4c95cc54e90eee786aad9764f5e9b70f9"),
         "align-pairs": (2, "1bc07e35b63a9476f5244a3c270fba1cbe3b9a3240685b78b09bedce9c39765f"),
         "find-boundaries": (1, "223acbc3bdaec7c432080376103852ec316f38bc607db2f101d42c825ef63444"),
-        "group-matches": (2, "e78484b68d6bd49d14dcd9eb0284a9dcaeb422690bdbdaa7aae468d0940c0923"),
+        "group-matches": (2, "17519232fc3a8951a0cca202e8c92a6588189cac4f44ce0003e96ee7c3c47890"),
     },
     "diagonals": {
         "propose-pairs": (2, "51df87f2475ed751e1588dba9fb6cbb4ef78d304b5f283c1b0e5056cbb9671f0"),

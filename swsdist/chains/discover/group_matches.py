@@ -95,13 +95,13 @@ class GroupMatches(Stage[Grouping]):
         between = {(edge.left, edge.right): edge for edge in edges}
         frames = [len(marks) for marks in spoken]
         classes = []
-        for group in clusters.kept(nodes, groups, options.clustering):
+        for group in groups:
+            if options.clustering.largest is not None and len(group) >= options.clustering.largest:
+                continue
             placed = places(group, nodes, between, boundaries, frames, options.boundaries.reach)
-            surest: dict[Side, float] = {}
-            for node, place in zip(group, placed, strict=True):
-                surest[place] = max(surest.get(place, 0.0), float(sure[node]))
-            if len(surest) > 1:
-                classes.append(sorted(surest.items()))
+            stay = clusters.distinct(placed, options.clustering.duplicates)
+            if len(stay) > 1:
+                classes.append(sorted((placed[number], float(sure[group[number]])) for number in stay))
         classes.sort(key=lambda members: (-len(members), members))
         members = [(number, *member) for number, members in enumerate(classes) for member in members]
         parse = _parse(members, spoken, boundaries, options.rest)
@@ -149,9 +149,9 @@ def _sureness(nodes: list[Side], edges: list[Edge], groups: list[list[int]], uni
     """Of each node the best of its edges within its class; 0 without."""
     sure = np.zeros(len(nodes))
     group = {node: k for k, members in enumerate(groups) for node in members}
-    for left, right, score, _ in edges:
+    for left, right, score, sides in edges:
         if left in group and group[left] == group.get(right):
-            quality = _per_root(score, nodes[left], nodes[right], unit)
+            quality = _per_root(score, *sides, unit)
             sure[[left, right]] = np.maximum(sure[[left, right]], quality)
     return sure
 

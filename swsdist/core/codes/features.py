@@ -300,7 +300,7 @@ PROJECTION_TOO_LARGE = Code(
     "projection-too-large",
     ConfigError,
     "the projection takes {columns} columns, more than {highest}",
-    "use fewer columns",
+    "use fewer columns, or fewer frames around each",
 )
 MODEL_NOT_FITTED = Code(
     "model-not-fitted",

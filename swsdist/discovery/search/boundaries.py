@@ -30,7 +30,7 @@ class Boundaries(Section):
 
 
 def falls(loudness: NDArray[np.int64], smooth: int, fall: float) -> list[int]:
-    """Frames in which half of a fall between syllables is done, ascending.
+    """Frames in which half of the last unbroken fall before a syllable is done, ascending.
 
     Args:
         loudness: int64 (frames,), in units of 1/64 dB.

@@ -26,11 +26,12 @@ class Clustering(Section):
     score: float = Field(1.3, description="least score of a match, per square root of its frames, in units of distance")
     overlap: float = Field(0.7, gt=0, le=1, description="least share of both in which sides of matches are one node")
     duplicates: float = Field(
-        1.0, gt=0, le=1, description="least share of both in which nodes of a class are duplicates, of which one stays"
+        0.5,
+        gt=0,
+        le=1,
+        description="least share of both in which members of a class are duplicates, of which one stays",
     )
-    largest: int | None = Field(
-        None, ge=2, description="nodes of a class from which on it is dropped; default: none is"
-    )
+    largest: int | None = Field(None, ge=2, description="a class of so many nodes or more is dropped; default: none is")
 
 
 class Side(NamedTuple):
@@ -79,17 +80,14 @@ def nodes_of(matches: Sequence[tuple[Side, Side, int]], overlap: float) -> tuple
     return nodes, list(edges.values())
 
 
-def kept(nodes: Sequence[Side], groups: Sequence[Sequence[int]], options: Clustering) -> list[list[int]]:
-    """Classes that are not too large, without duplicates: of nodes that share `duplicates` the first stays."""
+def distinct(places: Sequence[Side], duplicates: float) -> list[int]:
+    """Numbers of the places of a class with which no earlier one that stays shares `duplicates`."""
+    known: dict[int, list[int]] = defaultdict(list)
     result = []
-    for group in groups:
-        some: list[int] = []
-        if options.largest is None or len(group) < options.largest:
-            for node in group:
-                if not any(_share(nodes[node], nodes[other], options.duplicates) for other in some):
-                    some.append(node)
-        if len(some) > 1:
-            result.append(some)
+    for number, place in enumerate(places):
+        if not any(_share(place, places[other], duplicates) for other in known[place.document]):
+            known[place.document].append(number)
+            result.append(number)
     return result
 
 

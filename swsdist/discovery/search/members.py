@@ -20,10 +20,12 @@ def places(
     frames: Sequence[int],
     reach: int,
 ) -> list[Side]:
-    """The places of the members of a class, the centre first; two members may have one.
+    """The places of the members of a class, in their order; two members may have one.
+
+    A member that does not match the first keeps its own ends (so most of a class by components).
 
     Args:
-        group: nodes of the class by number, the centre first.
+        group: nodes of the class by number, the centre first (of components, the first node).
         nodes: all.
         edges: by their two nodes.
         boundaries: of each document, ascending.

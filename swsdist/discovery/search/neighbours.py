@@ -52,9 +52,9 @@ class Neighbours(Section):
         25, ge=1, description="diagonals: segments around a pair, one hop from the next, that are compared"
     )
     share: float = Field(0.5, gt=0, le=1, description="diagonals: least share of them that are alike")
-    width: int = Field(3, ge=1, description="diagonals: beside each other, in hops, that make one line")
+    width: int = Field(3, ge=1, description="diagonals: hops between diagonals that make one line")
     points: int = Field(3, ge=1, description="diagonals: least pairs of a line")
-    every: int = Field(5, ge=1, description="exact: of so many segments, by their places, one is searched")
+    every: int = Field(5, ge=1, description="exact: one segment in so many is searched")
     kept: int = Field(3, ge=1, description="segments, exact: pairs kept of a segment: the most alike")
 
     @model_validator(mode="after")

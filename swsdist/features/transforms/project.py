@@ -27,7 +27,7 @@ from swsdist.features.transforms.interface import Shape, TransformOptions
 from swsdist.io.remote.copies import local_file
 
 #: Most columns for which a sum of products is exact.
-_MOST = 2048
+MOST_COLUMNS = 2048
 _STEPS, _CUT, _MATRIX_STEPS = 1 << 12, 1 << 22, 1 << 20
 
 
@@ -65,8 +65,8 @@ class Projection(NamedTuple):
         finite = all(np.isfinite(item).all() for item in (mean, deviation, wide))
         if not right or not finite or not matrix.shape[1] or not (deviation > 0).all():
             raise codes.BAD_PROJECTION_ARRAYS(mean=mean.shape, deviation=deviation.shape, matrix=matrix.shape)
-        if len(mean) > _MOST:
-            raise codes.PROJECTION_TOO_LARGE(columns=len(mean), highest=_MOST)
+        if len(mean) > MOST_COLUMNS:
+            raise codes.PROJECTION_TOO_LARGE(columns=len(mean), highest=MOST_COLUMNS)
         largest = float(np.abs(wide).max(initial=0.0)) or 1.0
         full = np.rint(wide / largest * _MATRIX_STEPS)
         return cls(mean, deviation, full, largest / _MATRIX_STEPS / _STEPS)
