@@ -41,16 +41,16 @@ def noisy(sound: Sound, snr: float, random: np.random.Generator) -> Sound:
 def warped(sound: Sound, rate: int, factor: float) -> Sound:
     """Another voice: pitch and formants times a factor. It is played faster, then slowed down by a phase vocoder.
 
-    A higher voice ends at the old Nyquist frequency without what was above it; a lower one is empty above factor times that.
+    A lower voice leaves the top of the band empty; there the old sound stays, so that only the voice is another.
     """
     slowed = time_stretch(faster(sound, rate, factor), rate=1 / factor, n_fft=1024)
     made: Sound = fix_length(slowed, size=len(sound))
-    return made
+    return made + sound - narrow(sound, rate, factor * rate) if factor < 1 else made
 
 
-def narrow(sound: Sound, rate: int) -> Sound:
-    """At 8 kHz, and back at its rate."""
-    made: Sound = fix_length(soxr.resample(soxr.resample(sound, rate, 8000), 8000, rate), size=len(sound))
+def narrow(sound: Sound, rate: int, other: float) -> Sound:
+    """At another rate, and back at its own."""
+    made: Sound = fix_length(soxr.resample(soxr.resample(sound, rate, other), other, rate), size=len(sound))
     return made
 
 

@@ -2,7 +2,7 @@
 
 Queries are files of their own and stay as they are, the first example of each; the documents are changed, at the same times:
 
-- voice+15, voice-15: pitch and formants 15 % higher or lower, at the same tempo.
+- voice+15, voice-15: pitch and formants 15 % higher or lower, at the same tempo; the band stays as wide.
 - 8khz: down to 8 kHz and up again; mu-law: the 8 bits of G.711, at 16 kHz.
 - reverb: a room with 0.5 s until sound falls by 60 dB, its tail as strong as the direct sound.
 - noise-10db: white noise, another for each recording, 10 dB below the mean power.
@@ -36,7 +36,7 @@ from swsdist.score.measures.curve import Curve
 CHANGES: dict[str, Change] = {
     "voice+15": lambda sound, rate, _: perturbations.warped(sound, rate, 1.15),
     "voice-15": lambda sound, rate, _: perturbations.warped(sound, rate, 0.85),
-    "8khz": lambda sound, rate, _: perturbations.narrow(sound, rate),
+    "8khz": lambda sound, rate, _: perturbations.narrow(sound, rate, 8000),
     "mu-law": lambda sound, rate, _: perturbations.mu_law(sound, rate),
     "reverb": lambda sound, rate, _: perturbations.reverberant(sound, rate, 0.5),
     "noise-10db": lambda sound, _, random: perturbations.noisy(sound, 10, random),

@@ -190,6 +190,9 @@ def test_noise_has_its_level_and_voices_their_pitch(tmp_path: Path) -> None:
         spectrum = np.abs(np.fft.rfft(sound(name)[9000:15_000]))
         highest = 700 + np.argmax(spectrum[700:])  # above the third harmonic
         assert highest * 16_000 / 6000 == pytest.approx(17 * 150 * factor, rel=0.01)
+    wide = np.random.default_rng(0).standard_normal(16_000).astype(np.float32)
+    top = [np.sum(np.abs(np.fft.rfft(one)[7200:]) ** 2) for one in (wide, CHANGES["voice-15"](wide, 16_000, None))]
+    assert top[1] / top[0] == pytest.approx(1, abs=0.05)
     below = np.abs(np.fft.rfft(sound("8khz"))) ** 2
     assert below[6300:].sum() < 1e-4 * below.sum()  # above 4.2 kHz
     heard = sound("reverb")
