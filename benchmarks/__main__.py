@@ -31,6 +31,7 @@ NAMES = (
     "quality",
     "lower_bounds",
     "memory",
+    "perturbed",
     "phnrec",
     "plan_scale",
     "first_passes",

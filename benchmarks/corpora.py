@@ -45,8 +45,7 @@ class Corpus:
 
     def rows(self) -> list[dict[str, Any]]:
         """Documents, with absolute paths."""
-        with self.documents.open(encoding="utf-8", newline="") as file:
-            return [{**row, "path": str(self.documents.parent / row["path"])} for row in csv.DictReader(file)]
+        return read(self.documents)
 
 
 def mboshi() -> Corpus | None:
@@ -112,6 +111,13 @@ def one_recording(corpus: Corpus, seconds: float, folder: Path) -> Corpus:
         documents=write(folder / f"{path.stem}.csv", [row]),
         references=None,
     )
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    """Rows of a table in CSV; paths in it become absolute."""
+    with path.open(encoding="utf-8", newline="") as file:
+        rows: list[dict[str, Any]] = list(csv.DictReader(file))
+    return [{**row, "path": str(path.parent / row["path"])} if "path" in row else row for row in rows]
 
 
 def write(path: Path, rows: list[dict[str, Any]]) -> Path:

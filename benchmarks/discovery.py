@@ -25,10 +25,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow.compute as pc
-import soundfile
-import soxr
 
 from benchmarks.corpora import ROOT, Corpus, mboshi, write
+from benchmarks.perturbations import Sound, changed, faster, noisy
 from benchmarks.rows import Row, at_least, at_most, main, say
 from swsdist import api
 from swsdist.accounts.records import records
@@ -263,18 +262,16 @@ def commanded(corpus: Corpus, workers: int, run: Path) -> tuple[Path, float]:
 
 def perturbed(corpus: Corpus, times: int, folder: Path) -> Corpus:
     """The recordings several times over, at other speeds and with noise."""
-    folder.mkdir(parents=True)
-    random = np.random.default_rng(0)
-    rows = []
+    # Without speakers, which a copy at another speed does not share.
+    given = [{"doc_id": row["doc_id"], "path": row["path"]} for row in corpus.rows()]
+    rows: list[dict[str, Any]] = []
     for k in range(times):
         speed = 0.9 + 0.2 * (k + 0.5) / times
-        for row in corpus.rows():
-            sound, rate = soundfile.read(row["path"], dtype="float32")
-            sound = soxr.resample(sound, rate * speed, rate)
-            sound += random.standard_normal(len(sound), np.float32) * np.sqrt(np.mean(sound**2)) * 10 ** (-25 / 20)
-            path = folder / f"{row['doc_id']}~{k}.flac"
-            soundfile.write(path, sound, rate, "PCM_16", format="FLAC")
-            rows.append({"doc_id": path.stem, "path": str(path), "duration": f"{len(sound) / rate:.3f}"})
+
+        def change(sound: Sound, rate: int, random: np.random.Generator, speed: float = speed) -> Sound:
+            return noisy(faster(sound, rate, speed), 25, random)
+
+        rows += changed(given, folder, change, f"~{k}")
     return replace(corpus, name=f"{times} h", documents=write(folder.with_suffix(".csv"), rows), references=None)
 
 

@@ -11,14 +11,13 @@ documents: what decides on the test half was fitted on the development half. Bes
 from __future__ import annotations
 
 import argparse
-import csv
 import hashlib
 import json
 import tempfile
 from pathlib import Path
 from typing import Any
 
-from benchmarks.corpora import ROOT, Corpus, mboshi
+from benchmarks.corpora import ROOT, Corpus, mboshi, read, write
 from benchmarks.rows import Row, at_least, at_most, say, table, write_json
 from swsdist import api
 from swsdist.chains.search.report.finished import from_run
@@ -166,18 +165,13 @@ def measure(folder: Path, names: list[str], which: list[str], sets: list[str]) -
 def halves(corpus: Corpus, folder: Path) -> dict[str, list[str]]:
     """What sets the documents and references of each half, by a hash of the documents' names."""
     assert corpus.references is not None
-    with corpus.references.open(encoding="utf-8", newline="") as file:
-        references = list(csv.DictReader(file))
+    tables = {"documents": corpus.rows(), "references": read(corpus.references)}
     found = {}
     for which, half in enumerate(("development", "test")):
-        tables = {"documents": corpus.rows(), "references": references}
-        paths = {name: folder / f"{half}-{name}.csv" for name in tables}
-        for name, rows in tables.items():
-            paths[name].parent.mkdir(parents=True, exist_ok=True)
-            with paths[name].open("w", encoding="utf-8", newline="") as file:
-                writer = csv.DictWriter(file, list(rows[0]))
-                writer.writeheader()
-                writer.writerows(row for row in rows if _half(row["doc_id"]) == which)
+        paths = {
+            name: write(folder / f"{half}-{name}.csv", [row for row in rows if _half(row["doc_id"]) == which])
+            for name, rows in tables.items()
+        }
         found[half] = [f"corpus.{name}={path.resolve()}" for name, path in paths.items()]
     return found
 

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 NAMES = sorted(
     path.stem
     for path in (ROOT / "benchmarks").glob("*.py")
-    if path.stem not in ("__init__", "__main__", "rows", "corpora")
+    if path.stem not in ("__init__", "__main__", "rows", "corpora", "perturbations")
 )
 
 
@@ -137,6 +137,110 @@ def test_one_recording_of_all(tmp_path):
     # 4000 samples of the first and 2000 (resampled) of the second, and again from the first.
     np.testing.assert_array_equal(samples[:4000], first)
     np.testing.assert_array_equal(samples[6000:10_000], first)
+
+
+def _speech(folder: Path) -> Path:
+    """A table of two recordings of 1.5 s: silence, and from .5 s to 1 s four harmonics."""
+    time = np.arange(24_000) / 16_000
+    tone = sum(np.sin(2 * np.pi * 150 * k * time) for k in (1, 4, 9, 17)) * 0.1 * (abs(time - 0.75) < 0.25)
+    for name in "ab":
+        soundfile.write(folder / f"{name}.flac", tone, 16_000)
+    (folder / "docs.csv").write_text("doc_id,path,speaker\na,a.flac,s\nb,b.flac,t\n")
+    return folder / "docs.csv"
+
+
+@pytest.mark.parametrize("name", ["voice+15", "voice-15", "8khz", "mu-law", "reverb", "noise-10db"])
+def test_changed_recordings_keep_their_times_and_are_the_same_again(name: str, tmp_path: Path) -> None:
+    from benchmarks.corpora import read
+    from benchmarks.perturbations import changed
+    from benchmarks.perturbed import CHANGES
+
+    given = read(_speech(tmp_path))
+    made = [list(changed(given, tmp_path / folder, CHANGES[name])) for folder in ("one", "two")]
+    assert [(row["doc_id"], row["speaker"], row["duration"]) for row in made[0]] == [
+        ("a", "s", "1.500"),
+        ("b", "t", "1.500"),
+    ]
+    bytes_of = [[Path(row["path"]).read_bytes() for row in rows] for rows in made]
+    assert bytes_of[0] == bytes_of[1]
+    assert (bytes_of[0][0] != bytes_of[0][1]) == (name == "noise-10db")  # which is another for each recording
+    sound, rate = soundfile.read(made[0][0]["path"])
+    assert (rate, len(sound)) == (16_000, 24_000)
+    power = np.mean(sound.reshape(150, 160) ** 2, axis=1)  # every 10 ms
+    assert abs(np.argmax(power > power.max() / 3) - 50) <= 2
+    if name != "reverb":
+        assert abs(149 - np.argmax(power[::-1] > power.max() / 3) - 99) <= 2
+
+
+def test_noise_has_its_level_and_voices_their_pitch(tmp_path: Path) -> None:
+    from benchmarks.corpora import read
+    from benchmarks.perturbations import changed
+    from benchmarks.perturbed import CHANGES
+
+    (row, _) = read(_speech(tmp_path))
+    plain, _ = soundfile.read(row["path"])
+
+    def sound(name: str) -> np.ndarray:
+        (made,) = changed([row], tmp_path / name, CHANGES[name])
+        return soundfile.read(made["path"])[0]
+
+    noise = sound("noise-10db") - plain
+    assert 10 * np.log10(np.mean(plain**2) / np.mean(noise**2)) == pytest.approx(10, abs=0.1)
+    for name, factor in (("voice+15", 1.15), ("voice-15", 0.85)):
+        spectrum = np.abs(np.fft.rfft(sound(name)[9000:15_000]))
+        highest = 700 + np.argmax(spectrum[700:])  # above the third harmonic
+        assert highest * 16_000 / 6000 == pytest.approx(17 * 150 * factor, rel=0.01)
+    wide = np.random.default_rng(0).standard_normal(16_000).astype(np.float32)
+    top = [np.sum(np.abs(np.fft.rfft(one)[7200:]) ** 2) for one in (wide, CHANGES["voice-15"](wide, 16_000, None))]
+    assert top[1] / top[0] == pytest.approx(1, abs=0.05)
+    below = np.abs(np.fft.rfft(sound("8khz"))) ** 2
+    assert below[6300:].sum() < 1e-4 * below.sum()  # above 4.2 kHz
+    heard = sound("reverb")
+    early, late = (np.mean(heard[at : at + 1600] ** 2) for at in (16_000, 19_200))  # .2 s apart: 24 dB
+    assert 10 * np.log10(early / late) == pytest.approx(24, abs=3)
+
+
+def test_queries_of_a_speaker_are_searched_in_documents_of_the_others(tmp_path: Path) -> None:
+    from benchmarks.corpora import Corpus, read
+    from benchmarks.perturbed import speakers_out
+
+    (tmp_path / "queries.csv").write_text("query_id,example,path,speaker\np,1,p.wav,s\np,2,q.wav,t\nq,1,r.wav,t\n")
+    (tmp_path / "refs.csv").write_text("query_id,doc_id,start,end\np,a,0,1\np,b,0,1\nq,a,0,1\nq,b,0,1\n")
+    corpus = Corpus("two", _speech(tmp_path), tmp_path / "queries.csv", tmp_path / "refs.csv")
+    found = speakers_out(corpus, tmp_path / "tables")
+    assert list(found) == ["s", "t"]
+    for speaker, query, document in (("s", "p", "b"), ("t", "q", "a")):
+        tables = {key: read(Path(path)) for key, path in (one.split("=") for one in found[speaker])}
+        assert [row["doc_id"] for row in tables["corpus.documents"]] == [document]
+        assert [(row["query_id"], row["example"]) for row in tables["corpus.queries"]] == [(query, "1")]
+        assert [(row["query_id"], row["doc_id"]) for row in tables["corpus.references"]] == [(query, document)]
+        assert Path(tables["corpus.queries"][0]["path"]).parent == tmp_path
+
+
+def test_one_threshold_for_runs_of_other_queries() -> None:
+    from benchmarks.perturbed import pooled
+    from swsdist.score.measures.curve import Curve
+
+    def curve(threshold: list[float], twv: list[float]) -> Curve:
+        return Curve(np.array(threshold), np.zeros(0), np.zeros(0), np.array(twv))
+
+    one, other = curve([1, 3, 3], [-1.0, 0.5, 0]), curve([2, 4, 4], [0.4, 0.1, 0])
+    # At 2 one accepts what scores 3, and the other all.
+    assert pooled([(one, 3), (other, 1)]) == pytest.approx((3 * 0.5 + 0.4) / 4)
+    assert pooled([(other, 1)]) == pytest.approx(0.4)
+    assert pooled([(curve([1, 1], [-2.0, 0]), 1)]) == 0  # where all is rejected
+
+
+def test_targets_are_of_neighbours_and_of_8_khz() -> None:
+    from benchmarks.perturbed import targets
+
+    rows = targets({"mboshi-dev": {"clean": 0.1, "8khz": 0.07}, "systems/best-single": {"clean": 0.2, "8khz": 0.17}})
+    assert [(row.value, row.reached) for row in rows] == [
+        (pytest.approx(0.1), True),
+        (pytest.approx(0.1), True),
+        (pytest.approx(0.7), False),
+        (pytest.approx(0.85), True),
+    ]
 
 
 def test_auc_counts_ties_half():
