@@ -35,7 +35,7 @@ SYSTEMS = {
     "systems/phnrec-posteriors": ("phone posteriors, DTW", "Czech, Hungarian, Russian"),
     "systems/phnrec-tracks": ("logits and MFCC, DTW", "Czech, Hungarian, Russian"),
     "systems/best-untrained": ("MFCC, Gaussian posteriors, words that recur, DTW", "none"),
-    "systems/best-single": ("logits, MFCC, Gaussian posteriors, DTW", "Czech, Hungarian, Russian"),
+    "systems/best-single": ("logits, MFCC, Gaussian posteriors, words that recur, DTW", "Czech, Hungarian, Russian"),
     "systems/fusion": ("fusion of three", "Czech, Hungarian, Russian"),
     "systems/fusion-paper": ("fusion of two", "English"),
 }
