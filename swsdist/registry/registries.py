@@ -47,7 +47,7 @@ TRANSFORMS: Registry[Entry] = Registry(
     {
         "columns": Entry(f"{_T}.columns:Columns", 1),
         "gmm": Entry(f"{_T}.gmm:Gmm", 1),
-        "hlda": Entry(f"{_T}.discriminants:Hlda", 1),
+        "hlda": Entry(f"{_T}.discriminants:Hlda", 2),
         "lda": Entry(f"{_T}.discriminants:Lda", 1),
         "log": Entry(f"{_T}.log:Log", 1),
         "correspondence": Entry("swsdist.discovery.correspondence:Correspondence", 1),

@@ -134,7 +134,7 @@ GOLDEN: dict[str, dict[str, tuple[int, str]]] = {
         "columns": (1, "a3fe886665b06e839eab7be76afbf9c04f063e65fd9dfc3338a628b0e456301d"),
         "correspondence": (1, "90d89f41e8380b010c733c3bd4d05a70990a3cb3adc5a0c63d881f94afe0630d"),
         "gmm": (1, "f43199500138ff713d55ffb2ceaea2d3e9e95ec98044af4d16480237311a2540"),
-        "hlda": (1, "be1a5d0c77c76f959fdaec2decbe20185e39df39060c9b21e2e5a31316bfdafa"),
+        "hlda": (2, "be1a5d0c77c76f959fdaec2decbe20185e39df39060c9b21e2e5a31316bfdafa"),
         "lda": (1, "7bb9eed0ff112b482e3f6eedd526790699ac76858854e8f5d4997e411a48ba20"),
         "log": (1, "cc4a294dd767cd51a589609263ce5fd4e060bfb5b5169d6218403fc6f9ce2eb9"),
         "mean-variance": (1, "4bf0bc3870ef0b583f2fd40a5601dfb199d945bac90b56aebb9dfaec83b603b1"),

@@ -38,7 +38,7 @@ _STEPS = 1 << 12
 _MOST = 1 << 26
 
 #: Sweeps over the rows of an HLDA.
-_SWEEPS = 12
+_SWEEPS = 24
 
 
 class Classes(NamedTuple):

@@ -44,4 +44,4 @@ class Hlda(Lda):
     """Discriminants with one covariance per class."""
 
     name: ClassVar[str] = "hlda"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
