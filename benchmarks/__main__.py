@@ -9,7 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.rows import read_json, say, table, write_json
+from benchmarks.rows import read_json, say, show
 
 #: In the order in which they run.
 NAMES = (
@@ -77,9 +77,7 @@ def main() -> int:
                 broken.append(name)
                 continue
             rows += read_json(path)
-    print(table(rows))
-    if arguments.json is not None:
-        write_json(arguments.json, rows)
+    show(rows, arguments.json)
     for name in broken:
         say(f"benchmark {name} broke off; what it wrote stands above")
     return 1 if broken else 0

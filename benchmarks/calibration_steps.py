@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from benchmarks.corpora import ROOT, mboshi
-from benchmarks.rows import Row, at_most, say, table, write_json
+from benchmarks.rows import Row, at_most, say, show
 from swsdist import api
 from swsdist.config import load_config
 from swsdist.pipeline.chain_run import StepSelection
@@ -199,9 +199,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory(prefix="swsdist-bench-") as scratch:
             rows, text = measure(given.config, given.run or f"{scratch}/run", given.sets)
         print(text)
-    print(table(rows))
-    if given.json is not None:
-        write_json(given.json, rows)
+    show(rows, given.json)
 
 
 if __name__ == "__main__":

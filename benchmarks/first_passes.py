@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from benchmarks.corpora import ROOT, mboshi
-from benchmarks.rows import Row, at_least, say, table, write_json
+from benchmarks.rows import Row, at_least, say, show
 from swsdist.calibrate.procedure import Procedure, make_steps
 from swsdist.calibrate.statistics import from_table
 from swsdist.calibrate.steps.q_norm import moments
@@ -313,9 +313,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     chosen = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="swsdist-bench-") as scratch:
         rows = measure(Path(scratch), chosen.plot)
-    print(table(rows))
-    if chosen.json is not None:
-        write_json(chosen.json, rows)
+    show(rows, chosen.json)
 
 
 if __name__ == "__main__":

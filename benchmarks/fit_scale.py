@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.rows import Row, at_most, table, write_json
+from benchmarks.rows import Row, at_most, show
 from swsdist.score import Counts, total
 from swsdist.score.parts.spilled import LIMIT, SpilledCounts, threshold_of
 from tests.oracles.thresholds import fit_threshold
@@ -97,9 +97,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the rows to this file")
     arguments = parser.parse_args()
     rows = measure(arguments.detections)
-    print(table(rows))
-    if arguments.json is not None:
-        write_json(arguments.json, rows)
+    show(rows, arguments.json)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.rows import Row, at_most, table, write_json
+from benchmarks.rows import Row, at_most, show
 from swsdist.accounts.costs import Costs
 from swsdist.accounts.hardware import describe
 from swsdist.accounts.records import NAME, pack, records
@@ -135,9 +135,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the rows to this file")
     arguments = parser.parse_args()
     rows = measure(arguments.workers, arguments.hours, arguments.folder)
-    print(table(rows))
-    if arguments.json is not None:
-        write_json(arguments.json, rows)
+    show(rows, arguments.json)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ import numpy as np
 from benchmarks import perturbations
 from benchmarks.corpora import Corpus, mboshi, read, write
 from benchmarks.perturbations import Change, changed
-from benchmarks.rows import Row, at_least, say, table, write_json
+from benchmarks.rows import Row, at_least, say, show
 from benchmarks.systems import SYSTEMS, report_in, row, run_of
 from swsdist.chains.search.report.finished import from_run
 from swsdist.score import Counts, twv_curve
@@ -170,9 +170,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory(prefix="swsdist-bench-") as scratch:
             rows, text = measure(corpus, given.runs or Path(scratch), given.systems, given.conditions, given.sets)
         print(text)
-    print(table(rows))
-    if given.json is not None:
-        write_json(given.json, rows)
+    show(rows, given.json)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.rows import Row, at_most, say, table, write_json
+from benchmarks.rows import Row, at_most, say, show
 from swsdist.config import Config, config_from_dict
 from swsdist.core.fingerprint import fingerprint
 from swsdist.core.types import CORPUS, DOCUMENTS, QUERIES, STATISTICS
@@ -378,9 +378,7 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory(prefix="swsdist-bench-", dir=given.folder) as scratch:
         rows = measure(Path(scratch), given.documents, given.queries, given.tasks, given.finished, given.s3)
-    print(table(rows))
-    if given.json is not None:
-        write_json(given.json, rows)
+    show(rows, given.json)
 
 
 if __name__ == "__main__":

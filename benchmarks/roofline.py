@@ -23,7 +23,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from benchmarks.engine import _documents, _prepared, _recurrence, _search
-from benchmarks.rows import Row, say, table, write_json
+from benchmarks.rows import Row, say, show
 from swsdist.kernels import products
 from swsdist.kernels.distances.create import create
 from swsdist.kernels.vectors import WIDTH, load, store
@@ -163,9 +163,7 @@ def _with_picture() -> None:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="swsdist-bench-") as scratch:
         rows = measure(Path(scratch))
-    print(table(rows))
-    if arguments.json is not None:
-        write_json(arguments.json, rows)
+    show(rows, arguments.json)
     if arguments.plot is not None:
         write_picture(drawn(rows), arguments.plot)
 

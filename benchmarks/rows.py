@@ -105,6 +105,13 @@ def read_json(path: Path) -> list[Row]:
     return [Row.from_json(values) for values in json.loads(path.read_text(encoding="utf-8"))]
 
 
+def show(rows: Sequence[Row], path: Path | None) -> None:
+    """Print the rows, and write them to a file if one is named."""
+    print(table(rows))
+    if path is not None:
+        write_json(path, rows)
+
+
 def say(text: str) -> None:
     """What is being done, for who waits."""
     print(text, file=sys.stderr, flush=True)
@@ -122,6 +129,4 @@ def main(measure: Callable[[Path], list[Row]], text: str | None) -> None:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="swsdist-bench-") as scratch:
         rows = measure(Path(scratch))
-    print(table(rows))
-    if arguments.json is not None:
-        write_json(arguments.json, rows)
+    show(rows, arguments.json)

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.rows import Row, at_most, say, table, write_json
+from benchmarks.rows import Row, at_most, say, show
 from swsdist.accounts.journal import DriverJournal, pss_bytes
 from swsdist.config import config_from_dict
 from swsdist.core.needs import Needs
@@ -334,9 +334,7 @@ def main() -> None:
     os.environ.setdefault("MALLOC_ARENA_MAX", "2")
     with tempfile.TemporaryDirectory(prefix="swsdist-bench-", dir=arguments.scratch) as scratch:
         rows = measure(Path(scratch), Size(int(arguments.detections), arguments.decimals))
-    print(table(rows))
-    if arguments.json is not None:
-        write_json(arguments.json, rows)
+    show(rows, arguments.json)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.corpora import ROOT, Corpus, mboshi, read, write
-from benchmarks.rows import Row, at_least, at_most, say, table, write_json
+from benchmarks.rows import Row, at_least, at_most, say, show
 from swsdist import api
 from swsdist.chains.search.report.finished import from_run
 from swsdist.config import load_config
@@ -229,9 +229,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory(prefix="swsdist-bench-") as scratch:
             rows, text = measure(given.runs or Path(scratch), given.systems, given.examples, given.sets)
         print(text)
-    print(table(rows))
-    if given.json is not None:
-        write_json(given.json, rows)
+    show(rows, given.json)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
@@ -26,17 +26,16 @@ from pydantic import Field
 
 from swsdist.core.codes import features as codes
 from swsdist.discovery.search.matches import Match, Matching, Stretches, best, match
-from swsdist.discovery.search.neighbours import Neighbours, Pairs, Places, joined, most_alike, near, ordered, unique
+from swsdist.discovery.search.neighbours import Neighbours, Places, both_ways, joined, most_alike, near, ordered, unique
 from swsdist.discovery.search.segments import Segments, directions, signatures, starts
 from swsdist.features.fitting.interface import Document, Rounds, Step, Totals
 from swsdist.features.fitting.moments import Sums, products
 from swsdist.features.model import Model
-from swsdist.features.transforms.fitted import FittedTransform
 from swsdist.features.transforms.interface import Shape
-from swsdist.features.transforms.project import MOST_COLUMNS, Projection, directed, projection
+from swsdist.features.transforms.project import MOST_COLUMNS, FittedProjection, Projection, directed, projection
 from swsdist.features.transforms.splice import spliced
-from swsdist.kernels.alignment import align
-from swsdist.kernels.distances.cosine import plain
+from swsdist.kernels.alignment import aligned
+from swsdist.kernels.distances.create import create
 from swsdist.kernels.distances.interface import Distance
 from swsdist.kernels.query_distances import local_distances
 
@@ -47,14 +46,8 @@ _PRIOR = 10_000
 #: Of so many frames one is in the total covariance: neighbours are alike.
 _EVERY = 8
 
-#: The integer of a cosine distance of 1.
-_UNIT = 2048
-
 #: The integer of 1 in `products`.
 _UNITS = 1 << 24
-
-#: Frames of a product.
-_AT_ONCE = 4096
 
 
 #: Numbers of two documents, and a match of theirs.
@@ -68,8 +61,8 @@ class Utterance(NamedTuple):
     frames: NDArray[np.float32]
 
 
-class Correspondence(FittedTransform[Projection]):
-    """The first discriminants."""
+class Correspondence(FittedProjection):
+    """The first discriminants of frames with their surroundings."""
 
     hours: Annotated[float, Field(gt=0, le=4)] = 0.5
     columns: Annotated[int, Field(ge=1)] = 100
@@ -78,35 +71,29 @@ class Correspondence(FittedTransform[Projection]):
 
     name: ClassVar[str] = "correspondence"
     version: ClassVar[int] = 1
+    makes: ClassVar[str] = "discriminants"
+    letter: ClassVar[str] = "w"
 
     @property
     def context(self) -> int:
         """Frames to either side."""
         return self.frames
 
-    def read(self, model: Model) -> Projection:
-        """The projection, of spliced frames."""
-        return Projection.of(model)
-
     def takes(self, held: Projection) -> int:
         """Number of columns of a frame before splicing."""
-        return len(held.mean) // (2 * self.frames + 1)
+        return super().takes(held) // (2 * self.frames + 1)
 
     def shape(self, given: Shape, held: Projection | None) -> Shape:
         """Features named by a letter and a number."""
-        wide = len(given.columns) * (2 * self.frames + 1)
-        where = f"features.transforms: {self.name}, columns"
-        if wide > MOST_COLUMNS:
-            raise codes.PROJECTION_TOO_LARGE(where=where, columns=wide, highest=MOST_COLUMNS)
-        if self.columns > wide:
-            raise codes.TOO_MANY_COMPONENTS(where=where, wanted=self.columns, kind="discriminants", available=wide)
-        if held is not None:
-            held.made(self.columns, self.name)
-        return Shape(tuple(f"w{k}" for k in range(self.columns)), "features")
+        wide = Shape(given.columns * (2 * self.frames + 1), given.kind)
+        if len(wide.columns) > MOST_COLUMNS:
+            where = f"features.transforms: {self.name}, columns"
+            raise codes.PROJECTION_TOO_LARGE(where=where, columns=len(wide.columns), highest=MOST_COLUMNS)
+        return super().shape(wide, held)
 
     def apply(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
         """Transform float32 (frames, input columns) to float32 (frames, columns)."""
-        return self.held.apply(spliced(frames, self.frames), self.columns, self.where)
+        return super().apply(spliced(frames, self.frames))
 
     def rounds(self) -> Rounds:
         """One round, over all frames of speech."""
@@ -145,32 +132,36 @@ class CorrespondenceRounds:
         documents = list(_documents(totals))
         sums = Sums.of([document.frames for document in documents], documents[0].frames.shape[1])
         mean, deviation = sums.mean_and_deviation()
-        axes = self._axes(documents, mean, deviation)
+        distance = create("cosine", len(mean))
+        prepared = [distance.prepare(document.frames, mean, deviation, "document").frames for document in documents]
+        pairs = recurring(prepared, [document.speaker for document in documents], self.pairs)
         many = 2 * self.context + 1
         mean, deviation = np.tile(mean, many), np.tile(deviation, many)
+        axes = self._axes(documents, pairs, [_path(prepared, pair, distance) for pair in pairs], mean, deviation)
         return Step(projection(mean, directed(axes) / deviation[:, None], deviation), True)
 
     def _axes(
-        self, documents: Sequence[Utterance], mean: NDArray[np.float64], deviation: NDArray[np.float64]
+        self,
+        documents: Sequence[Utterance],
+        pairs: Sequence[Pair],
+        paths: Sequence[NDArray[np.int64]],
+        mean: NDArray[np.float64],
+        deviation: NDArray[np.float64],
     ) -> NDArray[np.float64]:
+        """Discriminants of spliced frames, whose mean and deviation are given."""
         from scipy.linalg import eigh
 
-        distance = plain("cosine", _UNIT, len(mean))
-        prepared = [distance.prepare(document.frames, mean, deviation, "document").frames for document in documents]
-        pairs = recurring(prepared, [document.speaker for document in documents], self.pairs)
-        wide = np.tile(mean, 2 * self.context + 1), np.tile(deviation, 2 * self.context + 1)
-        size = len(wide[0])
-        paths = [_path(prepared, pair, distance) for pair in pairs]
+        size = len(mean)
         count = sum(map(len, paths))
         differences = (
             spliced(documents[left].frames, self.context, path[:, 0])
             - spliced(documents[right].frames, self.context, path[:, 1])
             for ((left, right), _), path in zip(pairs, paths, strict=True)
         )
-        within = products(_batches(differences), np.zeros(size), wide[1]) / _UNITS
+        within = products(differences, np.zeros(size), deviation) / _UNITS
         every = [np.arange(0, len(document.frames), _EVERY) for document in documents]
         sample = (spliced(a.frames, self.context, b) for a, b in zip(documents, every, strict=True))
-        total = products(_batches(sample), *wide) / _UNITS / sum(map(len, every))
+        total = products(sample, mean, deviation) / _UNITS / sum(map(len, every))
         prior = np.eye(size) * (_PRIOR * np.trace(total) / size or 1.0)
         # A difference has twice the variance of a frame.
         _, axes = eigh(total, (within + prior) / (2 * count + _PRIOR))
@@ -197,15 +188,14 @@ def recurring(frames: Sequence[NDArray[np.float32]], speakers: Sequence[str | No
     proposed = unique(
         joined([near(places, number, segments.frames, segments.hop, neighbours) for number in range(neighbours.orders)])
     )
-    directed_pairs = joined([proposed, Pairs(proposed.right, proposed.left, proposed.unlike)])
-    chosen = unique(ordered(most_alike(directed_pairs, neighbours.kept)))
-    distance = plain("cosine", _UNIT, frames[0].shape[1])
+    chosen = unique(ordered(most_alike(both_ways(proposed), neighbours.kept)))
+    distance = create("cosine", frames[0].shape[1])
     matches: dict[tuple[int, int], list[Match]] = defaultdict(list)
     for a, b in zip(chosen.left.tolist(), chosen.right.tolist(), strict=True):
         left, right = int(places.document[a]), int(places.document[b])
         begin = int(places.first[a]), int(places.first[b])
         item = match(
-            documents[left], documents[right], left == right, begin, segments.frames, distance, _UNIT, matching
+            documents[left], documents[right], left == right, begin, segments.frames, distance, distance.unit, matching
         )
         if item is not None:
             matches[left, right].append(item)
@@ -219,26 +209,12 @@ def recurring(frames: Sequence[NDArray[np.float32]], speakers: Sequence[str | No
     return [(numbers, item) for _, _, numbers, item in sorted(ranked)[:most]]
 
 
-def _batches(pieces: Iterable[NDArray[np.float32]]) -> Iterator[NDArray[np.float32]]:
-    """The same frames in arrays of some thousands, since a product of few costs much more each."""
-    held: list[NDArray[np.float32]] = []
-    for piece in pieces:
-        held.append(piece)
-        if sum(map(len, held)) >= _AT_ONCE:
-            yield np.concatenate(held)
-            held = []
-    if held:
-        yield np.concatenate(held)
-
-
 def _path(frames: Sequence[NDArray[np.float32]], pair: Pair, distance: Distance) -> NDArray[np.int64]:
     """The best path of a pair: int64 (cells, 2), frames of both documents."""
     (left, right), item = pair
     distances = local_distances(frames[left][slice(*item.left)], frames[right][slice(*item.right)], distance)
-    path = np.empty((sum(distances.shape), 2), np.int32)
-    count = align(distances, np.empty(distances.shape, np.int32), path)
-    begins = np.array([item.left[0], item.right[0]], np.int64)
-    return begins + path[:count]
+    _, path, places = aligned(distances)
+    return np.array([item.left[0], item.right[0]], np.int64) + path[:places]
 
 
 def _documents(totals: Totals) -> Iterator[Utterance]:

@@ -71,6 +71,22 @@ def align(distances: NDArray[np.int16], cost: NDArray[np.int32], path: NDArray[n
             j -= 1
 
 
+class Alignment(NamedTuple):
+    """The best path of two sequences: its cost, and its cells as from `align`, of which the first `places` count."""
+
+    cost: int
+    path: NDArray[np.int32]
+    places: int
+
+
+def aligned(distances: NDArray[np.int16]) -> Alignment:
+    """The best path through distances, int16 (N, M); see `align`."""
+    cost = np.empty(distances.shape, np.int32)
+    path = np.empty((sum(distances.shape) - 1, 2), np.int32)
+    places = align(distances, cost, path)
+    return Alignment(int(cost[-1, -1]), path, places)
+
+
 @compiled("void(int32[:,::1], int64, float64[:,::1], int64[::1], float64[:,::1])")
 def average(
     path: NDArray[np.int32],

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from swsdist.audio.speech import stretches
 from swsdist.discovery.search import neighbours
-from swsdist.discovery.search.boundaries import DECIBEL, falls, minima, nearest, runs, without_margins
+from swsdist.discovery.search.boundaries import DECIBEL, falls, minima, nearest, without_margins
 from swsdist.discovery.search.clusters import Edge, Side, bridges, centres, components, distinct, nodes_of
 from swsdist.discovery.search.members import moved, places, projected
 from swsdist.discovery.search.neighbours import (
@@ -452,7 +453,7 @@ def test_margins_are_taken_from_both_ends(spoken: list[bool], margin: int) -> No
     padded = [*[False] * margin, *spoken, *[False] * margin]
     assert left == [all(padded[k : k + 2 * margin + 1]) for k in range(len(spoken))]
     covered = [False] * len(spoken)
-    for first, stop in runs(np.array(spoken, np.bool_)):
+    for first, stop in stretches(np.array(spoken, np.bool_)):
         covered[first:stop] = [True] * (stop - first)
     assert covered == spoken
 

@@ -10,13 +10,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from swsdist.audio.speech import stretches
 from swsdist.chains.discover.frames import Key, speech, unit_of
 from swsdist.chains.discover.inputs import DiscoverInputs
 from swsdist.chains.discover.options import DiscoverOptions
 from swsdist.chains.discover.propose_pairs import files_of
 from swsdist.config.search import Search
 from swsdist.discovery.search import clusters
-from swsdist.discovery.search.boundaries import runs, without_margins
+from swsdist.discovery.search.boundaries import without_margins
 from swsdist.discovery.search.clusters import Edge, Side
 from swsdist.discovery.search.members import places
 from swsdist.discovery.search.parsing import Token, choose, with_rest
@@ -118,7 +119,7 @@ def _boundaries(
 ) -> list[list[int]]:
     """Boundaries of each document, ascending: falls of loudness in speech, and ends of speech."""
     number = {key: k for k, key in enumerate(documents)}
-    result = [{end for run in runs(marks) for end in run} for marks in spoken]
+    result = [{end for stretch in stretches(marks) for end in stretch} for marks in spoken]
     for row in (row for name in payload.boundaries for row in context.read(name).to_pylist()):
         document = number.get((row["doc_id"], row["channel"]))
         if document is not None and row["frame"] < len(spoken[document]) and spoken[document][row["frame"]]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from swsdist.chains.discover.inputs import DiscoverInputs
 from swsdist.core.partition import SLOTS, slot_of
-from swsdist.discovery.search.neighbours import Neighbours, Pairs, Places, joined, near
+from swsdist.discovery.search.neighbours import Neighbours, Pairs, Places, both_ways, near
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Part, Task, TaskOutput
@@ -78,7 +78,7 @@ class ProposePairs(Stage[Proposing]):
         everything = collection(payload.files, context)
         pairs = near(everything.places, payload.number, payload.apart, payload.hop, payload.neighbours)
         if payload.neighbours.by == "segments":
-            pairs = joined([pairs, Pairs(pairs.right, pairs.left, pairs.unlike)])
+            pairs = both_ways(pairs)
         table = by_slot(pairs, everything)
         return TaskOutput((context.publish(task, "proposed", in_groups(table), PAIRS),), Bucket(table.num_rows))
 

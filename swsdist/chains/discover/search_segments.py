@@ -155,7 +155,5 @@ def pairs_of(
     distance = [np.abs(at[segment] - place) for segment in beside]
     left, right = searched[matches.query], np.where(distance[0] <= distance[1], *beside).astype(np.int32)
     good = np.minimum(*distance) <= frames // 2
-    good &= (places.document[left] != places.document[right]) | (
-        np.abs(places.first[left] - places.first[right]) >= apart
-    )
+    good &= places.apart(left, right, apart)
     return unique(Pairs(left, right, matches.cost.astype(np.int32)).take(good))

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from swsdist.audio.speech import stretches
 from swsdist.config.section import Section
 
 #: Units of loudness that make 1 dB.
@@ -75,16 +76,10 @@ def minima(values: Sequence[int], depth: float) -> list[int]:
 def without_margins(spoken: NDArray[np.bool_], margin: int) -> NDArray[np.bool_]:
     """Marks of speech, bool (frames,), without the first and the last `margin` frames of each stretch."""
     result = spoken.copy()
-    for first, stop in runs(spoken):
+    for first, stop in stretches(spoken):
         result[first : first + margin] = False
         result[max(first, stop - margin) : stop] = False
     return result
-
-
-def runs(marked: NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """First frame and last + 1 of each stretch of marked frames."""
-    ends = np.flatnonzero(np.diff(np.concatenate([[0], marked.astype(np.int8), [0]]))).tolist()
-    return list(zip(ends[::2], ends[1::2], strict=True))
 
 
 def nearest(boundaries: Sequence[int], frame: int, reach: int) -> int:

@@ -72,6 +72,11 @@ class Places(NamedTuple):
     first: NDArray[np.int32]
     signature: NDArray[np.uint8]
 
+    def apart(self, left: NDArray[np.int32], right: NDArray[np.int32], least: int) -> NDArray[np.bool_]:
+        """Which pairs are of two documents, or have first frames so far from each other."""
+        frames = np.abs(self.first[left] - self.first[right])
+        return np.asarray((self.document[left] != self.document[right]) | (frames >= least), np.bool_)
+
 
 class Pairs(NamedTuple):
     """Pairs of segments by number, and how unlike the two are: bits in which they differ, or the cost of a path."""
@@ -114,9 +119,7 @@ def near(places: Places, number: int, apart: int, hop: int, options: Neighbours)
         for k in range(0, len(order) - step, _HELD):
             left, right = order[k : min(k + _HELD, len(order) - step)], order[k + step : k + step + _HELD]
             differ = np.bitwise_count(words[left] ^ words[right]).sum(axis=1, dtype=np.int32)
-            far = places.document[left] != places.document[right]
-            far |= np.abs(places.first[left] - places.first[right]) >= apart
-            good = (differ <= most) & far
+            good = (differ <= most) & places.apart(left, right, apart)
             pairs = ordered(Pairs(left[good], right[good], differ[good]))
             if grid is not None:
                 pairs = pairs.take(grid.alike(pairs, most) >= options.share * (2 * grid.half + 1))
@@ -203,6 +206,11 @@ def unique(pairs: Pairs) -> Pairs:
 def ordered(pairs: Pairs) -> Pairs:
     """The same pairs, the lesser segment first."""
     return Pairs(np.minimum(pairs.left, pairs.right), np.maximum(pairs.left, pairs.right), pairs.unlike)
+
+
+def both_ways(pairs: Pairs) -> Pairs:
+    """Each pair, and once more with its segments exchanged."""
+    return joined([pairs, Pairs(pairs.right, pairs.left, pairs.unlike)])
 
 
 def most_alike(pairs: Pairs, kept: int) -> Pairs:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.discovery.search.boundaries import runs
+from swsdist.audio.speech import stretches
 
 
 class Token(NamedTuple):
@@ -56,7 +56,7 @@ def with_rest(tokens: Sequence[Token], spoken: NDArray[np.bool_], boundaries: Se
     for token in tokens:
         free[token.first : token.stop] = False
     rest = []
-    for first, stop in runs(free):
+    for first, stop in stretches(free):
         for frame in boundaries[bisect_left(boundaries, first + least) : bisect_right(boundaries, stop - least)]:
             if frame - first >= least:
                 rest.append(Token(first, frame, -1, 0.0))

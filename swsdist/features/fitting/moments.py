@@ -10,7 +10,7 @@ rounded to 2^-12, clipped at 64, and multiplied in float64 block by block, where
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -103,12 +103,24 @@ def products(
 ) -> NDArray[np.int64]:
     """Sums of products of columns, in deviations from the mean and units of 2^-24: int64 (columns, columns); addable."""
     total = np.zeros((len(mean), len(mean)), np.int64)
-    for block in blocks:
+    for block in _gathered(blocks):
         for first in range(0, len(block), _ROWS):
             integers = np.rint((block[first : first + _ROWS] - mean) / deviation * _STEPS)
             np.clip(integers, -_CUT, _CUT, out=integers)
             total += (integers.T @ integers).astype(np.int64)
     return total
+
+
+def _gathered(blocks: Iterable[NDArray[np.float32]]) -> Iterator[NDArray[np.float32]]:
+    """The same frames in blocks of `_ROWS` or more but for the last: a product of few frames costs much more each."""
+    held: list[NDArray[np.float32]] = []
+    for block in blocks:
+        held.append(block)
+        if sum(map(len, held)) >= _ROWS:
+            yield held[0] if len(held) == 1 else np.concatenate(held)
+            held = []
+    if held:
+        yield np.concatenate(held)
 
 
 def moments(

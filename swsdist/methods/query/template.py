@@ -19,12 +19,11 @@ The result does not depend on the numbers or order of examples, which are sorted
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.kernels.alignment import align, average
+from swsdist.kernels.alignment import aligned, average
 from swsdist.kernels.distances.interface import Distance, Side
 from swsdist.kernels.query_distances import local_distances
 
@@ -32,14 +31,6 @@ from swsdist.kernels.query_distances import local_distances
 ROUNDS = 3
 
 Frames = NDArray[np.float64]
-
-
-class _Path(NamedTuple):
-    """The alignment of two sequences."""
-
-    cost: int
-    path: NDArray[np.int32]
-    places: int
 
 
 def template(examples: Sequence[Frames], distance: Distance, where: str | None = None) -> NDArray[np.float32]:
@@ -79,7 +70,9 @@ def _medoid(
     costs = []
     for k, frames in enumerate(examples):
         query = _fixed(frames, distance, "query", where)
-        costs.append(sum(_aligned(query, other, distance).cost for j, other in enumerate(fixed) if j != k))
+        costs.append(
+            sum(aligned(local_distances(query, other, distance)).cost for j, other in enumerate(fixed) if j != k)
+        )
     return costs.index(min(costs))
 
 
@@ -94,14 +87,6 @@ def _averaged(
     query = _fixed(mean, distance, "query", where)
     better, counts = np.zeros(mean.shape), np.zeros(len(mean), np.int64)
     for frames, document in zip(examples, fixed, strict=True):
-        alignment = _aligned(query, document, distance)
+        alignment = aligned(local_distances(query, document, distance))
         average(alignment.path, alignment.places, frames, counts, better)
     return better
-
-
-def _aligned(query: NDArray[np.float32], document: NDArray[np.float32], distance: Distance) -> _Path:
-    distances = local_distances(query, document, distance)
-    cost = np.empty(distances.shape, np.int32)
-    path = np.empty((sum(distances.shape) - 1, 2), np.int32)
-    places = align(distances, cost, path)
-    return _Path(int(cost[-1, -1]), path, places)
