@@ -79,6 +79,17 @@ DOCUMENTS = pa.schema(
         pa.field("start", pa.float64()),
         pa.field("cut_off", pa.float64()),
         pa.field("bandwidth", pa.float64()),
+        pa.field("stretches", pa.list_(pa.float64())),
+        pa.field("voices", pa.list_(pa.int32())),
+    ]
+)
+
+#: Store: groups of speech by nobody named, a pinned model (`swsdist.store.voices`); a group's number is its row.
+VOICES = pa.schema(
+    [
+        pa.field("frames", pa.int64(), False),
+        pa.field("mean", pa.list_(pa.float64()), False),
+        pa.field("variance", pa.list_(pa.float64()), False),
     ]
 )
 

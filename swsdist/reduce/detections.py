@@ -69,7 +69,7 @@ class Bucket:
         Raises:
             DataError: posteriors are to be summed, and a score is not in [0, 1].
         """
-        with_speakers = candidates if self._speakers is None else self._speakers.added(candidates)
+        with_speakers = candidates if self._speakers is None else self._speakers.of_candidates(candidates)
         for name, item in self._wanted.items():
             self._parts[name].append(item.of(with_speakers))
         # Candidates below the N best suppress no better one, so they can be dropped before overlaps are removed.

@@ -44,7 +44,9 @@ from swsdist.reduce.speakers import Speakers
 from swsdist.registry.registries import METHODS
 
 #: The columns of CANDIDATES that statistics read.
-_MEANS = pa.schema([CANDIDATES.field(name) for name in ("query_id", "doc_id", "channel", "example", "cost", "scale")])
+_MEANS = pa.schema(
+    [CANDIDATES.field(name) for name in ("query_id", "doc_id", "channel", "example", "first", "last", "cost", "scale")]
+)
 
 
 def rules_of(
@@ -129,7 +131,7 @@ def reduce_examples(
     best = Best(names, nbest, span_filter)
 
     def whose(table: pa.Table) -> pa.Table:
-        return table if speakers is None else speakers.added(table)
+        return table if speakers is None else speakers.of_candidates(table)
 
     for table in candidates():
         alone = pc.is_in(table["query_id"], single)
@@ -177,7 +179,8 @@ def _places(
     query = [names.query_ids[code] for code in places.query.tolist()]
     scale = np.array([fineness * examples[query_id] for query_id in query], np.int64)
     where = [names.document_strings(places.document), places.channel.astype(np.int32)]
-    means = pa.table([query, *where, np.zeros(len(query), np.int32), -total, scale], schema=_MEANS)
+    span = np.zeros(len(query), np.int32), places.first, places.last
+    means = pa.table([query, *where, *span, -total, scale], schema=_MEANS)
     return places._replace(score=total / scale), means
 
 

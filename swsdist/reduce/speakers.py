@@ -1,70 +1,117 @@
-"""Speakers of documents, as numbers."""
+"""Speakers of documents, as numbers: those that are named, and the voices of the others (`swsdist.store.voices`)."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import cached_property
+from typing import NamedTuple
+
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from swsdist.core.codes import chains as codes
 from swsdist.kernels.coding import coded
+from swsdist.store.voices import STRETCH
 
 #: The columns of DOCUMENTS that are needed.
-WHO = ("doc_id", "channel", "recording", "speaker")
+WHO = ("doc_id", "channel", "recording", "start", "speaker", "voices")
+
+#: Bits of a time in a key, in units of 1 ms: up to two years.
+_BITS = 36
+
+#: A name and a channel.
+Place = tuple[str, int]
+
+
+class Turns(NamedTuple):
+    """Who begins to speak when: place and time (`place << _BITS | ms`), ascending; and the speaker's number."""
+
+    places: dict[Place, int]
+    starts: NDArray[np.int64]
+    speakers: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, turns: Iterator[tuple[Place, float, int]]) -> Turns:
+        """Turns in any order: place, second, speaker."""
+        places: dict[Place, int] = {}
+        of, seconds, speakers = zip(
+            *((places.setdefault(place, len(places)), second, speaker) for place, second, speaker in turns), strict=True
+        )
+        starts, numbers = _at(np.array(of, np.int64), np.array(seconds)), np.array(speakers, np.int64)
+        order = np.lexsort((numbers, starts))
+        return cls(places, starts[order], numbers[order])
 
 
 class Speakers:
-    """Speakers of documents, and of recordings with several documents; an empty name is a speaker too.
+    """Speakers of documents, and of recordings with several documents.
 
-    A speaker's number is the place of the name among all, sorted.
+    A speaker's number is the place of the name among all, sorted; voices follow. Documents without name and voices have one
+    speaker, whose name is empty. Where documents of a recording overlap, the one that begins last counts.
 
     Args:
         documents: columns WHO of DOCUMENTS.
+        tick: seconds from one frame to the next.
     """
 
-    def __init__(self, documents: pa.Table) -> None:
-        columns = {name: documents[name].to_pylist() for name in WHO}
-        names = [name or "" for name in columns["speaker"]]
-        number = {name: k for k, name in enumerate(sorted(set(names)))}
-        self._of: dict[tuple[str, int], int] = {}
-        self._in: dict[tuple[str, int], set[int]] = {}
-        for doc_id, channel, recording, name in zip(*(columns[item] for item in WHO[:3]), names, strict=True):
-            self._of[doc_id, channel] = number[name]
-            self._in.setdefault((recording or doc_id, channel), set()).add(number[name])
+    def __init__(self, documents: pa.Table, tick: float) -> None:
+        self._documents, self._tick = documents, tick
 
-    def demand_single_speakers(self) -> None:
-        """Check that each recording has one speaker, so that detections in recordings have a speaker.
-
-        Raises:
-            DataError: several speakers in a recording.
-        """
-        for key in sorted(self._in):
-            self._speaker(key, recordings=True)
-
-    def added(self, table: pa.Table, *, recordings: bool = False) -> pa.Table:
-        """The same table with a column `speaker`, int64.
+    def of_candidates(self, table: pa.Table) -> pa.Table:
+        """The same table with a column `speaker`, int64: who speaks in the middle.
 
         Args:
-            table: columns doc_id and channel.
-            recordings: doc_id names the recording of documents that are segments.
-
-        Raises:
-            DataError: several speakers in a recording.
+            table: columns doc_id and channel, and first and last (frames).
         """
+        return self._added(table, pc.add(table["first"], table["last"]), self._tick / 2, self._in_documents)
+
+    def of_detections(self, table: pa.Table, *, recordings: bool) -> pa.Table:
+        """The same table with a column `speaker`, int64: who speaks in the middle.
+
+        Args:
+            table: columns doc_id and channel, and start and end (s).
+            recordings: doc_id names the recording of documents that are segments.
+        """
+        turns = self._in_recordings if recordings else self._in_documents
+        return self._added(table, pc.add(table["start"], table["end"]), 0.5, turns)
+
+    @staticmethod
+    def _added(table: pa.Table, twice: pa.ChunkedArray, unit: float, turns: Turns) -> pa.Table:
         if not table.num_rows:
             return table.append_column("speaker", pa.array([], pa.int64()))
         names, document = coded(table["doc_id"])
         pairs, row = np.unique(
             np.stack([document, table["channel"].to_numpy().astype(np.int64)]), axis=1, return_inverse=True
         )
-        results = [self._speaker((names[code], channel), recordings) for code, channel in pairs.T.tolist()]
-        speaker: NDArray[np.int64] = np.array(results, np.int64)[row.reshape(-1)]
-        return table.append_column("speaker", pa.array(speaker))
+        places = np.array([turns.places[names[code], channel] for code, channel in pairs.T.tolist()], np.int64)
+        middle = _at(places[row.reshape(-1)], twice.to_numpy() * unit)
+        turn = np.searchsorted(turns.starts, middle, side="right") - 1
+        return table.append_column("speaker", pa.array(turns.speakers[turn]))
 
-    def _speaker(self, key: tuple[str, int], recordings: bool) -> int:
-        if not recordings:
-            return self._of[key]
-        speakers = self._in[key]
-        if len(speakers) > 1:
-            raise codes.SEVERAL_SPEAKERS(where=f"{key[0]}, channel {key[1]}", count=len(speakers))
-        return next(iter(speakers))
+    @cached_property
+    def _in_documents(self) -> Turns:
+        return Turns.of(((doc_id, channel), second, who) for doc_id, channel, _, _, second, who in self._turns())
+
+    @cached_property
+    def _in_recordings(self) -> Turns:
+        return Turns.of(
+            ((recording or doc_id, channel), (start or 0.0) + second, who)
+            for doc_id, channel, recording, start, second, who in self._turns()
+        )
+
+    def _turns(self) -> Iterator[tuple[str, int, str | None, float | None, float, int]]:
+        """Document, channel, recording, start, second in the document, and number of the speaker from then on."""
+        columns = {name: self._documents[name].to_pylist() for name in WHO}
+        names = sorted({name or "" for name in columns["speaker"]})
+        number = {name: k for k, name in enumerate(names)}
+        for *document, name, voices in zip(*columns.values(), strict=True):
+            if name or not voices:
+                yield *document, 0.0, number[name or ""]
+                continue
+            for k, voice in enumerate(voices):
+                yield *document, k * STRETCH * self._tick, len(names) + voice
+
+
+def _at(place: NDArray[np.int64], second: NDArray[np.floating]) -> NDArray[np.int64]:
+    """Keys of places and times in them."""
+    return np.asarray((place << _BITS) + np.rint(second * 1000).astype(np.int64))

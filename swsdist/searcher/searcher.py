@@ -288,7 +288,7 @@ class Searcher:
         detections = in_recordings(reduced.detections, self._places, self.setup.reduce.overlap)
         first, fitted = (replace(step, sides=sides) for step in self._steps)
         if self._speakers is not None:
-            detections = self._speakers.added(detections, recordings=True)
+            detections = self._speakers.of_detections(detections, recordings=True)
         detections = fitted.scores(first.scores(detections, statistics))
         return detections.select([name for name in DETECTIONS.names if name not in _NOT_SHOWN])
 
@@ -313,7 +313,8 @@ class Searcher:
     def _speakers(self) -> Speakers | None:
         """Who speaks in the documents, where a step or a statistic wants to know."""
         statistics_wanted = any("speaker" in entry.columns for entry in self._calibrate.entries().values())
-        return Speakers(self.store.documents(columns=list(WHO))) if statistics_wanted else None
+        documents = self.store.documents
+        return Speakers(documents(columns=list(WHO)), self.store.manifest.tick) if statistics_wanted else None
 
 
 def _steps(calibrate: Calibrate, search: Search) -> tuple[Procedure, Procedure]:

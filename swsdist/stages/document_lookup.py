@@ -25,7 +25,12 @@ def speakers_of(store: tuple[str, str], context: Context) -> Speakers:
         store: its folder and the state's fingerprint.
         context: keeps the result.
     """
-    return context.cached("speakers", store, lambda: Speakers(_documents(store, WHO, context)))
+
+    def read() -> Speakers:
+        there = Store.at(*store, storage=context.storage)
+        return Speakers(there.documents(columns=list(WHO)), there.manifest.tick)
+
+    return context.cached("speakers", store, read)
 
 
 def places_of(store: tuple[str, str], context: Context) -> pa.Table:

@@ -83,6 +83,6 @@ class Normalise(BucketStage[Normalising]):
         if payload.store is None:
             detections = first.scores(detections, statistics)
         else:
-            known = speakers_of(payload.store, context).added(detections, recordings=True)
+            known = speakers_of(payload.store, context).of_detections(detections, recordings=True)
             detections = first.scores(known, statistics).drop_columns(["speaker"])
         return self.done(task, context, detections)

@@ -9,6 +9,7 @@ A store is a folder::
     models/codebook-<fp>.npz     codewords of a first pass: a pinned model
     postings/part-<fp>.parquet   its posting lists, a file per shard; named by their inputs, so not by the manifest
     models/statistics-<fp>.parquet   means and variances of speakers and collection: a pinned model; one per track
+    models/voices-<fp>.parquet   groups of speech by nobody named: a pinned model, of the default track
     shards/part-<fp>.parquet     frames (swsdist.core.types.FRAMES); a file per shard and track
 
 A reader that has read the manifest sees one state of the store, whatever others write meanwhile.
@@ -39,7 +40,7 @@ from swsdist.core.types import DOCUMENTS, REJECTED
 from swsdist.features.extractors import recipe_fingerprint
 from swsdist.features.interface import Kind
 from swsdist.io.filesystem import Folder
-from swsdist.store import parquet, totals
+from swsdist.store import parquet, totals, voices
 from swsdist.store.libraries import with_these
 from swsdist.store.places import recordings_root
 from swsdist.store.sharding import by_shard
@@ -47,7 +48,7 @@ from swsdist.store.statistics import pinned
 from swsdist.store.unfinished import Unfinished, tasks_done
 
 NAME = "manifest.json"
-SCHEMA = "swsdist-store/4"
+SCHEMA = "swsdist-store/5"
 
 #: Prefixes of all files of a store except its manifest.
 PARTS = ("shards/", "models/", "postings/", "documents-", "rejected-", "manifest-")
@@ -338,6 +339,11 @@ def commit(
         for track in tracks
     }
     files = {**(models or {}), **{f"statistics.{name}": fit.file for name, fit in fitted.items()}}
+    if kind == "frames" and not (source or "").startswith(GROUPS):
+        known = None if fitted[tracks[0].name].anew else files.get(voices.NAME)
+        documents, file = voices.pinned(folder, tracks[0].documents, tick, known)
+        tracks[0] = tracks[0]._replace(documents=documents)
+        files |= {} if file is None else {voices.NAME: file}
     recipes = [[track.name, recipe_fingerprint(track.recipe)] for track in tracks]
     cut = [[shard.name, sorted(file.name for file in shard.files.values())] for shard in shards]
     naming = Naming(SCHEMA, kind, recipes, cut).listings(totals.keys(track.documents) for track in tracks)

@@ -34,10 +34,17 @@ Scope = tuple[str, str]
 
 
 class Pinned(NamedTuple):
-    """The file of a state's statistics, and the number of missing recordings behind the collection's."""
+    """The statistics of a state.
+
+    Attributes:
+        file: of them.
+        gone: number of missing recordings behind the collection's.
+        anew: whether the collection's were computed now.
+    """
 
     file: str
     gone: int
+    anew: bool
 
 
 def pinned(
@@ -53,15 +60,19 @@ def pinned(
         frozen: STATISTICS of the previous state, None at first.
         provisional: documents are still to come.
     """
-    table, gone = fitted(documents, dimension, frozen, provisional)
+    table, gone, anew = fitted(documents, dimension, frozen, provisional)
     # Named by content: equal statistics keep their file.
     name = f"models/statistics-{fingerprint(track, table.to_pylist())}.parquet"
     parquet.publish(folder, name, [table], STATISTICS)
-    return Pinned(name, gone)
+    return Pinned(name, gone, anew)
 
 
-def fitted(documents: pa.Table, dimension: int, frozen: pa.Table | None, provisional: bool) -> tuple[pa.Table, int]:
-    """STATISTICS of a state, sorted by scope, and the number of missing recordings behind the collection's."""
+def fitted(
+    documents: pa.Table, dimension: int, frozen: pa.Table | None, provisional: bool
+) -> tuple[pa.Table, int, bool]:
+    """STATISTICS of a state, sorted by scope; of the collection's the number of missing recordings behind them, and whether
+    they are new.
+    """
     # A million documents take several hundred MB, so columns are sorted piecewise.
     order = pc.sort_indices(documents, [("doc_id", "ascending"), ("channel", "ascending")]).to_numpy()
     marks = np.empty(len(order), np.uint64)
@@ -74,6 +85,7 @@ def fitted(documents: pa.Table, dimension: int, frozen: pa.Table | None, provisi
         scope == "collection" and bool(np.isin(there, marks).any()) for (scope, _), there in taken_from.items()
     )
     known: dict[Scope, dict[str, Any]] = {(row["scope"], row["name"]): row for row in before} if stay else {}
+    anew = ("collection", "") not in known
     speakers = pc.fill_null(documents["speaker"], "").combine_chunks().dictionary_encode()
     names = speakers.dictionary.to_pylist()
     for scopes, codes in (
@@ -95,7 +107,7 @@ def fitted(documents: pa.Table, dimension: int, frozen: pa.Table | None, provisi
             }
     collection = known.get(("collection", ""))
     gone = 0 if collection is None else int((~np.isin(np.array(collection["taken_from"], np.uint64), marks)).sum())
-    return pa.Table.from_pylist([known[scope] for scope in sorted(known)], STATISTICS), gone
+    return pa.Table.from_pylist([known[scope] for scope in sorted(known)], STATISTICS), gone, anew
 
 
 def _pieces(documents: pa.Table, order: NDArray[np.integer], columns: Sequence[str]) -> Iterator[tuple[int, pa.Table]]:

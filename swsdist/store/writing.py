@@ -37,6 +37,7 @@ from swsdist.store import parquet
 from swsdist.store.cache import keep
 from swsdist.store.manifest import REJECTED_DOCUMENTS
 from swsdist.store.precomputed import precomputed_frames
+from swsdist.store.voices import Stretching
 
 #: What a generator returns.
 R = TypeVar("R")
@@ -183,8 +184,7 @@ def write_tracks(
                     rejected.append(rejection(document, error, kind))
                     continue
                 for rows, item in zip(live, taken, strict=True):
-                    part = {"mean": item.mean.tolist(), "variance": item.variance.tolist()}
-                    rows.append({**row, **part, "shard": partition or names[0]})
+                    rows.append({**row, **item, "shard": partition or names[0]})
                 seconds += row["duration"]
             for shard in shards:
                 shard.flush()
@@ -212,8 +212,10 @@ def _write_document(
     extractor: Extractor | Precomputed,
     folder: Folder,
     reading: Reading,
-) -> tuple[dict[str, Any], list[Statistics]]:
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The row of a document, and the columns that differ by track."""
     statistics = [Statistics.zero(track.stop - track.first) for track in tracks]
+    stretches = [Stretching(track.stop - track.first) for track in tracks]
     rows = first = 0
     # Fetch a remote recording once, for frames and digest; a local one decodes faster by its path.
     digest = None
@@ -231,6 +233,8 @@ def _write_document(
                 part = frames[:, track.first : track.stop]
                 shard.append(document["doc_id"], document["channel"], first, part)
                 statistics[k] = statistics[k] + Statistics.of(part)
+                if document["speaker"] is None:
+                    stretches[k].add(part)
             first += len(frames)
             rows += 1
     if digest is not None:
@@ -251,7 +255,11 @@ def _write_document(
         "cut_off": read.result.cut_off,
         "bandwidth": read.result.bandwidth,
     }
-    return row, list(read.result.statistics or statistics)
+    moments = zip(read.result.statistics or statistics, stretches, strict=True)
+    return row, [
+        {"mean": one.mean.tolist(), "variance": one.variance.tolist(), "stretches": each.column}
+        for one, each in moments
+    ]
 
 
 class _Files:

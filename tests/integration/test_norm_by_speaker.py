@@ -13,20 +13,13 @@ import pytest
 
 from swsdist.calibrate.statistics import from_table
 from swsdist.calibrate.steps.speaker_norm import SpeakerNorm, SpeakerNormOptions
-from swsdist.chains.search.check import check
-from swsdist.config import load_config
 from swsdist.core.codes import chains as chains_codes
 from swsdist.core.codes import config as config_codes
 from swsdist.core.errors import StoreError
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.chain_run import StepSelection
-from swsdist.pipeline.driver import run_plans
-from swsdist.pipeline.ledger import Ledger
-from swsdist.pipeline.operation.progress import Progress
 from swsdist.pipeline.stage import Context
 from swsdist.reduce.speakers import WHO, Speakers
 from swsdist.stages.document_lookup import speakers_of
-from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.store.reading import Store
 from tests.support.coded import raises, says
 
@@ -48,7 +41,9 @@ def test_scores_are_those_of_the_statistics(scene: Any) -> None:
     raw = next(iter((scene.folder / "a" / "tables" / "detections").glob("*.parquet")))
     known = next(iter((scene.folder / "a" / "tables" / "statistics").glob("*.parquet")))
     table, statistics = pq.read_table(raw), from_table(pq.read_table(known))
-    expected = SpeakerNorm(SpeakerNormOptions()).apply(Speakers(documents).added(table), None, statistics, None)
+    expected = SpeakerNorm(SpeakerNormOptions()).apply(
+        Speakers(documents, 0.01).of_detections(table, recordings=False), None, statistics, None
+    )
     keys = ["query_id", "doc_id", "channel", "start"]
     there = table.to_pandas()[keys].assign(expected=expected)
     found = normed.detections().merge(there, on=keys)
@@ -91,27 +86,24 @@ def test_without_speakers_it_says_so(own_corpus: Any) -> None:
     pd.read_csv(docs).drop(columns="speaker").to_csv(docs, index=False)
     own_corpus.run(*STEPS)
     (warning,) = (one for one in own_corpus.report()["warnings"] if says(one, chains_codes.MISSING_SPEAKERS))
-    assert "speaker-norm takes all as one speaker" in warning
+    assert "speaker-norm takes groups of similar voices instead" in warning
 
 
-def test_recordings_of_several_speakers_are_refused_before_any_work(own_corpus: Any) -> None:
-    """Documents that are places in one recording, by two speakers; by `check` too, and where q-norm is swept beside it."""
+def test_recordings_of_several_speakers(own_corpus: Any) -> None:
+    """Documents that are places in one recording: each detection is normalised by who speaks in its middle."""
     data, table = own_corpus.folder / "data", pd.read_csv(own_corpus.corpus / "docs.csv")
     data.mkdir()
     recording = table["doc_id"][0]
     (data / "wav.scp").write_text(f"{recording} {own_corpus.corpus / table['path'][0]}\n")
     (data / "segments").write_text(f"u1 {recording} 0 1\nu2 {recording} 1 2\n")
     (data / "utt2spk").write_text("u1 ada\nu2 eva\n")
-    sets = (*STEPS, f"corpus.documents={data}", "corpus.references=null")
-    with raises(chains_codes.SEVERAL_SPEAKERS, count=2) as caught:
-        own_corpus.run(*sets)
-    assert caught.value.where == f"{recording}, channel 1"
-    assert not (own_corpus.folder / "run" / "store").exists()
-    config = load_config(own_corpus.config, sets)
-    found = [one for one in check(SearchInputs.of(config, Ledger(Folder(config.run)))) if one.good is False]
-    assert [one.name for one in found] == ["calibration"]
-    assert says(found[0].text, chains_codes.SEVERAL_SPEAKERS)
-    plain = config.model_copy(update={"calibrate": config.calibrate.model_copy(update={"steps": ("q-norm",)})})
-    with raises(chains_codes.SEVERAL_SPEAKERS):
-        run_plans({"a": plain, "b": config}, StepSelection(), Progress())
-    assert not (own_corpus.folder / "run" / "store").exists()
+    run = own_corpus.run(*STEPS, f"corpus.documents={data}", "corpus.references=null")
+    statistics = from_table(pq.read_table(own_corpus.folder / "run" / "tables" / "statistics"))
+    raw = pq.read_table(own_corpus.folder / "run" / "tables" / "detections")
+    named = np.array(raw["start"].to_numpy() + raw["end"].to_numpy() >= 2.0, np.int64)
+    assert set(named.tolist()) == {0, 1}
+    table = raw.append_column("speaker", pa.array(named))
+    expected = SpeakerNorm(SpeakerNormOptions()).apply(table, None, statistics, None)
+    keys = ["query_id", "doc_id", "channel", "start"]
+    found = run.detections().merge(raw.to_pandas()[keys].assign(expected=expected), on=keys)
+    assert np.array_equal(found["score"], found["expected"])

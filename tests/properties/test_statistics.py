@@ -124,8 +124,9 @@ def test_a_store_adds_to_the_last_bit_as_statistics_do(lengths, seed, data) -> N
         }
         for k, (one, speaker) in enumerate(zip(parts, speakers, strict=True))
     ]
-    found, _ = fitted(pa.Table.from_pylist(data.draw(st.permutations(rows)), DOCUMENTS), 3, None, False)
+    found, _, anew = fitted(pa.Table.from_pylist(data.draw(st.permutations(rows)), DOCUMENTS), 3, None, False)
     scopes = [("collection", "")] + [("speaker", name) for name in sorted(set(filter(None, speakers)))]
+    assert anew
     assert [(row["scope"], row["name"]) for row in found.to_pylist()] == scopes
     for row, (_, name) in zip(found.to_pylist(), scopes, strict=True):
         mine = [k for k, speaker in enumerate(speakers) if not name or speaker == name]

@@ -8,15 +8,18 @@ import pytest
 
 from swsdist.calibrate.procedure import make_steps
 from swsdist.calibrate.statistics import CostSums, SpeakerCostSums
-from swsdist.core.codes import chains as codes
-from swsdist.reduce.speakers import Speakers
-from tests.support.coded import raises
+from swsdist.reduce.speakers import WHO, Speakers
+from swsdist.store.voices import STRETCH
 
 SCALE = 1 << 20
 
 
-def documents(*rows: tuple[str, int, str | None, str | None]) -> pa.Table:
-    return pa.table(dict(zip(("doc_id", "channel", "recording", "speaker"), zip(*rows, strict=True), strict=True)))
+def documents(*rows: tuple[str, int, str | None, float | None, str | None, list[int] | None]) -> pa.Table:
+    return pa.table(dict(zip(WHO, zip(*rows, strict=True), strict=True)))
+
+
+def places(*rows: tuple[str, int, float, float]) -> pa.Table:
+    return pa.table(dict(zip(("doc_id", "channel", "start", "end"), zip(*rows, strict=True), strict=True)))
 
 
 def candidates(scores: list[float], speakers: list[int]) -> pa.Table:
@@ -59,18 +62,31 @@ def test_of_one_speaker_it_is_q_norm() -> None:
 
 
 def test_who_speaks() -> None:
-    who = Speakers(documents(("a", 1, None, "eva"), ("a", 2, None, "ada"), ("b", 1, None, None), ("c", 1, None, "eva")))
-    table = pa.table({"doc_id": ["c", "a", "b", "a"], "channel": pa.array([1, 2, 1, 1], pa.int32())})
-    assert who.added(table)["speaker"].to_pylist() == [2, 1, 0, 2]
-    assert who.added(table.slice(0, 0)).column_names == ["doc_id", "channel", "speaker"]
+    named = [("a", 1, "eva"), ("a", 2, "ada"), ("b", 1, None), ("c", 1, "eva")]
+    who = Speakers(documents(*((doc_id, channel, None, None, name, None) for doc_id, channel, name in named)), 0.01)
+    table = places(("c", 1, 0, 1), ("a", 2, 0, 1), ("b", 1, 0, 1), ("a", 1, 0, 1))
+    assert who.of_detections(table, recordings=False)["speaker"].to_pylist() == [2, 1, 0, 2]
+    empty = who.of_detections(table.slice(0, 0), recordings=False)
+    assert empty.column_names == ["doc_id", "channel", "start", "end", "speaker"]
 
 
-def test_in_recordings() -> None:
-    who = Speakers(
-        documents(("a1", 1, "r", "eva"), ("a2", 1, "r", "eva"), ("b1", 1, "s", "eva"), ("b2", 1, "s", "ada"))
+def test_voices_of_a_long_document_follow_the_names() -> None:
+    """By the middle of what was found, in seconds and in frames."""
+    who = Speakers(documents(("a", 1, None, None, "eva", None), ("b", 1, None, None, None, [2, 0])), 0.01)
+    turn = STRETCH * 0.01
+    table = places(
+        ("a", 1, turn, turn + 1), ("b", 1, 0, 1), ("b", 1, turn - 0.6, turn + 0.5), ("b", 1, turn, turn + 90)
     )
-    table = pa.table({"doc_id": ["r"], "channel": [1]})
-    assert who.added(table, recordings=True)["speaker"].to_pylist() == [1]
-    with raises(codes.SEVERAL_SPEAKERS, count=2) as caught:
-        who.added(pa.table({"doc_id": ["s"], "channel": [1]}), recordings=True)
-    assert caught.value.where == "s, channel 1"
+    assert who.of_detections(table, recordings=True)["speaker"].to_pylist() == [1, 4, 4, 2]
+    frames = {"first": [0, STRETCH - 2, STRETCH - 1], "last": [9, STRETCH, STRETCH + 3]}
+    found = pa.table({"doc_id": ["b"] * 3, "channel": [1] * 3, **frames})
+    assert who.of_candidates(found)["speaker"].to_pylist() == [4, 4, 2]
+
+
+def test_in_recordings_the_document_that_begins_last_counts() -> None:
+    rows = [("a1", 0.0, "eva"), ("a2", 4.0, "ada"), ("a3", 3.0, "eva")]
+    who = Speakers(documents(*((doc_id, 1, "r", start, name, None) for doc_id, start, name in rows)), 0.01)
+    table = places(("r", 1, 0, 1), ("r", 1, 3.1, 3.9), ("r", 1, 3.5, 4.6), ("r", 1, 100, 101))
+    assert who.of_detections(table, recordings=True)["speaker"].to_pylist() == [1, 1, 0, 0]
+    alone = places(("a2", 1, 0, 1), ("a3", 1, 5, 6))
+    assert who.of_detections(alone, recordings=False)["speaker"].to_pylist() == [0, 1]

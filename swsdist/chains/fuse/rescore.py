@@ -163,7 +163,7 @@ def rescore_bucket(lacking: pa.Table, task: Task[Rescoring], context: Context) -
     raw |= {"score": score, "example": results["example"]}
     listed = pa.table({name: raw[name] for name in DETECTIONS.names}).cast(DETECTIONS)
     if any("speaker" in entry.columns for entry in system.calibrate.entries().values()):
-        listed = speakers_of(system.store, context).added(listed)
+        listed = speakers_of(system.store, context).of_detections(listed, recordings=False)
     return scale_scores(listed, task, context)
 
 

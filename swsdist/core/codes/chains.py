@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from swsdist.core.codes import Code
-from swsdist.core.errors import ConfigError, DataError, OddError, UserError
+from swsdist.core.errors import ConfigError, OddError, UserError
 
 SEARCH_OPTIONS = Code(
     "search-options", ConfigError, "the chain search takes no options, and has {options}", "leave them out"
@@ -41,17 +41,11 @@ MEANS_AS_POSTERIORS = Code(
     "means over examples are not posteriors and cannot be summed",
     "set reduce.merge: best, and calibrate.steps: [q-norm, ...]; or search.examples: best",
 )
-SEVERAL_SPEAKERS = Code(
-    "several-speakers",
-    DataError,
-    "{count} speakers in one recording, and scores are normalised by speaker",
-    "normalise by q-norm, or search the recordings as documents of their own",
-)
 
 MISSING_SPEAKERS = Code(
     "missing-speakers",
     OddError,
-    "{count} document{s} without a speaker: {step} takes all as one speaker, which is z-norm per query (q-norm)",
+    "{count} document{s} without a speaker: {step} takes groups of similar voices instead",
     "give a column speaker, or corpus.speakers",
 )
 UNDECIDED_QUERIES = Code(

@@ -28,7 +28,6 @@ from swsdist.corpora.places import is_placed
 from swsdist.io.notices import UNFIT, Notices
 from swsdist.io.tables import place
 from swsdist.reduce.source_places import SourcePlaces
-from swsdist.reduce.speakers import WHO, Speakers
 from swsdist.registry.registries import CALIBRATION
 from swsdist.score.measures.protocol import protocol_of
 from swsdist.stages.inputs.corpus_documents import keys_of, places_in
@@ -231,8 +230,6 @@ def document_checks(config: Config) -> list[Callable[[pa.Table], None]]:
     """
     settings = config.calibrate
     result: list[Callable[[pa.Table], None]] = []
-    if any("speaker" in entry.columns for entry in settings.entries().values()):
-        result.append(demand_one_speaker)
     here = settings.fit in ("crossfit", "oracle")
     steps = [step for procedure in procedures(settings, TwvParameters(1, 1.0)) for step in procedure.steps]
     by_list = [step.name for step in steps if step.of_list() and (here or not CALIBRATION[step.name].fits)]
@@ -256,16 +253,3 @@ def demand_whole_recordings(step: str, documents: pa.Table) -> None:
     """
     if is_placed(documents):
         raise codes.STEP_NEEDS_WHOLE_RECORDINGS(where="calibrate.steps", step=step)
-
-
-def demand_one_speaker(documents: pa.Table) -> None:
-    """Demand one speaker per recording, for normalisation by speaker of detections in recordings.
-
-    Args:
-        documents: CORPUS or PLACED.
-
-    Raises:
-        DataError: documents are places in a recording of several speakers.
-    """
-    if is_placed(documents):
-        Speakers(documents.select(WHO)).demand_single_speakers()

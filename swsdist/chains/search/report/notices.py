@@ -35,12 +35,12 @@ def notices(chain_run: ChainRun) -> list[str]:
     _note_bands(chain_run, again)
     settings = chain_run.config.calibrate
     by_speaker = [name for name, entry in settings.entries().items() if "speaker" in entry.columns]
-    if by_speaker and not any(inputs.corpus.documents["speaker"].to_pylist()):
+    if by_speaker and (nameless := inputs.corpus.documents["speaker"].null_count):
         again.add(
             codes.MISSING_SPEAKERS,
             where=chain_run.config.corpus.documents,
             step=by_speaker[0],
-            count=inputs.corpus.documents.num_rows,
+            count=nameless,
         )
     _note_undecided(chain_run, again)
     _note_absent_terms(chain_run, again)

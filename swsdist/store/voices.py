@@ -1,0 +1,229 @@
+"""Voices: groups of documents, and of stretches of long ones, that stand for speakers nobody named.
+
+A recording's mean and variances are those of a voice and a channel. Stretches are grouped by them: each group is a Gaussian
+with diagonal covariance, of its frames, and a stretch is of the group under which its frames are most likely, ::
+
+    ln p = -n/2 sum_d (ln V_d + (v_d + (m_d - M_d)^2) / V_d)
+
+There is a group for each quarter of an hour, for small groups give unreliable moments of scores. Groups are split where their
+stretches' means differ most, until there are enough.
+
+The groups are a pinned model: fitted when the first state is committed that has a document without a speaker, then applied
+to all later documents. They are fitted again when the statistics of the collection are (`swsdist.store.statistics`).
+
+Source: clusters of speech, each one Gaussian: Chen and Gopalakrishnan (1998), "Speaker, environment and channel change
+detection and clustering via the Bayesian information criterion".
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from swsdist.core.fingerprint import fingerprint, stable_hash
+from swsdist.core.types import DOCUMENTS, VOICES
+from swsdist.features.statistics import Statistics
+from swsdist.io.filesystem import Folder
+from swsdist.store import parquet
+
+#: Name of the model in a manifest.
+NAME = "voices"
+#: Frames of a stretch; a rest that is shorter belongs to the last one.
+STRETCH = 1024
+
+_SECONDS, _MOST = 900.0, 64  # of a group; groups
+#: Stretches that groups are fitted to, chosen by a hash.
+_FITTED = 8192
+#: Most rounds after a split.
+_ROUNDS = 10
+#: Least variance of a group, as a part of the collection's.
+_FLOOR = 0.01
+#: Documents assigned at a time.
+_DOCUMENTS = 1 << 14
+
+Floats = NDArray[np.float64]
+
+
+class Stretching:
+    """Cuts the frames of a document into stretches.
+
+    Args:
+        dimension: of a frame.
+    """
+
+    def __init__(self, dimension: int) -> None:
+        self._none = self._open = Statistics.zero(dimension)
+        self._done: list[Statistics] = []
+
+    def add(self, frames: NDArray[np.float32]) -> None:
+        """The next frames, float32 (frames, dimension)."""
+        while len(frames):
+            part = frames[: STRETCH - self._open.frames]
+            self._open, frames = self._open + Statistics.of(part), frames[len(part) :]
+            if self._open.frames == STRETCH:
+                self._done.append(self._open)
+                self._open = self._none
+
+    @property
+    def column(self) -> list[float] | None:
+        """Column `stretches` of DOCUMENTS: mean and variances of each stretch; None for less than two."""
+        if len(self._done) < 2:
+            return None
+        several = [*self._done[:-1], self._done[-1] + self._open]
+        values: list[float] = np.concatenate([part for one in several for part in (one.mean, one.variance)]).tolist()
+        return values
+
+
+class Stretches(NamedTuple):
+    """Stretches of speech: frames, float64 (stretches,); means and variances, float64 (columns, stretches)."""
+
+    frames: Floats
+    mean: Floats
+    variance: Floats
+
+    def take(self, chosen: NDArray[np.integer] | NDArray[np.bool_]) -> Stretches:
+        """Some of them."""
+        return Stretches(self.frames[chosen], self.mean[:, chosen], self.variance[:, chosen])
+
+    def gaussian(self, floor: Floats | float = 0.0) -> Gaussian:
+        """The Gaussian of all frames; no variance is below `floor`."""
+        total = self.frames.sum()
+        mean = _total(self.frames * self.mean) / total
+        away = self.mean - mean[:, None]
+        variance = _total(self.frames * (self.variance + away * away)) / total
+        return Gaussian(int(total), mean, np.maximum(variance, floor))
+
+
+class Gaussian(NamedTuple):
+    """A group: number of frames; mean and variance of each column, float64 (columns,)."""
+
+    frames: int
+    mean: Floats
+    variance: Floats
+
+    def distance(self, stretches: Stretches) -> Floats:
+        """-2 ln p a frame, less a constant: float64 (stretches,)."""
+        away = stretches.mean - self.mean[:, None]
+        terms = (stretches.variance + away * away) / self.variance[:, None]
+        return np.asarray(_total(terms.T) + sum(map(math.log, self.variance.tolist())))
+
+
+def pinned(folder: Folder, documents: pa.Table, tick: float, file: str | None) -> tuple[pa.Table, str | None]:
+    """Documents with a voice for each stretch of those without a speaker.
+
+    Args:
+        folder: the store.
+        documents: DOCUMENTS.
+        tick: seconds from one frame to the next.
+        file: the pinned model; None: there is none, or it is to be fitted again.
+
+    Returns:
+        DOCUMENTS, and the file of the model; None if each document has a speaker.
+    """
+    if not documents["speaker"].null_count:
+        return documents, file
+    if file is None:
+        groups = fitted(documents, tick)
+        table = pa.Table.from_pylist(
+            [{"frames": one.frames, "mean": one.mean.tolist(), "variance": one.variance.tolist()} for one in groups],
+            VOICES,
+        )
+        file = f"models/{NAME}-{fingerprint(table.to_pylist())}.parquet"
+        parquet.publish(folder, file, [table], VOICES)
+    else:
+        rows = parquet.read(folder, file).to_pylist()
+        groups = [Gaussian(row["frames"], np.array(row["mean"]), np.array(row["variance"])) for row in rows]
+    column = pa.chunked_array(
+        [_voices(documents.slice(k, _DOCUMENTS), groups) for k in range(0, len(documents), _DOCUMENTS)]
+    )
+    return documents.set_column(DOCUMENTS.get_field_index("voices"), DOCUMENTS.field("voices"), column), file
+
+
+def fitted(documents: pa.Table, tick: float) -> list[Gaussian]:
+    """The groups of the documents without a speaker.
+
+    Args:
+        documents: DOCUMENTS, in any order.
+        tick: seconds from one frame to the next.
+    """
+    nameless = documents.filter(pc.is_null(documents["speaker"]))
+    order = np.argsort([stable_hash(text) for text in nameless["sha256"].to_pylist()], kind="stable")
+    stretches, _ = stretches_of(nameless.take(pa.array(order[:_FITTED])))
+    seconds = tick * (pc.sum(nameless["frames"]).as_py() or 0)
+    stretches = stretches.take(np.arange(min(len(stretches.frames), _FITTED)))
+    stretches = stretches.take(stretches.frames > 0)
+    many = min(_MOST, max(1, round(seconds / _SECONDS)))
+    return grouped(stretches, many) if len(stretches.frames) else []
+
+
+def grouped(stretches: Stretches, many: int) -> list[Gaussian]:
+    """At most so many groups of stretches."""
+    whole = stretches.gaussian()
+    floor = np.where(whole.variance > 0, _FLOOR * whole.variance, 1.0)
+    groups = [whole._replace(variance=np.maximum(whole.variance, floor))]
+    while True:
+        group = _nearest(stretches, groups)
+        for _ in range(_ROUNDS):
+            groups = [stretches.take(group == k).gaussian(floor) for k in np.unique(group).tolist()]
+            before, group = group, _nearest(stretches, groups)
+            if np.array_equal(group, before):
+                break
+        parts = [_halves(stretches.take(group == k), floor) for k in range(len(groups))]
+        widest = sorted((-spread, k) for k, (spread, _) in enumerate(parts) if spread > 0)[: many - len(groups)]
+        if not widest:
+            return groups
+        split = {k for _, k in widest}
+        groups = [one for k, old in enumerate(groups) for one in (parts[k][1] if k in split else [old])]
+
+
+def stretches_of(documents: pa.Table) -> tuple[Stretches, NDArray[np.int64]]:
+    """Stretches of documents, one after the other, and how many each has, int64 (documents,)."""
+    frames: list[int] = []
+    moments: list[NDArray[np.floating]] = []
+    counts = []
+    columns = (documents[name].to_pylist() for name in ("frames", "mean", "variance", "stretches"))
+    for total, mean, variance, several in zip(*columns, strict=True):
+        values = np.array([mean, variance])[None] if several is None else np.array(several).reshape(-1, 2, len(mean))
+        moments.append(values)
+        frames += [STRETCH] * (len(values) - 1) + [total - STRETCH * (len(values) - 1)]
+        counts.append(len(values))
+    joined = np.concatenate(moments).transpose(1, 2, 0) if moments else np.empty((2, 0, 0))
+    return Stretches(np.array(frames, np.float64), *joined), np.array(counts, np.int64)
+
+
+def _halves(stretches: Stretches, floor: Floats) -> tuple[float, list[Gaussian]]:
+    """How far the means of stretches spread, and two groups of them, divided at the mean of the widest column."""
+    if not len(stretches.frames):
+        return 0.0, []
+    mean, variance = (item[:, None] for item in stretches.gaussian(floor)[1:])
+    away = stretches.mean - mean
+    spread = _total(stretches.frames * away * away / variance)
+    above = away[int(np.argmax(spread))] > 0
+    if above.all() or not above.any():
+        return 0.0, []
+    return float(sum(spread.tolist())), [stretches.take(above).gaussian(floor), stretches.take(~above).gaussian(floor)]
+
+
+def _nearest(stretches: Stretches, groups: list[Gaussian]) -> NDArray[np.int64]:
+    return np.asarray(np.argmin([group.distance(stretches) for group in groups], axis=0), np.int64)
+
+
+def _voices(documents: pa.Table, groups: list[Gaussian]) -> pa.Array:
+    """Column `voices` of DOCUMENTS."""
+    nameless = pc.and_(pc.is_null(documents["speaker"]), pc.greater(documents["frames"], 0))
+    stretches, counts = stretches_of(documents.filter(nameless))
+    ends = np.cumsum(counts)
+    voices = np.split(_nearest(stretches, groups), ends[:-1]) if len(ends) else []
+    given = iter(voices)
+    rows = [next(given).tolist() if there else None for there in nameless.to_pylist()]
+    return pa.array(rows, DOCUMENTS.field("voices").type)
+
+
+def _total(values: Floats) -> Floats:
+    """Sums over the last axis, item by item: the same on any processor."""
+    return np.asarray(np.add.accumulate(values, axis=-1)[..., -1])
