@@ -182,6 +182,11 @@ class Search(Section):
         description="statistics that normalise a query that is a short recording; a place in a recording is normalised as "
         "documents are",
     )
+    corpus_frames: PositiveInt | None = Field(
+        None,
+        description="frames that the mean of `queries_by` counts as, beside the mean of the query's own frames; 100 for words "
+        "cut out of speech; null: its own mean does not count",
+    )
     examples: Literal["best", "mean", "template"] = Field(
         "best",
         description="several examples of a query: best score, mean of normalised scores, or search with an averaged template",

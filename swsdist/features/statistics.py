@@ -6,9 +6,9 @@ a speaker and of the entire collection are merged from the documents' in the ord
 on
 shards. They are frozen when first indexed, so that results do not change when a store grows.
 
-A query that is a separate cut is not normalised by its own statistics, because the mean of half a second is unreliable.
+A query that is a separate cut is not normalised by its own statistics alone, because the mean of half a second is unreliable.
 It uses
-the statistics of its speaker, if the store knows the speaker, or those of the collection.
+the statistics of its speaker, if the store knows the speaker, or those of the collection; its own mean may count beside theirs.
 """
 
 from __future__ import annotations
@@ -70,6 +70,15 @@ class Statistics:
             self.mean + difference * (other.frames / frames),
             self.scatter + other.scatter + difference**2 * (self.frames * other.frames / frames),
         )
+
+    def near(self, own: Statistics, weight: float) -> Statistics:
+        """The same variance, about a mean between this one, which counts as `weight` frames, and that of other frames.
+
+        Source: maximum a posteriori means: Gauvain and Lee (1994), "Maximum a posteriori estimation for multivariate Gaussian
+        mixture observations of Markov chains".
+        """
+        mean = (weight * self.mean + own.frames * own.mean) / (weight + own.frames)
+        return Statistics(self.frames, mean, self.scatter)
 
     @property
     def variance(self) -> NDArray[np.float64]:

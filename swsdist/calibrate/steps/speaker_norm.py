@@ -9,7 +9,8 @@ candidates beside the n of the speaker, ::
 
     mean = (n own + r whole) / (n + r), and so the mean of squares
 
-Only the query's own scores are used. Documents without a speaker form one more group. Sums are integers, and
+Only the query's own scores are used. Voices stand for speakers who are not named
+(`swsdist.store.voices`). Sums are integers, and
 moments are computed as fractions, so they do not depend on sharding.
 
 Sources: the z-norm of a speaker model by a part of the impostors: Reynolds, Quatieri and Dunn 2000, "Speaker verification using
@@ -39,7 +40,7 @@ class SpeakerNormOptions(Options):
     """The weight of the whole collection."""
 
     relevance: float = Field(
-        16.0, gt=0, description="candidates that a query's moments over the whole collection count as"
+        64.0, gt=0, description="candidates that a query's moments over the whole collection count as"
     )
 
 

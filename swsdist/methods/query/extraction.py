@@ -331,7 +331,7 @@ def prepared(
         statistics: the store's frozen statistics. A query is normalised by its recording, if its statistics exist and
             `search.documents_by` says so; otherwise by its speaker, if `search.queries_by` says so and the store knows
             the
-            speaker; otherwise by the collection.
+            speaker; otherwise by the collection; its own mean counts beside theirs if `search.corpus_frames` says so.
         search: names the distance, the offset removed from features, and whether examples are averaged.
         dimension: of the features.
         factor: number of frames averaged first.
@@ -347,9 +347,11 @@ def prepared(
     averaging: dict[str, list[tuple[int, NDArray[np.float64], int]]] = {}
     for row in table.to_pylist():
         normalisation = statistics.get(("speaker", row["speaker"] or ""), collection) if by_speaker else collection
+        features = np.frombuffer(row["features"], "<f4").reshape(-1, dimension)
         if row["mean"] is not None and search.documents_by == "document":
             normalisation = Statistics.from_variance(1, row["mean"], row["variance"])
-        features = np.frombuffer(row["features"], "<f4").reshape(-1, dimension)
+        elif search.corpus_frames is not None:
+            normalisation = normalisation.near(Statistics.of(features), search.corpus_frames)
         where = f"query {row['query_id']}, example {row['example']}"
         features = np.concatenate(list(averaged([features], factor)))
         offset, scale = offset_and_scale(search, normalisation)

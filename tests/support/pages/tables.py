@@ -135,7 +135,16 @@ SECTIONS = {
             "start": "s, in that recording",
             "cut_off": "s, length of a [cut-off](recordings.md#recordings-that-are-cut-off) recording; 0: "
             "unknown; null: complete",
+            "stretches": "mean and variance of each stretch of 1024 frames, one after the other; null: the speaker is "
+            "known, or there is one stretch",
+            "voices": "[voice](../concepts/feature-store.md#voices) of each stretch; null: the speaker is known",
         },
+    ),
+    "VOICES": Section(
+        "Voices of a store",
+        "`models/voices-*.parquet`: groups of speech by nobody named, a pinned model "
+        "([voices](../concepts/feature-store.md#voices)). A voice's number is its row, from 0.",
+        columns={"mean": "per dimension, over all frames", "variance": "per dimension, over all frames"},
     ),
     "STATISTICS": Section(
         "Statistics of a store",
