@@ -36,6 +36,7 @@ class MfccFingerprint(Mfcc):
 
     name: ClassVar[str] = "mfcc-fingerprint"
     version: ClassVar[int] = 1
+    chooses: ClassVar[bool] = False
 
     @model_validator(mode="after")
     def _two_coefficients(self) -> MfccFingerprint:

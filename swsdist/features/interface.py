@@ -204,6 +204,12 @@ def columns_of(extractor: Framed) -> tuple[str, ...]:
     return tuple(f"c{k}" for k in range(extractor.dimension)) if named is None else tuple(named)
 
 
+def upper_edge_of(extractor: Framed) -> float:
+    """Highest frequency that an extractor's frames depend on, Hz: its attribute `upper_edge`, by default half the rate."""
+    edge: float | None = getattr(extractor, "upper_edge", None)
+    return extractor.sample_rate / 2 if edge is None else edge
+
+
 class Columns(NamedTuple):
     """A track of an extractor that yields several in one pass: the columns from `first` up to `stop`."""
 

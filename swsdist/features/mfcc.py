@@ -7,19 +7,27 @@ and second deltas the curvatures, of the least-squares line and parabola through
 the end frames are repeated. Equal to librosa to 1e-4 (tests/parity).
 
 Frame t covers samples [t * hop_length, t * hop_length + n_fft).
+
+With ``fmax="common"`` a chain chooses the band by the collection before it is indexed (`features.fitting.band`).
 """
 
 from __future__ import annotations
 
 import math
 from functools import cached_property
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, model_validator
 
+from swsdist.config.section import IsPath
 from swsdist.core.codes import features as codes
+from swsdist.features.fitting.band import BandRounds, band_of, band_options
+from swsdist.features.fitting.interface import Rounds
+from swsdist.features.model import read_model
+from swsdist.io.remote.copies import local_file
 
 
 class Mfcc(BaseModel):
@@ -35,12 +43,20 @@ class Mfcc(BaseModel):
     hop_length: PositiveInt = Field(160, description="samples between frames: 10 ms at 16 kHz")
     window: Literal["hann", "hamming"] = Field("hann", description="window function, periodic")
     fmin: float = Field(0.0, ge=0, description="Hz, lower edge of the lowest filter")
-    fmax: PositiveFloat | None = Field(None, description="Hz, upper edge of the highest filter; default: half the rate")
+    fmax: PositiveFloat | Literal["common"] | None = Field(
+        None,
+        description="Hz, upper edge of the highest filter; default: half the rate; `common`: 3700 for a collection of which "
+        "more than 5 % is telephone speech, for others half the rate",
+    )
     deltas: Annotated[int, Field(ge=0, le=2)] = Field(2, description="0: none, 1: slopes, 2: slopes and curvatures")
     delta_width: Annotated[int, Field(ge=3)] = Field(9, description="frames, odd, that a delta is fitted through")
+    model: IsPath | None = Field(None, description="file of what `common` chose; by default it is chosen by the corpus")
 
     name: ClassVar[str] = "mfcc"
     version: ClassVar[int] = 1
+    hours: ClassVar[float] = 4.0
+    #: Whether `fmax` may be `common`.
+    chooses: ClassVar[bool] = True
 
     @model_validator(mode="after")
     def _consistent(self) -> Mfcc:
@@ -50,6 +66,8 @@ class Mfcc(BaseModel):
             raise codes.TOO_MANY_CEPSTRA.invalid(key="n_mfcc", count=self.n_mfcc, bound="n_mels", most=self.n_mels)
         if self.delta_width % 2 == 0:
             raise codes.EVEN_DELTA_WIDTH.invalid(width=self.delta_width)
+        if self.fmax == "common" and not self.chooses:
+            raise codes.NO_COMMON_BAND.invalid()
         return self
 
     @property
@@ -73,8 +91,54 @@ class Mfcc(BaseModel):
         return self.n_mfcc * (1 + self.deltas)
 
     def describe(self) -> dict[str, Any]:
-        """All options with their values."""
-        return self.model_dump(mode="json")
+        """All options with their values; `model` only where it matters."""
+        return self.model_dump(mode="json", exclude=None if self.fmax == "common" else {"model"})
+
+    def files(self) -> list[Path]:
+        """The model."""
+        return [local_file(self.model)] if self.fmax == "common" and self.model is not None else []
+
+    @cached_property
+    def upper_edge(self) -> float:
+        """Upper edge of the highest filter, Hz.
+
+        Raises:
+            ConfigError: it is `common` and not fitted, or the model is unusable.
+        """
+        fmax = self._chosen() if self.fmax == "common" else self.fmax
+        return self.sample_rate / 2 if fmax is None else fmax
+
+    # -- fitting to the corpus (features.fitting)
+    # ------------------------------------------------------------------------
+
+    @property
+    def learns(self) -> bool:
+        """Whether the band is requested but not yet fitted."""
+        return self.fmax == "common" and self.model is None
+
+    def learns_from(self) -> dict[str, object]:
+        """Options of the extractor for fitting; extractors of one rate share the model."""
+        return band_options(self.sample_rate)
+
+    def rounds(self) -> Rounds:
+        """The round that counts narrow documents."""
+        return BandRounds(self.sample_rate)
+
+    def matters(self) -> dict[str, object]:
+        """Options that the band depends on."""
+        return {"hours": self.hours}
+
+    def with_model(self, path: str) -> dict[str, object]:
+        """The options with the path of the fitted model."""
+        return {**self.describe(), "model": path}
+
+    def _chosen(self) -> float | None:
+        where = "features.options.model"
+        if self.model is None:
+            raise codes.MODEL_NOT_FITTED(where=where, name="the common band", otherwise=", or set fmax")
+        return read_model(self.model, f"{where}: {self.model}", band_of)
+
+    # -- frames ----------------------------------------------------------------------------------------------------------
 
     @cached_property
     def _window(self) -> NDArray[np.float64]:
@@ -95,7 +159,7 @@ class Mfcc(BaseModel):
                 n_fft=self.n_fft,
                 n_mels=self.n_mels,
                 fmin=self.fmin,
-                fmax=self.fmax,
+                fmax=self.upper_edge,
                 dtype=np.float64,
             ).T
         )

@@ -48,11 +48,13 @@ class WarpedMfcc(Mfcc):
 
     factor: float = Field(1.0, gt=0.5, lt=2)
 
+    chooses: ClassVar[bool] = False
+
     @cached_property
     def _mel(self) -> NDArray[np.float64]:
         from librosa import mel_frequencies
 
-        highest = self.sample_rate / 2 if self.fmax is None else self.fmax
+        highest = self.upper_edge
         edges = mel_frequencies(self.n_mels + 2, fmin=self.fmin, fmax=highest)
         bins = warped(np.arange(self.n_fft // 2 + 1) * self.sample_rate / self.n_fft, self.factor, highest)
         widths = np.diff(edges)
@@ -141,6 +143,11 @@ class Vtln(BaseModel):
     def dimension(self) -> int:
         """Numbers a frame."""
         return self._all[0].dimension * (len(self.factors) if self.warps == "all" else 1)
+
+    @property
+    def upper_edge(self) -> float:
+        """Upper edge of the highest filter, Hz."""
+        return self._all[0].upper_edge
 
     def describe(self) -> dict[str, Any]:
         """All options with their values."""

@@ -202,7 +202,9 @@ class Checking:
         yield from _notice_findings("references", notices)
 
     def _features(self) -> Iterator[Finding]:
-        for source in self._inputs.features.sources:
+        features = self._inputs.features
+        unfitted = {item.place[0] for item in features.fitted if not features.has_model(item)}
+        for k, source in enumerate(features.sources):
             for track in source.tracks:
                 width = track.stop - track.first
                 shift = 1000 * frame_shift(source.extractor)
@@ -211,7 +213,7 @@ class Checking:
                 yield Finding("features", True, text)
             if isinstance(source.extractor, Precomputed):
                 yield from self._precomputed(source, source.extractor)
-            else:  # a second of noise
+            elif k not in unfitted:  # a second of noise
                 noise = np.random.default_rng(0).normal(0, 0.01, source.extractor.sample_rate).astype(np.float32)
                 for _ in in_blocks(for_speaker(source.extractor, None), [noise]):
                     pass

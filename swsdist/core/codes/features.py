@@ -79,6 +79,12 @@ EVEN_DELTA_WIDTH = Code(
 EVEN_WARP_WINDOW = Code(
     "even-warp-window", ConfigError, "{frames} frames is not odd", "use a frame and equally many on either side"
 )
+NO_COMMON_BAND = Code(
+    "no-common-band",
+    ConfigError,
+    "only mfcc chooses its band by the collection (fmax: common)",
+    "set fmax to Hz, 3700 for telephone speech, or to null",
+)
 EMPTY_BAND = Code(
     "empty-band",
     ConfigError,

@@ -177,7 +177,8 @@ OTHER_BAND = Code(
     "other-band",
     OddError,
     "{count} of {of} documents have another band than {query}",
-    "set the option fmax of the features below what all have (3700 for telephone speech), and index again",
+    "set the option fmax of the features below what all have (3700 for telephone speech; `common` chooses it by the "
+    "documents), and index again",
 )
 CHOSEN_CHANNEL = Code(
     "chosen-channel",

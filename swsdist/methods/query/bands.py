@@ -5,21 +5,18 @@ Features differ in a band that only one of them has, whatever was said.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from swsdist.features.extractors import recipe
-from swsdist.features.interface import Extractor, Precomputed
+from swsdist.features.interface import Extractor, Precomputed, upper_edge_of
+from swsdist.features.transforms.interface import Transformed
 
 #: Bandwidths differ if the ratio of the smaller to the larger is at most this: 4 or 5 kHz to 8.
 _RATIO = 0.65
-
-REMEDY = "set the option fmax of the features below what all have (3700 for telephone speech), and index again"
 
 
 class Apart(NamedTuple):
@@ -35,20 +32,19 @@ class Apart(NamedTuple):
 
 
 def reach(extractors: Iterable[Extractor | Precomputed]) -> float:
-    """Highest frequency of the features, Hz; 0 where all are precomputed."""
+    """Highest frequency of the features, Hz; 0 where all are precomputed.
+
+    Raises:
+        ConfigError: one is not fitted, or its model is unusable.
+    """
     return max(
         (
-            float(_options(extractor).get("fmax") or extractor.sample_rate / 2)
+            upper_edge_of(extractor.inner if isinstance(extractor, Transformed) else extractor)
             for extractor in extractors
             if isinstance(extractor, Extractor)
         ),
         default=0.0,
     )
-
-
-def _options(extractor: Extractor) -> dict[str, Any]:
-    options: dict[str, Any] = json.loads(json.dumps(recipe(extractor)["options"]))
-    return options
 
 
 def _seen(table: pa.Table, highest: float) -> NDArray[np.float64]:

@@ -114,8 +114,9 @@ def _note_absent_terms(chain_run: ChainRun, notices: Notices) -> None:
 
 def _note_bands(chain_run: ChainRun, notices: Notices) -> None:
     inputs: CorpusInputs = chain_run.chain.inputs
-    highest = bands.reach(source.extractor for source in inputs.features.sources)
-    if inputs.store.manifest is None or not highest:
+    if inputs.store.manifest is None:
+        return
+    if not (highest := bands.reach(source.extractor for source in inputs.features.sources)):
         return
     documents = inputs.store.open().documents(columns=["doc_id", "bandwidth"])
     if (band := bands.narrow(documents, highest)) is not None:

@@ -1,0 +1,152 @@
+"""The band that a collection has in common: by the share of its recordings with nothing above 4 kHz."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soxr
+
+from swsdist.audio.bandwidth import Bandwidth
+from swsdist.audio.speech import levels
+from swsdist.core.codes import features as codes
+from swsdist.features.extractors import create, identity, recipe_fingerprint
+from swsdist.features.fitting.band import BandRounds
+from swsdist.features.fitting.interface import Document, Learning, fit
+from swsdist.features.interface import Extractor
+from swsdist.features.mfcc import Mfcc
+from swsdist.features.model import Model
+from swsdist.io.filesystem import Folder
+from swsdist.methods.query.bands import reach
+from swsdist.testing.conformance import check_extractor
+from tests.support.coded import raises
+
+RATE = 16000
+
+
+def bursts(seed: int = 1, rate: int = RATE) -> np.ndarray:
+    """White noise in bursts: a spectrum up to half the rate, and pauses."""
+    random, length = np.random.default_rng(seed), rate // 5
+    parts = [part for _ in range(10) for part in (random.normal(0, 0.1, length), random.normal(0, 1e-5, length))]
+    return np.concatenate(parts).astype(np.float32)
+
+
+def through(sound: np.ndarray, rate: int) -> np.ndarray:
+    """With the noise of 16 bits."""
+    made = soxr.resample(soxr.resample(sound, RATE, rate), rate, RATE)
+    return (np.round(made * 32767) / 32767).astype(np.float32)
+
+
+def hissing(sound: np.ndarray, decibels: float) -> np.ndarray:
+    level = np.sqrt((sound**2).mean()) * 10 ** (-decibels / 20)
+    return sound + np.random.default_rng(2).normal(0, level, len(sound)).astype(np.float32)
+
+
+def document(sound: np.ndarray, rate: int = RATE) -> Document:
+    extractor = create("mfcc", Mfcc(sample_rate=rate, fmax="common").learns_from())
+    assert isinstance(extractor, Extractor)
+    return Document([extractor.extract(sound)])
+
+
+def is_narrow(sound: np.ndarray, rate: int = RATE) -> bool:
+    return BandRounds(rate).is_narrow(document(sound, rate).blocks)
+
+
+@pytest.mark.parametrize(
+    ("change", "narrow"),
+    [
+        (lambda sound: sound, False),
+        (lambda sound: through(sound, 8000), True),
+        (lambda sound: 0.05 * through(sound, 8000), True),
+        (lambda sound: hissing(through(sound, 8000), 50), True),
+        (lambda sound: hissing(through(sound, 8000), 20), False),
+        (lambda sound: through(sound, 12000), False),
+        (lambda sound: 1e-4 * through(sound, 8000), False),  # next to nothing to be heard
+    ],
+    ids=["wide", "8 kHz", "quiet", "hiss", "noise", "12 kHz", "silence"],
+)
+def test_a_recording_is_narrow_where_its_bandwidth_is(change, narrow: bool) -> None:
+    sound = change(bursts())
+    assert is_narrow(sound) is narrow
+    measured = Bandwidth(RATE)
+    measured.add(levels(sound, RATE))
+    assert (measured.hz is not None and measured.hz <= 4000) is narrow
+
+
+def test_other_rates() -> None:
+    assert not is_narrow(bursts(rate=8000), 8000)  # it has what the rate allows
+    assert is_narrow(soxr.resample(through(bursts(), 8000), RATE, 44100), 44100)
+    assert not is_narrow(bursts(rate=44100), 44100)
+
+
+def test_the_choice_is_by_one_document_in_twenty() -> None:
+    wide, narrow = document(bursts()), document(through(bursts(), 8000))
+    rounds = Mfcc(fmax="common").rounds()
+    one = fit(rounds, [narrow] + 19 * [wide])
+    two = fit(rounds, 2 * [narrow] + 19 * [wide])
+    assert [model.settings["fmax"] for model in (one, two)] == [None, 3700.0]
+    # Collections that choose alike have the same model, whatever the order or the blocks.
+    cut = Document([narrow.blocks[0][first:last] for first, last in pairwise([0, 7, 40, None])])
+    assert fit(rounds, [wide, cut]).to_bytes() == two.to_bytes()
+    assert fit(rounds, [wide]).to_bytes() == one.to_bytes()
+
+
+def test_without_it_the_identity_stays() -> None:
+    """Stores that are there keep their names."""
+    assert recipe_fingerprint(identity(Mfcc())) == "be48a4fbd931f21395ee10278e8882fe"
+    assert recipe_fingerprint(identity(Mfcc(fmax=3700))) == "f2f5a6fa51fd34b6d3b88a3f9431c984"
+    assert recipe_fingerprint(identity(create("mfcc-fingerprint", {}))) == "e8d1fc118f1cd81becfe557d5c90faad"
+    assert not Mfcc().learns
+    assert not Mfcc(fmax=3700).learns
+
+
+@pytest.fixture
+def chosen(tmp_path: Path):
+    """Makes an extractor with a model of that choice."""
+
+    def make(fmax: float | None, **options: object) -> Mfcc:
+        Model("band", 1, {}, {"fmax": fmax}).save(Folder(str(tmp_path)), f"{fmax}.npz")
+        made = create("mfcc", {"fmax": "common", "model": str(tmp_path / f"{fmax}.npz"), **options})
+        assert isinstance(made, Mfcc)
+        return made
+
+    return make
+
+
+@pytest.mark.parametrize(("fmax", "hz"), [(3700.0, 3700.0), (None, 8000.0)])
+def test_frames_are_those_of_the_chosen_band(chosen, fmax: float | None, hz: float) -> None:
+    made, sound = chosen(fmax), bursts()
+    assert np.array_equal(made.extract(sound), Mfcc(fmax=fmax).extract(sound))
+    assert not made.learns
+    assert made.upper_edge == hz
+    assert reach([made]) == hz
+    check_extractor(made)
+
+
+def test_the_choice_is_part_of_the_identity(chosen) -> None:
+    unfitted = Mfcc(fmax="common")
+    assert isinstance(unfitted, Learning)
+    assert unfitted.learns
+    prints = [recipe_fingerprint(identity(one)) for one in (unfitted, chosen(3700.0), chosen(None), Mfcc(fmax=3700))]
+    assert len(set(prints)) == 4
+    assert unfitted.learns_from() == Mfcc(fmax="common", n_mfcc=20, hop_length=80).learns_from()  # one model for both
+
+
+def test_reach_looks_behind_transforms(chosen) -> None:
+    options = {"fmax": "common", "model": chosen(3700.0).model}
+    assert reach([create("mfcc", options, transforms=[("columns", {"keep": [1, 2]})])]) == 3700.0
+    assert reach([create("vtln", {"mfcc": {"fmax": 3000}}), Mfcc(fmax=3700)]) == 3700.0
+    assert reach([create("plp", {})]) == 8000.0
+
+
+def test_what_cannot_be(tmp_path: Path) -> None:
+    with raises(codes.MODEL_NOT_FITTED, name="the common band"):
+        Mfcc(fmax="common").extract(bursts())
+    Model("mel-mean", 1, {"mean": np.ones(3)}).save(Folder(str(tmp_path)), "m.npz")
+    with raises(codes.WRONG_MODEL, name="mel-mean", wanted="a choice of a band"):
+        Mfcc(fmax="common", model=str(tmp_path / "m.npz")).extract(bursts())
+    for name, options in {"mfcc-fingerprint": {"fmax": "common"}, "vtln": {"mfcc": {"fmax": "common"}}}.items():
+        with raises(codes.NO_COMMON_BAND, where="features.options"):
+            create(name, options)
