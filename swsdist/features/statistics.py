@@ -71,13 +71,13 @@ class Statistics:
             self.scatter + other.scatter + difference**2 * (self.frames * other.frames / frames),
         )
 
-    def near(self, own: Statistics, weight: float) -> Statistics:
+    def near(self, other: Statistics, weight: float) -> Statistics:
         """The same variance, about a mean between this one, which counts as `weight` frames, and that of other frames.
 
         Source: maximum a posteriori means: Gauvain and Lee (1994), "Maximum a posteriori estimation for multivariate Gaussian
         mixture observations of Markov chains".
         """
-        mean = (weight * self.mean + own.frames * own.mean) / (weight + own.frames)
+        mean = (weight * self.mean + other.frames * other.mean) / (weight + other.frames)
         return Statistics(self.frames, mean, self.scatter)
 
     @property

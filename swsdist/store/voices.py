@@ -75,7 +75,9 @@ class Stretching:
         if len(self._done) < 2:
             return None
         several = [*self._done[:-1], self._done[-1] + self._open]
-        values: list[float] = np.concatenate([part for one in several for part in (one.mean, one.variance)]).tolist()
+        values: list[float] = np.concatenate(
+            [part for stretch in several for part in (stretch.mean, stretch.variance)]
+        ).tolist()
         return values
 
 
@@ -130,7 +132,10 @@ def pinned(folder: Folder, documents: pa.Table, tick: float, file: str | None) -
     if file is None:
         groups = fitted(documents, tick)
         table = pa.Table.from_pylist(
-            [{"frames": one.frames, "mean": one.mean.tolist(), "variance": one.variance.tolist()} for one in groups],
+            [
+                {"frames": group.frames, "mean": group.mean.tolist(), "variance": group.variance.tolist()}
+                for group in groups
+            ],
             VOICES,
         )
         file = f"models/{NAME}-{fingerprint(table.to_pylist())}.parquet"
@@ -163,9 +168,9 @@ def fitted(documents: pa.Table, tick: float) -> list[Gaussian]:
 
 def grouped(stretches: Stretches, many: int) -> list[Gaussian]:
     """At most so many groups of stretches."""
-    whole = stretches.gaussian()
-    floor = np.where(whole.variance > 0, _FLOOR * whole.variance, 1.0)
-    groups = [whole._replace(variance=np.maximum(whole.variance, floor))]
+    collection = stretches.gaussian()
+    floor = np.where(collection.variance > 0, _FLOOR * collection.variance, 1.0)
+    groups = [collection._replace(variance=np.maximum(collection.variance, floor))]
     while True:
         group = _nearest(stretches, groups)
         for _ in range(_ROUNDS):
@@ -178,7 +183,7 @@ def grouped(stretches: Stretches, many: int) -> list[Gaussian]:
         if not widest:
             return groups
         split = {k for _, k in widest}
-        groups = [one for k, old in enumerate(groups) for one in (parts[k][1] if k in split else [old])]
+        groups = [group for k, old in enumerate(groups) for group in (parts[k][1] if k in split else [old])]
 
 
 def stretches_of(documents: pa.Table) -> tuple[Stretches, NDArray[np.int64]]:

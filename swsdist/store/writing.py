@@ -255,10 +255,10 @@ def _write_document(
         "cut_off": read.result.cut_off,
         "bandwidth": read.result.bandwidth,
     }
-    moments = zip(read.result.statistics or statistics, stretches, strict=True)
+    by_track = zip(read.result.statistics or statistics, stretches, strict=True)
     return row, [
-        {"mean": one.mean.tolist(), "variance": one.variance.tolist(), "stretches": each.column}
-        for one, each in moments
+        {"mean": moments.mean.tolist(), "variance": moments.variance.tolist(), "stretches": cut.column}
+        for moments, cut in by_track
     ]
 
 
