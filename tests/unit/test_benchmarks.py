@@ -202,12 +202,14 @@ def test_noise_has_its_level_and_voices_their_pitch(tmp_path: Path) -> None:
 
 def test_queries_of_a_speaker_are_searched_in_documents_of_the_others(tmp_path: Path) -> None:
     from benchmarks.corpora import Corpus, read
-    from benchmarks.perturbed import speakers_out
+    from benchmarks.perturbed import parts, tables_of
 
     (tmp_path / "queries.csv").write_text("query_id,example,path,speaker\np,1,p.wav,s\np,2,q.wav,t\nq,1,r.wav,t\n")
     (tmp_path / "refs.csv").write_text("query_id,doc_id,start,end\np,a,0,1\np,b,0,1\nq,a,0,1\nq,b,0,1\n")
     corpus = Corpus("two", _speech(tmp_path), tmp_path / "queries.csv", tmp_path / "refs.csv")
-    found = speakers_out(corpus, tmp_path / "tables")
+    found = {
+        speaker: tables_of(corpus, *rows, tmp_path / speaker) for speaker, rows in parts(corpus, "speakers-out").items()
+    }
     assert list(found) == ["s", "t"]
     for speaker, query, document in (("s", "p", "b"), ("t", "q", "a")):
         tables = {key: read(Path(path)) for key, path in (one.split("=") for one in found[speaker])}
@@ -215,6 +217,24 @@ def test_queries_of_a_speaker_are_searched_in_documents_of_the_others(tmp_path: 
         assert [(row["query_id"], row["example"]) for row in tables["corpus.queries"]] == [(query, "1")]
         assert [(row["query_id"], row["doc_id"]) for row in tables["corpus.references"]] == [(query, document)]
         assert Path(tables["corpus.queries"][0]["path"]).parent == tmp_path
+
+
+def test_ten_minutes_are_parts_of_an_hour(tmp_path: Path) -> None:
+    from benchmarks.corpora import mboshi, read
+    from benchmarks.perturbed import parts, tables_of
+
+    corpus = mboshi()
+    if corpus is None:
+        pytest.skip("Mboshi dev is not beside the checkout")
+    found = parts(corpus, "ten-minutes")
+    documents = [{row["doc_id"] for row in rows} for _, rows in found.values()]
+    assert not documents[0] & documents[1] | documents[1] & documents[2] | documents[0] & documents[2]
+    for queries, rows in found.values():
+        assert len(queries) == 120
+        assert 9 < sum(float(row["duration"]) for row in rows) / 60 < 11
+    tables = tables_of(corpus, *found["0"], tmp_path)
+    (references,) = (one.split("=")[1] for one in tables if one.startswith("corpus.references"))
+    assert {row["doc_id"] for row in read(Path(references))} <= documents[0]
 
 
 def test_one_threshold_for_runs_of_other_queries() -> None:
