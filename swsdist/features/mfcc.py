@@ -12,7 +12,7 @@ Frame t covers samples [t * hop_length, t * hop_length + n_fft).
 from __future__ import annotations
 
 import math
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -142,6 +142,7 @@ def with_deltas(static: NDArray[np.float64], deltas: int, width: int) -> NDArray
     return np.concatenate(columns, axis=1).astype(np.float32)
 
 
+@cache
 def _delta_weights(width: int, order: int) -> NDArray[np.float64]:
     """Weights that give the derivative, at the middle, of the polynomial of degree `order` fitted to `width` frames.
 
