@@ -31,10 +31,11 @@ def in_blocks(extractor: Extractor, audio: Iterable[_Array]) -> Iterator[_Array]
         AudioError: a frame is not finite, or the recording is shorter than one frame.
         ConfigError: the extractor returns another number of frames or columns than it declares.
     """
-    pieces: Iterator[_Array]
     if isinstance(extractor, Layered):
-        pieces = (_finite(extractor, block) for block in extractor.streamed(in_blocks(extractor.inner, audio)))
-    elif extractor.context is None:
+        yield from streamed(extractor, in_blocks(extractor.inner, audio))
+        return
+    pieces: Iterator[_Array]
+    if extractor.context is None:
         pieces = _kept(*_settled(extractor, _chunks(extractor, audio)))
     else:
         pieces = _kept(extractor, _windows(extractor, extractor.context, audio))
@@ -44,6 +45,15 @@ def in_blocks(extractor: Extractor, audio: Iterable[_Array]) -> Iterator[_Array]
         yield block
     if done == 0:
         raise codes.TOO_SHORT(seconds=extractor.frame_length / extractor.sample_rate)
+
+
+def streamed(extractor: Layered, frames: Iterable[_Array]) -> Iterator[_Array]:
+    """Frames of a recording, BLOCK_FRAMES at a time, from those of the inner extractor.
+
+    Raises:
+        AudioError: a frame is not finite.
+    """
+    return regrouped(_finite(extractor, block) for block in extractor.streamed(frames))
 
 
 #: A stretch of samples, and its frames to keep: first, and stop (None: to the end).
@@ -158,7 +168,7 @@ def _computed(extractor: Extractor, stretches: list[_Stretch]) -> Iterator[_Arra
         yield _finite(extractor, frames)[first:last]
 
 
-def _finite(extractor: Extractor, frames: _Array) -> _Array:
+def _finite(extractor: Extractor | Layered, frames: _Array) -> _Array:
     if not np.isfinite(frames).all():
         raise codes.NON_FINITE_FEATURES(name=extractor.name)
     return frames

@@ -126,6 +126,7 @@ class WholeUtterance(Protocol):
 class Layered(Protocol):
     """An extractor that processes the frames of another one (`inner`)."""
 
+    name: str
     inner: Extractor
 
     def streamed(self, blocks: Iterable[NDArray[np.float32]]) -> Iterator[NDArray[np.float32]]:

@@ -14,7 +14,7 @@ With ``fmax="common"`` a chain chooses the band by the collection before it is i
 from __future__ import annotations
 
 import math
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -206,6 +206,7 @@ def with_deltas(static: NDArray[np.float64], deltas: int, width: int) -> NDArray
     return np.concatenate(columns, axis=1).astype(np.float32)
 
 
+@cache
 def _delta_weights(width: int, order: int) -> NDArray[np.float64]:
     """Weights that give the derivative, at the middle, of the polynomial of degree `order` fitted to `width` frames.
 

@@ -26,7 +26,7 @@ and the sums stay in registers (Goto and van de Geijn 2008, "Anatomy of high-per
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
 import llvmlite.binding as llvm
@@ -95,6 +95,7 @@ _LARGE, _SMALL = (6, 5) if _WIDE else (5, 4)
 STRIDE = 4
 
 
+@cache
 def tiles(query_frames: int) -> tuple[int, int]:
     """Numbers of large and small tiles that hold a query with the least padding."""
     options = []
@@ -304,6 +305,7 @@ class Layout(NamedTuple):
         return len(self.order) // 2
 
 
+@lru_cache(16)
 def layout(distance: Distance) -> Layout:
     """Layout of a distance's frames: streams in sequence, each padded to complete pairs."""
     order: list[int] = []

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from swsdist.audio.commands import are_permitted, permitted
 from swsdist.config import Config
@@ -27,7 +26,7 @@ from swsdist.corpora.documents import part_of
 from swsdist.features.fitting.files import read_documents, read_totals, summed, write_document, write_totals
 from swsdist.features.fitting.interface import Document, Rounds, Totals
 from swsdist.features.fitting.labels import Labels, read_labels
-from swsdist.features.interface import Extractor, Precomputed
+from swsdist.features.interface import Extractor
 from swsdist.features.model import Model, load_model
 from swsdist.features.sources import Planned, needs_of_all
 from swsdist.features.threads import one_thread
@@ -41,7 +40,8 @@ from swsdist.stages.inputs.recordings import Row, document_seconds, parts_of
 from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.stages.inputs.unfitted_models import UnfittedModel
 from swsdist.store import parquet
-from swsdist.store.writing import raise_transient, read_recording, read_with_speech
+from swsdist.store.kept_frames import KeptFrames
+from swsdist.store.writing import WithResult, raise_transient
 
 #: Seconds of documents per task.
 _TASK_SECONDS = 300.0
@@ -262,16 +262,19 @@ def _readable_documents(
     assert payload.extractor is not None
     extractor = payload.extractor.granted(context.granted)
     folder = Folder(".", context.storage)
+    kept = context.cached(KeptFrames.__name__, None, KeptFrames)
+    reading = kept.reading(extractor, listen=True, keep=True)  # for other models, and for index, which marks speech
     for row in payload.documents:
         try:
-            blocks, speech = _read(row, extractor, folder, rounds.speech)
+            read = WithResult(reading(row, extractor, folder))
+            blocks = list(read)
         except AudioError as error:
             raise_transient(row, error)
             continue
         count, text = sum(map(len, blocks)), None
         if labels is not None:
             text = labels.of_frames(row["doc_id"], row["channel"], count, extractor)
-        if speech is not None:
+        if rounds.speech and (speech := read.result.speech) is not None:
             places = np.cumsum([0, *map(len, blocks)]).tolist()
             blocks = [block[speech[first:last]] for block, (first, last) in zip(blocks, pairwise(places), strict=True)]
             text = None if text is None else text[speech]
@@ -279,19 +282,6 @@ def _readable_documents(
         if document.blocks:
             write_document(file, document)
             yield document
-
-
-def _read(
-    row: dict[str, Any], extractor: Extractor | Precomputed, folder: Folder, listen: bool
-) -> tuple[list[NDArray[np.float32]], NDArray[np.bool_] | None]:
-    """Frames of a document, and, if `listen`, which of them contain speech."""
-    reading = (read_with_speech if listen else read_recording)(row, extractor, folder)
-    blocks = []
-    while True:
-        try:
-            blocks.append(next(reading))
-        except StopIteration as ended:
-            return blocks, ended.value.speech
 
 
 def _chosen(chain_inputs: SearchInputs, unfitted_model: UnfittedModel) -> Iterator[tuple[list[Row], float]]:

@@ -36,6 +36,7 @@ from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.stages.inputs.unfitted_models import pinned_names
 from swsdist.stages.task_results import Indexed
 from swsdist.store import digest, parquet
+from swsdist.store.kept_frames import KeptFrames
 from swsdist.store.libraries import made_with
 from swsdist.store.manifest import REJECTED_DOCUMENTS, File, NewTrack, Shard, commit, frozen_statistics
 from swsdist.store.reading import Store
@@ -44,8 +45,6 @@ from swsdist.store.stored_frames import reuse_frames
 from swsdist.store.unfinished import Unfinished
 from swsdist.store.writing import (
     documents_name,
-    read_recording,
-    read_with_speech,
     rejected_name,
     shard_name,
     track_file,
@@ -69,6 +68,7 @@ class Indexing(NamedTuple):
         extractor: computes their frames.
         partition: their shard; None: a new one.
         listen: whether speech is marked.
+        keep: whether a further task has these documents and this extractor, with other transforms.
         commands: whether commands may be run to read audio.
     """
 
@@ -76,6 +76,7 @@ class Indexing(NamedTuple):
     extractor: Planned
     partition: str | None
     listen: bool
+    keep: bool
     commands: bool
 
 
@@ -135,7 +136,10 @@ class Index(Stage[Indexing]):
             matters = source.fingerprint, [[row[name] for name in _MATTERS] for row in rows]
             more = *([] if partition is None else [partition]), *([marks.VERSION] if marks_speech else [])
             label = label if len(chain_inputs.features.sources) == 1 else f"{source.tracks[0].name}, {label}"
-            payload = Indexing(rows, source.planned, partition, marks_speech, are_permitted())
+            sources = chain_inputs.features.sources
+            later = sources[sources.index(source) + 1 :]
+            keep = (source.name, source.options) in [(other.name, other.options) for other in later]
+            payload = Indexing(rows, source.planned, partition, marks_speech, keep, are_permitted())
             result = inputs.task(*matters, *more, label=label, work=work, payload=payload)
             chain_inputs.store.planned[result.fingerprint] = source, partition or shard_name(result.fingerprint), work
             return result
@@ -188,7 +192,8 @@ class Index(Stage[Indexing]):
     def run(self, task: Task[Indexing], context: Context) -> TaskOutput:
         """Decode, compute, write."""
         payload, extractor = task.payload, task.payload.extractor.granted(context.granted)
-        reading = read_with_speech if payload.listen else read_recording
+        kept = context.cached(KeptFrames.__name__, None, KeptFrames)
+        reading = kept.reading(extractor, listen=payload.listen, keep=payload.keep)
         with permitted(payload.commands), ffmpeg.recorded_versions() as used:
             result = write_tracks(
                 context.folder(task),

@@ -172,10 +172,10 @@ def write_tracks(
                 ShardWriter(writers.enter_context(parquet.writer(path, FRAMES)), track.stop - track.first)
                 for path, track in zip(paths, tracks, strict=True)
             ]
-            files_read = _Files(folder)
+            files_read, from_audio = _Files(folder), isinstance(extractor, Extractor)
             for document in documents:
                 try:
-                    if isinstance(extractor, Extractor):
+                    if from_audio:
                         demand_file(document)
                         document = files_read.with_digest(document)
                     row, taken = _write_document(shards, tracks, document, extractor, folder, reading)
@@ -218,12 +218,8 @@ def _write_document(
     stretches = [Stretching(track.stop - track.first) for track in tracks]
     rows = first = 0
     # Fetch a remote recording once, for frames and digest; a local one decodes faster by its path.
-    digest = None
-    if "sha256" not in document and isinstance(extractor, Extractor):
-        if not commands.is_command(document["path"]) and is_remote(document["path"]):
-            digest = Digest(document["path"])
-        else:
-            document = {**document, "sha256": sha256(document["path"], folder.storage)}
+    fetched = "sha256" not in document and _is_fetched(document["path"]) and isinstance(extractor, Extractor)
+    digest = Digest(document["path"]) if fetched else None
     read, running = WithResult(reading(document, extractor, folder)), hashlib.sha256()
     with digesting(digest):
         for frames in read:
@@ -263,21 +259,29 @@ def _write_document(
 
 
 class _Files:
-    """The files of a shard's documents: digests the recording of several places once."""
+    """The files of a shard's documents: digests the recording of several once."""
 
     def __init__(self, folder: Folder) -> None:
         self._folder = folder
         self._digests: dict[str, str] = {}
 
     def with_digest(self, document: dict[str, Any]) -> dict[str, Any]:
-        """A document that is a place, with the SHA-256 of the file's and the place."""
-        if document.get("start") is None or "sha256" in document:
+        """A document with the SHA-256 of its file, or, if it is a place, of the file's and the place. A remote file that is
+        read to its end is digested as it is read.
+        """
+        path, whole = document["path"], document.get("start") is None
+        if "sha256" in document or (whole and _is_fetched(path)):
             return document
-        path = document["path"]
         if path not in self._digests:
             self._digests[path] = sha256(path, self._folder.storage)
+        if whole:
+            return {**document, "sha256": self._digests[path]}
         text = f"{self._digests[path]} {document['start']!r} {document['end']!r}"
         return {**document, "sha256": hashlib.sha256(text.encode()).hexdigest()}
+
+
+def _is_fetched(path: str) -> bool:
+    return not commands.is_command(path) and is_remote(path)
 
 
 def read_with_speech(

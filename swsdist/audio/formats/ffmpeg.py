@@ -118,7 +118,7 @@ def recorded_versions() -> Iterator[set[str]]:
     try:
         yield versions
     finally:
-        _recorders.remove(versions)
+        _recorders[:] = [other for other in _recorders if other is not versions]  # equal ones are others
 
 
 def packet_seconds(ffmpeg: str, source: str) -> float | None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Iterable, Iterator
-from functools import reduce
+from functools import lru_cache, reduce
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -23,7 +24,7 @@ def write_document(file: BinaryIO, document: Document) -> None:
     flags = [document.labels is not None, speaker is not None]
     np.save(file, np.array([len(document.blocks), *flags], np.int64), allow_pickle=False)
     for block in document.blocks:
-        np.save(file, block.astype("<f4"), allow_pickle=False)
+        np.save(file, np.ascontiguousarray(block, "<f4"), allow_pickle=False)
     if document.labels is not None:
         np.save(file, document.labels.astype("<i8"), allow_pickle=False)
     if speaker is not None:
@@ -32,13 +33,30 @@ def write_document(file: BinaryIO, document: Document) -> None:
 
 def read_documents(file: BinaryIO) -> Iterator[Document]:
     """Documents that were appended, one after the other."""
-    stream = io.BytesIO(file.read())
-    while stream.tell() < stream.getbuffer().nbytes:
-        blocks, labelled, named = np.load(stream, allow_pickle=False).tolist()
-        frames = [np.load(stream, allow_pickle=False) for _ in range(blocks)]
-        labels = np.load(stream, allow_pickle=False) if labelled else None
-        speaker = np.load(stream, allow_pickle=False).tobytes().decode() if named else None
+    data, at = file.read(), 0
+
+    def array() -> NDArray[Any]:
+        nonlocal at
+        end = at + 10 + int.from_bytes(data[at + 8 : at + 10], "little")
+        shape, dtype = _header(data[at:end])
+        at = end + math.prod(shape) * dtype.itemsize
+        return np.frombuffer(data, dtype, math.prod(shape), end).reshape(shape)
+
+    while at < len(data):
+        blocks, labelled, named = array().tolist()
+        frames = [array() for _ in range(blocks)]
+        labels = array() if labelled else None
+        speaker = array().tobytes().decode() if named else None
         yield Document(frames, speaker, labels)
+
+
+@lru_cache(4096)
+def _header(text: bytes) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Shape and type of an array by its header, in row-major order; NumPy reads one in longer than a short document takes."""
+    stream = io.BytesIO(text)
+    np.lib.format.read_magic(stream)
+    shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
+    return shape, dtype
 
 
 def write_totals(file: BinaryIO, totals: Totals) -> None:

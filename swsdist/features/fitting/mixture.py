@@ -91,23 +91,36 @@ class Mixture:
 
     def logits(self, frames: NDArray[np.floating[Any]]) -> Floats:
         """Frames and their squares as integers: float64 (frames, 2 x columns)."""
-        steps = np.rint((frames - self.mean) / self.deviation * _STEPS)
-        np.clip(steps, -_CUT, _CUT, out=steps)
-        return np.concatenate([steps, np.rint(steps**2 / _STEPS)], axis=1)
+        columns = len(self.mean)
+        both = np.empty((len(frames), 2 * columns))
+        steps, squares = both[:, :columns], both[:, columns:]
+        np.subtract(frames, self.mean, out=steps)
+        steps /= self.deviation
+        steps *= _STEPS
+        np.clip(np.rint(steps, out=steps), -_CUT, _CUT, out=steps)
+        np.multiply(steps, steps, out=squares)
+        squares /= _STEPS
+        np.rint(squares, out=squares)
+        return both
 
     def logarithms(self, integers: Floats) -> Floats:
         """ln of weight times density of each component: float64 (frames, components), for the result of `whole`.
 
         Densities are in units of the normalised frames.
         """
-        logarithms: Floats = (integers @ self._factors) * (2.0**-self._bits / _STEPS) + self._constant
+        logarithms: Floats = integers @ self._factors
+        logarithms *= 2.0**-self._bits / _STEPS
+        logarithms += self._constant
         return logarithms
 
     def posteriors(self, frames: NDArray[np.floating[Any]], scale: float = 1.0) -> Floats:
         """Posteriors of the components: float64 (frames, components); logarithms are multiplied by `scale` first."""
-        logarithms = self.logarithms(self.logits(frames)) * scale
-        values = np.exp(logarithms - logarithms.max(axis=1, keepdims=True, initial=-np.inf))
-        return np.asarray(values / values.sum(axis=1, keepdims=True), np.float64)
+        values = self.logarithms(self.logits(frames))
+        values *= scale
+        values -= values.max(axis=1, keepdims=True, initial=-np.inf)
+        np.exp(values, out=values)
+        values /= values.sum(axis=1, keepdims=True)
+        return values
 
 
 #: Arrays of a model.
@@ -134,9 +147,12 @@ class Expected(NamedTuple):
                 integers = mixture.logits(block[first : first + _ROWS])
                 logarithms = mixture.logarithms(integers)
                 most = logarithms.max(axis=1, keepdims=True)
-                values = np.exp(logarithms - most)
-                total = values.sum(axis=1, keepdims=True)
-                posteriors = np.rint(values / total * _POSTERIOR_STEPS)
+                logarithms -= most
+                posteriors = np.exp(logarithms, out=logarithms)
+                total = posteriors.sum(axis=1, keepdims=True)
+                posteriors /= total
+                posteriors *= _POSTERIOR_STEPS
+                np.rint(posteriors, out=posteriors)
                 counts += posteriors.sum(axis=0).astype(np.int64)
                 sums += (posteriors.T @ integers).astype(np.int64)
                 likelihood += int(np.rint((most + np.log(total)) * _LIKELIHOOD_STEPS).sum())
@@ -156,12 +172,15 @@ class MixtureRounds:
     def __init__(self, components: int, iterations: int, least_variance: float, *, speech: bool = True) -> None:
         self.components, self.iterations, self.least_variance = components, iterations, least_variance
         self.speech = speech
+        self._known: tuple[Model, Mixture] | None = None  # the mixture of a round
 
     def totals(self, model: Model | None, document: Document) -> Totals:
         """In the first round sums of frames and squares, later the same weighted by posteriors."""
         if model is None:
             return Sums.of_document(document).totals()
-        expected = Expected.of(Mixture.of(model), document.blocks)
+        if self._known is None or self._known[0] is not model:
+            self._known = model, Mixture.of(model)
+        expected = Expected.of(self._known[1], document.blocks)
         frames = sum(map(len, document.blocks))
         return {"frames": np.array([frames, expected.likelihood]), "counts": expected.counts, "sums": expected.sums}
 

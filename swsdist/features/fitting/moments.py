@@ -105,7 +105,10 @@ def products(
     total = np.zeros((len(mean), len(mean)), np.int64)
     for block in _gathered(blocks):
         for first in range(0, len(block), _ROWS):
-            integers = np.rint((block[first : first + _ROWS] - mean) / deviation * _STEPS)
+            integers = block[first : first + _ROWS] - mean
+            integers /= deviation
+            integers *= _STEPS
+            np.rint(integers, out=integers)
             np.clip(integers, -_CUT, _CUT, out=integers)
             total += (integers.T @ integers).astype(np.int64)
     return total

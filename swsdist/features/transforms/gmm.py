@@ -74,11 +74,11 @@ class Gmm(FittedTransform[Mixture]):
             if self.keep is not None and self.keep < mixture.components:
                 least = np.partition(posteriors, -self.keep, axis=1)[:, [-self.keep]]
                 posteriors[posteriors < least] = 0.0
-            posteriors = np.maximum(posteriors, self.floor)
+            np.maximum(posteriors, self.floor, out=posteriors)
             posteriors /= posteriors.sum(axis=1, keepdims=True)
             posteriors[posteriors < 1e-30] = 0.0  # subnormal float32 numbers are slow to multiply
             if self.values == "logits":
-                posteriors = np.log(np.maximum(posteriors, 1e-30))
+                np.log(np.maximum(posteriors, 1e-30, out=posteriors), out=posteriors)
                 posteriors -= posteriors.mean(axis=1, keepdims=True)
             output[first : first + _ROWS] = posteriors
         return output

@@ -92,8 +92,11 @@ class Projection(NamedTuple):
         Raises:
             DataError: a number is too far from the mean.
         """
-        full = np.rint((frames.astype(np.float64) - self.mean) / self.deviation * _STEPS)
-        if len(full) and np.abs(full).max() > _CUT:
+        full = frames - self.mean
+        full /= self.deviation
+        full *= _STEPS
+        np.rint(full, out=full)
+        if len(full) and max(full.max(), -full.min()) > _CUT:
             column = int(np.abs(full).max(axis=0).argmax())
             raise codes.FAR_FROM_MEAN(where=where, column=column, limit=_CUT // _STEPS)
         made: NDArray[np.float32] = (full @ self.matrix[:, :columns] * self.step).astype(np.float32)
