@@ -269,12 +269,12 @@ class _Files:
         """A document with the SHA-256 of its file, or, if it is a place, of the file's and the place. A remote file that is
         read to its end is digested as it is read.
         """
-        path, whole = document["path"], document.get("start") is None
-        if "sha256" in document or (whole and _is_fetched(path)):
+        path, is_place = document["path"], document.get("start") is not None
+        if "sha256" in document or (not is_place and _is_fetched(path)):
             return document
         if path not in self._digests:
             self._digests[path] = sha256(path, self._folder.storage)
-        if whole:
+        if not is_place:
             return {**document, "sha256": self._digests[path]}
         text = f"{self._digests[path]} {document['start']!r} {document['end']!r}"
         return {**document, "sha256": hashlib.sha256(text.encode()).hexdigest()}
