@@ -41,7 +41,7 @@ from swsdist.corpora.nist import ecf_documents
 from swsdist.corpora.places import is_placed
 from swsdist.io.filesystem import Folder, is_remote, locate
 from swsdist.io.notices import Notices, sample
-from swsdist.io.tables import place, read_table
+from swsdist.io.tables import place, read_table, without_nobody
 from swsdist.io.wrong_rows import unknown_names
 
 _READ = "aif aiff au caf flac mp3 oga ogg opus rf64 snd sph w64 wav"
@@ -87,7 +87,7 @@ def read_documents(
         UserError: the source does not exist, is empty, or of another kind.
         DataError: a row or line is impossible.
     """
-    documents = _documents(source, storage, notices, prefer, audio_folder, audio)
+    documents = without_nobody(_documents(source, storage, notices, prefer, audio_folder, audio))
     return documents if speakers is None else _with_speakers(documents, speakers, storage)
 
 

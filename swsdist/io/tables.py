@@ -82,14 +82,19 @@ def read_table(
     raw = _with_points(raw, schema)
     columns = [_column(source, raw, field) for field in schema]
     table = pa.table(columns, schema=schema)
-    if "speaker" in schema.names:  # unknown speakers are not the same person
-        index, nobody = schema.get_field_index("speaker"), pa.array(_NOBODY, pa.string())
-        unknown = pc.is_in(pc.utf8_lower(table["speaker"]), nobody)
-        table = table.set_column(index, schema.field(index), pc.if_else(unknown, None, table["speaker"]))
+    if "speaker" in schema.names:
+        table = without_nobody(table)
     _check_spans(source, table)
     if key:
         _check_unique(source, table, key)
     return table
+
+
+def without_nobody(table: pa.Table) -> pa.Table:
+    """The same table; unknown speakers, who are not the same person, are null in the column `speaker`."""
+    index, nobody = table.schema.get_field_index("speaker"), pa.array(_NOBODY, pa.string())
+    unknown = pc.is_in(pc.utf8_lower(table["speaker"]), nobody)
+    return table.set_column(index, table.schema.field(index), pc.if_else(unknown, None, table["speaker"]))
 
 
 def place(path: str, row: int, storage: Mapping[str, object] | None = None) -> str:

@@ -340,10 +340,14 @@ def commit(
     }
     files = {**(models or {}), **{f"statistics.{name}": fit.file for name, fit in fitted.items()}}
     if kind == "frames" and not (source or "").startswith(GROUPS):
-        known = None if fitted[tracks[0].name].anew else files.get(voices.NAME)
+        of_track = f"voices.{recipe_fingerprint(tracks[0].recipe)}"
+        known = None if fitted[tracks[0].name].anew else files.get(of_track)
         documents, file = voices.pinned(folder, tracks[0].documents, tick, known)
         tracks[0] = tracks[0]._replace(documents=documents)
-        files |= {} if file is None else {voices.NAME: file}
+        files = {key: path for key, path in files.items() if not key.startswith("voices.")}
+        # Those that a provisional state fits are fitted anew at the next commit.
+        if file is not None and (known is not None or not provisional):
+            files[of_track] = file
     recipes = [[track.name, recipe_fingerprint(track.recipe)] for track in tracks]
     cut = [[shard.name, sorted(file.name for file in shard.files.values())] for shard in shards]
     naming = Naming(SCHEMA, kind, recipes, cut).listings(totals.keys(track.documents) for track in tracks)

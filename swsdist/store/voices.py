@@ -18,6 +18,7 @@ detection and clustering via the Bayesian information criterion".
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -31,8 +32,6 @@ from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder
 from swsdist.store import parquet
 
-#: Name of the model in a manifest.
-NAME = "voices"
 #: Frames of a stretch; a rest that is shorter belongs to the last one.
 STRETCH = 1024
 
@@ -43,8 +42,8 @@ _FITTED = 8192
 _ROUNDS = 10
 #: Least variance of a group, as a part of the collection's.
 _FLOOR = 0.01
-#: Documents assigned at a time.
-_DOCUMENTS = 1 << 14
+#: Stretches in memory at a time.
+_PIECE = 1 << 14
 
 Floats = NDArray[np.float64]
 
@@ -129,8 +128,10 @@ def pinned(folder: Folder, documents: pa.Table, tick: float, file: str | None) -
     """
     if not documents["speaker"].null_count:
         return documents, file
-    if file is None:
-        groups = fitted(documents, tick)
+    if file is not None:
+        rows = parquet.read(folder, file).to_pylist()
+        groups = [Gaussian(row["frames"], np.array(row["mean"]), np.array(row["variance"])) for row in rows]
+    elif groups := fitted(documents, tick):
         table = pa.Table.from_pylist(
             [
                 {"frames": group.frames, "mean": group.mean.tolist(), "variance": group.variance.tolist()}
@@ -138,13 +139,13 @@ def pinned(folder: Folder, documents: pa.Table, tick: float, file: str | None) -
             ],
             VOICES,
         )
-        file = f"models/{NAME}-{fingerprint(table.to_pylist())}.parquet"
+        file = f"models/voices-{fingerprint(table.to_pylist())}.parquet"
         parquet.publish(folder, file, [table], VOICES)
     else:
-        rows = parquet.read(folder, file).to_pylist()
-        groups = [Gaussian(row["frames"], np.array(row["mean"]), np.array(row["variance"])) for row in rows]
+        return documents, None
     column = pa.chunked_array(
-        [_voices(documents.slice(k, _DOCUMENTS), groups) for k in range(0, len(documents), _DOCUMENTS)]
+        [_voices(documents.slice(k, stop - k), groups) for k, stop in _pieces(documents)],
+        DOCUMENTS.field("voices").type,
     )
     return documents.set_column(DOCUMENTS.get_field_index("voices"), DOCUMENTS.field("voices"), column), file
 
@@ -156,14 +157,21 @@ def fitted(documents: pa.Table, tick: float) -> list[Gaussian]:
         documents: DOCUMENTS, in any order.
         tick: seconds from one frame to the next.
     """
-    nameless = documents.filter(pc.is_null(documents["speaker"]))
-    order = np.argsort([stable_hash(text) for text in nameless["sha256"].to_pylist()], kind="stable")
-    stretches, _ = stretches_of(nameless.take(pa.array(order[:_FITTED])))
-    seconds = tick * (pc.sum(nameless["frames"]).as_py() or 0)
-    stretches = stretches.take(np.arange(min(len(stretches.frames), _FITTED)))
-    stretches = stretches.take(stretches.frames > 0)
-    many = min(_MOST, max(1, round(seconds / _SECONDS)))
-    return grouped(stretches, many) if len(stretches.frames) else []
+    nameless = documents.filter(pc.and_(pc.is_null(documents["speaker"]), pc.greater(documents["frames"], 0)))
+    if not nameless.num_rows:
+        return []
+    names = zip(*(nameless[name].to_pylist() for name in ("doc_id", "channel", "sha256")), strict=True)
+    order = np.argsort([stable_hash(f"{doc_id} {channel} {sha256}") for doc_id, channel, sha256 in names])
+    nameless = nameless.take(pa.array(order))
+    every, seen = math.ceil(_counts(nameless).sum() / _FITTED), 0
+    chosen = []
+    for k, stop in _pieces(nameless):
+        stretches, _ = stretches_of(nameless.slice(k, stop - k))
+        chosen.append(stretches.take(np.arange(-seen % every, len(stretches.frames), every)))
+        seen += len(stretches.frames)
+    joined = Stretches(*(np.concatenate(several, axis=-1) for several in zip(*chosen, strict=True)))
+    seconds = tick * pc.sum(nameless["frames"]).as_py()
+    return grouped(joined, min(_MOST, max(1, round(seconds / _SECONDS))))
 
 
 def grouped(stretches: Stretches, many: int) -> list[Gaussian]:
@@ -188,17 +196,35 @@ def grouped(stretches: Stretches, many: int) -> list[Gaussian]:
 
 def stretches_of(documents: pa.Table) -> tuple[Stretches, NDArray[np.int64]]:
     """Stretches of documents, one after the other, and how many each has, int64 (documents,)."""
-    frames: list[int] = []
-    moments: list[NDArray[np.floating]] = []
-    counts = []
-    columns = (documents[name].to_pylist() for name in ("frames", "mean", "variance", "stretches"))
-    for total, mean, variance, several in zip(*columns, strict=True):
-        values = np.array([mean, variance])[None] if several is None else np.array(several).reshape(-1, 2, len(mean))
-        moments.append(values)
-        frames += [STRETCH] * (len(values) - 1) + [total - STRETCH * (len(values) - 1)]
-        counts.append(len(values))
-    joined = np.concatenate(moments).transpose(1, 2, 0) if moments else np.empty((2, 0, 0))
-    return Stretches(np.array(frames, np.float64), *joined), np.array(counts, np.int64)
+    counts = _counts(documents)
+    mean, variance, cut = (pc.list_flatten(documents[name]).to_numpy() for name in ("mean", "variance", "stretches"))
+    dimension = len(mean) // max(len(counts), 1)
+    first = np.cumsum(counts) - counts
+    moments = np.empty((counts.sum(), 2, dimension))
+    moments[first, 0], moments[first, 1] = mean.reshape(-1, dimension), variance.reshape(-1, dimension)
+    moments[np.repeat(counts > 1, counts)] = cut.reshape(-1, 2, dimension)
+    frames = np.full(len(moments), float(STRETCH))
+    frames[first + counts - 1] = documents["frames"].to_numpy() - STRETCH * (counts - 1)
+    return Stretches(frames, *moments.transpose(1, 2, 0)), counts
+
+
+def _counts(documents: pa.Table) -> NDArray[np.int64]:
+    """How many stretches each document has."""
+    numbers = pc.fill_null(pc.list_value_length(documents["stretches"]), 0).to_numpy()
+    dimensions = pc.list_value_length(documents["mean"]).to_numpy()
+    return np.asarray(np.maximum(numbers // (2 * dimensions), 1), np.int64)
+
+
+def _pieces(documents: pa.Table) -> Iterator[tuple[int, int]]:
+    """Rows from and to of pieces with a bounded number of stretches, but for a single document that has more."""
+    first, total = 0, 0
+    for k, count in enumerate(_counts(documents).tolist()):
+        if total + count > _PIECE and k > first:
+            yield first, k
+            first, total = k, 0
+        total += count
+    if documents.num_rows:
+        yield first, documents.num_rows
 
 
 def _halves(stretches: Stretches, floor: Floats) -> tuple[float, list[Gaussian]]:

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from kinds_of_corpora import KINDS, TRIALS, Made, run
 
-from swsdist.core.codes import chains as chains_codes
 from swsdist.core.codes import stages as codes
 from swsdist.core.errors import DataError, UserError
 from swsdist.registry.registries import CALIBRATION
@@ -32,16 +31,12 @@ THRESHOLDS = [(name, "fitted") for name in STEPS] + [(name, "own") for name in S
 
 
 #: Codes of what a step refuses.
-REFUSALS = "|".join(
-    rf"\[{code.name}\]"
-    for code in (codes.STEP_NEEDS_NO_SEGMENTS, codes.STEP_NEEDS_WHOLE_RECORDINGS, chains_codes.SEVERAL_SPEAKERS)
-)
+REFUSALS = "|".join(rf"\[{code.name}\]" for code in (codes.STEP_NEEDS_NO_SEGMENTS, codes.STEP_NEEDS_WHOLE_RECORDINGS))
 
 
 def refused(name: str, kind: str, trials: str) -> bool:
     """Whether a step says that it cannot do with such documents or trials, rather than doing something else."""
-    by_list = name in ("kst", "sto", "llr") and (trials == "segment" or (trials == "document" and kind == "places"))
-    return by_list or (name == "speaker-norm" and kind == "places")
+    return name in ("kst", "sto", "llr") and (trials == "segment" or (trials == "document" and kind == "places"))
 
 
 @pytest.mark.parametrize(("kind", "protocol", "trials"), CASES)

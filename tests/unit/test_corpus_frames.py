@@ -46,5 +46,6 @@ def test_without_it_the_query_s_frames_have_no_say() -> None:
 
 
 def test_a_place_in_a_recording_keeps_the_recording_s() -> None:
-    with_and_without = (example_of(search_with(**how), **OF_RECORDING) for how in ({}, {"corpus_frames": 100}))
-    assert np.array_equal(*with_and_without)
+    for by in ("document", "collection"):
+        ways = ({"documents_by": by}, {"documents_by": by, "corpus_frames": 100})
+        assert np.array_equal(*(example_of(search_with(**how), **OF_RECORDING) for how in ways))

@@ -8,10 +8,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+import soundfile
 
 from swsdist.core.types import DOCUMENTS
+from swsdist.corpora.documents import read_documents
 from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder
+from swsdist.store.manifest import REJECTED_DOCUMENTS, NewTrack, commit, frozen_statistics
+from swsdist.store.reading import Store
 from swsdist.store.voices import STRETCH, Stretching, fitted, grouped, pinned, stretches_of
 
 #: Seconds a frame, so that 100 documents of 30 frames have enough hours for three voices.
@@ -100,10 +104,43 @@ def test_hours_decide_how_many(rows: list[dict[str, Any]]) -> None:
     assert [len(fitted(table(rows), tick)) for tick in (0.01, 0.3, 0.6)] == [1, 1, 2]
 
 
+def test_channels_of_a_recording_come_in_any_order() -> None:
+    rows = [document(k, frames_of(k % 3, 30, k)) | {"doc_id": "d", "channel": k + 1, "sha256": "s"} for k in range(100)]
+    one, other = fitted(table(rows), TICK), fitted(table(rows[::-1]), TICK)
+    assert [group.mean.tobytes() for group in one] == [group.mean.tobytes() for group in other]
+
+
 def test_equal_documents_are_one_voice_and_empty_ones_have_none(tmp_path: Path) -> None:
     one = document(0, np.ones((30, 4), np.float32))
     assert len(grouped(stretches_of(table([one, one]))[0], 8)) == 1
     empty = document(1, np.empty((0, 4), np.float32))
     found, _ = pinned(Folder(str(tmp_path)), table([one, empty]), TICK, None)
     assert found["voices"].to_pylist() == [[0], None]
-    assert pinned(Folder(str(tmp_path)), table([empty]), TICK, None)[0]["voices"].to_pylist() == [None]
+    nothing, file = pinned(Folder(str(tmp_path)), table([empty]), TICK, None)
+    assert (nothing["voices"].to_pylist(), file) == ([None], None)
+
+
+def test_unknown_speakers_of_kaldi_s_lists_are_nobody(tmp_path: Path) -> None:
+    soundfile.write(tmp_path / "a.wav", np.zeros(8000), 16000)
+    (tmp_path / "wav.scp").write_text(f"a {tmp_path}/a.wav\nb {tmp_path}/a.wav\nc {tmp_path}/a.wav\n")
+    (tmp_path / "utt2spk").write_text("a Unknown\nb <NA>\nc eva\n")
+    assert read_documents(str(tmp_path))["speaker"].to_pylist() == [None, None, "eva"]
+
+
+def test_voices_are_of_the_first_track(tmp_path: Path) -> None:
+    """Where another track comes first, its documents have voices of their own; those of a provisional state do not stay."""
+    folder = Folder(str(tmp_path))
+    wide = [document(k, frames_of(k % 3, 30, k)) for k in range(60)]
+    narrow = [document(k, frames_of(k % 3, 30, k)[:, :2]) for k in range(60)]
+    tracks = [NewTrack("a", {"name": "a"}, 4, table(wide)), NewTrack("b", {"name": "b"}, 2, table(narrow))]
+    nothing = REJECTED_DOCUMENTS.empty_table()
+    early = [track._replace(documents=track.documents.slice(0, 4)) for track in tracks]
+    provisional = commit(folder, early, TICK, [], nothing, provisional=True)
+    assert not any(name.startswith("voices") for name in provisional.models)
+    frozen = [track._replace(frozen=frozen_statistics(folder, track.name, "")) for track in tracks]
+    first = commit(folder, frozen, TICK, [], nothing, models=dict(provisional.models))
+    (name,) = (name for name in first.models if name.startswith("voices"))
+    other = commit(folder, frozen[::-1], TICK, [], nothing, models={name: first.models[name]})
+    (again,) = (name for name in other.models if name.startswith("voices"))
+    assert again != name
+    assert None not in Store(folder).documents()["voices"].to_pylist()

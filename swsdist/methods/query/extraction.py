@@ -348,8 +348,9 @@ def prepared(
     for row in table.to_pylist():
         normalisation = statistics.get(("speaker", row["speaker"] or ""), collection) if by_speaker else collection
         features = np.frombuffer(row["features"], "<f4").reshape(-1, dimension)
-        if row["mean"] is not None and search.documents_by == "document":
-            normalisation = Statistics.from_variance(1, row["mean"], row["variance"])
+        if row["mean"] is not None:
+            if search.documents_by == "document":
+                normalisation = Statistics.from_variance(1, row["mean"], row["variance"])
         elif search.corpus_frames is not None:
             normalisation = normalisation.near(Statistics.of(features), search.corpus_frames)
         where = f"query {row['query_id']}, example {row['example']}"
