@@ -15,7 +15,7 @@ from swsdist.kernels.coding import coded
 from swsdist.store.voices import STRETCH
 
 #: The columns of DOCUMENTS that are needed.
-WHO = ("doc_id", "channel", "recording", "start", "speaker", "voices")
+WHO = ("doc_id", "channel", "recording", "start", "duration", "speaker", "voices")
 
 #: Bits of a time in a key, in units of 1 ms: up to two years.
 _BITS = 36
@@ -90,26 +90,43 @@ class Speakers:
 
     @cached_property
     def _in_documents(self) -> Turns:
-        return Turns.of(((doc_id, channel), second, who) for doc_id, channel, _, _, second, who in self._turns())
+        return Turns.of(((doc_id, channel), second, who) for doc_id, channel, _, _, _, second, who in self._turns())
 
     @cached_property
     def _in_recordings(self) -> Turns:
-        return Turns.of(
-            ((recording or doc_id, channel), (start or 0.0) + second, who)
-            for doc_id, channel, recording, start, second, who in self._turns()
-        )
+        spans: dict[Place, list[tuple[float, float, int]]] = {}
+        for doc_id, channel, recording, start, end, second, who in self._turns():
+            offset = start or 0.0
+            spans.setdefault((recording or doc_id, channel), []).append((offset + second, offset + end, who))
+        return Turns.of((place, second, who) for place, each in spans.items() for second, who in _latest(each))
 
-    def _turns(self) -> Iterator[tuple[str, int, str | None, float | None, float, int]]:
-        """Document, channel, recording, start, second in the document, and number of the speaker from then on."""
+    def _turns(self) -> Iterator[tuple[str, int, str | None, float | None, float, float, int]]:
+        """Document, channel, recording, start; from and to which second of the document, and the speaker's number."""
         columns = {name: self._documents[name].to_pylist() for name in WHO}
         names = sorted({name or "" for name in columns["speaker"]})
         number = {name: k for k, name in enumerate(names)}
-        for *document, name, voices in zip(*columns.values(), strict=True):
+        stretch = STRETCH * self._tick
+        for *document, duration, name, voices in zip(*columns.values(), strict=True):
             if name or not voices:
-                yield *document, 0.0, number[name or ""]
+                yield *document, duration, 0.0, number[name or ""]
                 continue
             for k, voice in enumerate(voices):
-                yield *document, k * STRETCH * self._tick, len(names) + voice
+                end = duration if k + 1 == len(voices) else (k + 1) * stretch
+                yield *document, end, k * stretch, len(names) + voice
+
+
+def _latest(spans: list[tuple[float, float, int]]) -> Iterator[tuple[float, int]]:
+    """Who speaks from which second on, of spans (from, to, speaker): of several at a time the one that begins last."""
+    waiting = sorted(spans, reverse=True)
+    current: list[tuple[float, float, int]] = []
+    for second in sorted({edge for start, end, _ in spans for edge in (start, end)}):
+        while waiting and waiting[-1][0] <= second:
+            current.append(waiting.pop())
+        # A span that began earlier and ends earlier lies below others, and is dropped when it comes up.
+        while current and current[-1][1] <= second:
+            current.pop()
+        if current:
+            yield second, current[-1][2]
 
 
 def _at(place: NDArray[np.int64], second: NDArray[np.floating]) -> NDArray[np.int64]:

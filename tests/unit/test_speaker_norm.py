@@ -14,7 +14,7 @@ from swsdist.store.voices import STRETCH
 SCALE = 1 << 20
 
 
-def documents(*rows: tuple[str, int, str | None, float | None, str | None, list[int] | None]) -> pa.Table:
+def documents(*rows: tuple[str, int, str | None, float | None, float, str | None, list[int] | None]) -> pa.Table:
     return pa.table(dict(zip(WHO, zip(*rows, strict=True), strict=True)))
 
 
@@ -63,7 +63,9 @@ def test_of_one_speaker_it_is_q_norm() -> None:
 
 def test_who_speaks() -> None:
     named = [("a", 1, "eva"), ("a", 2, "ada"), ("b", 1, None), ("c", 1, "eva")]
-    who = Speakers(documents(*((doc_id, channel, None, None, name, None) for doc_id, channel, name in named)), 0.01)
+    who = Speakers(
+        documents(*((doc_id, channel, None, None, 60.0, name, None) for doc_id, channel, name in named)), 0.01
+    )
     table = places(("c", 1, 0, 1), ("a", 2, 0, 1), ("b", 1, 0, 1), ("a", 1, 0, 1))
     assert who.of_detections(table, recordings=False)["speaker"].to_pylist() == [2, 1, 0, 2]
     empty = who.of_detections(table.slice(0, 0), recordings=False)
@@ -72,7 +74,7 @@ def test_who_speaks() -> None:
 
 def test_voices_of_a_long_document_follow_the_names() -> None:
     """By the middle of what was found, in seconds and in frames."""
-    who = Speakers(documents(("a", 1, None, None, "eva", None), ("b", 1, None, None, None, [2, 0])), 0.01)
+    who = Speakers(documents(("a", 1, None, None, 60.0, "eva", None), ("b", 1, None, None, 200.0, None, [2, 0])), 0.01)
     turn = STRETCH * 0.01
     table = places(
         ("a", 1, turn, turn + 1), ("b", 1, 0, 1), ("b", 1, turn - 0.6, turn + 0.5), ("b", 1, turn, turn + 90)
@@ -84,9 +86,11 @@ def test_voices_of_a_long_document_follow_the_names() -> None:
 
 
 def test_in_recordings_the_document_that_begins_last_counts() -> None:
-    rows = [("a1", 0.0, "eva"), ("a2", 4.0, "ada"), ("a3", 3.0, "eva")]
-    who = Speakers(documents(*((doc_id, 1, "r", start, name, None) for doc_id, start, name in rows)), 0.01)
-    table = places(("r", 1, 0, 1), ("r", 1, 3.1, 3.9), ("r", 1, 3.5, 4.6), ("r", 1, 100, 101))
-    assert who.of_detections(table, recordings=True)["speaker"].to_pylist() == [1, 1, 0, 0]
-    alone = places(("a2", 1, 0, 1), ("a3", 1, 5, 6))
+    """While it lasts: then one that began before counts again."""
+    rows = [("a1", 0.0, 60.0, "eva"), ("a2", 12.0, 6.0, "ada"), ("a3", 14.0, 2.0, "eva"), ("a4", 70.0, 9.0, "ada")]
+    who = Speakers(documents(*((doc_id, 1, "r", *span, name, None) for doc_id, *span, name in rows)), 0.01)
+    middles = {1.0: 1, 12.5: 0, 15.0: 1, 17.0: 0, 18.5: 1, 59.0: 1, 70.5: 0}
+    table = places(*(("r", 1, middle - 0.5, middle + 0.5) for middle in middles))
+    assert who.of_detections(table, recordings=True)["speaker"].to_pylist() == list(middles.values())
+    alone = places(("a2", 1, 0, 1), ("a3", 1, 1, 2))
     assert who.of_detections(alone, recordings=False)["speaker"].to_pylist() == [0, 1]
