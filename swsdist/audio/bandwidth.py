@@ -18,7 +18,7 @@ from swsdist.audio.reader import read_blocks
 from swsdist.audio.speech import AUDIBLE, FIRST_BAND, LEAST_RATE, Levels, levels
 
 #: Quarters of a dB below the loud frames at which a band is empty; share of frames that are not loud.
-EMPTY, LOUD = 55 * 4, 0.97
+_EMPTY, _LOUD = 55 * 4, 0.97
 #: Range of the histogram in quarters of a dB of full scale: -160 to 20 dB.
 _LEAST, _MOST = -160 * 4, 20 * 4
 
@@ -48,10 +48,10 @@ class Bandwidth:
         if self._counts is None:
             return None
         ranks = np.cumsum(self._counts, axis=1)
-        loud, *bands = (_LEAST + np.argmax(ranks >= LOUD * ranks[:, -1:], axis=1)).tolist()
+        loud, *bands = (_LEAST + np.argmax(ranks >= _LOUD * ranks[:, -1:], axis=1)).tolist()
         if loud < AUDIBLE:
             return None
-        there = [k for k, level in enumerate(bands) if level >= loud - EMPTY]
+        there = [k for k, level in enumerate(bands) if level >= loud - _EMPTY]
         highest = max(there, default=-1)
         if highest == len(bands) - 1:
             return self._rate / 2

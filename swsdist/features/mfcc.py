@@ -24,7 +24,7 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, m
 
 from swsdist.config.section import IsPath
 from swsdist.core.codes import features as codes
-from swsdist.features.fitting.band import BandRounds, band_of, band_options
+from swsdist.features.fitting.band import BandRounds, band_of
 from swsdist.features.fitting.interface import Rounds
 from swsdist.features.model import read_model
 from swsdist.io.remote.copies import local_file
@@ -117,8 +117,8 @@ class Mfcc(BaseModel):
         return self.fmax == "common" and self.model is None
 
     def learns_from(self) -> dict[str, object]:
-        """Options of the extractor for fitting; extractors of one rate share the model."""
-        return band_options(self.sample_rate)
+        """Options of the extractor for fitting; extractors of one rate share the model, which needs few frames."""
+        return {"sample_rate": self.sample_rate, "hop_length": max(1, self.sample_rate // 25), "n_mfcc": 1, "deltas": 0}
 
     def rounds(self) -> Rounds:
         """The round that counts narrow documents."""

@@ -278,8 +278,9 @@ def _readable_documents(
             places = np.cumsum([0, *map(len, blocks)]).tolist()
             blocks = [block[speech[first:last]] for block, (first, last) in zip(blocks, pairwise(places), strict=True)]
             text = None if text is None else text[speech]
-        document = Document([block for block in blocks if len(block)], row["speaker"], text)
-        if document.blocks:
+        filled = [block for block in blocks if len(block)]
+        document = Document(filled, row["speaker"], text, read.result.bandwidth)
+        if filled:
             write_document(file, document)
             yield document
 

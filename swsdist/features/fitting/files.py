@@ -21,8 +21,9 @@ _BYTES = 64
 def write_document(file: BinaryIO, document: Document) -> None:
     """Append a document."""
     speaker = document.speaker
-    flags = [document.labels is not None, speaker is not None]
-    np.save(file, np.array([len(document.blocks), *flags], np.int64), allow_pickle=False)
+    bandwidth = np.nan if document.bandwidth is None else document.bandwidth
+    head = [len(document.blocks), document.labels is not None, speaker is not None, bandwidth]
+    np.save(file, np.array(head, np.float64), allow_pickle=False)
     for block in document.blocks:
         np.save(file, np.ascontiguousarray(block, "<f4"), allow_pickle=False)
     if document.labels is not None:
@@ -43,11 +44,11 @@ def read_documents(file: BinaryIO) -> Iterator[Document]:
         return np.frombuffer(data, dtype, math.prod(shape), end).reshape(shape)
 
     while at < len(data):
-        blocks, labelled, named = array().tolist()
-        frames = [array() for _ in range(blocks)]
+        blocks, labelled, named, bandwidth = array().tolist()
+        frames = [array() for _ in range(int(blocks))]
         labels = array() if labelled else None
         speaker = array().tobytes().decode() if named else None
-        yield Document(frames, speaker, labels)
+        yield Document(frames, speaker, labels, None if math.isnan(bandwidth) else bandwidth)
 
 
 @lru_cache(4096)

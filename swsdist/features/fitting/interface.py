@@ -30,11 +30,13 @@ class Document(NamedTuple):
         speaker: the speaker; None if unknown.
         labels: int64 (frames of all blocks,), the label of each frame, below 0 if unknown; None if the model uses no
             labels.
+        bandwidth: Hz (`audio.bandwidth`); None if unknown.
     """
 
     blocks: list[NDArray[np.float32]]
     speaker: str | None = None
     labels: NDArray[np.int64] | None = None
+    bandwidth: float | None = None
 
 
 class Step(NamedTuple):
