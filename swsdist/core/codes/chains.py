@@ -55,14 +55,13 @@ UNDECIDED_QUERIES = Code(
     "and detections",
     "give references of more queries, or fit by oracle or a file of other data (calibrate.fit)",
 )
-_BANDS = (
+#: Remedy for recordings of different bands.
+BANDS = (
     "set the option fmax of the features below what all have (3700 for telephone speech; `common` chooses it by the "
     "documents), and index again"
 )
-NARROW_BAND = Code("narrow-band", OddError, "{count} documents with a narrower band than others", _BANDS)
-DIFFERENT_BAND = Code(
-    "different-band", OddError, "{count} query examples with another band than most documents", _BANDS
-)
+NARROW_BAND = Code("narrow-band", OddError, "{count} documents with a narrower band than others", BANDS)
+DIFFERENT_BAND = Code("different-band", OddError, "{count} query examples with another band than most documents", BANDS)
 MANY_REJECTED = Code(
     "many-rejected",
     OddError,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from swsdist.core.codes import Code
+from swsdist.core.codes.chains import BANDS
 from swsdist.core.errors import AudioError, ConfigError, OddError, StoreError, TermError, UserError
 
 QUERY_NAME_NOT_UTF8 = Code(
@@ -177,8 +178,7 @@ OTHER_BAND = Code(
     "other-band",
     OddError,
     "{count} of {of} documents have another band than {query}",
-    "set the option fmax of the features below what all have (3700 for telephone speech; `common` chooses it by the "
-    "documents), and index again",
+    BANDS,
 )
 CHOSEN_CHANNEL = Code(
     "chosen-channel",

@@ -137,7 +137,8 @@ SECTIONS = {
             "unknown; null: complete",
             "stretches": "mean and variance of each stretch of 1024 frames, one after the other; null: the speaker is "
             "known, or there is one stretch",
-            "voices": "[voice](../concepts/feature-store.md#voices) of each stretch; null: the speaker is known",
+            "voices": "[voice](../concepts/feature-store.md#voices) of each stretch, in the first track; null: the speaker is "
+            "known",
         },
     ),
     "VOICES": Section(
