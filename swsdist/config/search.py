@@ -373,6 +373,10 @@ class Search(Section):
         for option in self._common():
             if not any(option in term.options for term in terms):
                 raise codes.UNUSED_OPTION.invalid(distance=terms[0].distance, option=option)
+        for key in ("documents_by", "queries_by", "corpus_frames"):
+            unset = getattr(self, key) == type(self).model_fields[key].default
+            if not unset and all(term.normalise == "none" for term in terms):
+                raise codes.NOTHING_NORMALISED.invalid(key=key)
         return self
 
 

@@ -120,10 +120,17 @@ def _build(registry: Registry[Entry], name: str, options: dict[str, object], whe
     except ValidationError as error:
         # Report invalid options before missing ones: a misspelt name is both.
         first = min(error.errors(), key=lambda problem: problem["type"] == "missing")
-        place = ".".join([f"{where}.options", *(str(part) for part in first["loc"])])
+        # Pydantic reports each member of a union that a value is none of, and names the member last in the place.
+        union = [
+            other["msg"]
+            for other in error.errors()
+            if other["input"] is first["input"] and other["loc"][:-1] == first["loc"][:-1] != ()
+        ]
+        path = first["loc"][:-1] if len(union) > 1 else first["loc"]
+        place = ".".join([f"{where}.options", *(str(part) for part in path)])
         if coded := error_of(first, place):
             raise coded from None
-        problem = first["msg"].removeprefix("Value error, ")
+        problem = " or ".join(union or [first["msg"]]).removeprefix("Value error, ")
         raise codes.INVALID_FEATURE_OPTION(where=place, name=name, problem=problem) from None
     except (SwsdistError, OSError):
         raise

@@ -24,7 +24,7 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, m
 
 from swsdist.config.section import IsPath
 from swsdist.core.codes import features as codes
-from swsdist.features.fitting.band import BandRounds, band_of
+from swsdist.features.fitting.band import COMMON, BandRounds, band_of
 from swsdist.features.fitting.interface import Rounds
 from swsdist.features.model import read_model
 from swsdist.io.remote.copies import local_file
@@ -68,6 +68,12 @@ class Mfcc(BaseModel):
             raise codes.EVEN_DELTA_WIDTH.invalid(width=self.delta_width)
         if self.fmax == "common" and not self.chooses:
             raise codes.NO_COMMON_BAND.invalid()
+        if self.model is not None and self.fmax != "common":
+            raise codes.MODEL_OF_NO_CHOICE.invalid()
+        top = self.sample_rate / 2
+        fmax = COMMON if self.fmax == "common" else self.fmax or top
+        if not self.fmin < fmax <= top:
+            raise codes.INVALID_BAND.invalid(fmin=self.fmin, fmax=fmax, top=top)
         return self
 
     @property
@@ -96,7 +102,7 @@ class Mfcc(BaseModel):
 
     def files(self) -> list[Path]:
         """The model."""
-        return [local_file(self.model)] if self.fmax == "common" and self.model is not None else []
+        return [] if self.model is None else [local_file(self.model)]
 
     @cached_property
     def upper_edge(self) -> float:

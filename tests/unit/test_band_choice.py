@@ -11,7 +11,9 @@ import soxr
 
 from swsdist.audio.bandwidth import Bandwidth
 from swsdist.audio.speech import levels
+from swsdist.core.codes import Code
 from swsdist.core.codes import features as codes
+from swsdist.core.errors import ConfigError
 from swsdist.features.extractors import create, identity, recipe_fingerprint
 from swsdist.features.fitting.band import BandRounds
 from swsdist.features.fitting.interface import Document, Learning, fit
@@ -148,3 +150,27 @@ def test_what_cannot_be(tmp_path: Path) -> None:
     for name, options in {"mfcc-fingerprint": {"fmax": "common"}, "vtln": {"mfcc": {"fmax": "common"}}}.items():
         with raises(codes.NO_COMMON_BAND, where="features.options"):
             create(name, options)
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        ({"fmin": 4000.0, "fmax": "common"}, codes.INVALID_BAND),
+        ({"fmin": 8000.0}, codes.INVALID_BAND),
+        ({"fmin": 300.0, "fmax": 300.0}, codes.INVALID_BAND),
+        ({"fmax": 9000.0}, codes.INVALID_BAND),
+        ({"sample_rate": 6000, "fmax": "common"}, codes.INVALID_BAND),
+        ({"model": "band.npz"}, codes.MODEL_OF_NO_CHOICE),
+        ({"model": "band.npz", "fmax": 3700.0}, codes.MODEL_OF_NO_CHOICE),
+    ],
+)
+def test_bands_that_are_none(options: dict[str, object], code: Code[ConfigError]) -> None:
+    with raises(code, where="features.options"):
+        create("mfcc", options)
+
+
+def test_a_misspelt_choice_is_told_with_all_that_is_allowed() -> None:
+    with raises(codes.INVALID_FEATURE_OPTION, where="features.options.fmax") as error:
+        create("mfcc", {"fmax": "commn"})
+    assert "valid number" in str(error.value)
+    assert "'common'" in str(error.value)

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from pydantic import ValidationError
 
 from swsdist.config.search import Search
+from swsdist.core.codes import config as codes
 from swsdist.core.types import EXAMPLES
 from swsdist.features.statistics import Statistics
 from swsdist.methods.query.extraction import prepared
@@ -49,3 +51,12 @@ def test_a_place_in_a_recording_keeps_the_recording_s() -> None:
     for by in ("document", "collection"):
         ways = ({"documents_by": by}, {"documents_by": by, "corpus_frames": 100})
         assert np.array_equal(*(example_of(search_with(**how), **OF_RECORDING) for how in ways))
+
+
+@pytest.mark.parametrize("setting", [{"corpus_frames": 100}, {"queries_by": "collection"}, {"documents_by": "speaker"}])
+def test_statistics_of_what_is_not_normalised_are_refused(setting: dict[str, Any]) -> None:
+    posteriors = {"distance": "kl", "normalise": "none"}
+    Search(**posteriors)
+    with pytest.raises(ValidationError) as error:
+        Search(**posteriors, **setting)
+    assert error.value.errors()[0]["type"] == codes.NOTHING_NORMALISED.name

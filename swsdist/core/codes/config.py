@@ -98,6 +98,12 @@ NORMALISED_POSTERIORS = Code(
     "{place}{distance} compares posteriors, and normalise is {normalise}",
     "set normalise: none",
 )
+NOTHING_NORMALISED = Code(
+    "nothing-normalised",
+    ConfigError,
+    "{key} chooses statistics, and no stream is normalised by any",
+    "set normalise: mean-variance, or remove {key}",
+)
 NORMALISATION_CONFLICT = Code(
     "normalisation-conflict",
     ConfigError,

@@ -85,6 +85,18 @@ NO_COMMON_BAND = Code(
     "only mfcc chooses its band by the collection (fmax: common)",
     "set fmax to Hz, 3700 for telephone speech, or to null",
 )
+INVALID_BAND = Code(
+    "invalid-band",
+    ConfigError,
+    "no band from fmin {fmin:g} Hz to fmax {fmax:g} Hz within half the rate, {top:g} Hz",
+    "set 0 <= fmin < fmax <= half of sample_rate; for a collection with telephone speech `common` is 3700",
+)
+MODEL_OF_NO_CHOICE = Code(
+    "model-of-no-choice",
+    ConfigError,
+    "model names a choice of a band, which fmax does not ask for",
+    "set fmax: common, or remove model",
+)
 EMPTY_BAND = Code(
     "empty-band",
     ConfigError,

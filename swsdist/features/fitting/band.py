@@ -12,8 +12,10 @@ from swsdist.core.codes import features as codes
 from swsdist.features.fitting.interface import Document, Step, Totals
 from swsdist.features.model import Model
 
-#: Hz: upper edge of the common band of a collection with telephone speech, and its bandwidth (`audio.bandwidth`).
-_COMMON, _TELEPHONE = 3700.0, 4000.0
+#: Hz: upper edge of the common band of a collection with telephone speech.
+COMMON = 3700.0
+#: Hz: greatest bandwidth of telephone speech (`audio.bandwidth`).
+_TELEPHONE = 4000.0
 #: The choice is narrow if more than one document in so many is.
 _ONE_IN = 20
 
@@ -39,7 +41,7 @@ class BandRounds:
     def go_on(self, model: Model | None, totals: Totals) -> Step:
         """The choice."""
         documents, narrow = int(totals["documents"][0]), int(totals["narrow"][0])
-        return Step(Model("band", 1, {}, {"fmax": _COMMON if narrow * _ONE_IN > documents else None}), True)
+        return Step(Model("band", 1, {}, {"fmax": COMMON if narrow * _ONE_IN > documents else None}), True)
 
 
 def band_of(model: Model) -> float | None:
