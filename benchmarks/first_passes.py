@@ -49,7 +49,6 @@ from swsdist.report.plots.run import Axes, Series, beside, lines_svg
 from swsdist.score import Counts, align, beta, mtwv, number_of_trials, protocol, twv_curve
 from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.stages.queries import examples_in
-from swsdist.store.reading import Store
 from swsdist.testing.conformance.first_pass import recall
 
 #: Of a cell, what its distance alone costs; and what a posting costs in cells.
@@ -96,7 +95,7 @@ class Scene:
         config = load_config(ROOT / "configs" / "mboshi-dev.yaml", places)
         outcome = run_stages(config, StepSelection(until="queries"), Progress())
         self.state: SearchInputs = outcome.chain_run.chain.inputs
-        self.store = Store(self.state.store)
+        self.store = self.state.store.open()
         self._queries = examples_in(outcome.chain_run)
         self._shards = [shard.name for shard in self.store.manifest.shards]
         self.search_config = Search()

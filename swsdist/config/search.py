@@ -94,9 +94,10 @@ class FirstPass(Section):
     name: Annotated[str, NameIn(FIRST_PASSES, ("none",))] = Field(
         "none", description="none: search everything; see docs/concepts/first-passes.md"
     )
-    factors: Annotated[tuple[PositiveInt, ...], Field(min_length=1, max_length=4)] = Field(
-        (5,),
-        description="frames averaged in the first pass; averaged takes several, in falling order",
+    factors: Annotated[tuple[PositiveInt, ...], Field(min_length=1, max_length=4)] | None = Field(
+        None,
+        description="frames averaged in the first pass; averaged takes several, in falling order; default: averaged 5, "
+        "quantised 2, coarse 1",
     )
     windows: KeepWindows = Field(KeepWindows(), description="windows kept per query example")
     over: Literal["collection", "document"] = Field(
@@ -115,14 +116,14 @@ class FirstPass(Section):
             ConfigError: the first pass does not take an option, or its value.
         """
         takes = FIRST_PASSES[self.name].takes()
-        if "factors" in takes:
-            given: dict[str, object] = {"factors": self.factors}
-        elif "factor" in takes and len(self.factors) == 1:
-            given = {"factor": self.factors[0]}
-        elif self.factors != type(self).model_fields["factors"].default:
-            raise codes.WRONG_FACTORS(name=self.name, takes="one of the" if "factor" in takes else "no")
-        else:
-            given = {}
+        given: dict[str, object] = {}
+        if self.factors is not None:
+            if "factors" in takes:
+                given["factors"] = self.factors
+            elif "factor" in takes and len(self.factors) == 1:
+                given["factor"] = self.factors[0]
+            else:
+                raise codes.WRONG_FACTORS(name=self.name, takes="one of the" if "factor" in takes else "no")
         if "visit" in takes:
             given["visit"] = self.visit
         elif not self.visit:

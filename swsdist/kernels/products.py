@@ -71,7 +71,7 @@ Element = TypeVar("Element", bound=np.generic)
 _FEATURES = llvm.get_host_cpu_features() if llvm.get_host_cpu_name() else {}
 
 
-def _has(feature: str) -> bool:
+def has(feature: str) -> bool:
     """Whether code is compiled for CPUs with a feature; numba's setting, if present, decides, as for numba's own code."""
     given = numba.config.CPU_FEATURES
     if given is not None:
@@ -82,12 +82,12 @@ def _has(feature: str) -> bool:
 
 
 #: LLVM splits vpdpwssd into two slower instructions, so it is written as assembly, which needs LLVM's assembly parser.
-VNNI = _has("avx512vnni")
+VNNI = has("avx512vnni")
 if VNNI:
     llvm.initialize_native_asmparser()
 
 #: Document frames of a tile, and query frames of a large and of a small one, such that the sums fill the registers.
-_WIDE = _has("avx512bw")
+_WIDE = has("avx512bw")
 _FRAMES = 4 if _WIDE else 1
 _LARGE, _SMALL = (6, 5) if _WIDE else (5, 4)
 

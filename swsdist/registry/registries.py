@@ -186,7 +186,7 @@ FIRST_PASSES: Registry[FirstPassEntry] = Registry(
     {
         "coarse": FirstPassEntry(f"{_P}.coarse:Coarse", 1, f"{_P}.options:Coarse"),
         "averaged": FirstPassEntry(f"{_P}.averaged:Averaged", 1, f"{_P}.options:Averaged"),
-        "quantised": FirstPassEntry(f"{_P}.quantised:Quantised", 2, f"{_P}.options:Quantised", True, _QUANTISE),
+        "quantised": FirstPassEntry(f"{_P}.quantised:Quantised", 3, f"{_P}.options:Quantised", True, _QUANTISE),
     },
     FirstPassEntry,
 )

@@ -1,4 +1,4 @@
-"""quantise: shards of the store -> a codebook, pinned in the store, and posting lists of each shard; for a first pass."""
+"""quantise: shards of the store -> a codebook, pinned in the store, and codes of each shard; for a first pass."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from swsdist.methods.create import create
 from swsdist.methods.first_pass.landmarks import (
     codebook_file,
     codebook_name,
+    codes_name,
     contents,
     landmark_documents,
-    postings_name,
 )
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
@@ -34,13 +34,13 @@ class Quantising(NamedTuple):
 
 
 class Quantise(Stage[Quantising]):
-    """Codewords are frames of some documents, chosen once; they also index later documents.
+    """The codebook is made of some documents, chosen once; it also codes later documents.
 
-    Round 0 makes the codebook, unless one is pinned, and the next round the posting lists of each shard.
+    Round 0 makes the codebook, unless one is pinned, and the next round the codes of each shard.
     """
 
     name = "quantise"
-    version = 1
+    version = 2
     unit = "frames"
     phase = "index"
     takes = {"shards": "features"}
@@ -48,7 +48,7 @@ class Quantise(Stage[Quantising]):
     with_queries = "same"
     rounds = True
     # Digests cover search results instead; the pinned codebook is named by content.
-    tables = {"codebook": Table(None, None, digested=False), "postings": Table(None, None, digested=False)}
+    tables = {"codebook": Table(None, None, digested=False), "codes": Table(None, None, digested=False)}
 
     def place(self, inputs: Inputs) -> str:
         """The store."""
@@ -66,7 +66,7 @@ class Quantise(Stage[Quantising]):
             return
         codebook = codebook or _new_codebook(inputs)
         if codebook is None:
-            return  # its task failed: the search falls back to landmarks, and its own index
+            return  # its task failed: the search makes its own
         shards = store.manifest.shards
         index = contents(store, settings, [shard.name for shard in shards])
         for shard in shards:
@@ -90,7 +90,7 @@ class Quantise(Stage[Quantising]):
         create(task.payload.search).warm()
 
     def run(self, task: Task[Quantising], context: Context) -> TaskOutput:
-        """Choose codewords, or look up the nearest to each frame."""
+        """Make the codebook, or code the frames of a shard."""
         from swsdist.methods.first_pass.search import fit_codebook, index_shard  # loads numba, which planning avoids
 
         payload = task.payload
@@ -99,11 +99,11 @@ class Quantise(Stage[Quantising]):
             model = fit_codebook(store, payload.search)
             name = f"models/codebook-{model.fingerprint}.npz"
             output = parquet.publish_bytes(store.folder, name, model.to_bytes())
-            return TaskOutput((Part("codebook", *output, len(model.arrays["query"])),))
+            return TaskOutput((Part("codebook", *output, len(model.arrays["columns"])),))
         table = index_shard(store, payload.shard, payload.search, payload.codebook)
-        name = postings_name(payload.codebook, payload.content)
+        name = codes_name(payload.codebook, payload.content)
         output = parquet.publish(store.folder, name, [table], table.schema)
-        return TaskOutput((Part("postings", *output, table.num_rows),))
+        return TaskOutput((Part("codes", *output, table.num_rows),))
 
     def finish(self, inputs: Inputs) -> None:
         """Pin the codebook, unless documents for it are still to come."""

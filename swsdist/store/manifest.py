@@ -6,8 +6,8 @@ A store is a folder::
     manifest-<fp>.json           permanent copy: a search continues with the state it began with
     documents-<fp>.parquet       a row per document (swsdist.core.types.DOCUMENTS), by shard and row; one per track
     rejected-<fp>.parquet        rejected documents, with reason and identity at that time
-    models/codebook-<fp>.npz     codewords of a first pass: a pinned model
-    postings/part-<fp>.parquet   its posting lists, a file per shard; named by their inputs, so not by the manifest
+    models/codebook-<fp>.npz     codebook of a first pass: a pinned model
+    codes/part-<fp>.parquet      its codes, a file per shard; named by their inputs, so not by the manifest
     models/statistics-<fp>.parquet   means and variances of speakers and collection: a pinned model; one per track
     models/voices-<fp>.parquet   groups of speech by nobody named: a pinned model, of the default track
     shards/part-<fp>.parquet     frames (swsdist.core.types.FRAMES); a file per shard and track
@@ -51,7 +51,7 @@ NAME = "manifest.json"
 SCHEMA = "swsdist-store/5"
 
 #: Prefixes of all files of a store except its manifest.
-PARTS = ("shards/", "models/", "postings/", "documents-", "rejected-", "manifest-")
+PARTS = ("shards/", "models/", "postings/", "codes/", "documents-", "rejected-", "manifest-")
 
 #: Content of the shards of a store: `frames`, or the name that a search method gives its own content
 #: (`MethodEntry.reads`).

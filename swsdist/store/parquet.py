@@ -24,7 +24,7 @@ from swsdist.core.errors import DamagedTransferError, StoreError
 from swsdist.core.path_safety import demand_no_detour
 from swsdist.io.filesystem import Folder
 
-_BLOBS = ("features",)
+_BLOBS = ("features", "codes")
 _WITHOUT_STATISTICS = (
     *_BLOBS,
     "speech",
@@ -232,7 +232,15 @@ def in_slots(
     return table.filter(pc.and_(pc.greater_equal(slot, slots[0]), pc.less_equal(slot, slots[-1])))
 
 
-def rows(folder: Folder, name: str, columns: list[str] | None = None, batch: int = 65536) -> Iterator[Any]:
-    """Record batches of a table, with one row group in memory at a time."""
+def rows(
+    folder: Folder, name: str, columns: list[str] | None = None, batch: int = 65536, groups: list[int] | None = None
+) -> Iterator[Any]:
+    """Record batches of a table, or of some of its row groups, with one row group in memory at a time."""
     with reader(folder, name) as file:
-        yield from file.iter_batches(batch_size=batch, columns=columns, use_threads=False)
+        yield from file.iter_batches(batch_size=batch, row_groups=groups, columns=columns, use_threads=False)
+
+
+def groups_by_value(folder: Folder, name: str, column: str) -> dict[str, list[int]]:
+    """The row groups of a table that hold each value of a string column without nulls."""
+    with reader(folder, name, [column]) as file:
+        return _groups(file, column)

@@ -26,6 +26,10 @@ from swsdist.store.memory import Memory
 from swsdist.store.places import relocated_paths
 
 
+#: Fewer than one document in so many of a shard are worth looking up.
+_FEW = 4
+
+
 class Block(NamedTuple):
     """Consecutive frames of a document; features are float32 (frames, dimension), read-only."""
 
@@ -170,7 +174,7 @@ class Store:
         live = self.live(shard, chosen.name) if live is None else live
         dimension = chosen.dimension
         watch = self._watch if chosen.name == self.manifest.tracks[0].name else None
-        for batch in self._rows(shard, chosen.name):
+        for batch in self._rows(shard, chosen.name, live):
             doc_ids, channels, firsts = (batch.column(n).to_pylist() for n in ("doc_id", "channel", "first_frame"))
             for k, blob in enumerate(batch.column("features")):
                 if (doc_ids[k], channels[k]) in live:
@@ -179,21 +183,35 @@ class Store:
                     if watch is not None:
                         watch(len(features))
 
-    def _rows(self, shard: str, track: str) -> Iterator[Any]:
-        """Record batches of a shard's file, from the node's cache if it has one."""
+    def _rows(self, shard: str, track: str, live: set[tuple[str, int]]) -> Iterator[Any]:
+        """Record batches with some documents of a shard's file, from the node's cache if it has one."""
         file = self._file(shard, track)
         place = nearest(self.folder, file.name, file.size, file.sha256)
-        rows = parquet.rows(*place, batch=16)
+        groups = None
+        if len(live) * _FEW < self.manifest.shard(shard).documents:
+            by_name = self._row_groups(file)
+            groups = sorted({group for doc_id, _ in live for group in by_name[doc_id]})
+        rows = parquet.rows(*place, batch=16, groups=groups)
         try:
             first = next(rows, None)
         except StoreError:
             if place == (self.folder, file.name):
                 raise
-            rows = parquet.rows(self.folder, file.name, batch=16)  # another process evicted it from the cache
+            rows = parquet.rows(self.folder, file.name, batch=16, groups=groups)  # another process evicted it from the cache
             first = next(rows, None)
         if first is not None:
             yield first
             yield from rows
+
+    def _row_groups(self, file: File) -> dict[str, list[int]]:
+        """The row groups of a shard's file by doc_id, from memory if the store has one."""
+        key = "row groups", file.name
+        groups: dict[str, list[int]] | None = None if self.memory is None else self.memory.get(key)
+        if groups is None:
+            groups = parquet.groups_by_value(*nearest(self.folder, file.name, file.size, file.sha256), "doc_id")
+            if self.memory is not None:
+                self.memory.put(key, groups, 200 * len(groups))
+        return groups
 
     def _file(self, shard: str, track: str) -> File:
         file = self.manifest.shard(shard).files.get(track)

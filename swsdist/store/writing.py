@@ -71,7 +71,7 @@ Reading = Callable[[dict[str, Any], Extractor | Precomputed, Folder], Generator[
 NO_FILE = ("missing", "unreadable")
 
 #: Bytes of features in a row group: the least a reader holds.
-ROW_GROUP_BYTES = 8_000_000
+ROW_GROUP_BYTES = 2_000_000
 
 
 class Indexed(NamedTuple):

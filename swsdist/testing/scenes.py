@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from swsdist.kernels.distances.interface import Distance, Side
 from swsdist.methods.dtw.matches import Matches
+from swsdist.methods.first_pass.codebook import Codebook, fit
 from swsdist.methods.first_pass.interface import Documents, Landmarks, Material
 from swsdist.methods.query.averaging import averaged
 from swsdist.methods.query.example import Example
@@ -80,14 +81,15 @@ def material(
                 blocks = np.array_split(document, 1 + len(document) // 37)
                 yield k, [prepared(distance, block, "document") for block in averaged(blocks, factor)]
 
-    def landmarks(factor: int, count: int) -> Landmarks:
-        landmark_frames = features(99, count, distance.dimension)
-        return Landmarks(prepared(distance, landmark_frames, "query"), prepared(distance, landmark_frames, "document"))
+    def codebook(factor: int, size: int) -> Codebook:
+        frames = features(99, 256, distance.dimension)
+        sides = Landmarks(prepared(distance, frames, "query"), prepared(distance, frames, "document"))
+        return fit(sides, distance, size)
 
     lengths = np.array([len(document) for document in documents], np.int64)
     kept = np.full(len(documents), most, np.int64)
     collection = float(lengths.sum()) / 100
-    return Material(examples, streams, lengths, kept, 0.01, collection, distance, window, landmarks)
+    return Material(examples, streams, lengths, kept, 0.01, collection, distance, window, codebook)
 
 
 def rows(candidates: Matches) -> list[tuple[int, ...]]:

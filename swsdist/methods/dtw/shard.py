@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from itertools import groupby
+from itertools import accumulate, groupby, pairwise
 
 import numba
 import numpy as np
@@ -51,7 +51,9 @@ class Documents:
         by_document = search_config.documents_by == "document"
         columns = [*_NEEDED, *(["mean", "variance"] if by_document else [])]
         columns += ["speech"] if search_config.skip_silence else []
-        self.table = pa.concat_tables([tracks.documents(shard, columns) for shard in shards])
+        tables = [tracks.documents(shard, columns) for shard in shards]
+        self.table = pa.concat_tables(tables)
+        self._ranges = dict(zip(shards, pairwise(accumulate((table.num_rows for table in tables), initial=0)), strict=True))
         self.distance = distance_of(search_config, tracks.dimension)
         self._tracks, self._shards, self._config = tracks, tuple(shards), search_config
         if by_document:
@@ -68,7 +70,8 @@ class Documents:
                 frozen.get(("speaker", name or ""), collection) if by_speaker else collection for name in names
             ]
         keys = zip(self.table["doc_id"].to_pylist(), self.table["channel"].to_pylist(), strict=True)
-        self._index = {key: k for k, key in enumerate(keys)}
+        self._keys = list(keys)
+        self._index = {key: k for k, key in enumerate(self._keys)}
         #: By `id` of the statistics, which many documents may share.
         self._scaling: dict[int, tuple[NDArray[np.float64], NDArray[np.float64]]] = {}
         self._saturated: dict[int, int] = {}
@@ -104,8 +107,10 @@ class Documents:
         Raises:
             DataError: the distance compares posteriors, and a document's features are none.
         """
-        live = {key for key, k in self._index.items() if chosen is None or chosen[k]}
         for shard in self._shards:
+            live = {self._keys[k] for k in range(*self._ranges[shard]) if chosen is None or chosen[k]}
+            if not live:
+                continue
             buffered = (
                 None if self._memory is None else self._memory.get(("frames", shard, factor, side, self._prepared_by))
             )
@@ -116,7 +121,7 @@ class Documents:
                         yield self._index[key], iter(frames)
                 continue
             documents = self._read(shard, live, factor, side)
-            if self._memory is not None and len(live) == len(self._index):
+            if self._memory is not None and chosen is None:
                 documents = self._holding(documents, ("frames", shard, factor, side, self._prepared_by), self._memory)
             for key, blocks in documents:
                 yield self._index[key], blocks

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from itertools import pairwise
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,9 @@ from numpy.typing import NDArray
 from swsdist.kernels.distances.interface import Distance
 from swsdist.methods.dtw.matches import Matches
 from swsdist.methods.query.example import Example
+
+if TYPE_CHECKING:
+    from swsdist.methods.first_pass.codebook import Codebook
 
 Frames = NDArray[np.float32]
 
@@ -65,12 +68,12 @@ class Work(NamedTuple):
     Attributes:
         cells: query frames times document frames, distances and recurrence.
         distances: the same, distances only.
-        postings: entries of an index that were read.
+        lookups: the same, distances looked up.
     """
 
     cells: int = 0
     distances: int = 0
-    postings: int = 0
+    lookups: int = 0
 
     def __add__(self, other: tuple[object, ...]) -> Work:
         return Work(*(int(a) + int(b) for a, b in zip(self, other, strict=True)))  # type: ignore[call-overload]
@@ -97,8 +100,7 @@ class Material(NamedTuple):
         collection: seconds of the entire collection, which may have more documents.
         distance: the distance the frames are prepared for.
         window: frames on either side within which a candidate must have the least cost.
-        landmarks: function of r and a number: that many averaged frames of the entire collection, or fewer if it is
-            shorter.
+        codebook: function of r and of the bytes of a code: centroids of averaged frames of the entire collection.
     """
 
     examples: Callable[[int], list[Example]]
@@ -109,7 +111,7 @@ class Material(NamedTuple):
     collection: float
     distance: Distance
     window: int
-    landmarks: Callable[[int, int], Landmarks]
+    codebook: Callable[[int, int], Codebook]
 
 
 class Budget(NamedTuple):

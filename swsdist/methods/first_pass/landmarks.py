@@ -23,15 +23,15 @@ def landmark_documents(keys: Sequence[tuple[str, int]]) -> list[tuple[str, int]]
 
 
 def codebook_name(store: Store, search: Search) -> str:
-    """Name of the pinned model with the landmarks of a first pass, from all their dependencies except the documents."""
+    """Name of the pinned model with the codebook of a first pass, from all their dependencies except the documents."""
     options = search.first_pass.complete()
     made_by = FIRST_PASSES.identity(search.first_pass.name)
-    recipe = [made_by, options["factor"], options["codewords"], search.matters()["distance"], search.documents_by]
+    recipe = [made_by, options["factor"], options["bytes"], search.matters()["distance"], search.documents_by]
     return f"codebook.{fingerprint('codebook', 1, *recipe, Tracks(store).recipes)}"
 
 
 def codebook_file(store: Store, search: Search) -> str | None:
-    """The store's file of pinned landmarks; None if there is none."""
+    """The store's file of the pinned codebook; None if there is none."""
     return store.manifest.models.get(codebook_name(store, search))
 
 
@@ -51,11 +51,11 @@ def contents(store: Store, search: Search, shards: Sequence[str]) -> dict[str, s
     return {shard: fingerprint(shard, by_shard.get(shard, []), common) for shard in shards}
 
 
-def postings_name(codebook: str, content: str) -> str:
-    """File of a shard's posting lists in its store.
+def codes_name(codebook: str, content: str) -> str:
+    """File of a shard's codes in its store.
 
     Args:
         codebook: `codebook_file`, which is named by its content.
         content: of the shard, from `contents`.
     """
-    return f"postings/part-{fingerprint('postings', 1, codebook, content)}.parquet"
+    return f"codes/part-{fingerprint('codes', 1, codebook, content)}.parquet"

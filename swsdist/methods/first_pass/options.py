@@ -39,11 +39,8 @@ class Averaged(Options):
 
 
 class Quantised(Options):
-    """Of the index over quantised frames."""
+    """Of the index of quantised frames."""
 
-    factor: PositiveInt = 4
-    codewords: Annotated[int, Field(ge=2, le=1 << 20)] = 1024
-    reach: Annotated[float, Field(gt=0, le=1)] = 0.05
-    slower: bool = False
-    widen: PositiveInt = 10
-    margin: NonNegativeInt = 20
+    factor: PositiveInt = 2
+    bytes: Annotated[int, Field(ge=1, le=64)] = 5
+    margin: NonNegativeInt = 10

@@ -1,214 +1,187 @@
-"""An index over quantised frames: posting lists of codewords, with votes on diagonals.
+"""An index of product-quantised frames, whose distances are looked up in tables, for a search of all documents.
 
-Frames are averaged in groups of `factor`, and each average is quantised to its nearest codeword. The index of a shard
-is a table
-with a row per average: codeword, document, frame, in this order. A query frame looks up its nearest codewords, the
-share
-`reach` of the codebook; each posting votes for a beginning of the query that many frames earlier, with more weight for
-a nearer
-codeword. The search on averaged frames verifies the places with most votes, as in `averaged`, and the best are
-proposed.
+Frames are averaged in groups of `factor` and coded with 4 bits in each part of a stream (`codebook`); the index of a shard
+has the codes of its documents as they are searched (`kernels.lookup`). A query looks its distances up, a path costs their sum,
+and the chunks of 16 averages in which the cheapest paths end are proposed.
 
-Codewords are frames of the collection itself (`Material.landmarks`), chosen by the names of their documents, so they do
-not depend
-on how the collection is cut. Distances are those of the search, in integers, so the index has the same bytes
-everywhere.
-
-The postings of a query frame grow with the collection, in proportion to `reach`. With `slower`, reach falls with the
-square root
-of the hours (its value applies to one hour): postings then grow with the root, and matches that are not very near get
-lost.
-Building the index takes one distance of each averaged frame to each codeword.
-
-The votes on diagonals are those of Shazam's fingerprints (Wang 2003) and of RAILS (Jansen and Van Durme 2012, "Indexing
-raw acoustic features for scalable zero resource search"), which looks frames up by the signs of random projections.
+What a proposed window costs is no bound of its exact cost: a distance differs by what quantisation leaves (a third of the
+variance of MFCC), by at most half a 255th of the tables' reach a part from rounding, and where it is farther than their
+reach. `verify` measures what that loses.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
 
+import numba
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from swsdist.core.codes import methods as codes
-from swsdist.kernels import postings
-from swsdist.kernels.query_distances import QueryDistances, Room
-from swsdist.kernels.vectors import WIDTH
-from swsdist.methods.first_pass.averaged import around
-from swsdist.methods.first_pass.buffering import buffered, stretches
-from swsdist.methods.first_pass.interface import Budget, Landmarks, Material, Proposals, Windows, Work, has_windows
-from swsdist.methods.first_pass.rescoring import visit
-from swsdist.methods.query.example import Example
+from swsdist.kernels.lookup import CHUNK, DISTANCES, GROUP, INFINITE, ROWS, Scan, interleave, mark_gaps, scanner
+from swsdist.methods.first_pass.codebook import Codebook, Tables, tables
+from swsdist.methods.first_pass.interface import Budget, Material, Proposals, Windows, Work
 
-#: A row per indexed frame, sorted by the columns in order.
-POSTINGS = pa.schema(
-    [
-        pa.field("codeword", pa.int32(), False),
-        pa.field("document", pa.int32(), False),
-        pa.field("frame", pa.int32(), False),
-    ]
-)
+#: A row per document, in the order of its shard: averaged frames, and their codes as `kernels.lookup` has them.
+CODES = pa.schema([pa.field("frames", pa.int64(), False), pa.field("codes", pa.large_binary(), False)])
 
-#: Positions of beginnings are int32.
-MOST_PLACES = (1 << 31) - 1
+#: Averaged frames behind a document that no path crosses.
+_GAP = 2
 
-#: Weight of a vote for the nearest codeword; the farthest one looked up has weight 1.
-_WEIGHT = 64
-#: Beginnings on either side that a peak represents.
-_APART = 4
+
+class Index(NamedTuple):
+    """Codes of documents, one after the other.
+
+    Attributes:
+        codes: uint8 (groups, bytes, 32), flat.
+        gap: uint8 (groups, 32), flat: 255 where no document is.
+        starts: int64 (documents,), the group with which each begins.
+    """
+
+    codes: NDArray[np.uint8]
+    gap: NDArray[np.uint8]
+    starts: NDArray[np.int64]
+
+    @property
+    def groups(self) -> int:
+        """Number of groups."""
+        return len(self.gap) // GROUP
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in memory."""
+        return self.codes.nbytes + self.gap.nbytes + self.starts.nbytes
 
 
 @dataclass(frozen=True)
 class Quantised:
-    """Looks queries up in posting lists.
+    """Searches codes of averaged frames.
 
     Attributes:
         factor: frames per average.
-        codewords: of the codebook.
-        reach: share of the codewords that a query frame looks up, at one hour.
-        slower: whether reach falls with the square root of the hours.
-        widen: number of windows verified, as a multiple of the budget.
-        margin: frames on either side of an averaged end frame.
-        index: of `build`, if it exists.
+        bytes: of a code, per stream of the distance.
+        margin: frames on either side of a chunk.
+        index: of the material's documents, if it exists.
     """
 
     factor: int
-    codewords: int
-    reach: float
-    slower: bool
-    widen: int
+    bytes: int
     margin: int
-    index: pa.Table | None = None
+    index: Index | None = None
 
     def propose(self, material: Material, budget: Budget) -> Proposals:
-        """Propose windows with a query's frames in order."""
-        landmarks = material.landmarks(self.factor, self.codewords)
-        lengths = -(-material.lengths // self.factor)
-        indexing = Work()
-        table = self.index
-        if table is None:
-            table = build(material, self.factor, landmarks)
-            indexing = Work(distances=int(lengths.sum()) * len(landmarks.query))
+        """Propose the chunks in which the cheapest paths end."""
+        book = material.codebook(self.factor, self.bytes)
+        indexing, index = Work(), self.index
+        if index is None:
+            index = index_of([build(material, self.factor, book)], -(-material.lengths // self.factor), "")
+            indexing = Work(distances=int(material.lengths.sum()) // self.factor)
         examples = material.examples(self.factor)
-        windows, looked = self._voted(examples, material, landmarks, table, lengths, budget)
-        near = max(1, round(material.window / self.factor))
-        documents = material.documents(self.factor, has_windows(windows, len(lengths)))
-        most = budget.most(material)
-        verified = visit(examples, documents, lengths, windows, most, material.distance, near)
-        chosen = budget.choose(around(verified.matches, self.factor, self.margin), material)
-        return Proposals(chosen, Work(postings=looked) + verified.work, indexing=indexing)
+        looked = [tables(example.frames, material.distance, book, self.bytes) for example in examples]
+        sizes = [len(example.frames) for example in examples]
+        rows = [
+            self._windows(k, minima, index, material, budget) for k, minima in enumerate(_scanned(index, looked, sizes))
+        ]
+        table = np.concatenate(rows) if rows else np.empty((0, 5), np.int64)
+        windows = Windows(table[:, 0].astype(np.int32), table[:, 1].astype(np.int32), *table[:, 2:].T)
+        work = Work(lookups=sum(sizes) * index.groups * GROUP)
+        return Proposals(budget.choose(windows, material), work, indexing=indexing)
 
-    def _voted(
-        self,
-        examples: list[Example],
-        material: Material,
-        landmarks: Landmarks,
-        table: pa.Table,
-        lengths: NDArray[np.int64],
-        budget: Budget,
-    ) -> tuple[Windows, int]:
-        """Windows on averaged frames around the beginnings with most votes, and the number of postings read."""
-        longest = max((len(example.frames) for example in examples), default=0)
-        # Documents follow one another, with room before each for beginnings before its start, so that votes and peaks
-        # of
-        # two documents never overlap, whatever their order.
-        before = longest + 2 * postings.SLACK + _APART
-        if (total := int(lengths.sum() + before * len(lengths))) > MOST_PLACES:
-            raise codes.INDEX_TOO_LARGE(where="search.first_pass", longest=MOST_PLACES, frames=total)
-        start = np.cumsum(lengths + before) - lengths
-        places = _places(table, lengths, start)
-        starts = np.searchsorted(table["codeword"].to_numpy(), np.arange(len(landmarks.query) + 1)).astype(np.int64)
-        hours = material.collection / 3600
-        share = self.reach / (max(hours, 1e-9) ** 0.5 if self.slower else 1.0)
-        probes = int(min(max(1, round(share * len(landmarks.query))), len(landmarks.query)))
-        (stretch,) = buffered(stretches(0, [landmarks.document], 0), material.distance)
-        laid = stretch.lay(np.array([0], np.int64), np.array([len(landmarks.document)], np.int64))
-        room = np.empty((total // 5 + 1, 2), np.int64)
-        room_of_distances = Room(np.int16)
-        rows: list[NDArray[np.int64]] = []
-        looked = 0
-        for k, example in enumerate(examples):
-            query_distances = QueryDistances(example.frames, material.distance, room_of_distances)
-            n = len(example.frames)
-            distances = query_distances(laid.source).reshape(-1, query_distances.height, WIDTH)[
-                : -(-len(landmarks.document) // WIDTH)
-            ]
-            distances = distances.swapaxes(0, 1).reshape(query_distances.height, -1)[:n, : len(landmarks.document)]
-            nearest = np.argsort(distances, axis=1, kind="stable")[:, :probes].astype(np.int32)
-            there = np.take_along_axis(distances, nearest, axis=1).astype(np.int32)
-            far = there[:, -1:]
-            weights = 1 + (_WEIGHT - 1) * (far - there) // np.maximum(far - there[:, :1], 1)
-            votes = np.zeros(total, np.int32)
-            looked += postings.vote(nearest, np.ascontiguousarray(weights, np.int32), starts, places, votes)
-            peaks = room[: postings.peaks(votes, _APART, room)]
-            document = np.searchsorted(start - longest - postings.SLACK, peaks[:, 0], side="right") - 1
-            begin = peaks[:, 0] - start[document]
-            inside = (begin + n // 2 >= -postings.SLACK) & (begin + n // 2 < lengths[document])
-            peaks, document, begin = peaks[inside], document[inside], begin[inside]
-            some = budget.choose(
-                Windows(
-                    np.full(len(peaks), k, np.int32),
-                    document.astype(np.int32),
-                    begin + n // 2,
-                    np.maximum(begin + n + n // 2 + 1, 1),
-                    -peaks[:, 1],
-                ),
-                material,
-                self.widen,
-            )
-            rows.append(np.column_stack(tuple(some)).astype(np.int64))
-        table_of = np.concatenate(rows) if rows else np.empty((0, 5), np.int64)
-        return Windows(table_of[:, 0].astype(np.int32), table_of[:, 1].astype(np.int32), *table_of[:, 2:].T), looked
+    def _windows(
+        self, example: int, minima: NDArray[np.uint16], index: Index, material: Material, budget: Budget
+    ) -> NDArray[np.int64]:
+        """Rows of `Windows`: chunks no dearer than those beside them, and over the collection no more than are kept."""
+        padded = np.pad(minima, 1, constant_values=INFINITE)
+        chunks = np.flatnonzero((minima < padded[:-2]) & (minima <= padded[2:]))
+        if budget.over == "collection" and len(chunks) > (allowed := budget.count(material)):
+            costs = minima[chunks]
+            chunks = chunks[costs <= np.partition(costs, allowed - 1)[allowed - 1]]
+        document = np.searchsorted(index.starts, chunks * CHUNK // GROUP, side="right") - 1
+        first = (chunks * CHUNK - index.starts[document] * GROUP) * self.factor
+        columns = (
+            np.full(len(chunks), example),
+            document,
+            first - self.margin,
+            first + CHUNK * self.factor + self.margin,
+            minima[chunks],
+        )
+        return np.column_stack(columns).astype(np.int64)
 
 
-def _places(table: pa.Table, lengths: NDArray[np.int64], start: NDArray[np.int64]) -> NDArray[np.int32]:
-    """Positions of the postings, int32, with documents one after the other; compiled code writes there without bounds
-    checks.
+def _scanned(index: Index, looked: list[Tables], sizes: list[int]) -> Iterator[NDArray[np.uint16]]:
+    """The least cost in each chunk, uint16 (chunks,), of each example; threads take documents."""
+    threads, scan = numba.get_num_threads(), scanner()
+    ideal = index.groups * np.arange(1, threads) // threads
+    inner = index.starts[np.minimum(np.searchsorted(index.starts, ideal), len(index.starts) - 1)]
+    ranges = list(pairwise(np.unique([0, *inner.tolist(), index.groups]).tolist()))
+    with ThreadPoolExecutor(threads) as pool:
+        for table, n in zip(looked, sizes, strict=True):
+            minima = np.empty(index.groups * GROUP // CHUNK, np.uint16)
+            for done in [pool.submit(_scan, scan, index, each, n, table, minima) for each in ranges]:
+                done.result()
+            yield minima
+
+
+def _scan(scan: Scan, index: Index, groups: tuple[int, int], n: int, table: Tables, minima: NDArray[np.uint16]) -> None:
+    scan(
+        index.codes,
+        index.gap,
+        *groups,
+        n,
+        table.entries,
+        table.less,
+        table.factors,
+        table.streams,
+        np.empty(2 * n, np.uint16),
+        np.empty(ROWS, np.uint16),
+        np.empty(DISTANCES, np.uint16),
+        minima,
+    )
+
+
+def index_of(tables_of: list[pa.Table], lengths: NDArray[np.int64], where: str) -> Index:
+    """Join the index of some shards.
+
+    Args:
+        tables_of: CODES of each shard.
+        lengths: int64 (documents,), averaged frames.
+        where: their place, for errors.
 
     Raises:
-        StoreError: a posting is outside all documents, so the index, which a store may keep, belongs to other
-            documents.
+        StoreError: they belong to other documents.
     """
-    document, frame = table["document"].to_numpy(), table["frame"].to_numpy()
-    in_range = bool(((document >= 0) & (document < len(lengths))).all())
-    if not in_range or not ((frame >= 0) & (frame < lengths[document])).all():
-        raise codes.OTHER_INDEX(where="search.first_pass")
-    places: NDArray[np.int32] = (start[document] + frame).astype(np.int32)
-    return places
+    joined = pa.concat_tables(tables_of)
+    if not np.array_equal(joined["frames"].to_numpy(), lengths):
+        raise codes.OTHER_INDEX(where=where)
+    groups = -(-(lengths + _GAP) // GROUP)
+    starts = np.cumsum(groups) - groups
+    gap = np.empty(int(groups.sum()) * GROUP, np.uint8)
+    mark_gaps(starts, np.ascontiguousarray(lengths), gap)
+    blob = [np.frombuffer(each.as_buffer(), np.uint8) for each in joined["codes"]]
+    return Index(np.concatenate(blob) if blob else np.empty(0, np.uint8), gap, starts)
 
 
-def build(material: Material, factor: int, landmarks: Landmarks) -> pa.Table:
-    """Build the index of documents: POSTINGS.
+def build(material: Material, factor: int, book: Codebook) -> pa.Table:
+    """Code documents: CODES.
 
     Args:
         material: the documents to index.
         factor: frames per average.
-        landmarks: the codewords.
+        book: whose centroids stand for the frames.
     """
-    query_distances = QueryDistances(landmarks.query, material.distance, Room(np.int16))
-    columns: list[tuple[NDArray[np.int32], ...]] = []
-    stream = (part for index, blocks in material.documents(factor, None) for part in stretches(index, blocks, 0))
-    for held in buffered(stream, material.distance):
-        codewords = np.empty(len(held.pairs), np.int32)
-        for first in range(0, len(codewords), _FRAMES):
-            some = codewords[first : first + _FRAMES]
-            laid = held.lay(np.array([first], np.int64), np.array([len(some)], np.int64))
-            padded = np.empty(-(-len(some) // WIDTH) * WIDTH, np.int32)
-            postings.nearest(query_distances(laid.source), query_distances.height, query_distances.frames, padded)
-            some[:] = padded[: len(some)]
-        document = np.concatenate(
-            [np.full(len(stretch.frames), stretch.document, np.int32) for stretch in held.stretches]
-        )
-        frame = np.concatenate(
-            [stretch.offset + np.arange(len(stretch.frames), dtype=np.int32) for stretch in held.stretches]
-        )
-        columns.append((codewords, document, frame.astype(np.int32)))
-    code, document, frame = (np.concatenate(parts) for parts in zip(*columns, strict=True))
-    order = np.lexsort((frame, document, code))
-    return pa.Table.from_arrays([pa.array(column[order]) for column in (code, document, frame)], schema=POSTINGS)
-
-
-#: Frames whose distances to the codewords are held at once.
-_FRAMES = 1024
+    lengths = -(-material.lengths // factor)
+    size = len(book.columns) // 2 * GROUP
+    blobs: list[bytes] = [b""] * len(lengths)
+    for k, blocks in material.documents(factor, None):
+        out = np.zeros(-(-(int(lengths[k]) + _GAP) // GROUP) * size, np.uint8)
+        first = 0
+        for block in blocks:
+            interleave(book.codes(block), first, out)
+            first += len(block)
+        blobs[k] = out.tobytes()
+    return pa.Table.from_arrays([pa.array(lengths), pa.array(blobs, pa.large_binary())], schema=CODES)

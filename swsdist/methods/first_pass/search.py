@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -12,19 +12,21 @@ from numpy.typing import NDArray
 
 from swsdist.config.search import Search
 from swsdist.features.model import Model, load_model
+from swsdist.kernels.distances.interface import Distance
 from swsdist.methods.dtw.matches import Matches
 from swsdist.methods.dtw.shard import Documents
+from swsdist.methods.first_pass.codebook import SAMPLE, Codebook, fit
 from swsdist.methods.first_pass.create import create
 from swsdist.methods.first_pass.interface import Budget, FirstPass, Landmarks, Material, Work, has_windows
 from swsdist.methods.first_pass.landmarks import (
     codebook_file,
     codebook_name,
+    codes_name,
     contents,
     landmark_documents,
-    postings_name,
 )
 from swsdist.methods.first_pass.options import Quantised as QuantisedOptions
-from swsdist.methods.first_pass.quantised import POSTINGS, Quantised, build
+from swsdist.methods.first_pass.quantised import Index, Quantised, build, index_of
 from swsdist.methods.first_pass.rescoring import visit
 from swsdist.methods.query.example import Example
 from swsdist.store import parquet
@@ -65,7 +67,7 @@ def search_windows(
     budget = Budget(options.windows.least, options.windows.per_second, options.over)
     first_pass = create(options.name, **options.complete())
     if isinstance(first_pass, Quantised):
-        first_pass = replace(first_pass, index=kept_index(store, shards, search_config))
+        first_pass = replace(first_pass, index=kept_index(store, shards, search_config, material.lengths))
     matches, kept, work, indexing = run(first_pass, material, budget)
     return Searched(documents.table, kept, matches._replace(saturated=documents.saturated), work, indexing)
 
@@ -84,7 +86,7 @@ def material_of(
         store.manifest.counts["seconds"],
         documents.distance,
         search_config.candidate_window,
-        lambda factor, count: landmarks(store, search_config, factor, count),
+        lambda factor, size: codebook(store, search_config, factor, size),
     )
     return documents, material
 
@@ -108,60 +110,70 @@ def run(first_pass: FirstPass, material: Material, budget: Budget) -> tuple[Matc
     return visited.matches, examples, proposed.work + visited.work, proposed.indexing
 
 
-def landmarks(store: Store, search_config: Search, factor: int, count: int) -> Landmarks:
-    """Averaged frames of some documents of a store (see `landmark_documents`), evenly spread over each; or the pinned ones."""
-    key = (store.folder.root, store.manifest.fingerprint, search_config.model_dump_json(), factor, count)
+def codebook(store: Store, search_config: Search, factor: int, size: int) -> Codebook:
+    """The pinned codebook of a store, or one made of its current documents."""
+    key = (store.folder.root, store.manifest.fingerprint, search_config.model_dump_json())
     if key not in _known:
         _known.clear()
         pinned = codebook_file(store, search_config)
-        _known[key] = _read(store, pinned) if pinned else _landmarks(store, search_config, factor, count)
+        _known[key] = _read(store, pinned) if pinned else _fitted(store, search_config, factor, size)
     return _known[key]
 
 
 #: Of the last store and settings: a worker is asked for the same by each of its tasks.
-_known: dict[tuple[str, str, str, int, int], Landmarks] = {}
+_known: dict[tuple[str, str, str], Codebook] = {}
 
 
 def fit_codebook(store: Store, search_config: Search) -> Model:
-    """The landmarks of the current store, for pinning."""
+    """A codebook of the current store, for pinning."""
     options = QuantisedOptions.model_validate(search_config.first_pass.complete())
-    landmarks = _landmarks(store, search_config, options.factor, options.codewords)
-    settings = {"recipe": codebook_name(store, search_config)}
-    return Model("codebook", 1, {"query": landmarks.query, "document": landmarks.document}, settings)
+    book = _fitted(store, search_config, options.factor, options.bytes)
+    return Model("codebook", 2, book._asdict(), {"recipe": codebook_name(store, search_config)})
+
+
+def _fitted(store: Store, search_config: Search, factor: int, size: int) -> Codebook:
+    landmarks, distance = _landmarks(store, search_config, factor, SAMPLE)
+    return fit(landmarks, distance, size)
 
 
 def index_shard(store: Store, shard: str, search_config: Search, codebook: str) -> pa.Table:
-    """Posting lists of the live documents of a shard, by the codewords of a file of the store: POSTINGS."""
+    """Codes of the live documents of a shard, by a codebook that is a file of the store: CODES."""
     _, material = material_of(store, [shard], lambda factor: [], search_config)
     options = QuantisedOptions.model_validate(search_config.first_pass.complete())
     return build(material, options.factor, _read(store, codebook))
 
 
-def kept_index(store: Store, shards: Sequence[str], search_config: Search) -> pa.Table | None:
-    """The stored posting lists of some shards; None if one is missing."""
-    codebook = codebook_file(store, search_config)
-    if codebook is None:
+def kept_index(store: Store, shards: Sequence[str], search_config: Search, lengths: NDArray[np.int64]) -> Index | None:
+    """The stored codes of some shards; None if those of one are missing.
+
+    Args:
+        store, shards, search_config: as for `search_windows`.
+        lengths: int64 (documents,), frames.
+    """
+    pinned = codebook_file(store, search_config)
+    if pinned is None:
         return None
-    tables, documents = [], 0
-    for shard, content in contents(store, search_config, shards).items():
-        name = postings_name(codebook, content)
-        if not store.folder.exists(name):
-            return None
-        table = parquet.read(store.folder, name)
-        moved = pa.array(table["document"].to_numpy() + np.int32(documents), pa.int32())
-        tables.append(table.set_column(1, POSTINGS.field("document"), moved))
-        documents += Tracks(store).documents(shard, ["doc_id"]).num_rows
-    if len(tables) == 1:
-        return tables[0]
-    return pa.concat_tables(tables).sort_by([(name, "ascending") for name in POSTINGS.names]).combine_chunks()
+    key = "index", tuple(shards), pinned
+    held: Index | None = None if store.memory is None else store.memory.get(key)
+    if held is not None:
+        return held
+    names = [codes_name(pinned, content) for content in contents(store, search_config, shards).values()]
+    if not all(store.folder.exists(name) for name in names):
+        return None
+    options = QuantisedOptions.model_validate(search_config.first_pass.complete())
+    tables = [parquet.read(store.folder, name) for name in names]
+    index = index_of(tables, -(-lengths // options.factor), store.folder.path("codes"))
+    if store.memory is not None:
+        store.memory.put(key, index, index.nbytes)
+    return index
 
 
-def _read(store: Store, codebook: str) -> Landmarks:
-    arrays = load_model(store.folder, codebook).arrays
-    return Landmarks(arrays["query"].astype(np.float32), arrays["document"].astype(np.float32))
+def _read(store: Store, codebook: str) -> Codebook:
+    arrays: dict[str, Any] = dict(load_model(store.folder, codebook).arrays)
+    return Codebook(**arrays)
 
 
-def _landmarks(store: Store, search_config: Search, factor: int, count: int) -> Landmarks:
+def _landmarks(store: Store, search_config: Search, factor: int, count: int) -> tuple[Landmarks, Distance]:
     rows_of_documents = Tracks(store).documents(columns=["doc_id", "channel", "shard"]).to_pylist()
     shard = {(row["doc_id"], row["channel"]): row["shard"] for row in rows_of_documents}
     order = landmark_documents(list(shard))
@@ -178,4 +190,4 @@ def _landmarks(store: Store, search_config: Search, factor: int, count: int) -> 
     for side in ("query", "document"):
         frames = {there[k]: spread(list(blocks)) for k, blocks in documents.stream(factor, chosen, side)}
         sides.append(np.concatenate([frames[key] for key in order])[:count])
-    return Landmarks(*sides)
+    return Landmarks(*sides), documents.distance
