@@ -69,6 +69,13 @@ def summed(tallies: Iterable[Tally]) -> Tally:
     return Tally(quantities, values)
 
 
+def completed(sampled: Tally, everything: Tally, parts: int = 1) -> Tally:
+    """A sample's integers, and for keys whose first `parts` parts it lacks, those of everything."""
+    there = {key[:parts] for key in sampled.values}
+    rest = {key: value for key, value in everything.values.items() if key[:parts] not in there}
+    return Tally(sampled.quantities, {**sampled.values, **rest})
+
+
 class Statistic(Protocol):
     """Interface of the classes in the registry.
 

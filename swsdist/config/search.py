@@ -12,7 +12,7 @@ from functools import partial
 from itertools import combinations
 from typing import Annotated, Literal, NamedTuple, TypeVar
 
-from pydantic import Field, PositiveFloat, PositiveInt, model_validator
+from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
 from swsdist.config.names import NameIn
 from swsdist.config.section import Section, error_for_pydantic, execution_only
@@ -97,12 +97,23 @@ class FirstPass(Section):
     factors: Annotated[tuple[PositiveInt, ...], Field(min_length=1, max_length=4)] | None = Field(
         None,
         description="frames averaged in the first pass; averaged takes several, in falling order; default: averaged 5, "
-        "quantised 2, coarse 1",
+        "quantised 3, coarse 1",
     )
     windows: KeepWindows = Field(KeepWindows(), description="windows kept per query example")
     over: Literal["collection", "document"] = Field(
         "collection",
         description="choose the best windows over the collection, or within each document",
+    )
+    sample: float = Field(
+        21600.0,
+        ge=0,
+        description="s of audio, in documents chosen by hash, that are searched exactly, and whose candidates alone make the "
+        "statistics of scores; 0: those of all candidates found",
+    )
+    verify: NonNegativeInt = Field(
+        0,
+        description="queries, chosen by hash, that are also searched exactly; the report says how many of their 20 best hits "
+        "the first pass found",
     )
     visit: bool = Field(
         True, description="search the windows exactly; false (averaged only): the first pass is the search"
@@ -252,7 +263,8 @@ class Search(Section):
         values["recurrence"] = [*RECURRENCES.identity(self.recurrence), self.recurrence_settings()]
         first_pass = self.first_pass
         if first_pass.name != "none":
-            kept = [first_pass.windows.model_dump(mode="json"), first_pass.over]
+            kept = [first_pass.windows.model_dump(mode="json"), first_pass.over, first_pass.sample]
+            kept += [first_pass.verify] if first_pass.verify else []
             values["first_pass"] = [*FIRST_PASSES.identity(first_pass.name), first_pass.complete(), *kept]
         return values
 

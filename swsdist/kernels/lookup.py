@@ -237,7 +237,7 @@ def _scan(
     width = 0
     for s in range(many):
         width += streams[s, 0]
-    size, own = (_BLOCK + 1) * GROUP, _BLOCK * GROUP
+    size, of_block = (_BLOCK + 1) * GROUP, _BLOCK * GROUP
     for k in range(2 * n):
         carried[k] = INFINITE
     for block in range(first, stop, _BLOCK):
@@ -247,7 +247,7 @@ def _scan(
             rows[size + k] = 0
         for i in range(n):
             older, newer, out = i % 3 * size, (i + 1) % 3 * size, (i + 2) % 3 * size
-            before, now = i % 2 * own, (i + 1) % 2 * own
+            before, now = i % 2 * of_block, (i + 1) % 2 * of_block
             rows[out + GROUP - 2] = carried[2 * i]
             rows[out + GROUP - 1] = carried[2 * i + 1]
             for g in range(groups):

@@ -5,17 +5,19 @@ group, so overlaps are merged file by file (`swsdist.reduce.overlaps`), and the 
 total (score descending, then doc_id, channel, first, last, example), so neither the order nor the number of the files
 matters. Memory holds one file's rows of the bucket and some N detections a query.
 
-Statistics for calibration (`swsdist.calibrate.statistics`) are over all candidates, before any is removed.
+Statistics for calibration (`swsdist.calibrate.statistics`) are over all candidates, before any is removed; after a first pass
+over those of a sample of the documents (`swsdist.methods.sample`), or of a query that has none there over all that it has.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import pyarrow as pa
 
-from swsdist.calibrate.statistics import Tally, load_statistics, summed, to_table
+from swsdist.calibrate.statistics import Statistic, Tally, completed, load_statistics, summed, to_table
+from swsdist.methods.sample import in_sample
 from swsdist.reduce.overlaps import Merge, merge_overlaps
 from swsdist.reduce.spans import Best, Names, SpanFilter, spans_of
 from swsdist.reduce.speakers import Speakers
@@ -26,6 +28,39 @@ class Reduced(NamedTuple):
 
     detections: pa.Table
     statistics: pa.Table
+
+
+class Sums:
+    """Statistics of candidates that are added table by table.
+
+    Args:
+        wanted: statistics by name.
+        sample: see `Bucket`.
+    """
+
+    def __init__(self, wanted: Mapping[str, Statistic], sample: int | None) -> None:
+        self._wanted, self._sample = wanted, sample
+        self._everything: dict[str, list[Tally]] = {name: [Tally(item.quantities)] for name, item in wanted.items()}
+        self._sampled: dict[str, list[Tally]] = {name: [Tally(item.quantities)] for name, item in wanted.items()}
+
+    def add(self, candidates: pa.Table) -> None:
+        """Add CANDIDATES, with a column `speaker` if a statistic wants it."""
+        drawn = None if self._sample is None else candidates.filter(pa.array(in_sample(candidates, self._sample)))
+        for name, item in self._wanted.items():
+            self._everything[name].append(item.of(candidates))
+            if drawn is not None:
+                self._sampled[name].append(item.of(drawn))
+
+    def tallies(self, parts: int = 1) -> dict[str, Tally]:
+        """The statistics so far, of the sample; of keys that lack it in their first `parts` parts of everything."""
+        result = {name: summed(some) for name, some in self._everything.items()}
+        if self._sample is None:
+            return result
+        return {name: completed(summed(self._sampled[name]), every, parts) for name, every in result.items()}
+
+    def table(self) -> pa.Table:
+        """The same: QUERY_STATISTICS."""
+        return to_table(self.tallies())
 
 
 class Bucket:
@@ -40,6 +75,7 @@ class Bucket:
         statistics: names of those that calibration needs.
         speakers: of the documents, for statistics by speaker.
         span_filter: chooses among a document's detections; None: all.
+        sample: limit of the documents that statistics are over (`swsdist.methods.sample`); None: all.
 
     Raises:
         ConfigError: no such statistic.
@@ -56,12 +92,12 @@ class Bucket:
         statistics: Sequence[str] = (),
         speakers: Speakers | None = None,
         span_filter: SpanFilter | None = None,
+        sample: int | None = None,
     ) -> None:
         self._named, self._overlap, self._merge, self._speakers = (tick, system), overlap, merge, speakers
         self._names = Names()
         self._best = Best(self._names, nbest, span_filter)
-        self._wanted = load_statistics(statistics)
-        self._parts: dict[str, list[Tally]] = {name: [Tally(item.quantities)] for name, item in self._wanted.items()}
+        self._sums = Sums(load_statistics(statistics), sample)
 
     def add(self, candidates: pa.Table) -> None:
         """Merge the CANDIDATES of a file, in which its documents are whole.
@@ -70,8 +106,7 @@ class Bucket:
             DataError: posteriors are to be summed, and a score is not in [0, 1].
         """
         with_speakers = candidates if self._speakers is None else self._speakers.of_candidates(candidates)
-        for name, item in self._wanted.items():
-            self._parts[name].append(item.of(with_speakers))
+        self._sums.add(with_speakers)
         # Candidates below the N best suppress no better one, so they can be dropped before overlaps are removed.
         spans = spans_of(candidates, self._names, self._best.may_hold if self._merge == "best" else None)
         self._best.add(merge_overlaps(spans, self._overlap, self._merge))
@@ -88,5 +123,4 @@ class Bucket:
         Args:
             last: no more candidates follow, so their memory is freed.
         """
-        statistics = to_table({name: summed(some) for name, some in self._parts.items()})
-        return Reduced(self._best.table(*self._named, last=last), statistics)
+        return Reduced(self._best.table(*self._named, last=last), self._sums.table())

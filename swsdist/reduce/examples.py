@@ -30,14 +30,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from swsdist.calibrate.statistics import CandidatePosteriors, CostSums, Tally, load_statistics, summed, to_table
+from swsdist.calibrate.statistics import CandidatePosteriors, CostSums, load_statistics
 from swsdist.calibrate.steps.q_norm import example_moments, standardised
 from swsdist.config.model import Reduce
 from swsdist.config.search import Search
 from swsdist.core.codes import chains as codes
 from swsdist.core.types import CANDIDATES
 from swsdist.kernels.scales import weighted
-from swsdist.reduce.detections import Bucket, Reduced
+from swsdist.methods.sample import sample_limit
+from swsdist.reduce.detections import Bucket, Reduced, Sums
 from swsdist.reduce.overlaps import Merge, claim_places, merge_overlaps
 from swsdist.reduce.spans import Best, Names, SpanFilter, Spans, spans_of
 from swsdist.reduce.speakers import Speakers
@@ -50,13 +51,14 @@ _MEANS = pa.schema(
 
 
 def rules_of(
-    search: Search, reduce: Reduce, *, tick: float, nbest: int, system: str, statistics: Sequence[str]
+    search: Search, reduce: Reduce, *, tick: float, nbest: int, system: str, statistics: Sequence[str], seconds: float
 ) -> dict[str, Any]:
     """Arguments of `reduce_examples` for a config, as plain JSON.
 
     Args:
         search, reduce: sections of the config.
         tick, nbest, system, statistics: see `Bucket`.
+        seconds: of the collection.
     """
     # A template is one example.
     examples = "mean" if search.examples == "mean" else "best"
@@ -69,6 +71,7 @@ def rules_of(
         "overlap": reduce.overlap,
         "system": system,
         "statistics": list(statistics),
+        "sample": sample_limit(search, seconds),
         # Means stay multiples of 1/1024 of the unit of one distance.
         "fineness": 1024 * unit if examples == "mean" else 1,
     }
@@ -91,13 +94,14 @@ def reduce_examples(
     fineness: int = FINENESS,
     speakers: Speakers | None = None,
     span_filter: SpanFilter | None = None,
+    sample: int | None = None,
 ) -> Reduced:
     """Merge one bucket's candidates.
 
     Args:
         examples: whether the best of a query's examples counts, or their mean.
         candidates: gives CANDIDATES, one table per file; called twice for the mean.
-        tick, overlap, nbest, system, merge, statistics, speakers, span_filter: see `Bucket`.
+        tick, overlap, nbest, system, merge, statistics, speakers, span_filter, sample: see `Bucket`.
         fineness: of q-normed scores that are averaged.
 
     Returns:
@@ -118,15 +122,18 @@ def reduce_examples(
             statistics=statistics,
             speakers=speakers,
             span_filter=span_filter,
+            sample=sample,
         ).all_of(candidates())
     if merge != "best" or CandidatePosteriors.name in statistics:
         raise codes.MEANS_AS_POSTERIORS(where="search.examples: mean")
-    sums = summed([Tally(CostSums.quantities), *map(CostSums().of, candidates())])
+    costs = Sums(load_statistics([CostSums.name]), sample)
+    for table in candidates():
+        costs.add(table)
+    sums = costs.tallies(2)[CostSums.name]
     several = Counter(query_id for query_id, _ in {key[:2] for key in sums.values})
     moments = example_moments(sums)
     single = pa.array([query_id for query_id, count in several.items() if count == 1], pa.string())
-    statistics_wanted = load_statistics(statistics)
-    parts: dict[str, list[Tally]] = {name: [Tally(item.quantities)] for name, item in statistics_wanted.items()}
+    of_means = Sums(load_statistics(statistics), sample)
     names = Names()
     best = Best(names, nbest, span_filter)
 
@@ -141,10 +148,9 @@ def reduce_examples(
             spans_of(table.filter(pc.invert(alone)), names), names, moments, several, overlap, fineness
         )
         best.add(places)
-        means = whose(means)
-        for name, item in statistics_wanted.items():
-            parts[name] += [item.of(whose(table.filter(alone))), item.of(means)]
-    return Reduced(best.table(tick, system), to_table({name: summed(some) for name, some in parts.items()}))
+        of_means.add(whose(table.filter(alone)))
+        of_means.add(whose(means))
+    return Reduced(best.table(tick, system), of_means.table())
 
 
 def _places(

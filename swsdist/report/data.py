@@ -200,6 +200,8 @@ class Counts:
     detections: Annotated[int, _says("detections in the scored list")]
     references: Annotated[int | None, _says("true occurrences; null: no references were given")]
     rejected: Annotated[int, _says("inputs and tasks in rejected.parquet")]
+    best: Annotated[int, _says("best hits of the exact search that were looked for (`first_pass.verify`)")] = 0
+    best_found: Annotated[int, _says("of these, found with the first pass")] = 0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,7 +19,7 @@ from rich.text import Text
 
 from swsdist.accounts.factors import Factors
 from swsdist.core.text import counted
-from swsdist.report.data import Calibration, Measures, ReportData, Resources, quantity_of
+from swsdist.report.data import Calibration, Counts, Measures, ReportData, Resources, quantity_of
 
 if TYPE_CHECKING:
     import jinja2
@@ -279,6 +279,7 @@ def _count_rows(data: ReportData) -> list[SummaryRow]:
         ),
         *_other_corpus(data),
         SummaryRow("detections", str(counts.detections), _references(counts.references)),
+        *_first_pass(counts),
         SummaryRow(
             "rejected",
             str(counts.rejected),
@@ -286,6 +287,13 @@ def _count_rows(data: ReportData) -> list[SummaryRow]:
             "warning" if counts.rejected else "plain",
         ),
     ]
+
+
+def _first_pass(counts: Counts) -> list[SummaryRow]:
+    """What a first pass found of the exact search's best hits, if that was asked for."""
+    if not counts.best:
+        return []
+    return [SummaryRow("first pass", f"{counts.best_found} of {counts.best}", "best hits of the exact search found")]
 
 
 def _other_corpus(data: ReportData) -> list[SummaryRow]:

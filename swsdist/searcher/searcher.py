@@ -218,6 +218,7 @@ class Searcher:
             nbest=top,
             system="",
             statistics=candidate_statistics(self._calibrate),
+            seconds=self.store.manifest.counts["seconds"],
         )
         how, speakers = rules.pop("examples"), self._speakers
         fineness, results = rules.pop("fineness"), list[pa.Table]()

@@ -123,7 +123,12 @@ class Reduce(BucketStage[Reducing]):
         listed = _list_name(filled) if len(filled) > MOST_NAMED else None
         query_ids = {q for _, group in inputs.results("queries", Extracted) for q in group.query_ids}
         rules = rules_of(
-            *(config.search, settings), tick=manifest.shift, nbest=nbest, system=config.system, statistics=required
+            *(config.search, settings),
+            tick=manifest.shift,
+            nbest=nbest,
+            system=config.system,
+            statistics=required,
+            seconds=manifest.counts["seconds"],
         )
         versions = [STATISTICS.identity(name) for name in required]
         by_speaker = any(getattr(item, "by_speaker", False) for item in load_statistics(required).values())

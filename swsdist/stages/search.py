@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from swsdist.config import Config
+from swsdist.config.search import FirstPass
 from swsdist.config.search import Search as Settings
 from swsdist.core.codes import stages as codes
+from swsdist.core.fingerprint import stable_hash
 from swsdist.core.needs import Needs
 from swsdist.core.types import CANDIDATES
 from swsdist.io.filesystem import Folder
@@ -20,6 +23,7 @@ from swsdist.methods.method import Method
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Task, TaskOutput
+from swsdist.reduce.verifying import best_found
 from swsdist.registry.registries import BACKENDS
 from swsdist.stages.inputs.cross_corpus import renormalise
 from swsdist.stages.inputs.search_inputs import SearchInputs
@@ -42,7 +46,9 @@ class Shared(NamedTuple):
         search: section of the config.
         buckets: that candidates are cut into.
         queries: file of the group.
-        theirs: means and variances of the queries' corpus, if it is another one.
+        query_statistics: means and variances of the queries' corpus, if it is another one.
+        verified: queries that are searched without the first pass too, to compare their best hits.
+        overlap: of hits that are one, for that.
     """
 
     store: tuple[str, str]
@@ -51,6 +57,8 @@ class Shared(NamedTuple):
     buckets: int
     queries: str
     query_statistics: str | None
+    verified: tuple[str, ...] = ()
+    overlap: float = 0.0
 
 
 class Searching(NamedTuple):
@@ -101,6 +109,8 @@ class Search(Stage[Searching]):
                 where=f"corpus.queries_from: {inputs.config.corpus.queries_from.documents}"
             )
         of_theirs = [query_inputs[0].sha256] if query_inputs else []
+        query_ids = {query_id for _, group in groups for query_id in group.query_ids}
+        verified = set(sorted(query_ids, key=stable_hash)[: settings.first_pass.verify])
         for (receipt, group), part in zip(groups, inputs.parts("queries"), strict=True):
             if group.examples == 0:
                 continue
@@ -108,7 +118,11 @@ class Search(Stage[Searching]):
             # A million tasks differ only in their units, so the shared settings are fingerprinted and stored once.
             naming = inputs.naming(matters, buckets, receipt.fingerprint)
             moments = query_inputs[0].name if query_inputs else None
-            common = Shared(chain_inputs.store.state, manifest, settings, buckets, part.name, moments)
+            common = Shared(
+                *(chain_inputs.store.state, manifest, settings, buckets, part.name, moments),
+                verified=tuple(sorted(verified & set(group.query_ids))),
+                overlap=inputs.config.reduce.overlap,
+            )
             for unit, payload in zip(units, payloads, strict=True):
                 name = naming(unit.matters, *of_theirs)
                 label = f"{group.examples} examples in {unit.documents} documents"
@@ -137,18 +151,43 @@ class Search(Stage[Searching]):
         store = Store(state.folder, state.manifest, _watch(context, frames))
         result = method.search(_prepared(shared, context, method, store), store, shards, shared.buckets)
         slots: list[int] = []
+        verified = [CANDIDATES.empty_table()]
 
         def tables() -> Iterator[pa.Table]:
             for part in result.tables:
                 slots.extend((part["slot"][0].as_py(), part["slot"][-1].as_py()))
+                if shared.verified:
+                    verified.append(_of(part, shared.verified))
                 yield part
 
         output = context.publish(task, "candidates", tables(), CANDIDATES)
         return TaskOutput(
             (output._replace(slots=(min(slots), max(slots))) if slots else output,),
-            Searched(result.candidates, result.fill, result.saturated),
+            Searched(
+                *(result.candidates, result.fill, result.saturated),
+                *(_verified(task, context, store, pa.concat_tables(verified)) if shared.verified else ()),
+            ),
             cells=result.cells,
         )
+
+
+def _verified(task: Task[Searching], context: Context, store: Store, proposed: pa.Table) -> tuple[int, int]:
+    """Best hits of the exact search of the verified queries, and how many of them are in what was found."""
+    shared: Shared = task.common
+    settings = _settings(shared.search, context).model_copy(update={"first_pass": FirstPass()})
+    exact = create(settings)
+    queries = exact.prepare(_of(_examples(shared, context, store), shared.verified), store)
+    tables = [
+        table
+        for shard in task.payload.shards
+        for table in exact.search(queries, store, (shard,), shared.buckets).tables
+    ]
+    everything = pa.concat_tables([CANDIDATES.empty_table(), *tables])
+    return best_found(everything, proposed, tick=store.manifest.shift, overlap=shared.overlap)
+
+
+def _of(table: pa.Table, query_ids: Sequence[str]) -> pa.Table:
+    return table.filter(pc.is_in(table["query_id"], pa.array(query_ids, pa.string())))
 
 
 def _opened(task: Task[Searching], context: Context) -> Store:
@@ -187,12 +226,17 @@ def _prepared(shared: Shared, context: Context, method: Method, store: Store) ->
     """A group's queries, prepared for the method; kept for its next units."""
 
     def prepared() -> Any:
-        examples = read_group(context, shared.queries)
-        if shared.query_statistics is not None:
-            tracks = Tracks(store)
-            settings = shared.search.placed(tracks.places)
-            query_inputs = statistics_in(context.read(shared.query_statistics))
-            examples = renormalise(examples, query_inputs, tracks.statistics()["collection", ""], settings)
-        return method.prepare(examples, store)
+        return method.prepare(_examples(shared, context, store), store)
 
     return context.cached("queries", (shared.queries, shared.store, shared.query_statistics, shared.search), prepared)
+
+
+def _examples(shared: Shared, context: Context, store: Store) -> pa.Table:
+    """A group's queries: EXAMPLES."""
+    examples = read_group(context, shared.queries)
+    if shared.query_statistics is None:
+        return examples
+    tracks = Tracks(store)
+    settings = shared.search.placed(tracks.places)
+    query_inputs = statistics_in(context.read(shared.query_statistics))
+    return renormalise(examples, query_inputs, tracks.statistics()["collection", ""], settings)

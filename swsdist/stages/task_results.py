@@ -49,11 +49,14 @@ class Searched(NamedTuple):
         candidates: their number.
         fill: share of the lanes filled with document frames, 0 to 1; None without lanes.
         saturated: frames of both sides shortened by the distance's cap.
+        best, best_found: best hits of the exact search of verified queries, and how many of them a first pass found.
     """
 
     candidates: int
     fill: float | None
     saturated: int
+    best: int = 0
+    best_found: int = 0
 
 
 class Bucket(NamedTuple):

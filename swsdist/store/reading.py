@@ -25,7 +25,6 @@ from swsdist.store.manifest import File, Manifest, require, state_name
 from swsdist.store.memory import Memory
 from swsdist.store.places import relocated_paths
 
-
 #: Fewer than one document in so many of a shard are worth looking up.
 _FEW = 4
 
@@ -197,7 +196,9 @@ class Store:
         except StoreError:
             if place == (self.folder, file.name):
                 raise
-            rows = parquet.rows(self.folder, file.name, batch=16, groups=groups)  # another process evicted it from the cache
+            rows = parquet.rows(
+                self.folder, file.name, batch=16, groups=groups
+            )  # another process evicted it from the cache
             first = next(rows, None)
         if first is not None:
             yield first

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from swsdist.kernels.distances.interface import Distance, Side
 from swsdist.methods.dtw.matches import Matches
-from swsdist.methods.first_pass.codebook import Codebook, fit
-from swsdist.methods.first_pass.interface import Documents, Landmarks, Material
+from swsdist.methods.first_pass.codebook import Codebook, Landmarks, fit
+from swsdist.methods.first_pass.interface import Documents, Material
 from swsdist.methods.query.averaging import averaged
 from swsdist.methods.query.example import Example
 
@@ -89,7 +89,7 @@ def material(
     lengths = np.array([len(document) for document in documents], np.int64)
     kept = np.full(len(documents), most, np.int64)
     collection = float(lengths.sum()) / 100
-    return Material(examples, streams, lengths, kept, 0.01, collection, distance, window, codebook)
+    return Material(examples, streams, lengths, kept, 0.01, collection, distance, window, kept < 0, codebook)
 
 
 def rows(candidates: Matches) -> list[tuple[int, ...]]:

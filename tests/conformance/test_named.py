@@ -53,7 +53,7 @@ def test_recurrence(name: str, options: dict[str, int]) -> None:
         ("averaged", {"factors": (4, 2)}),
         ("averaged", {"factors": (2,), "visit": False}),
         ("coarse", {"factor": 2}),
-        ("quantised", {"codewords": 32, "reach": 0.2}),
+        ("quantised", {"factor": 1, "bytes": 2}),
     ],
 )
 def test_first_pass(name: str, options: dict[str, Any]) -> None:

@@ -94,7 +94,7 @@ GOLDEN: dict[str, dict[str, tuple[int, str]]] = {
     "first pass": {
         "coarse": (1, "705d368a7ac048176cca0f1ceb8f79006bf1db337d7daa3bea9b4f708675d411"),
         "averaged": (1, "8dd251097a3f02e4b1a8820cf39a0735bfd136f4fa9a00a146e51fa039862903"),
-        "quantised": (2, "988b1dba53d235f859a88ebf0bea4af57c4e2fc3a8cc4cc444d2f12ef80d087b"),
+        "quantised": (3, "c289d6a5783039bda006ebca2f71f5ecbc5fd2bd3f9758b963533ea631ee0f9f"),
     },
     "export": {
         "csv": (1, "9a7ec690d45fad5364affddc09a79a8afad215051be751ae7edac5edf0ef9070"),

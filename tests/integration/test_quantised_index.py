@@ -15,7 +15,7 @@ from swsdist.store.maintaining import check, compact, refit
 
 pytestmark = pytest.mark.until("search")
 
-FIRST_PASS = {"name": "quantised", "factors": [2], "options": {"codewords": 100, "reach": 0.1}, "windows": {"least": 3}}
+FIRST_PASS = {"name": "quantised", "factors": [2], "sample": 0, "windows": {"least": 3}}
 QUANTISED = f"search.first_pass={json.dumps(FIRST_PASS)}"
 BY_DOCUMENT = f"search.first_pass={json.dumps({**FIRST_PASS, 'over': 'document'})}"
 
@@ -43,7 +43,7 @@ def test_it_finds_what_is_found_without(scene: Any, first_pass: str, monkeypatch
 
 def test_without_it_there_is_no_such_step(scene: Any) -> None:
     assert "quantise" not in scene.run().outcome.chain_run.outcomes
-    assert not (scene.folder / "run" / "store" / "postings").exists()
+    assert not (scene.folder / "run" / "store" / "codes").exists()
 
 
 @pytest.mark.slow
@@ -62,7 +62,7 @@ def test_documents_that_come_are_indexed_by_the_same_codebook(own_corpus: Any) -
     assert steps(scene.run(QUANTISED, until=""))["quantise"] == (1, 0)
     assert scene.digest() == digest
     clean(Folder(str(scene.folder / "run")), 0.0, dry=False)
-    assert len(list((scene.folder / "run" / "store" / "postings").glob("*"))) == 1
+    assert len(list((scene.folder / "run" / "store" / "codes").glob("*"))) == 1
     # A new one is made when it is asked for.
     refit(store_of(scene).folder)
     assert not any(name.startswith("codebook.") for name in store_of(scene).manifest.models)
@@ -74,7 +74,7 @@ def test_documents_that_come_are_indexed_by_the_same_codebook(own_corpus: Any) -
 def test_a_lost_list_is_made_again(scene: Any) -> None:
     scene.run(QUANTISED, "index.shards=3")
     digest = scene.digest()
-    next((scene.folder / "run" / "store" / "postings").glob("*")).unlink()
+    next((scene.folder / "run" / "store" / "codes").glob("*")).unlink()
     assert steps(scene.run(QUANTISED, "index.shards=3"))["quantise"] == (1, 2)
     assert scene.digest() == digest
 

@@ -25,8 +25,8 @@ EXAMPLES = ("corpus.examples=all", "report.exports=[]")
 LONG = {"name": "mfcc", "track": "long", "options": {"n_mfcc": 7, "deltas": 0, "n_fft": 1024, "win_length": 800}}
 BOTH = f"features={json.dumps([{'name': 'mfcc'}, LONG])}"
 STREAMS = [{"track": "long", "distance": "euclidean", "weight": 2}, {"track": "mfcc", "columns": [13, 26]}]
-AVERAGED = {"name": "averaged", "factors": [4, 2], "windows": {"least": 3, "per_second": 0}}
-QUANTISED = {"name": "quantised", "factors": [3], "over": "document", "options": {"codewords": 32}}
+AVERAGED = {"name": "averaged", "factors": [4, 2], "windows": {"least": 3, "per_second": 0}, "sample": 0}
+QUANTISED = {"name": "quantised", "factors": [3], "over": "document", "sample": 0}
 
 
 def found_by_run(scene: Any, *sets: str, step: str = "normalise", table: str = "normalised") -> tuple[pa.Table, int]:

@@ -10,8 +10,9 @@ from swsdist.kernels.windows import least_sums
 from swsdist.methods.dtw.search import search
 from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.first_pass import buffering, rescoring
+from swsdist.methods.first_pass.codebook import Codebook, Landmarks, fit
 from swsdist.methods.first_pass.create import create as create_first_pass
-from swsdist.methods.first_pass.interface import Budget, Landmarks, Material, Windows
+from swsdist.methods.first_pass.interface import Budget, Material, Windows
 from swsdist.methods.first_pass.search import run
 from swsdist.methods.query.averaging import averaged
 from swsdist.methods.query.example import Example
@@ -125,7 +126,7 @@ def test_windows_everywhere_are_the_full_search(seed: int, most: int) -> None:
 
 
 def material(features: list[np.ndarray], queries: list[np.ndarray], names: list[int], shift: float = 0.01) -> Material:
-    """Of raw features; `names` are the documents' keys, by which landmarks are chosen."""
+    """Of raw features; `names` are the documents' keys, in this order."""
     distance = create("cosine", DIMENSION)
     zero, one = np.zeros(DIMENSION), np.ones(DIMENSION)
 
@@ -146,13 +147,14 @@ def material(features: list[np.ndarray], queries: list[np.ndarray], names: list[
                     [distance.prepare(b, zero, one, "document").frames for b in averaged(blocks, factor)],
                 )
 
-    def landmarks(factor: int, count: int) -> Landmarks:
-        known = np.random.default_rng(5).normal(size=(count, DIMENSION)).astype(np.float32)
+    def codebook(factor: int, size: int) -> Codebook:
+        known = np.random.default_rng(5).normal(size=(500, DIMENSION)).astype(np.float32)
         frames = distance.prepare(known, zero, one, "document").frames
-        return Landmarks(frames, frames)
+        return fit(Landmarks(frames, frames), distance, size)
 
     lengths = np.array([len(f) for f in features], np.int64)
-    return Material(examples, documents, lengths, np.full(len(features), 3), shift, 100.0, distance, 4, landmarks)
+    most = np.full(len(features), 3)
+    return Material(examples, documents, lengths, most, shift, 100.0, distance, 4, lengths < 0, codebook)
 
 
 def by_name(found, names: list[int]) -> set[tuple[int, ...]]:
@@ -165,7 +167,7 @@ FIRST_PASSES = [
     ("averaged", {"factors": (2,), "visit": False}),
     ("coarse", {"factor": 1}),
     ("coarse", {"factor": 2}),
-    ("quantised", {"factor": 2, "codewords": 30, "reach": 0.2, "widen": 2}),
+    ("quantised", {"factor": 2, "bytes": 3}),
 ]
 
 

@@ -10,16 +10,14 @@ from pathlib import Path
 
 import h5py
 import numpy as np
-import pyarrow as pa
 import pytest
 
-from swsdist.core.errors import DataError, StoreError
+from swsdist.core.errors import DataError
 from swsdist.features.fitting.files import read_totals
 from swsdist.features.model import Model, load_model
 from swsdist.io.filesystem import Folder
 from swsdist.io.frames import hdf5, numpy_files
 from swsdist.io.frames.archive import find_items, read_item
-from swsdist.methods.first_pass.quantised import POSTINGS, _places
 
 #: Numbers that no machine has room for.
 MANY = 1 << 50
@@ -117,17 +115,3 @@ def test_models_and_totals(tmp_path: Path) -> None:
         load_model(Folder(str(tmp_path)), "m.npz")
     with (tmp_path / "m.npz").open("rb") as file, pytest.raises(ValueError, match="by its header"):
         read_totals(file)
-
-
-@pytest.mark.parametrize(("document", "frame"), [(2, 0), (-1, 0), (0, 5), (1, -1), (0, 2**31 - 1)])
-def test_postings_of_other_documents(document: int, frame: int) -> None:
-    """Compiled code counts votes where they say, beyond the array too."""
-    lengths, start = np.array([5, 3]), np.array([2, 9])
-
-    def places(document: int, frame: int) -> list[int]:
-        columns = [pa.array([value], pa.int32()) for value in (0, document, frame)]
-        return _places(pa.Table.from_arrays(columns, schema=POSTINGS), lengths, start).tolist()
-
-    assert places(1, 2) == [11]
-    with pytest.raises(StoreError, match="do not have"):
-        places(document, frame)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -13,14 +12,14 @@ from swsdist import api
 from swsdist.config.search import Search
 from swsdist.core.codes import methods as methods_codes
 from swsdist.core.codes import registry as registry_codes
-from swsdist.kernels import postings
 from swsdist.kernels.distances.create import create as distance
+from swsdist.kernels.lookup import GROUP
 from swsdist.methods.dtw.matches import Matches
-from swsdist.methods.first_pass import quantised
+from swsdist.methods.first_pass.codebook import Codebook, Landmarks, fit
 from swsdist.methods.first_pass.create import create
-from swsdist.methods.first_pass.interface import Budget, Landmarks, Material, Windows, Work
+from swsdist.methods.first_pass.interface import Budget, Material, Windows, Work
 from swsdist.methods.first_pass.landmarks import landmark_documents
-from swsdist.methods.first_pass.quantised import POSTINGS, build
+from swsdist.methods.first_pass.quantised import CODES, build, index_of
 from swsdist.methods.query.averaging import averaged
 from swsdist.methods.query.example import Example
 from swsdist.registry.registries import FIRST_PASSES
@@ -50,12 +49,13 @@ def a_material(lengths: list[int], most: int = 2) -> Material:
             if chosen is None or chosen[k]:
                 yield k, [cosine.prepare(x, zero, one, "document").frames for x in averaged([part], factor)]
 
-    def landmarks(factor: int, count: int) -> Landmarks:
-        known = cosine.prepare(frames[:count], zero, one, "document").frames
-        return Landmarks(known, known)
+    def codebook(factor: int, size: int) -> Codebook:
+        known = cosine.prepare(frames, zero, one, "document").frames
+        return fit(Landmarks(known, known), cosine, size)
 
     size = np.array(lengths, np.int64)
-    return Material(lambda factor: [], documents, size, np.full(len(size), most), 0.01, 100.0, cosine, 2, landmarks)
+    most_of = np.full(len(size), most)
+    return Material(lambda factor: [], documents, size, most_of, 0.01, 100.0, cosine, 2, size < 0, codebook)
 
 
 def some_windows(rows: list[tuple[int, int, int, int]]) -> Windows:
@@ -99,20 +99,20 @@ def test_every_first_pass_is_made_by_its_name() -> None:
         create("oracle")
 
 
-def test_the_index_is_the_nearest_codeword_of_every_frame() -> None:
-    material = a_material([30, 1, 75])
-    landmarks = material.landmarks(1, 9)
-    table = build(material, 1, landmarks)
-    assert table.schema == POSTINGS
-    rows = list(zip(*(column.to_pylist() for column in table.columns), strict=True))
-    assert rows == sorted(rows)
-    expected = []
-    (stream,) = material.distance.streams
+def test_the_index_has_every_frame_s_codes() -> None:
+    lengths = [30, 1, 75]
+    material = a_material(lengths)
+    book = material.codebook(1, 2)
+    table = build(material, 1, book)
+    assert table.schema == CODES
+    assert table["frames"].to_pylist() == lengths
     for document, blocks in material.documents(1, None):
-        for t, frame in enumerate(np.concatenate(list(blocks))):
-            distances = [stream.distance(int(dot)) for dot in landmarks.query @ frame]
-            expected.append((distances.index(min(distances)), document, t))
-    assert rows == sorted(expected)
+        laid = np.frombuffer(table["codes"][document].as_py(), np.uint8).reshape(-1, len(book.columns) // 2, GROUP)
+        pairs = laid.transpose(0, 2, 1).reshape(-1, len(book.columns) // 2)
+        unpacked = np.stack([pairs & 15, pairs >> 4], axis=2).reshape(len(pairs), -1)
+        assert len(pairs) >= lengths[document] + 2  # so that no path goes on in the next document
+        assert np.array_equal(unpacked[: lengths[document]], book.codes(np.concatenate(list(blocks))))
+        assert not unpacked[lengths[document] :].any()
 
 
 def test_an_index_made_before_gives_the_same_windows() -> None:
@@ -120,40 +120,24 @@ def test_an_index_made_before_gives_the_same_windows() -> None:
     examples = [next(iter(material.documents(1, None)))[1][0][40:70]]
     material = material._replace(examples=lambda factor: [Example("q", 1, examples[0][::factor])])
     budget = Budget(3, 0.0, "collection")
-    anew = create("quantised", factor=2, codewords=40).propose(material, budget)
-    index = build(material, 2, material.landmarks(2, 40))
-    again = replace(create("quantised", factor=2, codewords=40), index=index).propose(material, budget)
+    first_pass = create("quantised", factor=2, bytes=2)
+    anew = first_pass.propose(material, budget)
+    book = material.codebook(2, 2)
+    index = index_of([build(material, 2, book)], np.array([150, 200]), len(book.columns) // 2, "")
+    again = replace(first_pass, index=index).propose(material, budget)
     assert kept(anew.windows) == kept(again.windows)
-    assert anew.indexing == Work(distances=350 * 40)
+    assert anew.indexing == Work(distances=350)
     assert again.indexing == Work()
-    assert again.work.postings > 0
-    fewer = replace(create("quantised", factor=2, codewords=40, slower=True), index=index)
-    slower = fewer.propose(material._replace(collection=400 * 3600.0), budget)
-    assert slower.work.postings < again.work.postings
+    assert again.work == Work(lookups=15 * index.groups * GROUP)
 
 
-def test_more_places_than_can_be_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    """350 averaged frames, and room of 30 and 8 before each of two documents."""
+@pytest.mark.parametrize(("lengths", "size"), [([150, 201], 2), ([150], 2), ([150, 200], 3), ([200, 150], 2)])
+def test_an_index_of_other_documents(lengths: list[int], size: int) -> None:
+    """Compiled code reads where the lengths say, beyond the array too."""
     material = a_material([300, 400])
-    example = next(iter(material.documents(1, None)))[1][0][40:100]
-    material = material._replace(examples=lambda factor: [Example("q", 1, example[::factor])])
-    first_pass, budget = create("quantised", factor=2, codewords=40), Budget(3, 0.0, "collection")
-    monkeypatch.setattr(quantised, "MOST_PLACES", 426)
-    first_pass.propose(material, budget)
-    monkeypatch.setattr(quantised, "MOST_PLACES", 425)
-    with raises(methods_codes.INDEX_TOO_LARGE):
-        first_pass.propose(material, budget)
-
-
-def test_peaks_of_votes() -> None:
-    votes = np.zeros(40, np.int32)
-    votes[[3, 4, 20, 23, 39]] = [5, 2, 1, 7, 4]
-    room = np.empty((20, 2), np.int64)
-    found = room[: postings.peaks(votes, 4, room)].tolist()
-    sums = [int(votes[max(0, t - 2) : t + 3].sum()) for t in range(40)]
-    assert [[t, sums[t]] for t, _ in found] == found
-    assert max(found, key=lambda row: row[1])[1] == max(sums)
-    assert all(b - a > 4 for (a, _), (b, _) in pairwise(found))
+    table = build(material, 2, material.codebook(2, 2))
+    with raises(methods_codes.OTHER_INDEX):
+        index_of([table], np.array(lengths), size, "store/codes")
 
 
 def test_landmarks_do_not_depend_on_the_order_of_documents() -> None:
@@ -218,7 +202,7 @@ def test_a_first_pass_is_for_the_bounded_slope() -> None:
 )
 def test_a_search_of_the_demo_finds_a_query_in_its_own_document(tmp_path_factory, first_pass: dict) -> None:
     store, path = _store(tmp_path_factory)
-    options = {"first_pass": {**first_pass, "windows": {"least": 3, "per_second": 0.0}}}
+    options = {"first_pass": {**first_pass, "windows": {"least": 3, "per_second": 0.0}, "sample": 0}}
     exact = api.search(store, f"{path}:0.5-1.1", top=1)
     found = api.search(store, f"{path}:0.5-1.1", top=1, options=options)
     assert found["doc_id"].tolist() == exact["doc_id"].tolist()

@@ -107,9 +107,9 @@ def test_a_config_takes_whatever_is_registered(mine: None) -> None:
             "search.first_pass: factors",
         ),
         (
-            {"first_pass": {"name": "quantised", "options": {"reach": 2}}},
+            {"first_pass": {"name": "quantised", "options": {"bytes": 65}}},
             None,
-            "options of quantised: reach must be 1 or less",
+            "options of quantised: bytes must be 64 or less",
         ),
     ],
 )

@@ -145,12 +145,6 @@ FACTOR_OF_ONE = Code("factor-of-one", ConfigError, "a factor of 1 averages nothi
 OTHER_INDEX = Code(
     "other-index",
     StoreError,
-    "the index of the first pass names frames that the documents do not have",
+    "the index of the first pass is of other documents",
     "check the store (`swsdist store check`), and index again",
-)
-INDEX_TOO_LARGE = Code(
-    "index-too-large",
-    UserError,
-    "the first pass quantised holds at most {longest} averaged frames, and the documents have {frames}",
-    "set search.first_pass.over: document with more shards (index.shard_hours), or a larger factor",
 )

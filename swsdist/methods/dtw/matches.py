@@ -91,3 +91,10 @@ def best_matches(matches: list[NDArray[np.int64]], most: NDArray[np.int64], fill
         rows[:, 4].copy(),
         fill,
     )
+
+
+def together(first: Matches, second: Matches) -> Matches:
+    """The candidates of two searches of different documents."""
+    parts = [np.column_stack(matches[:5]).astype(np.int64) for matches in (first, second)]
+    unlimited = np.full(int(max(part[:, 1].max(initial=0) for part in parts)) + 1, sum(map(len, parts)))
+    return best_matches(parts, unlimited, second.fill)

@@ -53,7 +53,9 @@ class Documents:
         columns += ["speech"] if search_config.skip_silence else []
         tables = [tracks.documents(shard, columns) for shard in shards]
         self.table = pa.concat_tables(tables)
-        self._ranges = dict(zip(shards, pairwise(accumulate((table.num_rows for table in tables), initial=0)), strict=True))
+        self._ranges = dict(
+            zip(shards, pairwise(accumulate((table.num_rows for table in tables), initial=0)), strict=True)
+        )
         self.distance = distance_of(search_config, tracks.dimension)
         self._tracks, self._shards, self._config = tracks, tuple(shards), search_config
         if by_document:

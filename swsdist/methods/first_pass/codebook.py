@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from swsdist.kernels.distances.interface import Distance, Stream
 from swsdist.kernels.lookup import INFINITE, encode, sums
-from swsdist.methods.first_pass.interface import Frames, Landmarks
+
+Frames = NDArray[np.float32]
 
 #: Centroids of a part.
 CODES = 16
@@ -33,6 +34,13 @@ _ROUNDS = 12
 
 #: A table reaches this multiple of the mean distance; what is farther counts as that far.
 _REACH = 1.25
+
+
+class Landmarks(NamedTuple):
+    """Frames of the collection, prepared as queries and as documents; independent of shards."""
+
+    query: Frames
+    document: Frames
 
 
 class Codebook(NamedTuple):
@@ -183,14 +191,16 @@ def tables(frames: Frames, distance: Distance, book: Codebook, size: int) -> Tab
             columns = book.columns[p][book.columns[p] >= 0]
             values.append((query[:, columns] @ book.centroids[p][:, : len(columns)].T) * line.slope)  # (n, 16)
         part += count
-        top = _REACH * (sqrt(mean) if line.power == 2 else mean)
-        step = top / 255
         lowest = [each.min(axis=1) for each in values]
-        offset = np.rint((sum(lowest) + line.at_zero) / step)
+        least = sum(lowest) + line.at_zero
+        # Sums begin with the least of all parts together, which may be below 0, where no frame is.
+        top = _REACH * (sqrt(mean) if line.power == 2 else mean)
+        step = (top - min(0.0, float(least.min()))) / 255
+        offset = np.rint(least / step)
         values = [np.rint((each - low[:, None]) / step) for each, low in zip(values, lowest, strict=True)]
         values[0] = values[0] + np.maximum(offset, 0)[:, None]
         entries.append(np.minimum(np.stack(values, axis=1), 255).astype(np.uint8))
-        less.append(np.minimum(np.maximum(-offset, 0), 255).astype(np.uint8))
+        less.append(np.maximum(-offset, 0).astype(np.uint8))
         streams.append((count // 2, line.power))
         units.append(stream.weight * (step * step * 65536 if line.power == 2 else step * 256))
         mean_of_all += stream.weight * mean

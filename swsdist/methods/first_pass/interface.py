@@ -79,13 +79,6 @@ class Work(NamedTuple):
         return Work(*(int(a) + int(b) for a, b in zip(self, other, strict=True)))  # type: ignore[call-overload]
 
 
-class Landmarks(NamedTuple):
-    """Frames of the collection, prepared as queries and as documents; independent of shards."""
-
-    query: Frames
-    document: Frames
-
-
 class Material(NamedTuple):
     """Data and settings of a first pass.
 
@@ -100,6 +93,7 @@ class Material(NamedTuple):
         collection: seconds of the entire collection, which may have more documents.
         distance: the distance the frames are prepared for.
         window: frames on either side within which a candidate must have the least cost.
+        sampled: bool (documents,), those that are searched exactly, whatever is proposed.
         codebook: function of r and of the bytes of a code: centroids of averaged frames of the entire collection.
     """
 
@@ -111,6 +105,7 @@ class Material(NamedTuple):
     collection: float
     distance: Distance
     window: int
+    sampled: NDArray[np.bool_]
     codebook: Callable[[int, int], Codebook]
 
 

@@ -41,6 +41,6 @@ class Averaged(Options):
 class Quantised(Options):
     """Of the index of quantised frames."""
 
-    factor: PositiveInt = 2
-    bytes: Annotated[int, Field(ge=1, le=64)] = 5
-    margin: NonNegativeInt = 10
+    factor: PositiveInt = 3
+    bytes: Annotated[int, Field(ge=1, le=64)] = 10
+    margin: NonNegativeInt = 24

@@ -79,7 +79,8 @@ class Quantised:
         book = material.codebook(self.factor, self.bytes)
         indexing, index = Work(), self.index
         if index is None:
-            index = index_of([build(material, self.factor, book)], -(-material.lengths // self.factor), "")
+            made = [build(material, self.factor, book)]
+            index = index_of(made, -(-material.lengths // self.factor), len(book.columns) // 2, "")
             indexing = Work(distances=int(material.lengths.sum()) // self.factor)
         examples = material.examples(self.factor)
         looked = [tables(example.frames, material.distance, book, self.bytes) for example in examples]
@@ -95,9 +96,12 @@ class Quantised:
     def _windows(
         self, example: int, minima: NDArray[np.uint16], index: Index, material: Material, budget: Budget
     ) -> NDArray[np.int64]:
-        """Rows of `Windows`: chunks no dearer than those beside them, and over the collection no more than are kept."""
+        """Rows of `Windows`: chunks no dearer than those beside them in a document, and no more than are kept."""
         padded = np.pad(minima, 1, constant_values=INFINITE)
-        chunks = np.flatnonzero((minima < padded[:-2]) & (minima <= padded[2:]))
+        before, after, heads = padded[:-2].copy(), padded[2:].copy(), index.starts * (GROUP // CHUNK)
+        before[heads] = INFINITE
+        after[heads[1:] - 1] = INFINITE
+        chunks = np.flatnonzero((minima < before) & (minima <= after))
         if budget.over == "collection" and len(chunks) > (allowed := budget.count(material)):
             costs = minima[chunks]
             chunks = chunks[costs <= np.partition(costs, allowed - 1)[allowed - 1]]
@@ -144,26 +148,29 @@ def _scan(scan: Scan, index: Index, groups: tuple[int, int], n: int, table: Tabl
     )
 
 
-def index_of(tables_of: list[pa.Table], lengths: NDArray[np.int64], where: str) -> Index:
+def index_of(tables_of: list[pa.Table], lengths: NDArray[np.int64], size: int, where: str) -> Index:
     """Join the index of some shards.
 
     Args:
         tables_of: CODES of each shard.
         lengths: int64 (documents,), averaged frames.
+        size: bytes of a code.
         where: their place, for errors.
 
     Raises:
         StoreError: they belong to other documents.
     """
     joined = pa.concat_tables(tables_of)
-    if not np.array_equal(joined["frames"].to_numpy(), lengths):
-        raise codes.OTHER_INDEX(where=where)
+    blobs = [np.frombuffer(each.as_buffer(), np.uint8) for each in joined["codes"]]
     groups = -(-(lengths + _GAP) // GROUP)
+    # Compiled code reads there without bounds checks.
+    sizes = np.array([len(blob) for blob in blobs], np.int64)
+    if not np.array_equal(joined["frames"].to_numpy(), lengths) or not np.array_equal(sizes, groups * GROUP * size):
+        raise codes.OTHER_INDEX(where=where)
     starts = np.cumsum(groups) - groups
     gap = np.empty(int(groups.sum()) * GROUP, np.uint8)
     mark_gaps(starts, np.ascontiguousarray(lengths), gap)
-    blob = [np.frombuffer(each.as_buffer(), np.uint8) for each in joined["codes"]]
-    return Index(np.concatenate(blob) if blob else np.empty(0, np.uint8), gap, starts)
+    return Index(np.concatenate([np.empty(0, np.uint8), *blobs]), gap, starts)
 
 
 def build(material: Material, factor: int, book: Codebook) -> pa.Table:

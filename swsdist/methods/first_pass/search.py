@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+import numba
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -13,11 +14,14 @@ from numpy.typing import NDArray
 from swsdist.config.search import Search
 from swsdist.features.model import Model, load_model
 from swsdist.kernels.distances.interface import Distance
-from swsdist.methods.dtw.matches import Matches
+from swsdist.methods.dtw.matches import Matches, together
+from swsdist.methods.dtw.search import search
+from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.dtw.shard import Documents
-from swsdist.methods.first_pass.codebook import SAMPLE, Codebook, fit
+from swsdist.methods.first_pass.codebook import SAMPLE, Codebook, Landmarks, fit
 from swsdist.methods.first_pass.create import create
-from swsdist.methods.first_pass.interface import Budget, FirstPass, Landmarks, Material, Work, has_windows
+from swsdist.methods.first_pass.interface import Budget, FirstPass, Frames, Material, Work, has_windows
+from swsdist.methods.first_pass.interface import Documents as DocumentStream
 from swsdist.methods.first_pass.landmarks import (
     codebook_file,
     codebook_name,
@@ -29,6 +33,7 @@ from swsdist.methods.first_pass.options import Quantised as QuantisedOptions
 from swsdist.methods.first_pass.quantised import Index, Quantised, build, index_of
 from swsdist.methods.first_pass.rescoring import visit
 from swsdist.methods.query.example import Example
+from swsdist.methods.sample import in_sample, sample_limit
 from swsdist.store import parquet
 from swsdist.store.reading import Store
 from swsdist.store.tracks import Tracks
@@ -77,27 +82,56 @@ def material_of(
 ) -> tuple[Documents, Material]:
     """Input of a first pass for some shards; only the table of documents is read."""
     documents = Documents.of(store, shards, search_config)
+    sampled = _sampled(documents.table, search_config, store, shards)
+
+    def stream(factor: int, chosen: NDArray[np.bool_] | None) -> DocumentStream:
+        if chosen is not sampled or store.memory is None:
+            return documents.stream(factor, chosen)
+        key = "sample", tuple(shards), search_config.model_dump_json()
+        held: list[tuple[int, list[Frames]]] | None = store.memory.get(key)
+        if held is None:
+            held = [(k, list(blocks)) for k, blocks in documents.stream(factor, chosen)]
+            store.memory.put(key, held, sum(block.nbytes for _, blocks in held for block in blocks))
+        return held
+
     material = Material(
         examples,
-        documents.stream,
+        stream,
         documents.table["frames"].to_numpy(),
         documents.most,
         store.manifest.shift,
         store.manifest.counts["seconds"],
         documents.distance,
         search_config.candidate_window,
+        sampled,
         lambda factor, size: codebook(store, search_config, factor, size),
     )
     return documents, material
 
 
+def _sampled(documents: pa.Table, search_config: Search, store: Store, shards: Sequence[str]) -> NDArray[np.bool_]:
+    limit = sample_limit(search_config, store.manifest.counts["seconds"])
+    if limit is None:
+        return np.zeros(documents.num_rows, bool)
+    key = "sampled", tuple(shards), limit
+    held: NDArray[np.bool_] | None = None if store.memory is None else store.memory.get(key)
+    if held is None:
+        held = in_sample(documents, limit)
+        if store.memory is not None:
+            store.memory.put(key, held, held.nbytes)
+    return held
+
+
 def run(first_pass: FirstPass, material: Material, budget: Budget) -> tuple[Matches, list[Example], Work, Work]:
-    """Run the first pass and the exact search; return matches, examples, work, and work of indexing."""
+    """Run the first pass and the exact search; return matches, examples, work, and work of indexing.
+
+    The exact search visits the windows that are proposed, and the sampled documents from end to end.
+    """
     proposed = first_pass.propose(material, budget)
     if proposed.matches is not None:
         return proposed.matches, material.examples(proposed.factor), proposed.work, proposed.indexing
-    examples = material.examples(1)
-    windows = proposed.windows
+    examples, windows = material.examples(1), proposed.windows
+    windows = windows.take(~material.sampled[windows.document])
     visited = visit(
         examples,
         material.documents(1, has_windows(windows, len(material.lengths))),
@@ -107,7 +141,13 @@ def run(first_pass: FirstPass, material: Material, budget: Budget) -> tuple[Matc
         material.distance,
         material.window,
     )
-    return visited.matches, examples, proposed.work + visited.work, proposed.indexing
+    work = proposed.work + visited.work
+    if not material.sampled.any():
+        return visited.matches, examples, work, proposed.indexing
+    settings = Settings(material.distance, material.window, 16, 2000, threads=numba.get_num_threads())
+    everywhere = search(examples, material.documents(1, material.sampled), material.most, settings)
+    cells = sum(len(example.frames) for example in examples) * int(material.lengths[material.sampled].sum())
+    return together(visited.matches, everywhere), examples, work + Work(cells=cells), proposed.indexing
 
 
 def codebook(store: Store, search_config: Search, factor: int, size: int) -> Codebook:
@@ -162,7 +202,8 @@ def kept_index(store: Store, shards: Sequence[str], search_config: Search, lengt
         return None
     options = QuantisedOptions.model_validate(search_config.first_pass.complete())
     tables = [parquet.read(store.folder, name) for name in names]
-    index = index_of(tables, -(-lengths // options.factor), store.folder.path("codes"))
+    size = len(codebook(store, search_config, options.factor, options.bytes).columns) // 2
+    index = index_of(tables, -(-lengths // options.factor), size, store.folder.path("codes"))
     if store.memory is not None:
         store.memory.put(key, index, index.nbytes)
     return index

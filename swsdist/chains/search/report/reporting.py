@@ -32,7 +32,7 @@ from swsdist.stages.inputs.cross_corpus import takes_query_statistics
 from swsdist.stages.inputs.search_inputs import CorpusInputs
 from swsdist.stages.quantise import Quantise
 from swsdist.stages.query_statistics import QueryStatistics, Summed
-from swsdist.stages.task_results import Bucket, Extracted, Fitted, Measured
+from swsdist.stages.task_results import Bucket, Extracted, Fitted, Measured, Searched
 from swsdist.store.digest import combined
 from swsdist.store.reading import Store
 
@@ -287,6 +287,7 @@ def _counts(chain_run: ChainRun, rejected: pa.Table) -> report.Counts:
     inputs: CorpusInputs = chain_run.chain.inputs
     groups = chain_run.results("queries", Extracted)
     counts = inputs.store.manifest.counts if inputs.store.manifest is not None else {}
+    searched = chain_run.results("search", Searched)
     return report.Counts(
         documents=int(counts.get("documents", 0)),
         speech=counts["speech_seconds"] / counts["heard_seconds"] if counts.get("heard_seconds") else None,
@@ -296,6 +297,8 @@ def _counts(chain_run: ChainRun, rejected: pa.Table) -> report.Counts:
         detections=sum(bucket.rows for bucket in chain_run.results("decide", Bucket)),
         references=inputs.corpus.references.num_rows if inputs.corpus.references is not None else None,
         rejected=rejected.num_rows,
+        best=sum(task.best for task in searched),
+        best_found=sum(task.best_found for task in searched),
     )
 
 

@@ -1,0 +1,45 @@
+"""The documents that a search with a first pass searches exactly, and whose candidates calibration takes statistics of.
+
+What a first pass proposes are a query's best matches, whose mean is no mean of the collection. So documents are drawn by a hash
+of their names, whatever the shards, and searched exactly; statistics are over their candidates alone.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from swsdist.config.search import Search
+from swsdist.core.fingerprint import stable_hash
+from swsdist.kernels.coding import coded
+
+_ALL = 1 << 64
+
+
+def sample_limit(search: Search, seconds: float) -> int | None:
+    """Documents with a smaller hash are in the sample; None: statistics are over all candidates.
+
+    Args:
+        search: names the first pass.
+        seconds: of the collection.
+    """
+    first_pass = search.first_pass
+    if first_pass.name == "none" or not first_pass.visit or not first_pass.sample:
+        return None
+    return min(_ALL, int(_ALL * (first_pass.sample / max(seconds, 1e-9))))
+
+
+def in_sample(table: pa.Table, limit: int) -> NDArray[np.bool_]:
+    """Whether the document of each row is in the sample, bool (rows,).
+
+    Args:
+        table: columns doc_id and channel.
+        limit: of `sample_limit`.
+    """
+    if not table.num_rows:
+        return np.zeros(0, bool)
+    names, code = coded(table["doc_id"])
+    pairs, row = np.unique(np.stack([code, table["channel"].to_numpy().astype(np.int64)]), axis=1, return_inverse=True)
+    drawn = [stable_hash(f"{names[code]} {channel}") < limit for code, channel in pairs.T.tolist()]
+    return np.array(drawn, bool)[row.reshape(-1)]

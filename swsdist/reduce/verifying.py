@@ -1,0 +1,36 @@
+"""How many of the exact search's best hits a search with a first pass has found."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from swsdist.reduce.detections import Bucket
+
+#: Best hits of a query that are looked for.
+BEST = 20
+
+#: Columns that tell detections apart, without what the list was named.
+_HIT = ["query_id", "doc_id", "channel", "start", "end", "cost", "example"]
+
+
+def best_found(exact: pa.Table, proposed: pa.Table, *, tick: float, overlap: float) -> tuple[int, int]:
+    """The number of best hits of an exact search, and of those among them that are the other search's best hits too.
+
+    Args:
+        exact, proposed: CANDIDATES of the same queries in the same documents.
+        tick, overlap: see `Bucket`.
+    """
+    hits = [
+        set(
+            zip(
+                *Bucket(tick=tick, overlap=overlap, nbest=BEST, system="")
+                .all_of([table])
+                .detections.select(_HIT)
+                .to_pydict()
+                .values(),
+                strict=True,
+            )
+        )
+        for table in (exact, proposed)
+    ]
+    return len(hits[0]), len(hits[0] & hits[1])
