@@ -11,6 +11,7 @@ import hashlib
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +23,7 @@ import pyarrow.parquet as pq
 from swsdist.core.codes import store as store_codes
 from swsdist.core.errors import DamagedTransferError, StoreError
 from swsdist.core.path_safety import demand_no_detour
+from swsdist.core.threads import in_threads
 from swsdist.io.filesystem import Folder
 
 _BLOBS = ("features",)
@@ -236,3 +238,11 @@ def rows(folder: Folder, name: str, columns: list[str] | None = None, batch: int
     """Record batches of a table, with one row group in memory at a time."""
     with reader(folder, name) as file:
         yield from file.iter_batches(batch_size=batch, columns=columns, use_threads=False)
+
+
+def row_groups(folder: Folder, name: str, columns: list[str], threads: int = 1) -> Iterator[pa.Table]:
+    """The row groups of a table; `threads` read at once, and at most one more is in memory."""
+    with reader(folder, name) as file:
+        read = partial(file.read_row_group, columns=columns, use_threads=False)
+        for _, table in in_threads(read, range(file.num_row_groups), threads):
+            yield table
