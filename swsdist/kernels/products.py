@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache, lru_cache
-from typing import Literal, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import llvmlite.binding as llvm
 import numba
@@ -287,6 +287,26 @@ def fill(from_dot: Map, source: Source) -> Fill:
     return compiled(FILL)(written)
 
 
+class _Argument(numba.types.WrapperAddressProtocol):  # type: ignore[misc]  # numba has no types
+    """A fill, the address of which numba does not look up in every call that takes it."""
+
+    def __init__(self, fill: Any) -> None:
+        (self._compiled,) = fill.overloads.values()
+        self._address = self._compiled.library.get_pointer_to_function(self._compiled.fndesc.llvm_cfunc_wrapper_name)
+
+    def __wrapper_address__(self) -> int:
+        return int(self._address)
+
+    def signature(self) -> Any:
+        return self._compiled.signature
+
+
+@cache
+def argument(fill: Fill) -> Any:
+    """A fill, to be passed to compiled functions again and again."""
+    return _Argument(fill)
+
+
 class Layout(NamedTuple):
     """Order of the columns of prepared frames in pairs.
 
@@ -327,38 +347,31 @@ def paired(frames: NDArray[np.float32], order: NDArray[np.int64], height: int) -
 
 
 @compiled("void(float32[:,::1], int64[::1], int64[::1], int16[::1])")
-def _interleave(
+def interleave(
     frames: NDArray[np.float32], lengths: NDArray[np.int64], order: NDArray[np.int64], out: NDArray[np.int16]
 ) -> None:
-    width = len(order)
+    """Interleave pieces of documents.
+
+    Args:
+        frames: float32 (sum of lengths, columns), prepared; one piece after the other.
+        lengths: int64 (16,), frames of each; shorter pieces are padded with zeros.
+        order: of the layout.
+        out: int16 (frames of the longest, pairs, 16, 2), flat, is written; begins on a cache line.
+    """
+    width, stride = len(order), 2 * WIDTH
     starts = np.zeros(WIDTH, np.int64)
     for lane in range(1, WIDTH):
         starts[lane] = starts[lane - 1] + lengths[lane - 1]
     for t in range(out.size // (width * WIDTH)):
         for lane in range(WIDTH):
-            place = t * width * WIDTH + 2 * lane
-            for k in range(width):
-                here = t < lengths[lane] and order[k] >= 0
-                out[place + (k >> 1) * 2 * WIDTH + (k & 1)] = frames[starts[lane] + t, order[k]] if here else 0.0
-
-
-def interleave(
-    frames: NDArray[np.float32], lengths: NDArray[np.int64], order: NDArray[np.int64], longest: int
-) -> NDArray[np.int16]:
-    """Interleave pieces of documents.
-
-    Args:
-        frames: float32 (sum of lengths, columns), prepared; one piece after the other.
-        lengths: int64 (16,), frames of each.
-        order: of the layout.
-        longest: frames to lay out; shorter pieces are padded with zeros.
-
-    Returns:
-        int16 (longest, pairs, 16, 2), flat; begins on a cache line.
-    """
-    out = aligned(longest * len(order) * WIDTH, np.int16)
-    _interleave(frames, lengths, order, out)
-    return out
+            place, row = t * width * WIDTH + 2 * lane, starts[lane] + t
+            for pair in range(width // 2):
+                if t < lengths[lane]:
+                    left, right = order[2 * pair], order[2 * pair + 1]
+                    out[place + pair * stride] = np.int16(frames[row, left]) if left >= 0 else np.int16(0)
+                    out[place + pair * stride + 1] = np.int16(frames[row, right]) if right >= 0 else np.int16(0)
+                else:
+                    out[place + pair * stride] = out[place + pair * stride + 1] = 0
 
 
 def aligned(elements: int, dtype: type[Element] | np.dtype[Element]) -> NDArray[Element]:

@@ -11,6 +11,7 @@ import hashlib
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +23,7 @@ import pyarrow.parquet as pq
 from swsdist.core.codes import store as store_codes
 from swsdist.core.errors import DamagedTransferError, StoreError
 from swsdist.core.path_safety import demand_no_detour
+from swsdist.core.threads import in_threads
 from swsdist.io.filesystem import Folder
 
 _BLOBS = ("features", "codes")
@@ -232,12 +234,20 @@ def in_slots(
     return table.filter(pc.and_(pc.greater_equal(slot, slots[0]), pc.less_equal(slot, slots[-1])))
 
 
-def rows(
-    folder: Folder, name: str, columns: list[str] | None = None, batch: int = 65536, groups: list[int] | None = None
-) -> Iterator[Any]:
-    """Record batches of a table, or of some of its row groups, with one row group in memory at a time."""
+def rows(folder: Folder, name: str, columns: list[str] | None = None, batch: int = 65536) -> Iterator[Any]:
+    """Record batches of a table, with one row group in memory at a time."""
     with reader(folder, name) as file:
-        yield from file.iter_batches(batch_size=batch, row_groups=groups, columns=columns, use_threads=False)
+        yield from file.iter_batches(batch_size=batch, columns=columns, use_threads=False)
+
+
+def row_groups(
+    folder: Folder, name: str, columns: list[str], threads: int = 1, chosen: Sequence[int] | None = None
+) -> Iterator[pa.Table]:
+    """The row groups of a table, or some; `threads` read at once, and at most one more is in memory."""
+    with reader(folder, name) as file:
+        read = partial(file.read_row_group, columns=columns, use_threads=False)
+        for _, table in in_threads(read, range(file.num_row_groups) if chosen is None else chosen, threads):
+            yield table
 
 
 def groups_by_value(folder: Folder, name: str, column: str) -> dict[str, list[int]]:

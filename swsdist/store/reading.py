@@ -7,8 +7,8 @@ pyarrow suffices to do the same: read manifest.json, the documents table it name
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import groupby
-from typing import Any, NamedTuple
+from itertools import groupby, pairwise
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -156,13 +156,17 @@ class Store:
         keys = self.documents(shard, ["doc_id", "channel"], track)
         return set(zip(keys["doc_id"].to_pylist(), keys["channel"].to_pylist(), strict=True))
 
-    def blocks(self, shard: str, live: set[tuple[str, int]] | None = None, track: str | None = None) -> Iterator[Block]:
-        """Frames of the documents in a shard, in their order; at most a row group in memory.
+    def blocks(
+        self, shard: str, live: set[tuple[str, int]] | None = None, track: str | None = None, threads: int = 1
+    ) -> Iterator[Block]:
+        """Frames of the documents in a shard, in their order; at most a row group in memory, with several threads one more
+        than there are.
 
         Args:
             shard: its name.
             live: keys (doc_id, channel) to yield; other rows are dead. By default all live documents.
             track: by default the first.
+            threads: that read ahead.
 
         Raises:
             StoreError: the track, or its file for this shard, does not exist; or the store holds no frames.
@@ -173,38 +177,40 @@ class Store:
         live = self.live(shard, chosen.name) if live is None else live
         dimension = chosen.dimension
         watch = self._watch if chosen.name == self.manifest.tracks[0].name else None
-        for batch in self._rows(shard, chosen.name, live):
-            doc_ids, channels, firsts = (batch.column(n).to_pylist() for n in ("doc_id", "channel", "first_frame"))
-            for k, blob in enumerate(batch.column("features")):
-                if (doc_ids[k], channels[k]) in live:
-                    features = np.frombuffer(blob.as_buffer(), "<f4").reshape(-1, dimension)
-                    yield Block(doc_ids[k], channels[k], firsts[k], features)
+        for table in self._row_groups(shard, chosen.name, threads, live):
+            doc_ids, channels, firsts = (table[name].to_pylist() for name in ("doc_id", "channel", "first_frame"))
+            features, ends = _frames_of(table["features"], dimension)
+            for key, first_frame, (begin, end) in zip(
+                zip(doc_ids, channels, strict=True), firsts, pairwise(ends), strict=True
+            ):
+                if key in live:
+                    yield Block(*key, first_frame, features[begin:end])
                     if watch is not None:
-                        watch(len(features))
+                        watch(end - begin)
 
-    def _rows(self, shard: str, track: str, live: set[tuple[str, int]]) -> Iterator[Any]:
-        """Record batches with some documents of a shard's file, from the node's cache if it has one."""
+    def _row_groups(self, shard: str, track: str, threads: int, live: set[tuple[str, int]]) -> Iterator[pa.Table]:
+        """Row groups with documents of a shard's file, from the node's cache if it has one."""
         file = self._file(shard, track)
         place = nearest(self.folder, file.name, file.size, file.sha256)
-        groups = None
+        columns = ["doc_id", "channel", "first_frame", "features"]
+        chosen = None
         if len(live) * _FEW < self.manifest.shard(shard).documents:
-            by_name = self._row_groups(file)
-            groups = sorted({group for doc_id, _ in live for group in by_name[doc_id]})
-        rows = parquet.rows(*place, batch=16, groups=groups)
+            by_name = self._groups_by_name(file)
+            chosen = sorted({group for doc_id, _ in live for group in by_name[doc_id]})
+        groups = parquet.row_groups(*place, columns, threads, chosen)
         try:
-            first = next(rows, None)
+            first = next(groups, None)
         except StoreError:
             if place == (self.folder, file.name):
                 raise
-            rows = parquet.rows(
-                self.folder, file.name, batch=16, groups=groups
-            )  # another process evicted it from the cache
-            first = next(rows, None)
+            # Another process evicted it from the cache.
+            groups = parquet.row_groups(self.folder, file.name, columns, threads, chosen)
+            first = next(groups, None)
         if first is not None:
             yield first
-            yield from rows
+            yield from groups
 
-    def _row_groups(self, file: File) -> dict[str, list[int]]:
+    def _groups_by_name(self, file: File) -> dict[str, list[int]]:
         """The row groups of a shard's file by doc_id, from memory if the store has one."""
         key = "row groups", file.name
         groups: dict[str, list[int]] | None = None if self.memory is None else self.memory.get(key)
@@ -220,7 +226,9 @@ class Store:
             raise codes.TRACK_WITHOUT_SHARD(where=self.folder.path(shard), track=track)
         return file
 
-    def joined(self, shard: str, tracks: Sequence[str], live: set[tuple[str, int]] | None = None) -> Iterator[Block]:
+    def joined(
+        self, shard: str, tracks: Sequence[str], live: set[tuple[str, int]] | None = None, threads: int = 1
+    ) -> Iterator[Block]:
         """Frames of several tracks side by side, like `blocks`.
 
         A document has the length of its shortest track; documents that a track rejected are left out.
@@ -229,12 +237,13 @@ class Store:
             shard: its name.
             tracks: their names, columns from left to right.
             live: keys (doc_id, channel) to yield; by default all documents live in each track.
+            threads: that read ahead.
         """
         recording_names = set.intersection(*(self.live(shard, track) for track in tracks))
         required = recording_names if live is None else recording_names & live
         if not required:
             return  # the track's task for this shard has failed
-        pieces = [pieces_of(self.blocks(shard, required, track)) for track in tracks]
+        pieces = [pieces_of(self.blocks(shard, required, track, threads)) for track in tracks]
         for parts in zip(*pieces, strict=True):
             left: list[Block | None] = [next(part) for part in parts]
             while all(block is not None for block in left):
@@ -259,6 +268,15 @@ class Store:
             raise codes.NO_SUCH_DOCUMENT(where=self.folder.path(), document=doc_id, channel=channel)
         blocks = self.blocks(result["shard"][0].as_py(), {(doc_id, channel)}, track)
         return np.concatenate([block.features for block in blocks])
+
+
+def _frames_of(column: pa.ChunkedArray, dimension: int) -> tuple[NDArray[np.float32], list[int]]:
+    """The frames of a column of blobs, all one after the other, without copying, and the borders of its rows."""
+    (blobs,) = column.chunks
+    _, offsets, data = blobs.buffers()
+    ends = np.frombuffer(offsets, np.int64)[blobs.offset : blobs.offset + len(blobs) + 1]
+    features = np.frombuffer(data, "<f4", ends[-1] // 4).reshape(-1, dimension)
+    return features, (ends // (4 * dimension)).tolist()
 
 
 def pieces_of(blocks: Iterator[Block]) -> Iterator[Iterator[Block]]:

@@ -91,11 +91,11 @@ class Tracks:
         scopes = [scope for scope in parts[0] if all(scope in part for part in parts[1:])]
         return {scope: Statistics.side_by_side([part[scope] for part in parts]) for scope in scopes}
 
-    def blocks(self, shard: str, live: set[tuple[str, int]] | None = None) -> Iterator[Block]:
-        """Frames of the documents in a shard, side by side."""
+    def blocks(self, shard: str, live: set[tuple[str, int]] | None = None, threads: int = 1) -> Iterator[Block]:
+        """Frames of the documents in a shard, side by side; `threads` read ahead."""
         if len(self._names) == 1:
-            return self.store.blocks(shard, live, self._names[0])
-        return self.store.joined(shard, self._names, live)
+            return self.store.blocks(shard, live, self._names[0], threads)
+        return self.store.joined(shard, self._names, live, threads)
 
 
 def _with_marks(documents: pa.Table, others: Iterable[pa.Table]) -> list[bytes | None]:

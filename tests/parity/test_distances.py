@@ -290,6 +290,33 @@ def test_saturated_frames_are_counted_and_shortened() -> None:
     assert made.frames[3, 1] == -2896
 
 
+@settings(max_examples=100, deadline=None)
+@given(
+    **CASE, lengths=st.lists(st.integers(1, 11), min_size=1, max_size=5), side=st.sampled_from(["query", "document"])
+)
+def test_blocks_prepared_together_are_those_prepared_alone(name, kind, dimension, choice, seed, lengths, side) -> None:
+    options, _ = given_options(name, choice, dimension)
+    distance = create(name, dimension, options)
+    blocks = [features(name, kind, length, dimension, seed + k) for k, length in enumerate(lengths)]
+    rng = np.random.default_rng(seed)
+    shape = len(blocks), dimension
+    offset, scale = np.zeros(shape), np.ones(shape)
+    if name not in ON_POSTERIORS:
+        offset, scale = rng.normal(size=shape), rng.uniform(0.3, 3, shape)
+    together = distance.prepare_blocks(blocks, offset, scale, side, str)
+    for k, block in enumerate(blocks):
+        alone = distance.prepare(block, offset[k], scale[k], side)
+        assert together[k].frames.tobytes() == alone.frames.tobytes()
+        assert together[k].saturated == alone.saturated
+
+
+def test_the_block_without_posteriors_is_named() -> None:
+    good, bad = np.array([[0.5, 0.5]], np.float32), np.array([[0.5, 0.5], [0.5, 0.7]], np.float32)
+    distance, offset, scale = create("kl", 2), np.zeros((3, 2)), np.ones((3, 2))
+    with raises(kernels_codes.NEEDS_POSTERIORS, where="block 1", frame=1):
+        distance.prepare_blocks([good, bad, good], offset, scale, "document", "block {}".format)
+
+
 def test_prepare_takes_offset_and_scale() -> None:
     distance = create("euclidean", 2, {"cap": 1.0})
     values = np.array([[7.0, 5.0]], np.float32)
@@ -472,6 +499,12 @@ def test_the_engine_searches_sums() -> None:
     ]
     statistics = Statistics.of(values[1])
     offset, scale = offset_and_scale(settings_of, statistics)
+    own = Statistics.of(values[0])
+    several = Statistics(1, np.stack([statistics.mean, own.mean]), np.stack([statistics.variance, own.variance]))
+    for together, *alone in zip(
+        offset_and_scale(settings_of, several), (offset, scale), offset_and_scale(settings_of, own), strict=True
+    ):
+        assert together.tobytes() == np.stack(alone).tobytes()
     assert (offset[:3] == statistics.mean[:3]).all()
     assert (offset[3:] == 0).all()
     assert (scale[3:] == 1).all()

@@ -121,7 +121,8 @@ def filled(name: str, query: np.ndarray, documents: list[np.ndarray], source: pr
     longest = -(-max(map(len, right)) // products.STRIDE) * products.STRIDE
     lengths = np.zeros(WIDTH, np.int64)
     lengths[: len(right)] = [len(one) for one in right]
-    together = products.interleave(np.concatenate(right), lengths, layout.order, longest)
+    together = products.aligned(longest * len(layout.order) * WIDTH, np.int16)
+    products.interleave(np.concatenate(right), lengths, layout.order, together)
     large, small = products.tiles(len(query))
     rows = products.rows_of(large, small)
     mine = products.paired(left, layout.order, rows)

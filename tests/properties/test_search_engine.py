@@ -8,6 +8,7 @@ from swsdist.kernels.distances.create import create
 from swsdist.kernels.products import layout
 from swsdist.methods.dtw.backends.lanes import batches
 from swsdist.methods.dtw.backends.pieces import cut
+from swsdist.methods.dtw.backends.room import Room
 from swsdist.methods.dtw.search import search
 from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.query.example import Example
@@ -75,7 +76,7 @@ def test_lanes_hold_all_frames() -> None:
     made = list(batches(parts, 2, order))
     assert [batch.numbers[:, 0].sum() for batch in made] == [73, 5]
     for batch in made:
-        laid = batch.segment(0, batch.frames).reshape(batch.frames, len(order) // 2, 16, 2)
+        laid = batch.segment(0, batch.frames, Room()).reshape(batch.frames, len(order) // 2, 16, 2)
         for lane, piece in enumerate(batch.pieces):
             mine = laid[:, :, lane].reshape(batch.frames, -1)
             assert np.array_equal(mine[: len(piece.frames), :3], piece.frames)

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
 import pyarrow as pa
 import pytest
 import soundfile
 
 from swsdist.audio.marks import pack_marks, unpack_marks
+from swsdist.config.search import Search
 from swsdist.core.codes import store as store_codes
 from swsdist.features.blocks import BLOCK_FRAMES
+from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder
+from swsdist.methods.dtw import shard
+from swsdist.methods.dtw.distance import offset_and_scale
 from swsdist.store.maintaining import check, compact, refit
 from swsdist.store.manifest import File, Manifest, NewTrack, Shard, commit, load
+from swsdist.store.memory import Memory
 from swsdist.store.reading import Store
 from swsdist.store.tracks import Tracks
 from swsdist.store.writing import write_tracks
@@ -116,6 +123,39 @@ def test_tracks_side_by_side_are_cut_to_the_shortest(store: Store, sounds: dict[
         expected = np.stack([x[1:] + x[:-1], x[:-1], 2 * x[:-1], -x[:-1]], axis=1)
         assert np.array_equal(np.concatenate(parts), expected)
     assert {block.doc_id for block in store.joined(first, ["low", "sums"], {("b", 1)})} == {"b"}
+
+
+@pytest.fixture(params=[1, 2])
+def threads(request: pytest.FixtureRequest) -> Iterator[None]:
+    before = numba.get_num_threads()
+    numba.set_num_threads(min(request.param, numba.config.NUMBA_NUM_THREADS))
+    yield
+    numba.set_num_threads(before)
+
+
+@pytest.mark.parametrize("by", ["document", "speaker", "collection"])
+@pytest.mark.parametrize("memory", [0, 1 << 30])
+@pytest.mark.usefixtures("threads")
+def test_documents_are_prepared_as_each_alone(
+    store: Store, monkeypatch: pytest.MonkeyPatch, by: str, memory: int
+) -> None:
+    monkeypatch.setattr(shard, "_TOGETHER_BYTES", 70_000)
+    search, tracks = Search.model_validate({"documents_by": by}), Tracks(store)
+    shards = [one.name for one in store.manifest.shards]
+    rows, frozen = tracks.documents().to_pylist(), tracks.statistics()
+    documents = shard.Documents(store.with_memory(Memory(memory) if memory else None), shards, search)
+    for _ in range(2):
+        indices = []
+        for index, blocks in documents.stream():
+            indices.append(index)
+            row = rows[index]
+            own = Statistics.from_variance(row["frames"], row["mean"], row["variance"])
+            named = frozen["collection", ""] if by == "collection" else frozen["speaker", row["speaker"]]
+            features = np.concatenate([block.features for block in tracks.blocks(row["shard"], {(row["doc_id"], 1)})])
+            scaling = offset_and_scale(search, own if by == "document" else named)
+            expected = documents.distance.prepare(features, *scaling, "document").frames
+            assert np.concatenate(list(blocks)).tobytes() == expected.tobytes()
+        assert indices == [0, 1, 2]
 
 
 def test_they_are_compacted_and_refitted_together(store: Store, sounds: dict[str, np.ndarray]) -> None:

@@ -25,6 +25,9 @@ from swsdist.kernels.distances.interface import Distance, Prepared, Side, single
 #: Norm of a prepared frame, 2^11.5.
 NORM = 2.0**11.5
 
+#: Frames whose sums of squares are computed side by side.
+_TOGETHER = 8
+
 
 def bound(dimension: int) -> int:
     """No partial sum of the product of two frames of `unit_norm` is larger (Cauchy-Schwarz)."""
@@ -41,13 +44,25 @@ def unit_norm(values: NDArray[np.float64], nothing: float, out: NDArray[np.float
         out: float32 (frames, D), is written.
     """
     frames, dimension = values.shape
+    squares = np.zeros(frames)
+    # The sum of a frame is in the order of the index; those of some frames advance together, because each waits for itself.
+    for first in range(0, frames, _TOGETHER):
+        if first + _TOGETHER <= frames:
+            for k in range(dimension):
+                for t in range(first, first + _TOGETHER):
+                    squares[t] = squares[t] + values[t, k] * values[t, k]
+        else:
+            for t in range(first, frames):
+                for k in range(dimension):
+                    squares[t] = squares[t] + values[t, k] * values[t, k]
     for t in range(frames):
-        square = 0.0
-        for k in range(dimension):
-            square = square + values[t, k] * values[t, k]
-        norm = np.sqrt(square)
-        for k in range(dimension):
-            out[t, k] = 0.0 if norm <= nothing else np.rint(values[t, k] / norm * NORM)
+        norm = np.sqrt(squares[t])
+        if norm <= nothing:
+            out[t] = 0.0
+        else:
+            for k in range(dimension):
+                # `/` tests for zero, which keeps the loop out of vector registers.
+                out[t, k] = np.rint(np.divide(values[t, k], norm) * NORM)
 
 
 def from_dot(dot: Value) -> Value:

@@ -20,8 +20,10 @@ intermediate values fit 32 bits. It means the same for Python integers, vector l
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal, NamedTuple, Protocol
 
 import numba
@@ -29,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.core.codes import kernels as codes
+from swsdist.core.errors import DataError
 from swsdist.kernels.arithmetic import Value
 from swsdist.kernels.compiled import compiled
 
@@ -86,14 +89,22 @@ class Stream(NamedTuple):
 _FEATURES = numba.types.Array(numba.float32, 2, "C", readonly=True)
 
 
-@compiled(numba.void(_FEATURES, numba.float64[::1], numba.float64[::1], numba.float64[:, ::1]))
+@compiled(numba.void(_FEATURES, numba.int64[::1], numba.float64[:, ::1], numba.float64[:, ::1], numba.float64[:, ::1]))
 def _normalise(
-    features: NDArray[np.float32], offset: NDArray[np.float64], scale: NDArray[np.float64], out: NDArray[np.float64]
+    features: NDArray[np.float32],
+    lengths: NDArray[np.int64],
+    offset: NDArray[np.float64],
+    scale: NDArray[np.float64],
+    out: NDArray[np.float64],
 ) -> None:
-    frames, dimension = features.shape
-    for t in range(frames):
-        for k in range(dimension):
-            out[t, k] = (features[t, k] - offset[k]) / scale[k]
+    dimension = features.shape[1]
+    stop = 0
+    for block in range(len(lengths)):
+        start, stop = stop, stop + lengths[block]
+        for t in range(start, stop):
+            for k in range(dimension):
+                # `/` tests for zero, which keeps the loop out of vector registers.
+                out[t, k] = np.divide(features[t, k] - offset[block, k], scale[block, k])
 
 
 #: Normalised features float64 (frames, dimension), C-contiguous, the side, and the source (for errors) -> frames.
@@ -146,9 +157,43 @@ class Distance:
         Raises:
             DataError: the distance compares probabilities, and these are none.
         """
-        values = np.empty(features.shape)
-        _normalise(np.ascontiguousarray(features), np.array(offset), np.array(scale), values)
-        return self.fill(values, side, where)
+        return self.fill(_normalised([features], offset[None], scale[None]), side, where)
+
+    def prepare_blocks(
+        self,
+        blocks: Sequence[NDArray[np.float32]],
+        offset: NDArray[np.float64],
+        scale: NDArray[np.float64],
+        side: Side,
+        where: Callable[[int], str],
+    ) -> list[Prepared]:
+        """What `prepare` makes of each block, in a single call of the compiled functions.
+
+        Args:
+            blocks: at least one; float32 (frames, dimension) each.
+            offset, scale: float64 (blocks, dimension).
+            side: the side of the product.
+            where: the source of a block, by its index.
+
+        Raises:
+            DataError: the distance compares probabilities, and a block has none.
+        """
+        with suppress(DataError):
+            frames, saturated = self.fill(_normalised(blocks, offset, scale), side, None)
+            if not saturated:
+                ends = np.cumsum([0, *map(len, blocks)]).tolist()
+                return [Prepared(frames[begin:end], 0) for begin, end in pairwise(ends)]
+        # By itself, a block is named in an error, and its own saturated frames are counted.
+        return [self.prepare(block, offset[k], scale[k], side, where(k)) for k, block in enumerate(blocks)]
+
+
+def _normalised(
+    blocks: Sequence[NDArray[np.float32]], offset: NDArray[np.float64], scale: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    features = np.concatenate(blocks) if len(blocks) > 1 else np.ascontiguousarray(blocks[0])
+    values = np.empty(features.shape)
+    _normalise(features, np.array([len(block) for block in blocks]), offset, scale, values)
+    return values
 
 
 def single(

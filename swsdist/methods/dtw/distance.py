@@ -46,11 +46,11 @@ def offset_and_scale(search: Search, statistics: Statistics) -> tuple[NDArray[np
 
     Args:
         search: the config.
-        statistics: of all columns.
+        statistics: of all columns, mean and scatter float64 (..., dimension).
     """
     offset, scale = statistics.offset_and_scale("none")
     for term in search.terms():
         of_all = statistics.offset_and_scale(term.normalise)
         for stream_values, stream_statistics in zip((offset, scale), of_all, strict=True):
-            stream_values[term.first : term.stop] = stream_statistics[term.first : term.stop]
+            stream_values[..., term.first : term.stop] = stream_statistics[..., term.first : term.stop]
     return offset, scale

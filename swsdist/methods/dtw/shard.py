@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import accumulate, groupby, pairwise
+from operator import itemgetter
 
 import numba
 import numpy as np
@@ -15,9 +17,10 @@ from swsdist.audio.marks import unpack_marks
 from swsdist.config.search import Search
 from swsdist.core.codes import methods as codes
 from swsdist.core.partition import SLOTS, slot_of
+from swsdist.core.threads import in_threads
 from swsdist.core.types import CANDIDATES
 from swsdist.features.statistics import Statistics
-from swsdist.kernels.distances.interface import Distance, Side
+from swsdist.kernels.distances.interface import Distance, Prepared, Side
 from swsdist.methods.dtw.distance import distance_of, offset_and_scale
 from swsdist.methods.dtw.matches import Matches
 from swsdist.methods.dtw.search import search
@@ -33,6 +36,9 @@ _Key = tuple[str, int]
 
 #: Columns of DOCUMENTS that every search reads.
 _NEEDED = ("doc_id", "channel", "frames", "speaker")
+
+#: Features that are prepared together: much fewer, and threads wait for the interpreter's lock; many more do not fit a cache.
+_TOGETHER_BYTES = 2 << 20
 
 
 class Documents:
@@ -52,30 +58,30 @@ class Documents:
         columns = [*_NEEDED, *(["mean", "variance"] if by_document else [])]
         columns += ["speech"] if search_config.skip_silence else []
         tables = [tracks.documents(shard, columns) for shard in shards]
-        self.table = pa.concat_tables(tables)
+        table = pa.concat_tables(tables)
+        self.table = table.drop_columns(["mean", "variance"]) if by_document else table
         self._ranges = dict(
-            zip(shards, pairwise(accumulate((table.num_rows for table in tables), initial=0)), strict=True)
+            zip(shards, pairwise(accumulate((each.num_rows for each in tables), initial=0)), strict=True)
         )
         self.distance = distance_of(search_config, tracks.dimension)
         self._tracks, self._shards, self._config = tracks, tuple(shards), search_config
         if by_document:
-            self._statistics = [
-                Statistics.from_variance(row["frames"], row["mean"], row["variance"])
-                for row in self.table.select(["frames", "mean", "variance"]).to_pylist()
-            ]
+            statistics = [_statistics_of(table, tracks.dimension)]
+            self._row = np.arange(table.num_rows)
         else:
-            names = self.table["speaker"].to_pylist()
             by_speaker = search_config.documents_by == "speaker"
-            frozen = tracks.statistics(sorted({name for name in names if name}) if by_speaker else ())
-            collection = frozen["collection", ""]
-            self._statistics = [
-                frozen.get(("speaker", name or ""), collection) if by_speaker else collection for name in names
-            ]
+            names = self.table["speaker"].to_pylist() if by_speaker else [None] * table.num_rows
+            frozen = tracks.statistics(sorted({name for name in names if name}))
+            scopes = [scope if (scope := ("speaker", name or "")) in frozen else ("collection", "") for name in names]
+            numbers = {scope: k for k, scope in enumerate(dict.fromkeys([("collection", ""), *scopes]))}
+            statistics = [frozen[scope] for scope in numbers]
+            self._row = np.array([numbers[scope] for scope in scopes], np.int64)
+        offsets, scales = zip(*(offset_and_scale(search_config, each) for each in statistics), strict=True)
+        #: float64 (statistics, dimension); `_row` is the statistics of each document.
+        self._offset, self._scale = np.vstack(offsets), np.vstack(scales)
         keys = zip(self.table["doc_id"].to_pylist(), self.table["channel"].to_pylist(), strict=True)
         self._keys = list(keys)
         self._index = {key: k for k, key in enumerate(self._keys)}
-        #: By `id` of the statistics, which many documents may share.
-        self._scaling: dict[int, tuple[NDArray[np.float64], NDArray[np.float64]]] = {}
         self._saturated: dict[int, int] = {}
         shift = store.manifest.shift
         frames = self.table["frames"].to_pylist()
@@ -91,9 +97,8 @@ class Documents:
         documents: Documents | None = store.memory.get(key)
         if documents is None:
             documents = cls(store, shards, search_config)
-            # A document has means and variances, each stored twice.
-            numbers = documents.table.num_rows * documents._tracks.dimension * 4 * 8
-            store.memory.put(key, documents, documents.table.nbytes + numbers)
+            size = documents.table.nbytes + documents._offset.nbytes + documents._scale.nbytes
+            store.memory.put(key, documents, size)
         return documents
 
     def stream(
@@ -132,11 +137,43 @@ class Documents:
         self, shard: str, live: set[_Key], factor: int, side: Side
     ) -> Iterator[tuple[_Key, Iterator[NDArray[np.float32]]]]:
         """Keys and blocks of prepared frames of some documents of a shard."""
-        blocks = self._tracks.blocks(shard, live)
-        for key, group in groupby(blocks, key=lambda block: (block.doc_id, block.channel)):
+        prepare, threads = partial(self._prepare, side=side), numba.get_num_threads()
+        batches = in_threads(prepare, _batches(self._features(shard, live, factor, threads)), threads)
+        pairs = ((key, block) for batch, prepared in batches for (key, _), block in zip(batch, prepared, strict=True))
+        for key, group in groupby(pairs, key=itemgetter(0)):
+            yield key, self._counted(self._index[key], group)
+
+    def _features(
+        self, shard: str, live: set[_Key], factor: int, threads: int
+    ) -> Iterator[tuple[_Key, NDArray[np.float32]]]:
+        """Keys and features of some documents of a shard, block by block; an empty block of one that is all silence."""
+        blocks = self._tracks.blocks(shard, live, threads)
+        for key, group in groupby(blocks, key=itemgetter(0, 1)):
             if self._spoken is not None:
                 group = _select(group, self._spoken[self._index[key]])
-            yield key, self._prepared(key, group, factor, side)
+            features = None
+            for features in averaged((block.features for block in group), factor):
+                yield key, features
+            if features is None:
+                yield key, np.empty((0, self._tracks.dimension), np.float32)
+
+    def _prepare(self, batch: list[tuple[_Key, NDArray[np.float32]]], side: Side) -> list[Prepared]:
+        rows = self._row[[self._index[key] for key, _ in batch]]
+        return self.distance.prepare_blocks(
+            [features for _, features in batch],
+            self._offset[rows],
+            self._scale[rows],
+            side,
+            lambda k: "document {}, channel {}".format(*batch[k][0]),
+        )
+
+    def _counted(self, index: int, blocks: Iterable[tuple[_Key, Prepared]]) -> Iterator[NDArray[np.float32]]:
+        """Frames of a document's blocks; those out of range are counted."""
+        self._saturated[index] = 0
+        for _, prepared in blocks:
+            self._saturated[index] += prepared.saturated
+            if len(prepared.frames):
+                yield prepared.frames
 
     def _holding(
         self, documents: Iterator[tuple[_Key, Iterator[NDArray[np.float32]]]], name: Hashable, memory: Memory
@@ -178,17 +215,30 @@ class Documents:
         """Frames outside the range of the distance, of the documents that were read; the last reading counts."""
         return sum(self._saturated.values())
 
-    def _prepared(self, key: _Key, blocks: Iterable[Block], factor: int, side: Side) -> Iterator[NDArray[np.float32]]:
-        statistics = self._statistics[self._index[key]]
-        if id(statistics) not in self._scaling:
-            self._scaling[id(statistics)] = offset_and_scale(self._config, statistics)
-        offset, scale = self._scaling[id(statistics)]
-        where = f"document {key[0]}, channel {key[1]}"
-        self._saturated[self._index[key]] = 0
-        for features in averaged((block.features for block in blocks), factor):
-            prepared = self.distance.prepare(features, offset, scale, side, where)
-            self._saturated[self._index[key]] += prepared.saturated
-            yield prepared.frames
+
+def _statistics_of(documents: pa.Table, dimension: int) -> Statistics:
+    """Mean and variance of each document, float64 (documents, dimension)."""
+    mean, variance = (
+        documents[name].combine_chunks().flatten().to_numpy().reshape(-1, dimension) for name in ("mean", "variance")
+    )
+    frames = documents["frames"].to_numpy()[:, None]
+    # What `Statistics.from_variance` and `variance` compute of a single document.
+    return Statistics(1, mean, variance * frames / np.maximum(frames, 1))
+
+
+def _batches(
+    blocks: Iterable[tuple[_Key, NDArray[np.float32]]],
+) -> Iterator[list[tuple[_Key, NDArray[np.float32]]]]:
+    """Blocks that are prepared together."""
+    batch, size = [], 0
+    for block in blocks:
+        batch.append(block)
+        size += block[1].nbytes
+        if size >= _TOGETHER_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
 
 
 def _spoken_frames(documents: pa.Table, store: Store) -> list[NDArray[np.int64]]:

@@ -7,18 +7,16 @@ group of queries. Threads process batches.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterable, Iterator
 from queue import Empty, SimpleQueue
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from swsdist.core.threads import in_threads
 from swsdist.kernels import products
 from swsdist.kernels.peaks import COLUMNS
-from swsdist.kernels.products import Element
 from swsdist.kernels.recurrences.packing import StateType
 from swsdist.kernels.scan import Scan, room_for_candidates, room_for_distances
 from swsdist.kernels.vectors import WIDTH
@@ -26,6 +24,7 @@ from swsdist.methods.dtw.backends.interface import Scanned, Work
 from swsdist.methods.dtw.backends.lanes import LaneBatch, batches
 from swsdist.methods.dtw.backends.matrix_product import Multiply, by_numpy
 from swsdist.methods.dtw.backends.pieces import Piece
+from swsdist.methods.dtw.backends.room import Room
 
 #: Queries per call of the inner loop.
 _GROUP = 32
@@ -69,13 +68,13 @@ class Cpu:
         self._work, self._multiply = work, multiply
         self._layout = products.layout(work.settings.distance)
         self._groups = {False: _groups(work, self._layout, wide=False)}
-        self._rooms: SimpleQueue[_Room] = SimpleQueue()
+        self._rooms: SimpleQueue[Room] = SimpleQueue()
 
     def scan(self, pieces: Iterable[Piece]) -> Iterator[Scanned]:
         """Search batches in parallel threads; results are in order."""
         settings = self._work.settings
         of_lanes = batches(pieces, settings.lanes, self._layout.order)
-        for batch, rows in _in_threads(self._scan, of_lanes, settings.threads):
+        for batch, rows in in_threads(self._scan, of_lanes, settings.threads):
             yield Scanned(rows, int(batch.numbers[:, 0].sum()), batch.frames * WIDTH)
 
     def _scan(self, batch: LaneBatch) -> list[NDArray[np.int64]]:
@@ -85,44 +84,10 @@ class Cpu:
         try:
             room = self._rooms.get_nowait()
         except Empty:
-            room = _Room()
+            room = Room()
         rows = list(_scan(batch, self._groups[wide], self._work, self._layout, self._multiply, room))
         self._rooms.put(room)
         return rows
-
-
-def _in_threads(
-    work: Callable[[LaneBatch], list[NDArray[np.int64]]], items: Iterable[LaneBatch], threads: int
-) -> Iterator[tuple[LaneBatch, list[NDArray[np.int64]]]]:
-    """Each item with its result, in order; at most threads + 1 are in progress."""
-    if threads == 1:
-        for item in items:
-            yield item, work(item)
-        return
-    with ThreadPoolExecutor(threads) as pool:
-        going: deque[tuple[LaneBatch, Future[list[NDArray[np.int64]]]]] = deque()
-        for item in items:
-            going.append((item, pool.submit(work, item)))
-            if len(going) > threads:
-                done, future = going.popleft()
-                yield done, future.result()
-        for done, future in going:
-            yield done, future.result()
-
-
-class _Room:
-    """Reusable arrays of a thread, which grow on demand."""
-
-    def __init__(self) -> None:
-        self._held: dict[str, NDArray[np.generic]] = {}
-
-    def __call__(self, name: str, elements: int, dtype: type[Element]) -> NDArray[Element]:
-        key = f"{name} {np.dtype(dtype)}"
-        array = cast("NDArray[Element] | None", self._held.get(key))
-        if array is None or array.size < elements:
-            array = products.aligned(elements, dtype)
-            self._held[key] = array
-        return array
 
 
 def _groups(work: Work, layout: products.Layout, *, wide: bool) -> list[_Group]:
@@ -178,7 +143,7 @@ def _scan(
     work: Work,
     layout: products.Layout,
     multiply: Multiply | None,
-    room: _Room,
+    room: Room,
 ) -> Iterator[NDArray[np.int64]]:
     """Candidates of all groups in a batch: int64 (candidates, 5), see `kernels.peaks`."""
     settings, most = work.settings, work.most
@@ -188,13 +153,14 @@ def _scan(
     reported = int(batch.numbers[: len(batch.pieces), 1].min())
     window = settings.window
     streams = settings.distance.streams
-    fills = tuple(products.fill(stream.from_dot, "int16" if multiply is None else "float32") for stream in streams)
+    source_type: products.Source = "int16" if multiply is None else "float32"
+    fills = tuple(products.argument(products.fill(stream.from_dot, source_type)) for stream in streams)
     full = multiply is None and work.recurrence.reach is not None
     length = batch.frames if full else min(batch.frames, _SEGMENT if multiply is None else multiply.frames)
     several = length < batch.frames
     for start in range(0, batch.frames, length):
         stop = min(start + length, batch.frames)
-        source = batch.segment(start, stop)
+        source = batch.segment(start, stop, room)
         if multiply is not None:
             blocks = multiply.blocks(source, layout)
         for number, group in enumerate(groups):

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from swsdist.kernels.products import STRIDE, interleave
 from swsdist.kernels.vectors import WIDTH
 from swsdist.methods.dtw.backends.pieces import Piece
+from swsdist.methods.dtw.backends.room import Room
 
 #: Pieces wait for others of their length until they are so large together: one batch of long ones, several of short ones.
 _WAITING_BYTES = 16_000_000
@@ -31,17 +32,21 @@ class LaneBatch:
         self.pieces = pieces
         self.frames = -(-len(pieces[0].frames) // STRIDE) * STRIDE
         self.numbers = np.zeros((WIDTH, 5), np.int64)
-        for lane, piece in enumerate(pieces):
-            self.numbers[lane] = len(piece.frames), piece.first, piece.stop, piece.document, piece.offset
+        self.numbers[: len(pieces)] = [(len(p.frames), p.first, p.stop, p.document, p.offset) for p in pieces]
         self._order = order
 
-    def segment(self, start: int, stop: int) -> NDArray[np.int16]:
+    def segment(self, start: int, stop: int, room: Room) -> NDArray[np.int16]:
         """Frames start <= t < stop of all lanes, int16 (frames, pairs, 16, 2), flat: see `kernels.products`."""
         parts = [piece.frames[start:stop] for piece in self.pieces]
         lengths = np.zeros(WIDTH, np.int64)
         lengths[: len(parts)] = [len(part) for part in parts]
-        together = np.concatenate(parts) if len(parts) > 1 else np.ascontiguousarray(parts[0])
-        return interleave(together, lengths, self._order, stop - start)
+        shape = int(lengths.sum()), parts[0].shape[1]
+        together = room("pieces", shape[0] * shape[1], np.float32)[: shape[0] * shape[1]].reshape(shape)
+        np.concatenate(parts, out=together)
+        size = (stop - start) * len(self._order) * WIDTH
+        out = room("segment", size, np.int16)[:size]
+        interleave(together, lengths, self._order, out)
+        return out
 
 
 def batches(pieces: Iterable[Piece], lanes: int, order: NDArray[np.int64]) -> Iterator[LaneBatch]:

@@ -11,20 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.core.codes import methods as codes
-from swsdist.kernels.products import Element, Layout
+from swsdist.kernels.products import Layout
 from swsdist.kernels.vectors import WIDTH
-
-
-class Room(Protocol):
-    """Reusable arrays by name, with at least this many elements."""
-
-    def __call__(self, name: str, elements: int, dtype: type[Element], /) -> NDArray[Element]: ...
+from swsdist.methods.dtw.backends.room import Room
 
 
 class Multiply(NamedTuple):
