@@ -39,7 +39,7 @@ class StepSelection:
     """The steps to run.
 
     Attributes:
-        until: last step; None: run all.
+        until: last step; `index`: also the steps behind it that derive an index from the store; None: run all.
         redo_from: redo this step and all later ones.
         only: run this step alone; earlier ones must be done.
         keep_going: go on after failed tasks of an `all_or_nothing` stage.
@@ -63,7 +63,12 @@ class StepSelection:
                 chain.step(name)
         last = self.only or self.until
         names = [step.name for step in chain.steps]
-        return list(chain.steps[: len(names) if last is None else names.index(last) + 1])
+        if last is None:
+            return list(chain.steps)
+        stop = names.index(last) + 1
+        while self.until == "index" and stop < len(names) and chain.steps[stop].phase == "index":
+            stop += 1
+        return list(chain.steps[:stop])
 
     def redoes(self, chain: Chain, step: Step) -> bool:
         """Whether a step is redone even if it is done."""

@@ -93,9 +93,9 @@ def assemble(config: Config, ledger: Ledger) -> Chain:
     stages = (
         *([FitTransforms()] if is_fitted(config.features) else []),
         Index(),
+        *([Entry(first, 1).load()()] if first else []),
         Queries(),
         *([QueryStatistics()] if takes_query_statistics(config) else []),
-        *([Entry(first, 1).load()()] if first else []),
         Search(),
         Reduce(),
         *([Describe()] if load_statistics(sides, "examples") else []),

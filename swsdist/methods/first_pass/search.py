@@ -20,7 +20,16 @@ from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.dtw.shard import Documents
 from swsdist.methods.first_pass.codebook import SAMPLE, Codebook, Landmarks, fit
 from swsdist.methods.first_pass.create import create
-from swsdist.methods.first_pass.interface import Budget, FirstPass, Frames, Material, Work, has_windows
+from swsdist.methods.first_pass.interface import (
+    Budget,
+    FirstPass,
+    Frames,
+    Material,
+    Proposals,
+    Work,
+    has_windows,
+    no_windows,
+)
 from swsdist.methods.first_pass.interface import Documents as DocumentStream
 from swsdist.methods.first_pass.landmarks import (
     codebook_file,
@@ -127,7 +136,8 @@ def run(first_pass: FirstPass, material: Material, budget: Budget) -> tuple[Matc
 
     The exact search visits the windows that are proposed, and the sampled documents from end to end.
     """
-    proposed = first_pass.propose(material, budget)
+    everything = bool(material.sampled.all())
+    proposed = Proposals(no_windows(), Work()) if everything else first_pass.propose(material, budget)
     if proposed.matches is not None:
         return proposed.matches, material.examples(proposed.factor), proposed.work, proposed.indexing
     examples, windows = material.examples(1), proposed.windows
