@@ -105,10 +105,10 @@ class FirstPass(Section):
         description="choose the best windows over the collection, or within each document",
     )
     sample: float = Field(
-        21600.0,
+        28800.0,
         ge=0,
-        description="s of audio, in documents chosen by hash, that are searched exactly, and whose candidates alone make the "
-        "statistics of scores; 0: those of all candidates found",
+        description="s of audio at most, and at least half of it, in documents chosen by hash, that are searched exactly, and "
+        "whose candidates alone make the statistics of scores; 0: those of all candidates found",
     )
     verify: NonNegativeInt = Field(
         0,

@@ -18,7 +18,10 @@ _ALL = 1 << 64
 
 
 def sample_limit(search: Search, seconds: float) -> int | None:
-    """Documents with a smaller hash are in the sample; None: statistics are over all candidates.
+    """Documents with a smaller hash are in the sample; None: there is none, and statistics are over all candidates.
+
+    Their share is a power of two, from half of what the config wants up to that, so that it changes only when a collection
+    doubles.
 
     Args:
         search: names the first pass.
@@ -27,7 +30,10 @@ def sample_limit(search: Search, seconds: float) -> int | None:
     first_pass = search.first_pass
     if first_pass.name == "none" or not first_pass.visit or not first_pass.sample:
         return None
-    return min(_ALL, int(_ALL * (first_pass.sample / max(seconds, 1e-9))))
+    halvings = 0
+    while seconds > first_pass.sample:
+        seconds, halvings = seconds / 2, halvings + 1
+    return _ALL >> halvings
 
 
 def in_sample(table: pa.Table, limit: int) -> NDArray[np.bool_]:

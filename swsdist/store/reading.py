@@ -6,9 +6,9 @@ pyarrow suffices to do the same: read manifest.json, the documents table it name
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +27,9 @@ from swsdist.store.places import relocated_paths
 
 #: Fewer than one document in so many of a shard are worth looking up.
 _FEW = 4
+
+
+T = TypeVar("T")
 
 
 class Block(NamedTuple):
@@ -79,6 +82,16 @@ class Store:
     def with_memory(self, memory: Memory | None) -> Store:
         """The same store with a memory, or without any."""
         return Store(self.folder, self.manifest, self._watch, memory)
+
+    def remembered(self, key: Hashable, make: Callable[[], T], size: Callable[[T], int]) -> T:
+        """A value that the memory holds, or that is made, and held if there is a memory and room for its bytes."""
+        if self.memory is None:
+            return make()
+        value: T | None = self.memory.get(key)
+        if value is None:
+            value = make()
+            self.memory.put(key, value, size(value))
+        return value
 
     @classmethod
     def at(cls, root: str, state: str, *, storage: Mapping[str, object]) -> Store:
@@ -212,13 +225,12 @@ class Store:
 
     def _groups_by_name(self, file: File) -> dict[str, list[int]]:
         """The row groups of a shard's file by doc_id, from memory if the store has one."""
-        key = "row groups", file.name
-        groups: dict[str, list[int]] | None = None if self.memory is None else self.memory.get(key)
-        if groups is None:
-            groups = parquet.groups_by_value(*nearest(self.folder, file.name, file.size, file.sha256), "doc_id")
-            if self.memory is not None:
-                self.memory.put(key, groups, 200 * len(groups))
-        return groups
+        place = nearest(self.folder, file.name, file.size, file.sha256)
+        return self.remembered(
+            ("row groups", file.name),
+            lambda: parquet.groups_by_value(*place, "doc_id"),
+            lambda groups: 200 * len(groups),
+        )
 
     def _file(self, shard: str, track: str) -> File:
         file = self.manifest.shard(shard).files.get(track)

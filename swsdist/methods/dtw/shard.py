@@ -137,11 +137,37 @@ class Documents:
         self, shard: str, live: set[_Key], factor: int, side: Side
     ) -> Iterator[tuple[_Key, Iterator[NDArray[np.float32]]]]:
         """Keys and blocks of prepared frames of some documents of a shard."""
-        prepare, threads = partial(self._prepare, side=side), numba.get_num_threads()
-        batches = in_threads(prepare, _batches(self._features(shard, live, factor, threads)), threads)
+        yield from self._in_batches(self._features(shard, live, factor, numba.get_num_threads()), side)
+
+    def _in_batches(
+        self, features: Iterator[tuple[_Key, NDArray[np.float32]]], side: Side
+    ) -> Iterator[tuple[_Key, Iterator[NDArray[np.float32]]]]:
+        """Keys and blocks of prepared frames of documents, several in a call."""
+        batches = in_threads(partial(self._prepare, side=side), _batches(features), numba.get_num_threads())
         pairs = ((key, block) for batch, prepared in batches for (key, _), block in zip(batch, prepared, strict=True))
         for key, group in groupby(pairs, key=itemgetter(0)):
             yield key, self._counted(self._index[key], group)
+
+    def prepared(
+        self, features: Iterable[tuple[int, NDArray[np.float32]]]
+    ) -> Iterator[tuple[int, Iterator[NDArray[np.float32]]]]:
+        """Like `stream`, of features that are given: (index, float32 (frames, dimension)) of each document."""
+        given = ((self._keys[k], frames) for k, frames in features)
+        for key, blocks in self._in_batches(given, "document"):
+            yield self._index[key], blocks
+
+    def features(self, shard: str, chosen: NDArray[np.bool_]) -> dict[int, NDArray[np.float32]]:
+        """Features of some documents of a shard, all tracks side by side, by index.
+
+        Args:
+            shard: its name.
+            chosen: bool (documents,).
+        """
+        live = {self._keys[k] for k in range(*self._ranges[shard]) if chosen[k]}
+        parts: dict[int, list[NDArray[np.float32]]] = {}
+        for block in self._tracks.blocks(shard, live) if live else ():
+            parts.setdefault(self._index[block.doc_id, block.channel], []).append(block.features)
+        return {k: np.concatenate(blocks) for k, blocks in parts.items()}
 
     def _features(
         self, shard: str, live: set[_Key], factor: int, threads: int

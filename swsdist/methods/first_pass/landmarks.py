@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from swsdist.config.search import Search
 from swsdist.core.fingerprint import fingerprint, stable_hash
+from swsdist.methods.sample import sample_limit
 from swsdist.registry.registries import FIRST_PASSES
 from swsdist.store.reading import Store
 from swsdist.store.tracks import Tracks
@@ -36,8 +37,8 @@ def codebook_file(store: Store, search: Search) -> str | None:
 
 
 def contents(store: Store, search: Search, shards: Sequence[str]) -> dict[str, str]:
-    """For each shard, the fingerprint of the dependencies of its prepared frames: its documents in order, and
-    statistics.
+    """For each shard, the fingerprint of the dependencies of its prepared frames: its documents in order, statistics, and
+    which of them are in the sample.
     """
     tracks, by_shard = Tracks(store), dict[str, list[object]]()
     columns = ["doc_id", "channel", "sha256", "speaker", "shard"]
@@ -48,7 +49,8 @@ def contents(store: Store, search: Search, shards: Sequence[str]) -> dict[str, s
         for scope, value in sorted(tracks.statistics().items(), key=lambda item: item[0])
         if search.documents_by == "speaker" or (search.documents_by, scope[0]) == ("collection", "collection")
     ]
-    return {shard: fingerprint(shard, by_shard.get(shard, []), common) for shard in shards}
+    limit = sample_limit(search, store.manifest.counts["seconds"])
+    return {shard: fingerprint(shard, by_shard.get(shard, []), common, limit) for shard in shards}
 
 
 def codes_name(codebook: str, content: str) -> str:
@@ -58,4 +60,4 @@ def codes_name(codebook: str, content: str) -> str:
         codebook: `codebook_file`, which is named by its content.
         content: of the shard, from `contents`.
     """
-    return f"codes/part-{fingerprint('codes', 1, codebook, content)}.parquet"
+    return f"codes/part-{fingerprint('codes', 2, codebook, content)}.parquet"

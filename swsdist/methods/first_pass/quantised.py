@@ -11,7 +11,7 @@ reach. `verify` measures what that loses.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
@@ -27,8 +27,15 @@ from swsdist.kernels.lookup import CHUNK, DISTANCES, GROUP, INFINITE, ROWS, Scan
 from swsdist.methods.first_pass.codebook import Codebook, Tables, tables
 from swsdist.methods.first_pass.interface import Budget, Material, Proposals, Windows, Work
 
-#: A row per document, in the order of its shard: averaged frames, and their codes as `kernels.lookup` has them.
-CODES = pa.schema([pa.field("frames", pa.int64(), False), pa.field("codes", pa.large_binary(), False)])
+#: A row per document, in the order of its shard: averaged frames, their codes as `kernels.lookup` has them, and of sampled
+#: documents all features of all tracks, float32 (frames, dimension).
+CODES = pa.schema(
+    [
+        pa.field("frames", pa.int64(), False),
+        pa.field("codes", pa.large_binary(), False),
+        pa.field("features", pa.large_binary()),
+    ]
+)
 
 #: Averaged frames behind a document that no path crosses.
 _GAP = 2
@@ -173,13 +180,16 @@ def index_of(tables_of: list[pa.Table], lengths: NDArray[np.int64], size: int, w
     return Index(np.concatenate([np.empty(0, np.uint8), *blobs]), gap, starts)
 
 
-def build(material: Material, factor: int, book: Codebook) -> pa.Table:
+def build(
+    material: Material, factor: int, book: Codebook, features: Mapping[int, NDArray[np.float32]] | None = None
+) -> pa.Table:
     """Code documents: CODES.
 
     Args:
         material: the documents to index.
         factor: frames per average.
         book: whose centroids stand for the frames.
+        features: of sampled documents, by index; by default none.
     """
     lengths = -(-material.lengths // factor)
     size = len(book.columns) // 2 * GROUP
@@ -191,4 +201,6 @@ def build(material: Material, factor: int, book: Codebook) -> pa.Table:
             interleave(book.codes(block), first, out)
             first += len(block)
         blobs[k] = out.tobytes()
-    return pa.Table.from_arrays([pa.array(lengths), pa.array(blobs, pa.large_binary())], schema=CODES)
+    stored = [None if (frames := (features or {}).get(k)) is None else frames.tobytes() for k in range(len(lengths))]
+    columns = [pa.array(lengths), pa.array(blobs, pa.large_binary()), pa.array(stored, pa.large_binary())]
+    return pa.Table.from_arrays(columns, schema=CODES)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -43,6 +43,7 @@ from swsdist.methods.first_pass.quantised import Index, Quantised, build, index_
 from swsdist.methods.first_pass.rescoring import visit
 from swsdist.methods.query.example import Example
 from swsdist.methods.sample import in_sample, sample_limit
+from swsdist.registry.registries import FIRST_PASSES
 from swsdist.store import parquet
 from swsdist.store.reading import Store
 from swsdist.store.tracks import Tracks
@@ -94,14 +95,14 @@ def material_of(
     sampled = _sampled(documents.table, search_config, store, shards)
 
     def stream(factor: int, chosen: NDArray[np.bool_] | None) -> DocumentStream:
-        if chosen is not sampled or store.memory is None:
+        if chosen is not sampled:
             return documents.stream(factor, chosen)
+        stored = _stored_sample(store, shards, search_config)
+        read = documents.stream(factor, chosen) if stored is None else documents.prepared(stored)
+        if store.memory is None:
+            return read
         key = "sample", tuple(shards), search_config.model_dump_json()
-        held: list[tuple[int, list[Frames]]] | None = store.memory.get(key)
-        if held is None:
-            held = [(k, list(blocks)) for k, blocks in documents.stream(factor, chosen)]
-            store.memory.put(key, held, sum(block.nbytes for _, blocks in held for block in blocks))
-        return held
+        return store.remembered(key, lambda: [(k, list(blocks)) for k, blocks in read], _nbytes)
 
     material = Material(
         examples,
@@ -122,13 +123,13 @@ def _sampled(documents: pa.Table, search_config: Search, store: Store, shards: S
     limit = sample_limit(search_config, store.manifest.counts["seconds"])
     if limit is None:
         return np.zeros(documents.num_rows, bool)
-    key = "sampled", tuple(shards), limit
-    held: NDArray[np.bool_] | None = None if store.memory is None else store.memory.get(key)
-    if held is None:
-        held = in_sample(documents, limit)
-        if store.memory is not None:
-            store.memory.put(key, held, held.nbytes)
-    return held
+    return store.remembered(
+        ("sampled", tuple(shards), limit), lambda: in_sample(documents, limit), lambda mask: mask.nbytes
+    )
+
+
+def _nbytes(documents: Sequence[tuple[int, Sequence[Frames]]]) -> int:
+    return sum(block.nbytes for _, blocks in documents for block in blocks)
 
 
 def run(first_pass: FirstPass, material: Material, budget: Budget) -> tuple[Matches, list[Example], Work, Work]:
@@ -188,9 +189,10 @@ def _fitted(store: Store, search_config: Search, factor: int, size: int) -> Code
 
 def index_shard(store: Store, shard: str, search_config: Search, codebook: str) -> pa.Table:
     """Codes of the live documents of a shard, by a codebook that is a file of the store: CODES."""
-    _, material = material_of(store, [shard], lambda factor: [], search_config)
+    documents, material = material_of(store, [shard], lambda factor: [], search_config)
     options = QuantisedOptions.model_validate(search_config.first_pass.complete())
-    return build(material, options.factor, _read(store, codebook))
+    features = documents.features(shard, material.sampled)
+    return build(material, options.factor, _read(store, codebook), features)
 
 
 def kept_index(store: Store, shards: Sequence[str], search_config: Search, lengths: NDArray[np.int64]) -> Index | None:
@@ -200,23 +202,50 @@ def kept_index(store: Store, shards: Sequence[str], search_config: Search, lengt
         store, shards, search_config: as for `search_windows`.
         lengths: int64 (documents,), frames.
     """
+    names = _kept_names(store, shards, search_config)
+    if names is None:
+        return None
+    options = QuantisedOptions.model_validate(search_config.first_pass.complete())
+
+    def joined() -> Index:
+        tables = [parquet.read(store.folder, name, ["frames", "codes"]) for name in names]
+        size = len(codebook(store, search_config, options.factor, options.bytes).columns) // 2
+        return index_of(tables, -(-lengths // options.factor), size, store.folder.path("codes"))
+
+    return store.remembered(("index", *names), joined, lambda index: index.nbytes)
+
+
+def _kept_names(store: Store, shards: Sequence[str], search_config: Search) -> list[str] | None:
+    """The files of codes of some shards; None if there is no codebook, or one is missing."""
+    if not FIRST_PASSES[search_config.first_pass.name].landmarks:
+        return None
     pinned = codebook_file(store, search_config)
     if pinned is None:
         return None
-    key = "index", tuple(shards), pinned
-    held: Index | None = None if store.memory is None else store.memory.get(key)
-    if held is not None:
-        return held
-    names = [codes_name(pinned, content) for content in contents(store, search_config, shards).values()]
-    if not all(store.folder.exists(name) for name in names):
-        return None
-    options = QuantisedOptions.model_validate(search_config.first_pass.complete())
-    tables = [parquet.read(store.folder, name) for name in names]
-    size = len(codebook(store, search_config, options.factor, options.bytes).columns) // 2
-    index = index_of(tables, -(-lengths // options.factor), size, store.folder.path("codes"))
-    if store.memory is not None:
-        store.memory.put(key, index, index.nbytes)
-    return index
+
+    def named() -> list[str]:
+        names = [codes_name(pinned, content) for content in contents(store, search_config, shards).values()]
+        return names if all(store.folder.exists(name) for name in names) else []
+
+    key = "codes", tuple(shards), search_config.model_dump_json()
+    return store.remembered(key, named, lambda names: 200 * len(names)) or None
+
+
+def _stored_sample(
+    store: Store, shards: Sequence[str], search_config: Search
+) -> Iterator[tuple[int, NDArray[np.float32]]] | None:
+    """Index and features of the sampled documents, from the files of codes; None if they are not there."""
+    names = _kept_names(store, shards, search_config)
+    return None if names is None else _features_in(store, names)
+
+
+def _features_in(store: Store, names: Sequence[str]) -> Iterator[tuple[int, NDArray[np.float32]]]:
+    dimension, first = Tracks(store).dimension, 0
+    for name in names:
+        column = parquet.read(store.folder, name, ["features"])["features"]
+        for k in np.flatnonzero(column.is_valid().to_numpy()).tolist():
+            yield first + k, np.frombuffer(column[k].as_buffer(), "<f4").reshape(-1, dimension)
+        first += len(column)
 
 
 def _read(store: Store, codebook: str) -> Codebook:
