@@ -146,7 +146,8 @@ def check(folder: str) -> int:
             print(problem)
     if problems:
         print(
-            f"{problems} problems; to repair: remove the damaged shard and its receipt, then index again",
+            f"{problems} problems; to repair: remove the damaged files, and the receipts of damaged shards, then index again; "
+            "lost models are fitted again",
             file=sys.stderr,
         )
         return 3
