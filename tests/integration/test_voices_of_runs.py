@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import soundfile
+from commands import in_this_process
 
 from swsdist.config import config_from_dict
 from swsdist.core.codes import stages as codes
@@ -72,6 +74,9 @@ def test_another_order_of_tracks_changes_no_voice(scene: Scene) -> None:
     first, _ = scene.index("ab", 5)
     alone.index("ab", 5)
     before, files = voices(first), pinned(first)
+    numbers = sorted(Counter(voice for each in before.values() for voice in set(each)).values(), reverse=True)
+    info = in_this_process("store", "info", first.folder.root).out
+    assert f"voices      {len(numbers)}, in {', '.join(map(str, numbers))} documents without a speaker\n" in info
     assert None not in before.values()
     other, _ = scene.index("ba", 12)
     assert files < pinned(other)
