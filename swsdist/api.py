@@ -395,7 +395,7 @@ def search(
 
     Args:
         store: a store, or its folder; or a run's folder, to search its store with its settings (`search`, `reduce`,
-            `queries.trim`).
+            `queries.trim`, `calibrate.steps`).
         queries: `hello.wav`, `talk.flac:12.3-13.1` (a place, s), `talk.flac#2` (a channel), a document of the store in place of
             the file, or the path of a table; `(samples, rate)`, of float samples of shape (n,), full scale 1, and Hz, whose
             query_id is `array 1`, by its place; several of these; or a table of examples (columns of
@@ -405,7 +405,8 @@ def search(
         trim: trim recorded queries to their speech; a query or a place without speech is an error.
 
     Returns:
-        Best first within each query: query_id, doc_id, channel, start, end, score (q-norm), cost, frames, example.
+        Best first within each query: query_id, doc_id, channel, start, end, score (after q-norm, or the
+        run's steps), cost, frames, example.
 
     Warns:
         UserWarning: defaults that were chosen, such as the channel of a recording.
@@ -439,7 +440,7 @@ def curve(
         trim: as for `search`.
 
     Returns:
-        A row for each frame: start and end (s) of the path that ends with it, score (before q-norm), cost, frames; all but
+        A row for each frame: start and end (s) of the path that ends with it, score (before calibration), cost, frames; all but
         `end` are missing where no path ends.
 
     Raises:

@@ -74,6 +74,8 @@ def make_steps(
             place = ".".join(["calibrate.options", name, *map(str, first["loc"])])
             if part := error_of(first, place):
                 raise part from None
+            if first["type"] == "extra_forbidden":
+                raise CALIBRATION.unknown_option(name, str(first["loc"][-1]), kind.model.model_fields, place) from None
             option_names = ", ".join(kind.model.model_fields) or "none"
             raise codes.INVALID_STEP_OPTION(where=place, step=name, reason=first["msg"], options=option_names) from None
     return tuple(steps)

@@ -20,9 +20,8 @@ if TYPE_CHECKING:
     from swsdist.methods.query.extraction import Cut
     from swsdist.report.answers.hits import Answer
     from swsdist.searcher.hit_threshold import HitThreshold
+    from swsdist.searcher.searcher import Searcher
     from swsdist.store.reading import Store
-
-_OF_SPOKEN = "; scores are standard deviations above the mean of a query's candidates"
 
 #: Columns that identify a hit.
 _KEYS = ["query_id", "doc_id", "channel", "start", "end"]
@@ -177,11 +176,12 @@ def search(
         raise codes.OTHER_KIND_OF_QUERY(
             where=target, method=searcher.settings.method, option=option, instead=instead, store=other
         )
-    store = searcher.store
+    store, steps = searcher.store, searcher.calibrate.steps
     if calibration is not None:
-        limit = threshold_from(calibration, searcher.settings, (track.recipe for track in store.manifest.tracks))
+        recipes = (track.recipe for track in store.manifest.tracks)
+        limit = threshold_from(calibration, searcher.settings, steps, recipes)
     else:  # what decided in a run says nothing of another way to search
-        limit = default_threshold(searcher.settings.method) if options else searcher.setup.hit_threshold()
+        limit = default_threshold(searcher.settings.method, steps) if options else searcher.setup.hit_threshold(steps)
     rows = searcher.query_rows(typed, skip, say)
     if word is not None:
         rows = [{**row, "query_id": word, "example": number} for number, row in enumerate(rows, 1)]
@@ -198,7 +198,7 @@ def search(
     listed = _with_words(detections, answers, limit)
     for warning in (*searcher.setup.warnings, *limit.warnings, *_themselves(answers, rows)):
         warn(warning)
-    note = "; scores are posteriors" if texts else _OF_SPOKEN
+    said = f"{limit.description}; scores are {searcher.scores}"
     if as_csv or as_json:
         write_data()
     if as_csv:
@@ -210,7 +210,7 @@ def search(
     else:
         from swsdist.report.answers.lines import lines
 
-        print("\n".join(lines(answers, limit.verdict, f"{limit.description}{note}")))
+        print("\n".join(lines(answers, limit.verdict, said)))
     empty = [answer.query_id for answer in answers if not answer.hits]
     if empty:
         warn(line_of(codes.NO_HITS, queries=", ".join(empty), why=searcher.queries.why_nothing(empty)))
@@ -218,11 +218,11 @@ def search(
         from swsdist.report.answers.lines import hits_table
         from swsdist.report.tables import write_tables
 
-        write_tables([hits_table(answers, limit.verdict, f"{limit.description}{note}", listed.to_pylist())], table)
+        write_tables([hits_table(answers, limit.verdict, said, listed.to_pylist())], table)
     if clips is not None:
         _write_clips(answers, Path(clips), store, warn)
     if html is not None:
-        _write_page(answers, rows, cuts, searcher.options, limit, store, Path(html))
+        _write_page(answers, rows, cuts, searcher, limit, Path(html))
     if skipped:
         raise codes.QUERIES_SKIPPED(
             where=target,
@@ -378,15 +378,15 @@ def _write_page(
     answers: Sequence[Answer],
     rows: Sequence[Mapping[str, Any]],
     cuts: Mapping[str, Cut],
-    options: Mapping[str, object],
+    searcher: Searcher,
     limit: HitThreshold,
-    store: Store,
     page: Path,
 ) -> None:
     from swsdist.audio.reader import probe
     from swsdist.io.frames.archive import single_item
     from swsdist.report.answers.page import PlayedQuery, SearchFacts, render_answers
 
+    store = searcher.store
     storage = store.folder.storage
     queries_shown = []
     first = {row["query_id"]: row for row in reversed(rows)}  # of several examples the first is heard
@@ -407,7 +407,8 @@ def _write_page(
         int(counts["documents"]),
         limit.verdict,
         limit.description,
-        dict(options),
+        searcher.scores,
+        dict(searcher.options),
     )
     page.write_text(render_answers(answers, queries_shown, about, storage), encoding="utf-8")
     print(f"page: {page}", file=sys.stderr)

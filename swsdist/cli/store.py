@@ -67,8 +67,11 @@ def _run_not_store(folder: str) -> StoreError | None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def info(folder: str, documents: bool, as_json: bool) -> None:
     """Show what STORE holds."""
+    from collections import Counter
     from dataclasses import asdict
 
+    from swsdist.features.fitting.band import band_of
+    from swsdist.features.model import load_model
     from swsdist.stages.inputs.settings import describe
 
     opened = _opened(folder)
@@ -82,6 +85,10 @@ def info(folder: str, documents: bool, as_json: bool) -> None:
     for track in manifest.tracks:
         per_tick = f"{track.dimension} {track.kind} per tick, " if manifest.kind == "frames" else ""
         print(f"track       {track.name}: {per_tick}{describe(track.recipe)}")
+        if (model := manifest.models.get(f"mfcc.{track.name}")) is not None:
+            fmax = band_of(load_model(opened.folder, model))
+            reach = "half the rate" if fmax is None else f"{fmax:g} Hz"
+            print(f"band        {track.name}: up to {reach}, chosen by the documents")
     if manifest.progress is not None:
         print(f"unfinished  {manifest.progress}; continue with `swsdist index CONFIG`")
     print(f"documents   {counts['documents']:.0f}, {counts['seconds'] / 3600:.3f} h, {counts['frames']:.0f} frames")
@@ -93,6 +100,10 @@ def info(folder: str, documents: bool, as_json: bool) -> None:
         print(f"cut off     {counts['cut_off']:.0f}: indexed up to the cut")
     if counts["statistics_gone"]:
         print(f"statistics  {counts['statistics_gone']:.0f} of their documents are gone or changed")
+    voices = opened.documents(columns=["voices"])["voices"].to_pylist()
+    if known := Counter(voice for each in voices for voice in set(each or ())):
+        numbers = ", ".join(map(str, sorted(known.values(), reverse=True)))
+        print(f"voices      {len(known)}, in {numbers} documents without a speaker")
     print(f"shards      {len(manifest.shards)}, {sum(shard.size for shard in manifest.shards) / 1e6:.1f} MB")
     if documents:
         columns = ["doc_id", "channel", "duration", "frames", "speaker", "shard"]
@@ -146,7 +157,8 @@ def check(folder: str) -> int:
             print(problem)
     if problems:
         print(
-            f"{problems} problems; to repair: remove the damaged shard and its receipt, then index again",
+            f"{problems} problems; to repair: remove the damaged files, and the receipts of damaged shards, then index again; "
+            "lost models are fitted again",
             file=sys.stderr,
         )
         return 3

@@ -26,7 +26,7 @@ from swsdist.corpora.kinds import LHOTSE, Kind, kind_of
 from swsdist.corpora.lhotse import lhotse_queries
 from swsdist.corpora.nist import listed_queries
 from swsdist.io.notices import Notices
-from swsdist.io.tables import names_in, place, read_table
+from swsdist.io.tables import names_in, place, read_table, without_nobody
 from swsdist.io.wrong_rows import unknown_names
 
 #: Columns that a written query has no use for.
@@ -83,9 +83,9 @@ def _examples(
 ) -> pa.Table:
     """The rows of a table, or the recordings of a folder."""
     if kind in LHOTSE:
-        return lhotse_queries(source, kind, storage)
+        return without_nobody(lhotse_queries(source, kind, storage))
     if kind == "data set":
-        return dataset_queries(source)
+        return without_nobody(dataset_queries(source))
     if kind != "table":
         result = single_recording(source) if kind == "recording" else recordings(source, storage, notices=notices)
         rows = [{"query_id": query_id, "example": 1, "path": path, "channel": 1} for query_id, path in result.items()]

@@ -79,6 +79,13 @@ class Correspondence(FittedProjection):
         """Frames to either side."""
         return self.frames
 
+    def read(self, model: Model) -> Projection:
+        """The projection."""
+        held, wide = super().read(model), 2 * self.frames + 1
+        if len(held.mean) % wide:
+            raise codes.WRONG_MODEL(name=model.name, wanted=f"a projection of {wide} frames side by side")
+        return held
+
     def takes(self, held: Projection) -> int:
         """Number of columns of a frame before splicing."""
         return super().takes(held) // (2 * self.frames + 1)

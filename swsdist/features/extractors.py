@@ -130,6 +130,9 @@ def _build(registry: Registry[Entry], name: str, options: dict[str, object], whe
         place = ".".join([f"{where}.options", *(str(part) for part in path)])
         if coded := error_of(first, place):
             raise coded from None
+        if first["type"] == "extra_forbidden":
+            fields = entry.load().model_fields
+            raise registry.unknown_option(name, str(first["loc"][-1]), fields, place) from None
         problem = " or ".join(union or [first["msg"]]).removeprefix("Value error, ")
         raise codes.INVALID_FEATURE_OPTION(where=place, name=name, problem=problem) from None
     except (SwsdistError, OSError):

@@ -69,7 +69,7 @@ class Mfcc(BaseModel):
         if self.fmax == "common" and not self.chooses:
             raise codes.NO_COMMON_BAND.invalid()
         if self.model is not None and self.fmax != "common":
-            raise codes.MODEL_OF_NO_CHOICE.invalid()
+            raise codes.MODEL_WITHOUT_USE.invalid(option="fmax", value=self.fmax or "not set", other="common")
         top = self.sample_rate / 2
         fmax = COMMON if self.fmax == "common" else self.fmax or top
         if not self.fmin < fmax <= top:

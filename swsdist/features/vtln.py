@@ -103,6 +103,8 @@ class Vtln(BaseModel):
     @model_validator(mode="after")
     def _made(self) -> Vtln:
         self.under(1.0)  # validates the options early
+        if self.model is not None and self.warps == "all":
+            raise codes.MODEL_WITHOUT_USE.invalid(option="warps", value="all", other="best")
         return self
 
     def under(self, factor: float) -> WarpedMfcc:
@@ -194,7 +196,9 @@ class Vtln(BaseModel):
         speakers: Any = model.settings.get("speakers")
         if model.name != "vtln" or len(model.arrays["mean"]) != self._all[0].dimension:
             raise codes.WRONG_MODEL(name=model.name, wanted="a vtln model for these MFCC")
-        return Mixture.of(model), dict(zip(speakers, model.arrays["factors"].tolist(), strict=True))
+        return Mixture.of(model).demand(self.components), dict(
+            zip(speakers, model.arrays["factors"].tolist(), strict=True)
+        )
 
     # -- frames ----------------------------------------------------------------------------------------------------------
 

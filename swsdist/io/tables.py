@@ -42,8 +42,8 @@ _NOT_NEGATIVE = ("start", "duration")
 _SECONDS = ("start", "end", "duration")
 
 
-#: Entries for unknown speakers in tables, in any case.
-_NOBODY = ("", "unknown", "<na>")
+#: Names of speakers, in any case, that stand for nobody.
+NOBODY = ("", "nan", "none", "null", "n/a", "na", "<na>", "?", "-", "unk", "unknown")
 
 
 def read_table(
@@ -91,10 +91,13 @@ def read_table(
 
 
 def without_nobody(table: pa.Table) -> pa.Table:
-    """The same table; unknown speakers, who are not the same person, are null in the column `speaker`."""
-    index, nobody = table.schema.get_field_index("speaker"), pa.array(_NOBODY, pa.string())
-    unknown = pc.is_in(pc.utf8_lower(table["speaker"]), nobody)
-    return table.set_column(index, table.schema.field(index), pc.if_else(unknown, None, table["speaker"]))
+    """The same table with its column `speaker` as text without blanks around names; unknown speakers (`NOBODY`), who are not
+    the same person, are null.
+    """
+    names = pc.utf8_trim_whitespace(table["speaker"].cast(pa.string()))
+    unknown = pc.is_in(pc.utf8_lower(names), pa.array(NOBODY, pa.string()))
+    named = pc.if_else(unknown, None, names)
+    return table.set_column(table.schema.get_field_index("speaker"), pa.field("speaker", pa.string()), named)
 
 
 def place(path: str, row: int, storage: Mapping[str, object] | None = None) -> str:
@@ -417,9 +420,10 @@ def _check_unique(source: _Source, table: pa.Table, key: Sequence[str]) -> None:
     group = groups.sort_by("row_min").slice(0, 1).to_pylist()[0]
     same = numbered
     for name in key:
-        same = same.filter(pc.equal(same.column(name), group[name]))
+        values = same.column(name)
+        same = same.filter(pc.is_null(values) if group[name] is None else pc.equal(values, group[name]))
     first, second = same.column("row")[0].as_py(), same.column("row")[1].as_py()
-    shown = ", ".join(f"{name} {_shown(group[name])}" for name in key)
+    shown = ", ".join(f"no {name}" if group[name] is None else f"{name} {_shown(group[name])}" for name in key)
     earlier = source.place(first).removeprefix(f"{source.path}, ")
     raise codes.DUPLICATE_ROW(where=source.place(second), key=shown, first=earlier)
 

@@ -311,8 +311,7 @@ def checked(
     takes = tuple(model.model_fields) if model else ()
     for option in given:
         if option not in takes:
-            names = ", ".join(takes) or "none"
-            raise codes.UNKNOWN_ENTRY_OPTION(where=where, kind=registry.kind, name=name, option=option, options=names)
+            raise registry.unknown_option(name, option, takes, where)
     if model is None:
         return {}
     from pydantic import ValidationError

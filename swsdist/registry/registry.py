@@ -12,7 +12,7 @@ A version is part of the fingerprint of everything that is computed with the obj
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
@@ -97,6 +97,18 @@ class Registry(Generic[E]):
 
     def __contains__(self, name: object) -> bool:
         return name in self._entries or name in self._added
+
+    def unknown_option(self, name: str, option: str, options: Iterable[str], where: str | None) -> ConfigError:
+        """The error of an option that an entry, which has others, does not have."""
+        known = list(options)
+        return codes.UNKNOWN_ENTRY_OPTION(
+            where=where,
+            kind=self.kind,
+            name=name,
+            option=option,
+            meant=suggestion(option, known),
+            options=", ".join(known) or "none",
+        )
 
     def __getitem__(self, name: str) -> E:
         """The entry of a name.

@@ -23,6 +23,7 @@ from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import ChainRun
 from swsdist.pipeline.inspection.loading import load_chain_run
 from swsdist.pipeline.task import Values
+from swsdist.registry.calibration_entries import unfitted
 from swsdist.registry.registries import CALIBRATION, METHODS
 from swsdist.report.answers.hits import LOWER_VERDICTS, STRONG_SCORE, Verdict
 from swsdist.report.answers.promise import fit_promise, precision_at
@@ -42,7 +43,7 @@ class HitThreshold:
         threshold: least final score.
         description: the same in words.
         verdict: of a hit above it.
-        steps: from q-normed scores to final ones; None: q-normed scores are final.
+        steps: from the search's scores to final ones; None: the search's are final.
         warnings: about the calibration.
     """
 
@@ -53,7 +54,7 @@ class HitThreshold:
     warnings: tuple[str, ...] = ()
 
     def verdicts(self, results: pa.Table) -> list[Verdict]:
-        """The verdict of each hit (DETECTIONS with q-normed scores)."""
+        """The verdict of each hit (DETECTIONS with the search's scores)."""
         scores = (results if self.steps is None else self.steps.scores(results))["score"].to_numpy()
         return [self.verdict if score >= self.threshold else LOWER_VERDICTS[self.verdict] for score in scores.tolist()]
 
@@ -66,15 +67,24 @@ def _need_list(names: Sequence[str], options: Mapping[str, Mapping[str, object]]
     )
 
 
-def default_threshold(method: str) -> HitThreshold:
-    """The default threshold of a method's posteriors, or q-normed scores: not fitted, with unknown precision."""
-    if METHODS[method].score == "posterior":
+def scores_after(method: str, steps: Sequence[str]) -> str:
+    """What the scores of a method are after steps of calibration, in words."""
+    if not steps:
+        return "posteriors" if METHODS[method].score == "posterior" else "minus distances"
+    if list(steps) == ["q-norm"]:
+        return "standard deviations above the mean of a query's candidates (q-norm)"
+    return f"after {', '.join(steps)}"
+
+
+def default_threshold(method: str, steps: Sequence[str]) -> HitThreshold:
+    """The default threshold of a method's posteriors, or of its scores after steps: not fitted, with unknown precision."""
+    if METHODS[method].score == "posterior" and not steps:
         return HitThreshold(0.5, "posterior at least 0.5; precision not measured")
     return HitThreshold(STRONG_SCORE, f"score at least {STRONG_SCORE:g}; precision not measured")
 
 
-def threshold_of_run(chain_run: ChainRun) -> HitThreshold | None:
-    """The decision threshold of a run; None without decisions, or if the threshold does not apply to another search."""
+def threshold_of_run(chain_run: ChainRun, steps: tuple[str, ...]) -> HitThreshold | None:
+    """The decision threshold of a run; None without decisions, or if it does not apply to scores after these steps."""
     text = chain_run.results("fit", Fitted)
     training = (
         [threshold for threshold in text[0].thresholds if threshold is not None and math.isfinite(threshold)]
@@ -82,7 +92,7 @@ def threshold_of_run(chain_run: ChainRun) -> HitThreshold | None:
         else []
     )
     settings = chain_run.config.calibrate
-    if not training or settings.unfitted != ("q-norm",) or _need_list(settings.fitted, settings.options):
+    if not training or settings.unfitted != steps or _need_list(settings.fitted, settings.options):
         return None
     if not settings.fitted:
         least = sum(training) / len(training)
@@ -119,18 +129,22 @@ def _with_measured_precision(limit: HitThreshold, chain_run: ChainRun) -> HitThr
 
 
 def threshold_from(
-    path: str, search: Search, recipes: Iterable[Values], storage: Mapping[str, object] | None = None
+    path: str,
+    search: Search,
+    steps: tuple[str, ...],
+    recipes: Iterable[Values],
+    storage: Mapping[str, object] | None = None,
 ) -> HitThreshold:
     """The threshold of a calibration that the user names.
 
     Args:
         path: a file that `fit` wrote, below calibration/ of a run, or a run's folder.
-        search: the settings of the present search.
+        search, steps: the settings of the present search, and its steps of calibration.
         recipes: of the tracks of the searched store.
         storage: options for s3fs.
 
     Raises:
-        ConfigError: no calibration there, or it needs scores that a search without a run lacks.
+        ConfigError: no calibration there, or it needs other scores, or a whole list.
         StoreError: the run is not finished.
     """
     where = f"--calibration {path}"
@@ -138,9 +152,11 @@ def threshold_from(
     origin = "the threshold of" if Folder(path.rstrip("/"), storage or {}).exists("plan.json") else "fitted in"
     training = _training_scores(data)
     if "calibrate.steps" in training:
-        steps = json.loads(training["calibrate.steps"])
-        if steps[:1] != ["q-norm"] or _need_list(steps[1:], json.loads(training.get("calibrate.options", "{}"))):
-            raise codes.CALIBRATION_SCORES(where=where, steps=", ".join(steps))
+        names, options = json.loads(training["calibrate.steps"]), json.loads(training.get("calibrate.options", "{}"))
+        first = unfitted(names, {name: CALIBRATION[name] for name in names})
+        if tuple(names[:first]) != steps or _need_list(names[first:], options):
+            scores = scores_after(search.method, steps)
+            raise codes.CALIBRATION_SCORES(where=where, steps=", ".join(names) or "none", scores=scores)
     settings = as_text("search", Section.matters(search))
     if "features" in training:
         settings["features"] = _features_as_named(training["features"], list(recipes))

@@ -29,6 +29,7 @@ from swsdist.core.types import QUERIES
 from swsdist.corpora.queries import Finder, read_queries
 from swsdist.io.filesystem import is_remote
 from swsdist.io.notices import Notices
+from swsdist.io.tables import without_nobody
 from swsdist.methods.query.extraction import Cut
 from swsdist.methods.query.speech_trimming import has_speech
 from swsdist.store.places import relocated_paths
@@ -244,6 +245,7 @@ def _rows_of_table(queries: Any) -> list[dict[str, Any]]:
     table = queries if isinstance(queries, pa.Table) else pa.Table.from_pandas(queries, preserve_index=False)
     if "query_id" not in table.column_names or "path" not in table.column_names:
         raise codes.QUERY_TABLE_COLUMNS(columns=", ".join(table.column_names))
+    table = without_nobody(table) if "speaker" in table.column_names else table
     rows = []
     for k, row in enumerate(table.to_pylist()):
         documents = {name: row.get(name) for name in QUERIES.names}

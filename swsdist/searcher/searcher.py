@@ -25,6 +25,7 @@ from swsdist.config.calibration import Calibrate, misfit_of
 from swsdist.config.loader import section_from
 from swsdist.config.model import Executor
 from swsdist.config.search import Search
+from swsdist.core.codes import line_of
 from swsdist.core.codes import searcher as codes
 from swsdist.core.numbers import integer
 from swsdist.core.types import DETECTIONS
@@ -40,6 +41,7 @@ from swsdist.reduce.places import WHERE, in_recordings
 from swsdist.reduce.speakers import WHO, Speakers
 from swsdist.registry.registries import METHODS
 from swsdist.searcher.curves import Pair
+from swsdist.searcher.hit_threshold import scores_after
 from swsdist.searcher.query_input import QueryReader, Skip
 from swsdist.searcher.settings import SearchSetup, setup_of
 from swsdist.searcher.spoken import SpokenQueries
@@ -82,10 +84,11 @@ class Searcher:
 
     Args:
         store: a store, or its folder; or a run's folder, to search its store with its settings (`search`,
-            `reduce`, `queries.trim`).
+            `reduce`, `queries.trim`, `calibrate.steps`).
         options: keys of the config's section `search`; they override a run's.
-        calibrate: keys of the section `calibrate`; by default q-norm, and for posteriors no step. Fitted steps need a run's
-            calibration (`fit`: a file, or a run's folder); steps may not need a cohort or the number of trials.
+        calibrate: keys of the section `calibrate`; they override a run's. Without a run, the default is q-norm, and for
+            posteriors no step. Fitted steps need a run's calibration (`fit`: a file, or a run's folder); steps may not need a
+            cohort or the number of trials. A run's steps from the first of these on are left out, with a warning.
         terms: keys of the options `terms` of the chain text, for written queries; they override a run's.
         trim: trim recorded queries to their speech; a query or a place without speech is an error.
         memory: bytes for prepared shards in each process; other shards are prepared again in
@@ -97,6 +100,8 @@ class Searcher:
         store: what is searched.
         setup: the store with its search settings.
         options, settings: keys of the section `search`, and the section.
+        calibrate: the section, with the steps that are used.
+        scores: what scores are after them, in words.
         trim: whether queries are trimmed.
 
     Raises:
@@ -123,8 +128,13 @@ class Searcher:
         self.options, self.trim = {**self.setup.options, **(options or {})}, trim and self.setup.trim
         self._terms = section_from(Terms, "terms", self.setup.terms, terms)
         of_posteriors: dict[str, object] = {} if METHODS[self.settings.method].score == "cost" else {"steps": []}
-        self._calibrate = section_from(Calibrate, "calibrate", of_posteriors, calibrate)
-        self._steps = _steps(self._calibrate, self.settings)
+        of_run, left_out = ({}, ()) if "steps" in (calibrate or {}) else self.setup.usable_steps()
+        self.calibrate = section_from(Calibrate, "calibrate", of_posteriors, of_run, calibrate)
+        self.scores = scores_after(self.settings.method, self.calibrate.steps)
+        if left_out:
+            text = line_of(codes.STEPS_LEFT_OUT, steps=", ".join(left_out), scores=self.scores)
+            self.setup = self.setup._replace(warnings=(*self.setup.warnings, text))
+        self._steps = _steps(self.calibrate, self.settings)
         self._method = create(self.settings)
         opened = Store(Folder(self.setup.store)) if isinstance(store, str) else store
         demand_readable(self.settings, opened)
@@ -217,7 +227,7 @@ class Searcher:
             tick=self.store.manifest.shift,
             nbest=top,
             system="",
-            statistics=candidate_statistics(self._calibrate),
+            statistics=candidate_statistics(self.calibrate),
             seconds=self.store.manifest.counts["seconds"],
         )
         how, speakers = rules.pop("examples"), self._speakers
@@ -285,7 +295,7 @@ class Searcher:
     def _scored(self, reduced: Reduced, sides: dict[str, Tally]) -> pa.Table:
         """What was found, where it lies in recordings, with its final scores."""
         statistics = from_table(reduced.statistics)
-        sides = joined([statistics, sides], required_statistics(self._calibrate))
+        sides = joined([statistics, sides], required_statistics(self.calibrate))
         detections = in_recordings(reduced.detections, self._places, self.setup.reduce.overlap)
         first, fitted = (replace(step, sides=sides) for step in self._steps)
         if self._speakers is not None:
@@ -304,7 +314,7 @@ class Searcher:
         """Reads queries of the method's kind."""
         if METHODS[self.settings.method].queries == "text":
             return WrittenQueries(self.store, self._terms)
-        return SpokenQueries(self.store, self.settings, self._calibrate, self.trim)
+        return SpokenQueries(self.store, self.settings, self.calibrate, self.trim)
 
     @cached_property
     def _places(self) -> pa.Table:
@@ -313,7 +323,7 @@ class Searcher:
     @cached_property
     def _speakers(self) -> Speakers | None:
         """Who speaks in the documents, where a step or a statistic wants to know."""
-        statistics_wanted = any("speaker" in entry.columns for entry in self._calibrate.entries().values())
+        statistics_wanted = any("speaker" in entry.columns for entry in self.calibrate.entries().values())
         documents = self.store.documents
         return Speakers(documents(columns=list(WHO)), self.store.manifest.tick) if statistics_wanted else None
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from swsdist.config.calibration import Calibrate
 from swsdist.config.model import Config, Reduce
 from swsdist.config.search import Search
 from swsdist.core.codes import line_of
@@ -14,7 +15,7 @@ from swsdist.io.filesystem import Folder
 from swsdist.pipeline.inspection.loading import config_of, load_partial_run
 from swsdist.pipeline.plan import load_plans
 from swsdist.registry.entries import is_chain
-from swsdist.registry.registries import CHAINS, METHODS
+from swsdist.registry.registries import CALIBRATION, CHAINS, METHODS
 from swsdist.searcher.hit_threshold import HitThreshold, default_threshold, threshold_of_run
 from swsdist.store.manifest import Manifest, load
 
@@ -30,6 +31,7 @@ class SearchSetup(NamedTuple):
         run: the run of these settings, and its plan; None: no run, or several plans.
         reduce: how candidates become detections.
         terms: keys of the options `terms` of the chain text.
+        calibrate: the run's section; None: no run, or plans that differ in it.
     """
 
     store: str
@@ -39,11 +41,28 @@ class SearchSetup(NamedTuple):
     run: tuple[Folder, str] | None = None
     reduce: Reduce = Reduce()
     terms: Mapping[str, object] = {}
+    calibrate: Calibrate | None = None
 
-    def hit_threshold(self) -> HitThreshold:
-        """The threshold of likely, or strong, hits of this setup."""
-        threshold = None if self.run is None else threshold_of_run(load_partial_run(*self.run))
-        return threshold or default_threshold(str(self.options.get("method", Search().method)))
+    def hit_threshold(self, steps: tuple[str, ...]) -> HitThreshold:
+        """The threshold of likely, or strong, hits of this setup, whose scores are after these steps."""
+        threshold = None if self.run is None else threshold_of_run(load_partial_run(*self.run), steps)
+        return threshold or default_threshold(str(self.options.get("method", Search().method)), steps)
+
+    def usable_steps(self) -> tuple[dict[str, object], tuple[str, ...]]:
+        """Keys of the section `calibrate` with the run's steps before the first that is fitted, or needs a cohort or the
+        number of trials; and the others. No keys, if no step remains.
+        """
+        if self.calibrate is None:
+            return {}, ()
+        names = self.calibrate.steps
+        others = [
+            CALIBRATION[name].fits or CALIBRATION[name].cohort or CALIBRATION[name].operating_point for name in names
+        ]
+        kept = names[: [*others, True].index(True)]
+        if not kept and names:
+            return {}, names
+        options = {name: options for name, options in self.calibrate.options.items() if name in kept}
+        return {"steps": kept, "options": options}, names[len(kept) :]
 
 
 def setup_of(target: str) -> SearchSetup:
@@ -98,16 +117,22 @@ def _setup_of(target: str) -> SearchSetup:
     if len(stores) > 1:
         raise codes.SEVERAL_STORES(where=run.path(), plans=len(configs), count=len(stores), stores=", ".join(stores))
     settings = [config.search.model_dump(mode="json", exclude_defaults=True) for config in configs.values()]
+    calibrate, *others = (config.calibrate for config in configs.values())
     trims = {config.queries.trim != "none" for config in configs.values()}
     if len(configs) == 1:
         ((name, config),) = configs.items()
         terms: Any = config.options.get("terms", {})
         if config.chain == "phones":
             terms = {"units": "phones", **terms}
-        return SearchSetup(stores[0], settings[0], trims.pop(), run=(run, name), reduce=config.reduce, terms=terms)
-    if len({json.dumps(setting, sort_keys=True) for setting in settings}) == len(trims) == 1:
-        return SearchSetup(stores[0], settings[0], trims.pop())
-    return SearchSetup(stores[0], {}, True, (line_of(codes.SETTINGS_DIFFER, count=len(configs)),))
+        reduce = config.reduce
+        return SearchSetup(
+            stores[0], settings[0], trims.pop(), run=(run, name), reduce=reduce, terms=terms, calibrate=calibrate
+        )
+    if len({json.dumps(setting, sort_keys=True) for setting in settings}) > 1 or len(trims) > 1:
+        return SearchSetup(stores[0], {}, True, (line_of(codes.SETTINGS_DIFFER, count=len(configs)),))
+    if any((other.steps, other.options) != (calibrate.steps, calibrate.options) for other in others):
+        return SearchSetup(stores[0], settings[0], trims.pop(), (line_of(codes.STEPS_DIFFER, count=len(configs)),))
+    return SearchSetup(stores[0], settings[0], trims.pop(), calibrate=calibrate)
 
 
 def _store_of(config: Config) -> str:

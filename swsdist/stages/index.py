@@ -113,6 +113,9 @@ class Index(Stage[Indexing]):
         """A task per new shard, and per shard that lacks frames of an extractor; for each extractor."""
         chain_inputs, config = inputs.chain_inputs(SearchInputs), inputs.config
         state = chain_inputs.store.load(anew=inputs.redo)
+        for name in chain_inputs.store.lost:
+            code = codes.LOST_TABLE if chain_inputs.store.manifest is None else codes.LOST_MODEL
+            chain_inputs.notices.add(code, where=chain_inputs.store.folder.path(name), count=1)
         corpus = chain_inputs.corpus_documents
         _, same, _, carry = chain_inputs.store.compare(corpus)
         new = np.flatnonzero(~same)
@@ -279,7 +282,7 @@ class Index(Stage[Indexing]):
             for receipt in ended.receipts
             if not _is_held(state, *chain_inputs.store.planned[receipt.fingerprint][:2])
         ]
-        pending = chain_inputs.store.interrupted or (old is not None and old.provisional)
+        pending = chain_inputs.store.interrupted or (old is not None and old.provisional) or chain_inputs.store.lost
         if not new if unfinished else old is not None and same and unchanged and not new and not pending:
             return
         tables = {

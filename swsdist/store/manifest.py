@@ -9,7 +9,7 @@ A store is a folder::
     models/codebook-<fp>.npz     codebook of a first pass: a pinned model
     codes/part-<fp>.parquet      its codes, a file per shard; named by their inputs, so not by the manifest
     models/statistics-<fp>.parquet   means and variances of speakers and collection: a pinned model; one per track
-    models/voices-<fp>.parquet   groups of speech by nobody named: a pinned model, of the default track
+    models/voices-<fp>.parquet   groups of speech by nobody named: a pinned model, of a track that comes first
     shards/part-<fp>.parquet     frames (swsdist.core.types.FRAMES); a file per shard and track
 
 A reader that has read the manifest sees one state of the store, whatever others write meanwhile.
@@ -340,11 +340,14 @@ def commit(
     }
     files = {**(models or {}), **{f"statistics.{name}": fit.file for name, fit in fitted.items()}}
     if kind == "frames" and not (source or "").startswith(GROUPS):
+        # Those of a track stay as long as its statistics: another run may have it first.
+        stay = {f"voices.{recipe_fingerprint(track.recipe)}" for track in tracks if not fitted[track.name].anew}
+        files = {key: path for key, path in files.items() if not key.startswith("voices.") or key in stay}
         of_track = f"voices.{recipe_fingerprint(tracks[0].recipe)}"
-        known = None if fitted[tracks[0].name].anew else files.get(of_track)
+        known = files.get(of_track)
         documents, file = voices.pinned(folder, tracks[0].documents, tick, known)
-        tracks[0] = tracks[0]._replace(documents=documents)
-        files = {key: path for key, path in files.items() if not key.startswith("voices.")}
+        later = [track._replace(documents=voices.without(track.documents)) for track in tracks[1:]]
+        tracks = [tracks[0]._replace(documents=documents), *later]
         # Those that a provisional state fits are fitted anew at the next commit.
         if file is not None and (known is not None or not provisional):
             files[of_track] = file

@@ -150,6 +150,12 @@ def pinned(folder: Folder, documents: pa.Table, tick: float, file: str | None) -
     return documents.set_column(DOCUMENTS.get_field_index("voices"), DOCUMENTS.field("voices"), column), file
 
 
+def without(documents: pa.Table) -> pa.Table:
+    """DOCUMENTS without voices."""
+    nothing = pa.nulls(documents.num_rows, DOCUMENTS.field("voices").type)
+    return documents.set_column(DOCUMENTS.get_field_index("voices"), DOCUMENTS.field("voices"), nothing)
+
+
 def fitted(documents: pa.Table, tick: float) -> list[Gaussian]:
     """The groups of the documents without a speaker.
 

@@ -86,7 +86,7 @@ def test_it_is_in_all_that_is_shown(installed: None, swsdist: Command, corpus: P
     found = json.loads((tmp_path / "run/report.json").read_text())["measures"]["further"]
     assert found["silence"] == pytest.approx(1 / 3)
     # As it needs no list, it can be done to the hits of a search.
-    assert threshold_of_run(load_chain_run(Folder(str(tmp_path / "run")))) is not None
+    assert threshold_of_run(load_chain_run(Folder(str(tmp_path / "run"))), ("q-norm",)) is not None
     assert "Silence!" in (tmp_path / "run/report.html").read_text()
     swsdist("report", "run", "--table", "table.md", cwd=tmp_path)
     assert "| Silence! | 0.33 |" in (tmp_path / "table.md").read_text()

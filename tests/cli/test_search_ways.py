@@ -78,6 +78,10 @@ def test_of_several_plans(run: Path) -> None:
     (warning,) = setup_of(str(run)).warnings
     assert says(warning, searcher_codes.SETTINGS_DIFFER)
     assert "the 2 plans of the run" in warning
+    written(calibrate={**plan.config["calibrate"], "steps": ["m-norm"]})
+    (warning,) = setup_of(str(run)).warnings
+    assert says(warning, searcher_codes.STEPS_DIFFER)
+    assert setup_of(str(run)).calibrate is None
     written(index={**plan.config["index"], "store": "/elsewhere"})
     with pytest.raises(UserError, match="2 plans, of 2 stores") as caught:
         setup_of(str(run))

@@ -74,7 +74,7 @@ def test_names_of_others_stay_text(tmp_path: Path, place: Path) -> None:
     evil = '<script>alert("x")</script>/"&amp;'
     row = {"query_id": evil, "doc_id": evil, "channel": 1, "start": 0.5, "end": 1.0, "score": 9.0}
     found = answers_by_query([row], ["strong"], paths={(evil, 1): str(place / "corpus/audio/d001.flac")})
-    about = pages.SearchFacts(evil, 1.0, 1, "strong", evil, {"distance": evil})
+    about = pages.SearchFacts(evil, 1.0, 1, "strong", evil, evil, {"distance": evil})
     text = pages.render_answers(found, [pages.PlayedQuery(evil, str(place / WORD))], about)
     page = Elements(text)
     assert len(list(page.all("script"))) == 1
@@ -93,7 +93,7 @@ def test_a_page_does_not_grow_without_bound(place: Path, monkeypatch: pytest.Mon
     ]
     found = answers_by_query(rows, ["strong"] * 6, paths={(row["doc_id"], 1): recording for row in rows})
     asked = [pages.PlayedQuery(query, str(place / WORD)) for query in ("q1", "q2")]
-    text = pages.render_answers(found, asked, pages.SearchFacts("s", 1.0, 1, "strong", "so", {}))
+    text = pages.render_answers(found, asked, pages.SearchFacts("s", 1.0, 1, "strong", "so", "deviations", {}))
     heard = [one["aria-label"] for one in Elements(text).all("audio")]
     assert heard == ["query q1", "hit 1 in q1-0", "hit 2 in q1-1", "query q2", "hit 1 in q2-0"]
     assert "3 clips are left out" in text
@@ -103,7 +103,9 @@ def test_a_recording_that_has_gone_has_no_player(place: Path) -> None:
     row = {"query_id": "q", "doc_id": "d", "channel": 1, "start": 0.5, "end": 1.0, "score": 9.0}
     found = answers_by_query([row], ["strong"], paths={("d", 1): "gone.wav"})
     text = pages.render_answers(
-        found, [pages.PlayedQuery("q", "gone too.wav")], pages.SearchFacts("s", 1.0, 1, "strong", "so", {})
+        found,
+        [pages.PlayedQuery("q", "gone too.wav")],
+        pages.SearchFacts("s", 1.0, 1, "strong", "so", "deviations", {}),
     )
     assert "No sound: there is no such file." in text
     assert "The query cannot be played: there is no such file." in text

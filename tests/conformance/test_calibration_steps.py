@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 from swsdist.calibrate.procedure import Procedure, make_steps
 from swsdist.calibrate.steps.interface import Options, Step, scores_of
 from swsdist.config import config_from_dict
-from swsdist.core.codes import calibrate as codes
+from swsdist.core.codes import registry as registry_codes
 from swsdist.registry.calibration_entries import StepEntry
 from swsdist.registry.registries import CALIBRATION
 from swsdist.testing.conformance.calibration import check_step, kind_for, lists
@@ -89,7 +89,7 @@ def test_a_step_of_ones_own_is_named_by_the_config() -> None:
         steps = Procedure(make_steps(config.steps[1:], config.options, config.alpha))
         table = lists("cost").detections
         assert np.array_equal(steps.scores(table)["score"].to_numpy(), table["score"].to_numpy() / 4)
-        with raises(codes.INVALID_STEP_OPTION, step="halving", options="times"):
+        with raises(registry_codes.UNKNOWN_ENTRY_OPTION, name="halving", options="times"):
             make_steps(["halving"], {"halving": {"alpha": 2}})
     finally:
         CALIBRATION.remove("halving")

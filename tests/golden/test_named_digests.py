@@ -306,7 +306,7 @@ def of_transform(name: str) -> list[bytes]:
         if name == "gmm":
             means = scenes.posteriors(4, 3, DIMENSION)
             mixture_model(np.arange(1.0, 4), means, np.full(means.shape, 0.01)).save(Folder(place), "model.npz")
-            options = {"model": f"{place}/model.npz"}
+            options = {"model": f"{place}/model.npz", "components": 3}
         if name == "correspondence":
             matrix = scenes.features(7, 3 * DIMENSION, 4)
             projection(np.arange(3 * DIMENSION) / 8, matrix, np.full(3 * DIMENSION, 0.25)).save(
@@ -322,7 +322,7 @@ def of_transform(name: str) -> list[bytes]:
             mixture = mixture_model(np.arange(1.0, 4), means, np.full(means.shape, 0.01))
             arrays = {**mixture.arrays, "conditional": np.array([[0.5, 0.5], [0.25, 0.75], [1.0, 0.0]])}
             Model("phones", 1, arrays, {"labels": ["a", "b"]}).save(Folder(place), "model.npz")
-            options = {"model": f"{place}/model.npz"}
+            options = {"model": f"{place}/model.npz", "components": 3}
         if name == "mean-variance":
             known = {"mean": np.full(DIMENSION, 0.25), "deviation": np.full(DIMENSION, 0.5)}
             Model("moments", 1, known).save(Folder(place), "model.npz")

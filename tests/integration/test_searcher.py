@@ -75,9 +75,56 @@ def test_what_a_run_finds(scene: Any, sets: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize("step", ["m-norm", "rank-norm", "speaker-norm"])
 def test_other_steps_before_the_first_that_is_fitted(scene: Any, step: str) -> None:
+    """A run's are used unless the caller names others."""
     found, top = found_by_run(scene, f"calibrate.steps=[{step}]")
-    searcher = Searcher(str(scene.folder / "run"), calibrate={"steps": [step]})
-    assert table_of(searcher, scene, top)[0].equals(found)
+    run, store = str(scene.folder / "run"), str(scene.folder / "run" / "store")
+    for searcher in (Searcher(run), Searcher(store, calibrate={"steps": [step]})):
+        assert table_of(searcher, scene, top)[0].equals(found)
+        assert not searcher.setup.warnings
+        assert searcher.scores == f"after {step}"
+    normed = [
+        table_of(Searcher(run, calibrate={"steps": ["q-norm"]}), scene, top)[0],
+        table_of(Searcher(store), scene, top)[0],
+    ]
+    assert normed[0].equals(normed[1])
+    assert not normed[0].equals(found)
+
+
+def test_options_of_a_runs_steps(scene: Any) -> None:
+    options = json.dumps({"speaker-norm": {"relevance": 5}})
+    found, top = found_by_run(scene, "calibrate.steps=[speaker-norm]", f"calibrate.options={options}")
+    run = str(scene.folder / "run")
+    assert table_of(Searcher(run), scene, top)[0].equals(found)
+    other = Searcher(run, calibrate={"options": {"speaker-norm": {"relevance": 50}}})
+    assert not table_of(other, scene, top)[0].equals(found)
+
+
+@pytest.mark.parametrize(
+    ("steps", "used"),
+    [
+        (["speaker-norm", "logistic", "kst"], ["speaker-norm"]),
+        (["q-norm", "llr", "at-prior"], ["q-norm"]),
+        (["zt-norm"], ["q-norm"]),
+        (["logistic"], ["q-norm"]),
+        ([], []),
+    ],
+)
+def test_steps_of_a_run_that_only_a_run_has(scene: Any, steps: list[str], used: list[str]) -> None:
+    """Those before them are used, and the others are told, unless the caller names steps."""
+    scene.run(f"calibrate.steps={json.dumps(steps)}", selection=StepSelection(until="index"))
+    run, query = str(scene.folder / "run"), str(scene.corpus / "queries" / "q001_1.wav")
+    searcher = Searcher(run)
+    assert list(searcher.calibrate.steps) == used
+    wanted = Searcher(str(scene.folder / "run" / "store"), calibrate={"steps": used}).search(query)
+    left_out = [step for step in steps if step not in used]
+    if left_out:
+        with pytest.warns(UserWarning, match=f"run's steps {', '.join(left_out)} need"):
+            hits = searcher.search(query)
+    else:
+        assert not searcher.setup.warnings
+        hits = searcher.search(query)
+    assert hits.equals(wanted)
+    assert not Searcher(run, calibrate={"steps": used}).setup.warnings
 
 
 @pytest.mark.parametrize(

@@ -160,8 +160,8 @@ def test_what_cannot_be(tmp_path: Path) -> None:
         ({"fmin": 300.0, "fmax": 300.0}, codes.INVALID_BAND),
         ({"fmax": 9000.0}, codes.INVALID_BAND),
         ({"sample_rate": 6000, "fmax": "common"}, codes.INVALID_BAND),
-        ({"model": "band.npz"}, codes.MODEL_OF_NO_CHOICE),
-        ({"model": "band.npz", "fmax": 3700.0}, codes.MODEL_OF_NO_CHOICE),
+        ({"model": "band.npz"}, codes.MODEL_WITHOUT_USE),
+        ({"model": "band.npz", "fmax": 3700.0}, codes.MODEL_WITHOUT_USE),
     ],
 )
 def test_bands_that_are_none(options: dict[str, object], code: Code[ConfigError]) -> None:

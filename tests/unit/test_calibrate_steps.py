@@ -25,6 +25,7 @@ from swsdist.calibrate.thresholding import Thresholding
 from swsdist.config import config_from_dict
 from swsdist.core.codes import calibrate as codes
 from swsdist.core.codes import config as config_codes
+from swsdist.core.codes import registry as registry_codes
 from swsdist.core.codes import stages as stages_codes
 from swsdist.core.types import DETECTIONS, REFERENCES, TRIALS
 from swsdist.io.nist.systemlist import read_systemlist
@@ -430,6 +431,7 @@ def test_options_of_a_step() -> None:
     (kst,) = make_steps(["kst"], {"kst": {"alpha": 3}}, alpha=2.0)
     assert kst.options.alpha == 3
     assert make_steps(["kst"], {}, alpha=2.0)[0].options.alpha == 2
-    with raises(codes.INVALID_STEP_OPTION, step="kst", options="alpha") as error:
+    with raises(registry_codes.UNKNOWN_ENTRY_OPTION, name="kst", option="alhpa", options="alpha") as error:
         make_steps(["kst"], {"kst": {"alhpa": 3}})
     assert "calibrate.options.kst.alhpa" in str(error.value)
+    assert "did you mean alpha?" in str(error.value)

@@ -279,3 +279,33 @@ def test_an_end_without_a_column_start_is_no_place(tmp_path) -> None:
     notices = Notices()
     assert read_table(parquet, QUERIES, notices=notices)["end"].to_pylist() == [None]
     assert [notice.first for notice in notices.entries.values()] == [parquet, parquet]
+
+
+@pytest.mark.parametrize(
+    ("text", "schema", "key", "shown"),
+    [
+        (
+            "doc_id,speaker\na,x\nb,x\na,y\n",
+            ("doc_id", "channel", "speaker"),
+            ("doc_id", "channel"),
+            "doc_id 'a', no channel",
+        ),
+        (
+            "doc_id,channel,speaker\na,,x\na,1,x\nb,,y\na,,y\n",
+            ("doc_id", "channel", "speaker"),
+            ("doc_id", "channel"),
+            "doc_id 'a', no channel",
+        ),
+        ("doc_id,channel\na,1\nb,1\na,1\n", ("doc_id", "channel"), ("doc_id", "channel"), "doc_id 'a', channel 1"),
+        ("speaker,term\n,x\na,x\n,x\n", ("speaker", "term"), ("speaker", "term"), "no speaker, term 'x'"),
+    ],
+)
+def test_equal_rows_by_any_key(
+    tmp_path: Path, text: str, schema: tuple[str, ...], key: tuple[str, ...], shown: str
+) -> None:
+    """Also where parts of the key are missing."""
+    kinds = {"channel": pa.int32()}
+    fields = pa.schema([pa.field(name, kinds.get(name, pa.string()), True) for name in schema])
+    with raises(io_codes.DUPLICATE_ROW, key=shown, first="line 2") as caught:
+        read_table(csv(tmp_path, text), fields, key=key)
+    assert caught.value.where.endswith(f"table.csv, line {len(text.splitlines())}")

@@ -72,12 +72,12 @@ def test_phones_given_components(tmp_path: Path) -> None:
     conditional = ((counts + spread[:, None]) / (counts + spread[:, None]).sum(axis=0)).T
     assert model.arrays["conditional"] == pytest.approx(conditional, abs=1e-4)
     model.save(Folder(str(tmp_path)), "m.npz")
-    made = Phones(model=str(tmp_path / "m.npz"), floor=1e-6)
+    made = Phones(components=6, model=str(tmp_path / "m.npz"), floor=1e-6)
     assert made.becomes(Shape(("a", "b"), "features")) == Shape(("x", "y", "z"), "posteriors")
     found = made.apply(frames)
     assert found == pytest.approx(classes @ conditional, abs=1e-4)
     assert (found.argmax(axis=1) == said).mean() > 0.98
-    logits = Phones(model=str(tmp_path / "m.npz"), floor=1e-6, values="logits").apply(frames)
+    logits = Phones(components=6, model=str(tmp_path / "m.npz"), floor=1e-6, values="logits").apply(frames)
     assert logits.mean(axis=1) == pytest.approx(np.zeros(len(frames)), abs=1e-5)
     # In any order it is the same.
     assert fit(rounds, DOCUMENTS[::-1]).fingerprint == model.fingerprint

@@ -118,7 +118,7 @@ def through_a_file(totals: dict) -> dict:
 
 def test_a_frames_posteriors_are_its_own(tmp_path: Path) -> None:
     fit(MixtureRounds(8, 2, 0.01), DOCUMENTS).save(Folder(str(tmp_path)), "m.npz")
-    made = Gmm(model=str(tmp_path / "m.npz"))
+    made = Gmm(components=8, model=str(tmp_path / "m.npz"))
     frames = FRAMES.astype(np.float32)
     whole = made.apply(frames)
     for first, last in ((0, 1), (5, 9), (100, 331)):
@@ -129,10 +129,10 @@ def test_a_frames_posteriors_are_its_own(tmp_path: Path) -> None:
     exact = np.exp(known - np.logaddexp.reduce(known, axis=1, keepdims=True))
     assert np.abs(whole - exact).max() < 0.005
     assert whole.sum(axis=1) == pytest.approx(np.ones(len(frames)), abs=1e-5)
-    kept = Gmm(model=str(tmp_path / "m.npz"), keep=2, floor=0).apply(frames)
+    kept = Gmm(components=8, model=str(tmp_path / "m.npz"), keep=2, floor=0).apply(frames)
     assert ((kept > 0).sum(axis=1) <= 2).all()
     assert kept.sum(axis=1) == pytest.approx(np.ones(len(frames)), abs=1e-5)
-    logits = Gmm(model=str(tmp_path / "m.npz"), values="logits").apply(frames)
+    logits = Gmm(components=8, model=str(tmp_path / "m.npz"), values="logits").apply(frames)
     assert logits == pytest.approx(np.log(whole) - np.log(whole).mean(axis=1, keepdims=True), abs=1e-3)
 
 
@@ -142,7 +142,7 @@ def test_from_elsewhere(tmp_path: Path) -> None:
     mixture_model(weights, CENTRES, variances).save(Folder(str(tmp_path)), "m.npz")
     known = logarithms(FRAMES, weights, CENTRES, variances)
     exact = np.exp(known - np.logaddexp.reduce(known, axis=1, keepdims=True))
-    made = Gmm(model=str(tmp_path / "m.npz"))
+    made = Gmm(components=4, model=str(tmp_path / "m.npz"))
     assert made.becomes(Shape(tuple("abc"), "features")) == Shape(("g0", "g1", "g2", "g3"), "posteriors")
     assert np.abs(made.apply(FRAMES.astype(np.float32)) - exact).max() < 0.005
     with raises(codes.MODEL_COLUMNS_MISMATCH, expected=3, columns=2):

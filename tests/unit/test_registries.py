@@ -11,15 +11,27 @@ from typing import Any
 import pytest
 from pydantic import Field
 
+from swsdist.calibrate.procedure import make_steps
 from swsdist.config import config_from_dict
 from swsdist.config.search import Search
 from swsdist.core.codes import config as config_codes
 from swsdist.core.codes import registry as registry_codes
 from swsdist.core.errors import ConfigError
+from swsdist.features import extractors
 from swsdist.kernels.distances.create import create
 from swsdist.registry.entries import DistanceEntry, FirstPassEntry, RecurrenceEntry, checked
 from swsdist.registry.options import Options
-from swsdist.registry.registries import DISTANCES, EXPORTS, FEATURES, FIRST_PASSES, READERS, RECURRENCES, WRITERS
+from swsdist.registry.registries import (
+    CALIBRATION,
+    DISTANCES,
+    EXPORTS,
+    FEATURES,
+    FIRST_PASSES,
+    READERS,
+    RECURRENCES,
+    TRANSFORMS,
+    WRITERS,
+)
 from swsdist.registry.registry import Entry, Registry
 from tests.support.coded import raises
 
@@ -211,3 +223,20 @@ def test_all_names_are_words_of_a_config() -> None:
         for name in registry:
             assert name == name.lower()
             assert registry[name].version >= 1
+
+
+@pytest.mark.parametrize(
+    ("registry", "name"), [(registry, name) for registry in (FEATURES, TRANSFORMS, CALIBRATION) for name in registry]
+)
+def test_a_misspelt_option_is_told_with_the_options(registry: Any, name: str) -> None:
+    """In our own words, wherever the entry has options."""
+    kind = registry[name].load()
+    fields = list((kind.model if registry is CALIBRATION else kind).model_fields)
+    for wrong in [f"{field}x" for field in fields] or ["none"]:
+        with raises(registry_codes.UNKNOWN_ENTRY_OPTION, option=wrong, options=", ".join(fields) or "none") as caught:
+            if registry is CALIBRATION:
+                make_steps([name], {name: {wrong: 1}})
+            else:
+                (extractors.create if registry is FEATURES else extractors.create_transform)(name, {wrong: 1})
+        assert str(caught.value.where).endswith(f".{wrong}")
+        assert not fields or f"; did you mean {wrong[:-1]}?" in str(caught.value)

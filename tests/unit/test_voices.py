@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-import soundfile
 
 from swsdist.core.types import DOCUMENTS
-from swsdist.corpora.documents import read_documents
 from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder
 from swsdist.store.manifest import REJECTED_DOCUMENTS, NewTrack, commit, frozen_statistics
@@ -118,13 +116,6 @@ def test_equal_documents_are_one_voice_and_empty_ones_have_none(tmp_path: Path) 
     assert found["voices"].to_pylist() == [[0], None]
     nothing, file = pinned(Folder(str(tmp_path)), table([empty]), TICK, None)
     assert (nothing["voices"].to_pylist(), file) == ([None], None)
-
-
-def test_unknown_speakers_of_kaldi_s_lists_are_nobody(tmp_path: Path) -> None:
-    soundfile.write(tmp_path / "a.wav", np.zeros(8000), 16000)
-    (tmp_path / "wav.scp").write_text(f"a {tmp_path}/a.wav\nb {tmp_path}/a.wav\nc {tmp_path}/a.wav\n")
-    (tmp_path / "utt2spk").write_text("a Unknown\nb <NA>\nc eva\n")
-    assert read_documents(str(tmp_path))["speaker"].to_pylist() == [None, None, "eva"]
 
 
 def test_voices_are_of_the_first_track(tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def test_speakers_have_factors(model: str) -> None:
-    made = Vtln(model=model)
+    made = Vtln(components=8, model=model)
     _, factors = made._fitted
     assert set(factors) == {"long", "middle", "short"}
     # Low resonances become those of all: times a factor above 1.
@@ -92,7 +92,7 @@ def test_a_recording_has_one_factor(model: str, monkeypatch: pytest.MonkeyPatch)
     """Also one that is computed in chunks, whose later ones would have others by themselves: the first tells it."""
     for name, frames in {"whole_frames": 500, "chunk_frames": 500, "overlap_frames": 100}.items():
         monkeypatch.setattr(Vtln, name, frames)
-    made = Vtln(model=model)
+    made = Vtln(components=8, model=model)
     parts = [voice(5, 0.9, 6.0), voice(6, 1.1, 12.0)]
     first, later = (for_speaker(made, None)._best([one.extract(part) for one in made._all]) for part in parts)  # type: ignore[attr-defined]
     assert first != later
@@ -104,23 +104,23 @@ def test_a_recording_has_one_factor(model: str, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_transform_behind_it_knows_the_speaker(model: str) -> None:
-    made = create("vtln", {"model": model}, transforms=[("columns", {"keep": [1, 2]})])
+    made = create("vtln", {"components": 8, "model": model}, transforms=[("columns", {"keep": [1, 2]})])
     samples = voice(5, 1.1, 1.0)
     found = for_speaker(made, "long").extract(samples)  # type: ignore[arg-type]
-    assert np.array_equal(found, for_speaker(Vtln(model=model), "long").extract(samples)[:, 1:3])
+    assert np.array_equal(found, for_speaker(Vtln(components=8, model=model), "long").extract(samples)[:, 1:3])
 
 
 @pytest.mark.slow
 def test_the_suite_for_extractors(model: str) -> None:
     options = {"sample_rate": 8000, "n_fft": 256, "win_length": 200, "hop_length": 80, "n_mels": 20}
-    check_extractor(Vtln(model=model, step=0.12, mfcc=options))
+    check_extractor(Vtln(components=8, model=model, step=0.12, mfcc=options))
 
 
 def test_what_cannot_be(model: str, tmp_path: Path) -> None:
     with raises(codes.MODEL_NOT_FITTED, name="vtln"):
         Vtln().extract(np.zeros(RATE, np.float32))
     with raises(codes.WRONG_MODEL, wanted="a vtln model for these MFCC"):
-        Vtln(model=model, mfcc={"n_mfcc": 12}).extract(np.zeros(RATE, np.float32))
+        Vtln(components=8, model=model, mfcc={"n_mfcc": 12}).extract(np.zeros(RATE, np.float32))
     with pytest.raises(ConfigError, match="n_fftt"):
         create("vtln", {"mfcc": {"n_fftt": 3}})
     assert Vtln(step=0.02).factors == [round(0.88 + 0.02 * k, 2) for k in range(13)]

@@ -57,8 +57,8 @@ UNDECIDED_QUERIES = Code(
 )
 #: Remedy for recordings of different bands.
 BANDS = (
-    "set the option fmax of the features below what all have (3700 for telephone speech; `common` chooses it by the "
-    "documents), and index again"
+    "set the option fmax of the features to a frequency that all reach (3700 for telephone speech), and index again; "
+    "`fmax: common` does so only if more than 5 % of the documents, queries aside, are telephone speech"
 )
 NARROW_BAND = Code("narrow-band", OddError, "{count} documents with a narrower band than others", BANDS)
 DIFFERENT_BAND = Code("different-band", OddError, "{count} query examples with another band than most documents", BANDS)

@@ -91,11 +91,11 @@ INVALID_BAND = Code(
     "no band from fmin {fmin:g} Hz to fmax {fmax:g} Hz within half the rate, {top:g} Hz",
     "set 0 <= fmin < fmax <= half of sample_rate; for a collection with telephone speech `common` is 3700",
 )
-MODEL_OF_NO_CHOICE = Code(
-    "model-of-no-choice",
+MODEL_WITHOUT_USE = Code(
+    "model-without-use",
     ConfigError,
-    "model names a choice of a band, which fmax does not ask for",
-    "set fmax: common, or remove model",
+    "model has no effect where {option} is {value}",
+    "remove model, or set {option}: {other}",
 )
 EMPTY_BAND = Code(
     "empty-band",
@@ -276,7 +276,7 @@ NOT_RECOGNISER_WEIGHTS = Code(
 
 # Models
 
-_FIT_AGAIN = "fit the model again"
+_ANOTHER = "name another file, or remove model"
 MISSING_MODEL = Code(
     "missing-model",
     DataError,
@@ -288,14 +288,26 @@ NO_MODEL_OBJECT = Code(
 )
 UNREADABLE_MODEL = Code("unreadable-model", DataError, "the model file cannot be read: {detail}", "{fix}")
 UNUSABLE_MODEL = Code("unusable-model", ConfigError, "{detail}", "{fix}")
-NOT_A_MODEL = Code("not-a-model", DataError, "the file is not a model ({error})", _FIT_AGAIN)
+NOT_A_MODEL = Code("not-a-model", DataError, "the file is not a model ({error})", _ANOTHER)
 OTHER_MODEL = Code(
     "other-model",
     DataError,
     "the model differs from the one that was used",
     "restore the right file, or fit the model again",
 )
-WRONG_MODEL = Code("wrong-model", ConfigError, "the model {name!r} is not {wanted}", _FIT_AGAIN)
+WRONG_MODEL = Code("wrong-model", ConfigError, "the model {name!r} is not {wanted}", _ANOTHER)
+OTHER_COMPONENTS = Code(
+    "other-components",
+    ConfigError,
+    "the model has {count} component{s}, and the option components is {components}",
+    "set components: {count}, or name another model",
+)
+LABELS_WITH_MODEL = Code(
+    "labels-with-model",
+    ConfigError,
+    "labels have no effect on a fitted model",
+    "remove labels, or model",
+)
 WRONG_MIXTURE = Code(
     "wrong-mixture",
     ConfigError,

@@ -7,7 +7,7 @@ from swsdist.core.errors import ConfigError
 
 UNKNOWN_NAME = Code("unknown-name", ConfigError, "unknown {kind} {name!r}{meant}", "use one of: {known}")
 UNKNOWN_ENTRY_OPTION = Code(
-    "unknown-entry-option", ConfigError, "the {kind} {name} has no option {option}", "its options: {options}"
+    "unknown-entry-option", ConfigError, "the {kind} {name} has no option {option}{meant}", "its options: {options}"
 )
 INVALID_ENTRY_OPTION = Code(
     "invalid-entry-option", ConfigError, "invalid options of {name}: {problems}", "correct the options"

@@ -126,8 +126,9 @@ LOST_ACTORS = Code(
 CALIBRATION_SCORES = Code(
     "calibration-scores",
     ConfigError,
-    "the calibration takes other scores than those of a search without a run, or a whole list: its steps are {steps}",
-    "name a calibration with steps such as [q-norm], [q-norm, logistic] or [q-norm, llr]",
+    "the calibration takes other scores than those of this search, which are {scores}, or a whole list: its steps are "
+    "{steps}",
+    "name a calibration of such scores, with no other step than logistic or llr after them",
 )
 CALIBRATION_OF_LISTS = Code(
     "calibration-of-lists",
@@ -169,6 +170,18 @@ SETTINGS_DIFFER = Code(
     OddError,
     "the {count} plans of the run have different search settings, so the defaults are used",
     "--set search.KEY=VALUE changes them",
+)
+STEPS_DIFFER = Code(
+    "steps-differ",
+    OddError,
+    "the {count} plans of the run have different steps of calibration, so the default is used",
+    "in Python, `Searcher(RUN, calibrate=...)` takes others",
+)
+STEPS_LEFT_OUT = Code(
+    "steps-left-out",
+    OddError,
+    "the run's steps {steps} need its references, its other queries or its number of trials, so scores are {scores}",
+    "`swsdist run` gives scores after all steps",
 )
 OTHER_CALIBRATION = Code("other-calibration", OddError, "{path} was fitted on other scores: {differences}")
 SHORT_QUERY = Code(

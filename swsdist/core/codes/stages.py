@@ -138,6 +138,19 @@ QUERY_STORE_AS_INDEX = Code(
     "name another folder for the store of the documents",
 )
 
+LOST_MODEL = Code(
+    "lost-model",
+    OddError,
+    "{count} pinned model{s} gone from the store, and fitted again: results may differ",
+    "restore the file to keep earlier results",
+)
+LOST_TABLE = Code(
+    "lost-table",
+    OddError,
+    "{count} table{s} gone from the store: all documents are indexed again",
+    "restore the file to keep them",
+)
+
 OTHER_FEATURES_IN_STORE = Code(
     "other-features-in-store",
     UserError,

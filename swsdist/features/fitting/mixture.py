@@ -84,6 +84,16 @@ class Mixture:
         """The mixture of a model."""
         return cls(*(np.asarray(model.arrays[name], np.float64) for name in NAMES))
 
+    def demand(self, components: int) -> Mixture:
+        """This mixture, with so many components.
+
+        Raises:
+            ConfigError: it has another number of them.
+        """
+        if self.components != components:
+            raise codes.OTHER_COMPONENTS(count=self.components, components=components)
+        return self
+
     def model(self, settings: dict[str, object]) -> Model:
         """The mixture as a model."""
         arrays = (self.mean, self.deviation, self.weights, self.means, self.variances)

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from swsdist.core.codes import features as codes
 from swsdist.features.fitting.interface import Document, Step, Totals
 from swsdist.features.model import Model
 
@@ -178,3 +179,16 @@ class OfCovariance:
 def mean_and_deviation(model: Model) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The mean and deviation of a model: float64 (columns,) each."""
     return np.asarray(model.arrays["mean"], np.float64), np.asarray(model.arrays["deviation"], np.float64)
+
+
+def moments_of(model: Model, name: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The mean and deviation of a model of a name, float64 (columns,) each: finite, and the deviation above 0.
+
+    Raises:
+        ConfigError: it is another model, or its arrays are none.
+    """
+    arrays = [np.asarray(model.arrays.get(key, ()), np.float64) for key in ("mean", "deviation")]
+    right = arrays[0].ndim == 1 and arrays[0].shape == arrays[1].shape and len(arrays[0]) and (arrays[1] > 0).all()
+    if (model.name, model.version) != (name, 1) or not right or not np.isfinite(arrays).all():
+        raise codes.WRONG_MODEL(name=model.name, wanted="a mean and deviation of columns")
+    return arrays[0], arrays[1]

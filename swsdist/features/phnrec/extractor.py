@@ -76,6 +76,8 @@ class Phnrec(BaseModel):
         # Read now, so that a wrong folder is reported when a config is checked.
         phones = self.recogniser.phones
         quiet = set(self.non_speech_phones)
+        if self.model is not None and not self.corpus_frames:
+            raise codes.MODEL_WITHOUT_USE.invalid(option="corpus_frames", value=0, other="300")
         if self.non_speech != "keep" and not 0 < len(quiet & set(phones)) < len(phones):
             raise codes.NO_NON_SPEECH_PHONES(
                 where="features.options.non_speech_phones",
@@ -182,7 +184,7 @@ class Phnrec(BaseModel):
 
     def _mean_of(self, model: Model) -> NDArray[np.float64]:
         mean, bands = model.arrays.get("mean"), self.recogniser.banks.bands
-        if mean is None or mean.shape != (bands,):
+        if model.name != "mel-mean" or mean is None or mean.shape != (bands,):
             raise codes.WRONG_MODEL(name=model.name, wanted=f"a mean of {bands} bands")
         return np.asarray(mean, np.float64)
 

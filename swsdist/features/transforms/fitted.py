@@ -10,11 +10,11 @@ from __future__ import annotations
 from abc import abstractmethod
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, ClassVar, Generic, TypeVar, final
+from typing import Annotated, ClassVar, Generic, Self, TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from swsdist.config.section import IsPath
 from swsdist.core.codes import features as codes
@@ -36,6 +36,12 @@ class FittedTransform(TransformOptions, Generic[Held]):
 
     hours: Hours = 0.5
     model: IsPath | None = None
+
+    @model_validator(mode="after")
+    def _no_labels_of_a_model(self) -> Self:
+        if self.model is not None and getattr(self, "labels", None) is not None:
+            raise codes.LABELS_WITH_MODEL.invalid()
+        return self
 
     @abstractmethod
     def read(self, model: Model) -> Held:

@@ -48,7 +48,7 @@ class Gmm(FittedTransform[Mixture]):
         """The mixture."""
         if (model.name, model.version) != ("gmm", 1) or not set(NAMES) <= set(model.arrays):
             raise codes.WRONG_MIXTURE(name=model.name, version=model.version)
-        return Mixture.of(model)
+        return Mixture.of(model).demand(self.components)
 
     def takes(self, held: Mixture) -> int:
         """Number of columns of the mixture."""
@@ -56,8 +56,7 @@ class Gmm(FittedTransform[Mixture]):
 
     def shape(self, given: Shape, held: Mixture | None) -> Shape:
         """Posteriors or logits g0, g1, ..."""
-        count = self.components if held is None else held.components
-        return Shape(tuple(f"g{k}" for k in range(count)), self.values)
+        return Shape(tuple(f"g{k}" for k in range(self.components)), self.values)
 
     def apply(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
         """Transform float32 (frames, input columns) to float32 (frames, components).

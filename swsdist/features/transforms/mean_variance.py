@@ -21,9 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from swsdist.core.codes import features as codes
 from swsdist.features.fitting.interface import Rounds
-from swsdist.features.fitting.moments import OfMean, mean_and_deviation
+from swsdist.features.fitting.moments import OfMean, moments_of
 from swsdist.features.model import Model
 from swsdist.features.transforms.fitted import FittedTransform
 from swsdist.features.transforms.interface import Shape
@@ -46,9 +45,7 @@ class MeanVariance(FittedTransform[_Moments]):
 
     def read(self, model: Model) -> _Moments:
         """Mean and deviation of the corpus's frames."""
-        if not {"mean", "deviation"} <= set(model.arrays):
-            raise codes.WRONG_MODEL(name=model.name, wanted="a mean and deviation")
-        return mean_and_deviation(model)
+        return moments_of(model, "moments")
 
     def takes(self, held: _Moments) -> int:
         """Number of columns of the mean."""

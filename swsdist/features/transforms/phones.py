@@ -48,7 +48,9 @@ class Phones(FittedTransform[Estimator]):
         """The estimator."""
         if model.name != "phones" or not {*NAMES, "conditional"} <= set(model.arrays):
             raise codes.WRONG_MODEL(name=model.name, wanted="an estimator of phones")
-        return Estimator.of(model)
+        estimator = Estimator.of(model)
+        estimator.mixture.demand(self.components)
+        return estimator
 
     def takes(self, held: Estimator) -> int:
         """Number of columns of the mixture."""

@@ -31,7 +31,7 @@ from pydantic import Field, field_validator
 
 from swsdist.core.codes import features as codes
 from swsdist.features.fitting.interface import Rounds
-from swsdist.features.fitting.moments import OfMean
+from swsdist.features.fitting.moments import OfMean, moments_of
 from swsdist.features.model import Model
 from swsdist.features.transforms.fitted import FittedTransform, Hours
 from swsdist.features.transforms.interface import Shape
@@ -65,11 +65,7 @@ class Warp(FittedTransform[_Corpus]):
 
     def read(self, model: Model) -> _Corpus:
         """The corpus's mean and deviation."""
-        arrays = [np.asarray(model.arrays.get(name, ()), np.float64) for name in _Corpus._fields]
-        right = arrays[0].ndim == 1 and arrays[0].shape == arrays[1].shape and len(arrays[0]) and (arrays[1] > 0).all()
-        if (model.name, model.version) != ("warp", 1) or not right or not np.isfinite(arrays).all():
-            raise codes.WRONG_MODEL(name=model.name, wanted="a mean and deviation of columns")
-        return _Corpus(*arrays)
+        return _Corpus(*moments_of(model, "warp"))
 
     def takes(self, held: _Corpus) -> int:
         """Number of columns of the mean."""

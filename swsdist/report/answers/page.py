@@ -45,6 +45,7 @@ class SearchFacts:
         documents: how many.
         verdict: on hits above the threshold.
         description: of the threshold.
+        scores: what they are, in words.
         settings: of the search, other than defaults.
     """
 
@@ -53,6 +54,7 @@ class SearchFacts:
     documents: int
     verdict: Verdict
     description: str
+    scores: str
     settings: Mapping[str, object]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -61,6 +62,7 @@ class StoreState:
         self.folder = Folder(config.store, config.storage)
         self.manifest: Manifest | None = None
         self.contents = StoreContents()
+        self.lost: list[str] = []  # tables and models that the state names and the folder lacks
         self.interrupted = False  # whether an index was interrupted: `manifest` is the state that it resumes from
         #: `keys_of` the stored and rejected documents when the state was read.
         self.earlier_keys: pa.Array = pa.array([], pa.large_string())
@@ -94,7 +96,8 @@ class StoreState:
         return np.empty(0, np.int64) if self.comparison is None else self.comparison.moved
 
     def load(self, anew: bool = False) -> StoreContents:
-        """The store's content of the required tracks; sets `manifest` to its state if that exists and its tables do.
+        """The store's content of the required tracks; sets `manifest` to its state, without lost models, if that exists and
+        its tables do.
 
         Args:
             anew: ignore the current content.
@@ -103,7 +106,7 @@ class StoreState:
             UserError: it is no store of documents, or a shared store of other features.
         """
         manifest, listing = load(self.folder), self.listing
-        self.manifest, self.contents = None, StoreContents()
+        self.manifest, self.contents, self.lost = None, StoreContents(), []
         self.interrupted = manifest is not None and manifest.unfinished is not None
         if manifest is not None and manifest.unfinished is not None:
             before = manifest.unfinished.before
@@ -121,9 +124,13 @@ class StoreState:
                 where=self.folder.path(), features=describe(stored.recipe), track=stored.name
             )
         # In the run's own store new features replace the old.
-        if anew or not kept or any(name not in listing for name in manifest.tables):
+        if anew or not kept:
             return self.contents
-        self.manifest = manifest
+        self.lost = [name for name in manifest.tables if name not in listing]
+        models = {key: name for key, name in manifest.models.items() if name not in self.lost}
+        if len(self.lost) > len(manifest.models) - len(models):
+            return self.contents
+        self.manifest = manifest = replace(manifest, models=models)
         self.contents = self._state_of(manifest, kept)
         self.earlier_keys = self.contents.keys
         return self.contents

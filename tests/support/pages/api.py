@@ -64,7 +64,8 @@ assert result.measures()["atwv"] > 0
 ### One search after the other
 
 A `Searcher` keeps documents, extractor and prepared shards (at most `memory` bytes) between searches. Its hits are those of a
-run with the same settings. `stream` yields after each part of the store. `executor={"kind": "ray"}` searches on Ray actors.
+run with the same settings; given a run, it uses the run's, with its `calibrate.steps` up to the first that only a run has.
+`stream` yields after each part of the store. `executor={"kind": "ray"}` searches on Ray actors.
 
 ```python
 import swsdist

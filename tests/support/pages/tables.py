@@ -9,6 +9,7 @@ import pyarrow as pa
 from swsdist.chains.discover import align_pairs, cut_segments, find_boundaries, group_matches, propose_pairs
 from swsdist.core import types
 from swsdist.discovery import words
+from swsdist.io.tables import NOBODY
 
 _HEAD = """\
 # Tables
@@ -88,7 +89,9 @@ SECTIONS = {
             "path": "recording, relative to the table; may be missing with "
             "[precomputed features](../how-to/use-your-own-features.md)",
             "duration": "s; null: from the file",
-            "speaker": "for statistics per speaker; empty, `unknown`, `<NA>`: not known",
+            "speaker": "for statistics per speaker, without blanks around it; empty or, in any case, "
+            + ", ".join(f"`{name}`" for name in NOBODY if name)
+            + ": not known",
         },
     ),
     "PLACED": Section(
