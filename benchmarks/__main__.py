@@ -34,6 +34,7 @@ NAMES = (
     "perturbed",
     "phnrec",
     "plan_scale",
+    "questions",
     "first_passes",
     "ray_cost",
     "roofline",
