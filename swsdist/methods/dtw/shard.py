@@ -38,7 +38,7 @@ _Key = tuple[str, int]
 _NEEDED = ("doc_id", "channel", "frames", "speaker")
 
 #: Features that are prepared together: much fewer, and threads wait for the interpreter's lock; many more do not fit a cache.
-_TOGETHER_BYTES = 2 << 20
+_TOGETHER_BYTES = 1 << 20
 
 
 class Documents:
