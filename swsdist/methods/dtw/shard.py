@@ -60,7 +60,7 @@ class Documents:
         table = pa.concat_tables([tracks.documents(shard, columns) for shard in shards])
         self.table = table.drop_columns(["mean", "variance"]) if by_document else table
         self.distance = distance_of(search_config, tracks.dimension)
-        self._tracks, self._shards, self._config = tracks, tuple(shards), search_config
+        self._tracks, self._shards = tracks, tuple(shards)
         if by_document:
             statistics = [_statistics_of(table, tracks.dimension)]
             self._row = np.arange(table.num_rows)
