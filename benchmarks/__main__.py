@@ -41,6 +41,7 @@ NAMES = (
     "score_nist",
     "score_scale",
     "silence",
+    "single_query",
     "ssl",
     "transcriptions",
     "trimming",

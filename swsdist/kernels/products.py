@@ -346,32 +346,29 @@ def paired(frames: NDArray[np.float32], order: NDArray[np.int64], height: int) -
     return out
 
 
-@compiled("void(float32[:,::1], int64[::1], int64[::1], int16[::1])")
-def interleave(
-    frames: NDArray[np.float32], lengths: NDArray[np.int64], order: NDArray[np.int64], out: NDArray[np.int16]
-) -> None:
-    """Interleave pieces of documents.
+@compiled(types.void(types.UniTuple(types.float32[:, ::1], WIDTH), types.int64[::1], types.int16[::1]))
+def interleave(pieces: tuple[NDArray[np.float32], ...], order: NDArray[np.int64], out: NDArray[np.int16]) -> None:
+    """Interleave sixteen pieces of documents.
 
     Args:
-        frames: float32 (sum of lengths, columns), prepared; one piece after the other.
-        lengths: int64 (16,), frames of each; shorter pieces are padded with zeros.
+        pieces: float32 (frames, columns) each, prepared; shorter ones are padded with zeros.
         order: of the layout.
-        out: int16 (frames of the longest, pairs, 16, 2), flat, is written; begins on a cache line.
+        out: int16 (frames of the longest, to a multiple of `STRIDE`; pairs, 16, 2), flat, is written.
     """
     width, stride = len(order), 2 * WIDTH
-    starts = np.zeros(WIDTH, np.int64)
-    for lane in range(1, WIDTH):
-        starts[lane] = starts[lane - 1] + lengths[lane - 1]
-    for t in range(out.size // (width * WIDTH)):
+    # By `STRIDE` frames, whose lines of `out` stay in the fastest cache until all lanes are written.
+    for first in range(0, out.size // (width * WIDTH), STRIDE):
         for lane in range(WIDTH):
-            place, row = t * width * WIDTH + 2 * lane, starts[lane] + t
-            for pair in range(width // 2):
-                if t < lengths[lane]:
-                    left, right = order[2 * pair], order[2 * pair + 1]
-                    out[place + pair * stride] = np.int16(frames[row, left]) if left >= 0 else np.int16(0)
-                    out[place + pair * stride + 1] = np.int16(frames[row, right]) if right >= 0 else np.int16(0)
-                else:
-                    out[place + pair * stride] = out[place + pair * stride + 1] = 0
+            frames = pieces[lane]
+            for t in range(first, first + STRIDE):
+                place = t * width * WIDTH + 2 * lane
+                for pair in range(width // 2):
+                    if t < len(frames):
+                        left, right = order[2 * pair], order[2 * pair + 1]
+                        out[place + pair * stride] = np.int16(frames[t, left]) if left >= 0 else np.int16(0)
+                        out[place + pair * stride + 1] = np.int16(frames[t, right]) if right >= 0 else np.int16(0)
+                    else:
+                        out[place + pair * stride] = out[place + pair * stride + 1] = 0
 
 
 def aligned(elements: int, dtype: type[Element] | np.dtype[Element]) -> NDArray[Element]:

@@ -119,10 +119,8 @@ def filled(name: str, query: np.ndarray, documents: list[np.ndarray], source: pr
     left = distance.prepare(query, *sides, "query").frames
     right = [distance.prepare(document, *sides, "document").frames for document in documents]
     longest = -(-max(map(len, right)) // products.STRIDE) * products.STRIDE
-    lengths = np.zeros(WIDTH, np.int64)
-    lengths[: len(right)] = [len(one) for one in right]
     together = products.aligned(longest * len(layout.order) * WIDTH, np.int16)
-    products.interleave(np.concatenate(right), lengths, layout.order, together)
+    products.interleave((*right, *[right[0][:0]] * (WIDTH - len(right))), layout.order, together)
     large, small = products.tiles(len(query))
     rows = products.rows_of(large, small)
     mine = products.paired(left, layout.order, rows)

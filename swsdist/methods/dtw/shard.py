@@ -38,7 +38,7 @@ _Key = tuple[str, int]
 _NEEDED = ("doc_id", "channel", "frames", "speaker")
 
 #: Features that are prepared together: much fewer, and threads wait for the interpreter's lock; many more do not fit a cache.
-_TOGETHER_BYTES = 2 << 20
+_TOGETHER_BYTES = 1 << 20
 
 
 class Documents:
@@ -64,7 +64,7 @@ class Documents:
             zip(shards, pairwise(accumulate((each.num_rows for each in tables), initial=0)), strict=True)
         )
         self.distance = distance_of(search_config, tracks.dimension)
-        self._tracks, self._shards, self._config = tracks, tuple(shards), search_config
+        self._tracks, self._shards = tracks, tuple(shards)
         if by_document:
             statistics = [_statistics_of(table, tracks.dimension)]
             self._row = np.arange(table.num_rows)

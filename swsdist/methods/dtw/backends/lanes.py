@@ -38,14 +38,9 @@ class LaneBatch:
     def segment(self, start: int, stop: int, room: Room) -> NDArray[np.int16]:
         """Frames start <= t < stop of all lanes, int16 (frames, pairs, 16, 2), flat: see `kernels.products`."""
         parts = [piece.frames[start:stop] for piece in self.pieces]
-        lengths = np.zeros(WIDTH, np.int64)
-        lengths[: len(parts)] = [len(part) for part in parts]
-        shape = int(lengths.sum()), parts[0].shape[1]
-        together = room("pieces", shape[0] * shape[1], np.float32)[: shape[0] * shape[1]].reshape(shape)
-        np.concatenate(parts, out=together)
         size = (stop - start) * len(self._order) * WIDTH
         out = room("segment", size, np.int16)[:size]
-        interleave(together, lengths, self._order, out)
+        interleave((*parts, *[parts[0][:0]] * (WIDTH - len(parts))), self._order, out)
         return out
 
 
