@@ -1,12 +1,15 @@
 """First passes that propose where to search: work, recall and MTWV of each on Mboshi dev, against the full search.
 
 Work is told twice. Cells: query frames times document frames, of the first pass and of the visits, as part of the full
-search's; a cell of which only the distance was computed counts `DISTANCE`, a posting `POSTING`, about what they cost in
-CPU here. CPU seconds: of this process, one thread, from reading the store to candidates, as part of the full search's.
+search's; a cell of which only the distance was computed counts `DISTANCE`, one whose distance was looked up `LOOKUP`, about
+what they cost in CPU here. CPU seconds: of this process, one thread, from reading the store to candidates, as part of the full
+search's; the index of quantised frames is made before, and told on its own. No document is searched exactly whatever is
+proposed (`sample: 0`).
 
 Recall is of the full search's candidates that score at least its threshold of MTWV (sws2013), each found with the same
-end, frames and cost. MTWV is told with q-norm by what was found, as a run has it, and by the full search's sums, to tell
-apart what was not found and what the normalisation lost. `--plot FILE` draws the picture in docs/concepts/first-passes.md.
+end, frames and cost. MTWV is told with q-norm by what was found, as a run with `sample: 0` has it, and by the full search's
+sums, to tell apart what was not found and what the normalisation lost. `--plot FILE` draws the picture in
+docs/concepts/first-passes.md.
 """
 
 from __future__ import annotations
@@ -15,9 +18,11 @@ import argparse
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numba
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -35,8 +40,8 @@ from swsdist.methods.dtw.matches import Matches
 from swsdist.methods.dtw.search import search
 from swsdist.methods.dtw.shard import candidate_tables, engine_settings
 from swsdist.methods.first_pass.create import create
-from swsdist.methods.first_pass.interface import Budget, Material, Work
-from swsdist.methods.first_pass.quantised import build
+from swsdist.methods.first_pass.interface import Budget, FirstPass, Material, Work
+from swsdist.methods.first_pass.quantised import Quantised, build, index_of
 from swsdist.methods.first_pass.search import material_of, run
 from swsdist.methods.query.example import Example
 from swsdist.methods.query.extraction import prepared
@@ -51,23 +56,21 @@ from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.stages.queries import examples_in
 from swsdist.testing.conformance.first_pass import recall
 
-#: Of a cell, what its distance alone costs; and what a posting costs in cells.
-DISTANCE, POSTING = 0.6, 4.0
+#: Of a cell, what its distance alone costs; and what a cell costs whose distance is looked up.
+DISTANCE, LOOKUP = 0.6, 0.45
 
 #: Windows an hour that are kept of a query, over the collection.
 _HOURLY = (25, 50, 100, 200, 400)
 
 #: Curves: a name, the first pass, its options.
 _CURVES: tuple[tuple[str, str, dict[str, Any]], ...] = (
-    ("averaged 30 ms", "averaged", {"factors": (3,)}),
-    ("averaged 40 ms", "averaged", {"factors": (4,)}),
-    ("averaged 50 ms", "averaged", {"factors": (5,)}),
-    ("averaged 60, 30 ms", "averaged", {"factors": (6, 3)}),
+    ("quantised, 20 ms, 5 bytes", "quantised", {"factor": 2, "bytes": 5}),
+    ("quantised, 30 ms, 10 bytes", "quantised", {"factor": 3, "bytes": 10}),
+    ("quantised, 40 ms, 10 bytes", "quantised", {"factor": 4, "bytes": 10}),
     ("coarse, 10 ms", "coarse", {"factor": 1}),
     ("coarse, 20 ms", "coarse", {"factor": 2}),
-    ("quantised, 40 ms", "quantised", {"factor": 4}),
 )
-_DRAWN = ("averaged 30 ms", "averaged 50 ms", "coarse, 20 ms", "quantised, 40 ms")
+_DRAWN = tuple(label for label, *_ in _CURVES if label != "coarse, 10 ms")
 
 
 class Point(NamedTuple):
@@ -99,7 +102,7 @@ class Scene:
         self._queries = examples_in(outcome.chain_run)
         self._shards = [shard.name for shard in self.store.manifest.shards]
         self.search_config = Search()
-        self._warm: set[tuple[str, str, int]] = set()
+        self._warm: set[tuple[str, str]] = set()
         rules = protocol("sws2013")
         self._rules = rules
         self._trials = number_of_trials(rules, self.state.seconds)
@@ -113,9 +116,9 @@ class Scene:
             clock = time.process_time()
             self.full, self.examples = self._full()
             self.cpu = time.process_time() - clock
-        self.material = self.new_material()
-        self.cells = sum(len(one.frames) for one in self.examples) * int(self.material.lengths.sum())
-        self.mtwv, threshold, self.statistics = self.measure(self.full, self.examples)
+        lengths = self.new_material(self.search_config).lengths
+        self.cells = sum(len(one.frames) for one in self.examples) * int(lengths.sum())
+        self.mtwv, threshold, self.statistics = self.measure(self.full)
         mean, deviation = np.array(
             [moments(from_table(self.statistics)["cost-sums"])[one.query_id] for one in self.examples]
         ).T
@@ -129,26 +132,24 @@ class Scene:
             self._queries, self.store.statistics(), self.search_config, self.store.manifest.tracks[0].dimension, factor
         )
 
-    def new_material(self) -> Material:
+    def new_material(self, search_config: Search) -> Material:
         """As a task has it: nothing is read yet but the documents' table."""
-        self._documents, material = material_of(self.store, self._shards, self._examples, self.search_config)
+        self._documents, material = material_of(self.store, self._shards, self._examples, search_config)
         return material
 
     def _full(self) -> tuple[Matches, list[Example]]:
-        material = self.new_material()
+        material = self.new_material(self.search_config)
         examples = material.examples(1)
         settings = engine_settings(self.search_config, material.distance, material.seconds)
         return search(examples, material.documents(1, None), material.most, settings._replace(threads=1)), examples
 
-    def measure(
-        self, found: Matches, examples: list[Example], statistics: pa.Table | None = None
-    ) -> tuple[float, float | None, pa.Table]:
+    def measure(self, found: Matches, statistics: pa.Table | None = None) -> tuple[float, float | None, pa.Table]:
         """MTWV, its threshold, and the sums that q-norm is made of.
 
         Args:
             statistics: to normalise by; those of what was found by default.
         """
-        tables = [part for _, part in candidate_tables(self._documents.table, examples, found, 2048, 1)]
+        tables = [part for _, part in candidate_tables(self._documents.table, self.examples, found, 2048, 1)]
         shift = self.store.manifest.shift
         rules = {"overlap": Reduce().overlap, "nbest": 1000, "system": "", "statistics": ("cost-sums",)}
         reduced = Bucket(tick=shift, **rules).all_of(tables)
@@ -167,30 +168,43 @@ class Scene:
 
     def cost(self, work: Work) -> float:
         """Work as part of the full search's cells."""
-        return (work.cells + DISTANCE * work.distances + POSTING * work.postings) / self.cells
+        return (work.cells + DISTANCE * work.distances + LOOKUP * work.lookups) / self.cells
 
-    def timed(self, name: str, options: dict[str, Any], budget: Budget) -> tuple[Matches, list[Example], Work, float]:
-        """What was found, by whom, work and CPU seconds, once the kernels are loaded."""
+    def made(self, name: str, options: dict[str, Any]) -> tuple[FirstPass, Search, float]:
+        """A first pass, the search that has it, and the CPU seconds of its index; its codebook is held."""
+        first_pass = create(name, **options)
+        rest = {key: value for key, value in options.items() if key != "factor"}
+        section = {"name": name, "factor": options["factor"], "options": rest, "sample": 0}
+        search_config = Search.model_validate({"first_pass": section})
+        if not isinstance(first_pass, Quantised):
+            return first_pass, search_config, 0.0
         with threadpool_limits(limits=1):
-            if (kind := (name, budget.over, len(options.get("factors", ())))) not in self._warm:
-                run(create(name, **options), self.new_material(), budget)
+            material = self.new_material(search_config)
+            book = material.codebook(first_pass.factor, first_pass.bytes)
+            clock = time.process_time()
+            table = build(material, first_pass.factor, book)
+            seconds = time.process_time() - clock
+        index = index_of([table], -(-material.lengths // first_pass.factor), len(book.columns) // 2, "")
+        return replace(first_pass, index=index), search_config, seconds
+
+    def point(self, first_pass: FirstPass, search_config: Search, hourly: int, budget: Budget | None = None) -> Point:
+        """One setting, once the kernels are loaded; by default the budget is over the collection."""
+        budget = budget or Budget(10, hourly / 3600, "collection")
+        with threadpool_limits(limits=1):
+            if (kind := (search_config.first_pass.name, budget.over)) not in self._warm:
+                run(first_pass, self.new_material(search_config), budget)
                 self._warm.add(kind)
             clock = time.process_time()
-            found, examples, work, _ = run(create(name, **options), self.new_material(), budget)
-            return found, examples, work, time.process_time() - clock
-
-    def point(self, name: str, options: dict[str, Any], hourly: int, budget: Budget | None = None) -> Point:
-        """One setting; by default the budget is over the collection."""
-        budget = budget or Budget(10, hourly / 3600, "collection")
-        found, examples, work, cpu = self.timed(name, options, budget)
+            found, work, _ = run(first_pass, self.new_material(search_config), budget)
+            cpu = time.process_time() - clock
         return Point(
             hourly,
             self.cost(work),
             cpu / self.cpu,
             recall(found, self.full, self.above),
             recall(found, self.full),
-            self.measure(found, examples)[0],
-            self.measure(found, examples, self.statistics)[0],
+            self.measure(found)[0],
+            self.measure(found, self.statistics)[0],
         )
 
 
@@ -199,35 +213,39 @@ def measure(scratch: Path, plot: Path | None) -> list[Row]:
     goals = ("first passes: times fewer cells at 0.99 of MTWV and recall", "first passes: times less CPU at the same")
     if mboshi() is None:
         return [Row(f"{goal} (Mboshi dev is not beside the checkout)", None, "x", at_least(10)) for goal in goals]
+    numba.set_num_threads(1)
     scene = Scene(scratch)
     say(
-        f"first passes: the full search takes {scene.cpu:.2f} CPU s and finds {int(scene.above.sum())} above its threshold"
+        f"first passes: the full search takes {scene.cpu:.2f} CPU s and finds {len(scene.above)} candidates, "
+        f"{int(scene.above.sum())} above its threshold"
     )
     rows = [Row("full search: MTWV", scene.mtwv, ""), Row("full search: CPU", scene.cpu, "s")]
     curves: dict[str, list[Point]] = {}
     for label, name, options in _CURVES:
-        if name == "quantised":
-            with threadpool_limits(limits=1):
-                material = scene.new_material()
-                landmarks = material.landmarks(options["factor"], 1024)
-                clock = time.process_time()
-                index = build(material, options["factor"], landmarks)
-                rows.append(Row(f"{label}: making the index", (time.process_time() - clock) / scene.cpu, "x CPU"))
-            options = {**options, "index": index}
-        curves[label] = [scene.point(name, options, hourly) for hourly in _HOURLY]
+        first_pass, search_config, indexing = scene.made(name, options)
+        if indexing:
+            rows.append(Row(f"{label}: making the index", 100 * indexing / scene.cpu, "% CPU"))
+        curves[label] = [scene.point(first_pass, search_config, hourly) for hourly in _HOURLY]
         for point in curves[label]:
             rows += _rows(f"{label}, {point.hourly} windows an hour", point)
-    rows += _plain(scene)
     # As the paper has it, and one window of each document: Mboshi's are sentences of three seconds.
-    paper, one = Budget(100, 1.0, "document"), Budget(1, 0.03, "document")
-    of_each = scene.point("coarse", {"factor": 1}, 0, paper)
-    rows += _rows("coarse, 10 ms, max(100, seconds) of each document", of_each)
-    of_each = scene.point("averaged", {"factors": (5,)}, 0, one)
-    rows += _rows("averaged 50 ms, one window of each document", of_each)
-    rows += _growth(scene)
-    good = [p for points in curves.values() for p in points if p.mtwv >= 0.99 * scene.mtwv and p.above >= 0.99]
-    rows.append(Row(goals[0], 1 / min((p.cells for p in good), default=np.inf), "x", at_least(10)))
-    rows.append(Row(goals[1], 1 / min((p.cpu for p in good), default=np.inf), "x", at_least(10)))
+    for label, name, options, budget in (
+        ("coarse, 10 ms, max(100, seconds) of each document", "coarse", {"factor": 1}, Budget(100, 1.0, "document")),
+        (
+            "quantised, one window of each document",
+            "quantised",
+            {"factor": 3, "bytes": 10},
+            Budget(1, 0.03, "document"),
+        ),
+    ):
+        first_pass, search_config, _ = scene.made(name, options)
+        rows += _rows(label, scene.point(first_pass, search_config, 0, budget))
+    found = [p for points in curves.values() for p in points if p.above >= 0.99]
+    good = [p for p in found if p.mtwv >= 0.99 * scene.mtwv]
+    same_sums = [p for p in found if p.mtwv_full >= 0.99 * scene.mtwv]
+    for goal, part in zip(goals, (lambda p: p.cells, lambda p: p.cpu), strict=True):
+        rows.append(Row(goal, 1 / min(map(part, good), default=np.inf), "x", at_least(10)))
+        rows.append(Row(f"{goal}, sums of the full search", 1 / min(map(part, same_sums), default=np.inf), "x"))
     if plot is not None:
         write_picture(_drawn({label: curves[label] for label in _DRAWN}, scene.mtwv), plot)
     return rows
@@ -242,48 +260,6 @@ def _rows(label: str, point: Point) -> list[Row]:
         Row(f"{label}: MTWV", point.mtwv, ""),
         Row(f"{label}: MTWV, sums of the full search", point.mtwv_full, ""),
     ]
-
-
-def _plain(scene: Scene) -> list[Row]:
-    """The search on averaged frames alone."""
-    rows = []
-    for factor in (2, 3):
-        options = {"factors": (factor,), "visit": False}
-        found, examples, work, cpu = scene.timed("averaged", options, Budget(10, 0.03, "collection"))
-        label = f"{10 * factor} ms alone, not visited"
-        rows += [
-            Row(f"{label}: cells", 100 * scene.cost(work), "%"),
-            Row(f"{label}: CPU", 100 * cpu / scene.cpu, "%"),
-            Row(f"{label}: MTWV", scene.measure(found, examples)[0], ""),
-        ]
-    return rows
-
-
-def _growth(scene: Scene) -> list[Row]:
-    """Posting lists with a list of fixed length, in a quarter, a half and all of the documents."""
-    rows = []
-    costs = []
-    for part in (4, 2, 1):
-        material = scene.new_material()
-        mine = np.arange(len(material.lengths)) % part == 0
-        whole = material.documents
-        material = material._replace(
-            documents=lambda factor, chosen, whole=whole, mine=mine: whole(
-                factor, mine if chosen is None else mine & chosen
-            ),
-            lengths=np.where(mine, material.lengths, 0),
-            collection=material.collection * float(material.lengths[mine].sum() / material.lengths.sum()),
-        )
-        found, _, work, _ = run(create("quantised", slower=True), material, Budget(100, 0.0, "collection"))
-        costs.append(scene.cost(work))
-        label = f"quantised, slower, 100 windows in 1/{part} of the documents"
-        counted = scene.above & mine[scene.full.document]
-        rows += [
-            Row(f"{label}: postings", work.postings / 1e6, "million"),
-            Row(f"{label}: cells", 100 * costs[-1], "% of all"),
-            Row(f"{label}: recall above the threshold", recall(found, scene.full, counted), ""),
-        ]
-    return [*rows, Row("quantised, slower: work in 4 times the documents", costs[-1] / costs[0], "x")]
 
 
 def _drawn(curves: dict[str, list[Point]], exact: float) -> str:

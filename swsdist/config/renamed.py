@@ -25,6 +25,7 @@ class Renamed(NamedTuple):
 #: Keys of configs and corpus files. An entry also holds for all keys below its old one.
 KEYS = (
     Renamed("search.proposer", "search.first_pass"),
+    Renamed("search.first_pass.factors", "search.first_pass.factor", "one number"),
     Renamed("corpus.talkers", "corpus.speakers"),
     Renamed("corpus.queries_from.talkers", "corpus.queries_from.speakers"),
     Renamed("search.device", "search.backend", "values: cpu, cuda, auto"),

@@ -1,7 +1,7 @@
 """The section `search` of a config: distances, recurrence, first pass and candidates.
 
 Names are those of `swsdist.registry.registries`, whose entries also list the options. A few options have keys (`floor`, `cap`,
-`band`, `factors`, `visit`); the others are in a mapping beside the name.
+`band`, `factor`); the others are in a mapping beside the name.
 """
 
 from __future__ import annotations
@@ -94,10 +94,8 @@ class FirstPass(Section):
     name: Annotated[str, NameIn(FIRST_PASSES, ("none",))] = Field(
         "none", description="none: search everything; see docs/concepts/first-passes.md"
     )
-    factors: Annotated[tuple[PositiveInt, ...], Field(min_length=1, max_length=4)] | None = Field(
-        None,
-        description="frames averaged in the first pass; averaged takes several, in falling order; default: averaged 5, "
-        "quantised 3, coarse 1",
+    factor: PositiveInt | None = Field(
+        None, description="frames averaged in the first pass; default: quantised 3, coarse 1"
     )
     windows: KeepWindows = Field(KeepWindows(), description="windows kept per query example")
     over: Literal["collection", "document"] = Field(
@@ -115,9 +113,6 @@ class FirstPass(Section):
         description="queries, chosen by hash, that are also searched exactly; the report says how many of their 20 best hits "
         "the first pass found",
     )
-    visit: bool = Field(
-        True, description="search the windows exactly; false (averaged only): the first pass is the search"
-    )
     options: dict[str, object] = Field(default_factory=dict, description="other options of the first pass")
 
     def complete(self) -> dict[str, object]:
@@ -126,21 +121,11 @@ class FirstPass(Section):
         Raises:
             ConfigError: the first pass does not take an option, or its value.
         """
-        takes = FIRST_PASSES[self.name].takes()
-        given: dict[str, object] = {}
-        if self.factors is not None:
-            if "factors" in takes:
-                given["factors"] = self.factors
-            elif "factor" in takes and len(self.factors) == 1:
-                given["factor"] = self.factors[0]
-            else:
-                raise codes.WRONG_FACTORS(name=self.name, takes="one of the" if "factor" in takes else "no")
-        if "visit" in takes:
-            given["visit"] = self.visit
-        elif not self.visit:
-            raise codes.VISIT_NOT_TAKEN(name=self.name)
-        if misplaced := sorted({"factor", "factors", "visit"} & set(self.options)):
-            raise codes.KEYS_AMONG_OPTIONS(options=", ".join(misplaced))
+        given = _not_none(factor=self.factor)
+        if given and "factor" not in FIRST_PASSES[self.name].takes():
+            raise codes.FACTOR_NOT_TAKEN(name=self.name)
+        if "factor" in self.options:
+            raise codes.KEYS_AMONG_OPTIONS(options="factor")
         return checked(FIRST_PASSES, self.name, given | self.options)
 
     @model_validator(mode="after")

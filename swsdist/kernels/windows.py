@@ -36,7 +36,7 @@ WINDOW = ("group", "columns", "begin", "first", "stop")
 
 #: A compiled scan; see `scanner` for the arguments.
 Scan: TypeAlias = Callable[
-    [NDArray[np.int16], int, int, NDArray[np.int64], int, int, int, int, State, NDArray[np.int64]],
+    [NDArray[np.int16], int, int, NDArray[np.int64], int, int, int, State, NDArray[np.int64]],
     int,
 ]
 
@@ -49,7 +49,6 @@ def _scan(
     bits: int,
     infinity: int,
     apart: int,
-    limit: int,
     rows: State,
     matches: NDArray[np.int64],
 ) -> int:
@@ -85,7 +84,7 @@ def _scan(
         while t < stop:
             state_here = rows[zero + t]
             cost = state_here >> bits
-            if state_here >= infinity or cost > limit:
+            if state_here >= infinity:
                 t += 1
                 continue
             lowest = True
@@ -115,11 +114,9 @@ def scanner(dtype: StateType) -> Scan:
 
     Returns:
         A function of (distances int16; their rows a group; query frames; windows int64 (many, 5), see `WINDOW`; frame
-        bits and infinity of the packing; frames on either side within which a candidate must have the least cost; the
-        largest
-        cost of interest; buffer for three rows, `room(columns)`; found int64 (many, 4), written: window, column,
-        document
-        frames of the path, cost, in the order of windows and columns) that returns the number of rows found.
+        bits and infinity of the packing; frames on either side within which a candidate must have the least cost;
+        buffer for three rows, `room(columns)`; found int64 (many, 4), written: window, column, document frames of the path,
+        cost, in the order of windows and columns) that returns the number of rows found.
     """
     number = numba.int64
     signature = number(
@@ -127,7 +124,6 @@ def scanner(dtype: StateType) -> Scan:
         number,
         number,
         numba.int64[:, ::1],
-        number,
         number,
         number,
         number,

@@ -28,7 +28,7 @@ def sample_limit(search: Search, seconds: float) -> int | None:
         seconds: of the collection.
     """
     first_pass = search.first_pass
-    if first_pass.name == "none" or not first_pass.visit or not first_pass.sample:
+    if first_pass.name == "none" or not first_pass.sample:
         return None
     halvings = 0
     while seconds > first_pass.sample:

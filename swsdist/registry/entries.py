@@ -229,8 +229,7 @@ class FirstPassEntry(Configured):
     """A first pass that proposes windows to search.
 
     The target creates it: ``target(**options) -> FirstPass`` (`swsdist.methods.first_pass.interface`). It receives
-        `factors` of
-    the config (or the only one as `factor`) and `visit`, if its model has these.
+    `factor` of the config, if its model has it.
 
     Attributes:
         landmarks: its proposals in one shard depend on landmarks of the entire collection.

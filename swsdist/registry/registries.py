@@ -185,7 +185,6 @@ FIRST_PASSES: Registry[FirstPassEntry] = Registry(
     "search.first_pass.name",
     {
         "coarse": FirstPassEntry(f"{_P}.coarse:Coarse", 1, f"{_P}.options:Coarse"),
-        "averaged": FirstPassEntry(f"{_P}.averaged:Averaged", 1, f"{_P}.options:Averaged"),
         "quantised": FirstPassEntry(f"{_P}.quantised:Quantised", 3, f"{_P}.options:Quantised", True, _QUANTISE),
     },
     FirstPassEntry,

@@ -72,10 +72,10 @@ def test_the_search_chain(folder: Path) -> None:
     [
         {},
         {"recurrence": "asymmetric", "examples": "template"},
-        {"first_pass": {"name": "averaged"}},
+        {"first_pass": {"name": "coarse"}},
         {"first_pass": {"name": "quantised", "over": "document"}},
     ],
-    ids=["exact", "template", "averaged", "quantised"],
+    ids=["exact", "template", "coarse", "quantised"],
 )
 def test_dtw(searched: tuple[pa.Table, Store], search: dict[str, Any]) -> None:
     assert check_method(Search.model_validate(search), *searched) > 1
@@ -98,7 +98,7 @@ def test_windows(searched: tuple[pa.Table, Store], options: dict[str, Any], exam
     [
         ({"recurrence": "asymmetric"}, methods_codes.UNUSED_SEARCH_KEY, {"method": "windows", "key": "recurrence"}),
         (
-            {"first_pass": {"name": "averaged"}},
+            {"first_pass": {"name": "coarse"}},
             methods_codes.UNUSED_SEARCH_KEY,
             {"method": "windows", "key": "first_pass"},
         ),

@@ -18,7 +18,7 @@ from swsdist.kernels.recurrences.interface import Recurrence
 from swsdist.kernels.vectors import WIDTH
 from swsdist.methods.dtw.backends.cpu import Cpu
 from swsdist.methods.dtw.backends.interface import Work
-from swsdist.methods.first_pass.averaged import Averaged
+from swsdist.methods.first_pass.coarse import Coarse
 from swsdist.methods.first_pass.interface import Budget, Proposals
 from swsdist.registry.entries import BackendEntry, DistanceEntry, ExportEntry, FirstPassEntry, RecurrenceEntry
 from swsdist.registry.registries import BACKENDS, DISTANCES, EXPORTS, FEATURES, FIRST_PASSES, RECURRENCES
@@ -50,8 +50,6 @@ def test_recurrence(name: str, options: dict[str, int]) -> None:
     ("name", "options"),
     [
         *((name, {}) for name in FIRST_PASSES),
-        ("averaged", {"factors": (4, 2)}),
-        ("averaged", {"factors": (2,), "visit": False}),
         ("coarse", {"factor": 2}),
         ("quantised", {"factor": 1, "bytes": 2}),
     ],
@@ -183,7 +181,7 @@ def test_a_wrong_backend_is_caught(added: Any) -> None:
         check_backend(name)
 
 
-class Forgetful(Averaged):
+class Forgetful(Coarse):
     """Proposes other windows where a document comes first."""
 
     def propose(self, material: Any, budget: Budget) -> Proposals:
@@ -192,7 +190,7 @@ class Forgetful(Averaged):
 
 
 def test_a_wrong_first_pass_is_caught(added: Any) -> None:
-    entry = FirstPassEntry(f"{__name__}:Forgetful", 1, "swsdist.methods.first_pass.options:Averaged")
+    entry = FirstPassEntry(f"{__name__}:Forgetful", 1, "swsdist.methods.first_pass.options:Coarse")
     name = added(FIRST_PASSES, "forgetful", entry)
     with pytest.raises(AssertionError, match="the order of documents changes"):
         check_first_pass(name)

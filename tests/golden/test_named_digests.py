@@ -93,7 +93,6 @@ GOLDEN: dict[str, dict[str, tuple[int, str]]] = {
     },
     "first pass": {
         "coarse": (1, "705d368a7ac048176cca0f1ceb8f79006bf1db337d7daa3bea9b4f708675d411"),
-        "averaged": (1, "8dd251097a3f02e4b1a8820cf39a0735bfd136f4fa9a00a146e51fa039862903"),
         "quantised": (3, "c289d6a5783039bda006ebca2f71f5ecbc5fd2bd3f9758b963533ea631ee0f9f"),
     },
     "export": {

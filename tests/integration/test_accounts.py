@@ -72,7 +72,7 @@ def test_work_done_again_is_counted_once(scene: Any) -> None:
 
 
 FITTED = [{"name": "mfcc", "transforms": [{"name": "pca", "options": {"columns": 8, "hours": 1}}]}]
-QUANTISED = {"name": "quantised", "factors": [2], "sample": 0, "windows": {"least": 3}}
+QUANTISED = {"name": "quantised", "factor": 2, "sample": 0, "windows": {"least": 3}}
 #: What is made of documents before any query, by what makes it.
 CONFIGS: dict[str, list[str]] = {
     "index": [],

@@ -581,7 +581,7 @@ def test_a_level_is_below_the_greatest_distance(small_corpus: Path, tmp_path: Pa
     [
         ({"method": "windows"}, "method"),
         ({"method": "lattice"}, "method"),
-        ({"first_pass": {"name": "averaged"}}, "first_pass"),
+        ({"first_pass": {"name": "quantised"}}, "first_pass"),
         ({"skip_silence": True}, "skip_silence"),
         ({"recurrence": "asymmetric"}, "recurrence"),
     ],

@@ -15,7 +15,7 @@ from swsdist.store.maintaining import check, compact, refit
 
 pytestmark = pytest.mark.until("search")
 
-FIRST_PASS = {"name": "quantised", "factors": [2], "sample": 0, "windows": {"least": 3}}
+FIRST_PASS = {"name": "quantised", "factor": 2, "sample": 0, "windows": {"least": 3}}
 QUANTISED = f"search.first_pass={json.dumps(FIRST_PASS)}"
 BY_DOCUMENT = f"search.first_pass={json.dumps({**FIRST_PASS, 'over': 'document'})}"
 

@@ -32,7 +32,7 @@ def test_frames_beyond_the_cap_are_counted(own_corpus: Any) -> None:
     assert searched(own_corpus, "search.cap=1e6")[0]["saturated"] == 0
 
 
-@pytest.mark.parametrize("first_pass", ["averaged", "coarse"])
+@pytest.mark.parametrize("first_pass", ["quantised", "coarse"])
 def test_with_a_first_pass_each_document_is_counted_once(own_corpus: Any, first_pass: str) -> None:
     summary, examples, documents = searched(own_corpus, "search.cap=0.001", f"search.first_pass.name={first_pass}")
     assert summary["saturated"] == examples + documents, "the first pass reads them, and the visit reads them again"

@@ -25,8 +25,8 @@ EXAMPLES = ("corpus.examples=all", "report.exports=[]")
 LONG = {"name": "mfcc", "track": "long", "options": {"n_mfcc": 7, "deltas": 0, "n_fft": 1024, "win_length": 800}}
 BOTH = f"features={json.dumps([{'name': 'mfcc'}, LONG])}"
 STREAMS = [{"track": "long", "distance": "euclidean", "weight": 2}, {"track": "mfcc", "columns": [13, 26]}]
-AVERAGED = {"name": "averaged", "factors": [4, 2], "windows": {"least": 3, "per_second": 0}, "sample": 0}
-QUANTISED = {"name": "quantised", "factors": [3], "over": "document", "sample": 0}
+COARSE = {"name": "coarse", "factor": 2, "windows": {"least": 3, "per_second": 0}, "sample": 0}
+QUANTISED = {"name": "quantised", "factor": 3, "over": "document", "sample": 0}
 
 
 def found_by_run(scene: Any, *sets: str, step: str = "normalise", table: str = "normalised") -> tuple[pa.Table, int]:
@@ -52,11 +52,11 @@ def table_of(searcher: Searcher, scene: Any, top: int) -> tuple[pa.Table, list[H
         ("search.examples=mean", "search.documents_by=speaker", "queries.trim=none", "reduce.overlap=0.2"),
         ("search.examples=template", BOTH, f"search.streams={json.dumps(STREAMS)}"),
         ("search.method=windows", "search.distance=cosine-squared", "search.documents_by=collection"),
-        (f"search.first_pass={json.dumps(AVERAGED)}", "search.queries_by=collection"),
+        (f"search.first_pass={json.dumps(COARSE)}", "search.queries_by=collection"),
         (f"search.first_pass={json.dumps(QUANTISED)}", "reduce.nbest.least=3"),
         ("search.recurrence=non-segmental", "search.distance=euclidean", "search.skip_silence=true"),
     ],
-    ids=["dtw", "mean", "tracks", "windows", "averaged", "quantised", "non-segmental"],
+    ids=["dtw", "mean", "tracks", "windows", "coarse", "quantised", "non-segmental"],
 )
 def test_what_a_run_finds(scene: Any, sets: tuple[str, ...]) -> None:
     """Whether shards are held, some of them, or none."""
@@ -70,7 +70,7 @@ def test_what_a_run_finds(scene: Any, sets: tuple[str, ...]) -> None:
             again, _ = table_of(searcher, scene, top)
             assert again.equals(found)
             assert parts[-1].part == 1
-            assert len(parts) == (1 if "averaged" in str(sets) else 3)
+            assert len(parts) == (1 if "coarse" in str(sets) else 3)
 
 
 @pytest.mark.parametrize("step", ["m-norm", "rank-norm", "speaker-norm"])

@@ -132,7 +132,7 @@ def test_what_nobody_listened_to_is_not_skipped(scene: Any, tmp_path: Path) -> N
     assert len(swsdist.search(Store(folder), query))
 
 
-@pytest.mark.parametrize("first_pass", ["averaged", "quantised"])
+@pytest.mark.parametrize("first_pass", ["coarse", "quantised"])
 def test_a_first_pass_reads_all_frames(first_pass: str) -> None:
     with raises(codes.FIRST_PASS_CONFLICT, setting="skip_silence: true"):
         config_from_dict(

@@ -44,7 +44,7 @@ swsdist.run(json.loads(sys.argv[1]))
 
 SEARCHES: dict[str, dict[str, Any]] = {
     "plain": {},
-    "averaged": {"first_pass": {"name": "averaged"}},
+    "coarse": {"first_pass": {"name": "coarse"}},
     "quantised": {"first_pass": {"name": "quantised"}},
     "windows": {"method": "windows"},
 }

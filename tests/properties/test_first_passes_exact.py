@@ -154,7 +154,7 @@ def material(features: list[np.ndarray], queries: list[np.ndarray], names: list[
 
     lengths = np.array([len(f) for f in features], np.int64)
     most = np.full(len(features), 3)
-    return Material(examples, documents, lengths, most, shift, 100.0, distance, 4, lengths < 0, codebook)
+    return Material(examples, documents, lengths, most, shift, distance, 4, lengths < 0, codebook)
 
 
 def by_name(found, names: list[int]) -> set[tuple[int, ...]]:
@@ -162,9 +162,6 @@ def by_name(found, names: list[int]) -> set[tuple[int, ...]]:
 
 
 FIRST_PASSES = [
-    ("averaged", {"factors": (3,)}),
-    ("averaged", {"factors": (4, 2), "widen": 2}),
-    ("averaged", {"factors": (2,), "visit": False}),
     ("coarse", {"factor": 1}),
     ("coarse", {"factor": 2}),
     ("quantised", {"factor": 2, "bytes": 3}),
@@ -183,7 +180,7 @@ def test_order_and_shards_change_nothing(name: str, options: dict, over: str, se
     queries = [rng.normal(size=(n, DIMENSION)).astype(np.float32) for n in (1, 7, 30)]
     budget = Budget(2, 0.3, over)
     first_pass = create_first_pass(name, **options)
-    whole, _, work, _ = run(first_pass, material(features, queries, list(range(6))), budget)
+    whole, work, _ = run(first_pass, material(features, queries, list(range(6))), budget)
     expected = by_name(whole, list(range(6)))
     order = rng.permutation(6).tolist()
     with pytest.MonkeyPatch.context() as patch:
@@ -200,7 +197,7 @@ def test_order_and_shards_change_nothing(name: str, options: dict, over: str, se
         assert parts == expected
 
 
-@pytest.mark.parametrize(("name", "options"), [p for p in FIRST_PASSES if p[1].get("visit", True)])
+@pytest.mark.parametrize(("name", "options"), FIRST_PASSES)
 def test_with_a_budget_for_everything_all_of_the_best_are_found(name: str, options: dict) -> None:
     rng = np.random.default_rng(8)
     # Sounds of six frames and some noise: a coarse pass can follow them.

@@ -475,7 +475,8 @@ def test_errors_of_file_and_sets_come_together(load: Load) -> None:
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("search: {proposer: {name: averaged}}", "search.first_pass"),
+        ("search: {proposer: {name: coarse}}", "search.first_pass"),
+        ("search: {first_pass: {name: quantised, factors: [3]}}", "search.first_pass.factor"),
         ("corpus: {documents: d, talkers: t.csv}", "corpus.speakers"),
         ("corpus: {documents: d, queries_from: {documents: e, talkers: t}}", "corpus.queries_from.speakers"),
         ("search: {device: cuda}", "search.backend"),
@@ -492,7 +493,7 @@ def test_an_old_key_names_the_new_one(load: Load, old: str, new: str) -> None:
 
 def test_an_old_key_of_a_set_and_of_a_corpus_file(load: Load) -> None:
     with raises(codes.RENAMED_KEY, where="--set search.proposer.name", new="search.first_pass"):
-        load(LEAST, "search.proposer.name=averaged")
+        load(LEAST, "search.proposer.name=coarse")
     Path("corpus.yaml").write_text("documents: d\ntalkers: t.csv\n")
     with raises(codes.RENAMED_KEY, where="corpus.yaml:2", new="corpus.speakers"):
         load("run: out\ncorpus: corpus.yaml\n")

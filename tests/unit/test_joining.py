@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swsdist.core.codes import fusion as codes
@@ -86,6 +86,7 @@ def _table(rows: list[tuple[str, str, int, int, int]]) -> pa.Table:
     return listed(*((q, d, start / 10, (start + long) / 10, float(score)) for q, d, start, long, score in rows))
 
 
+@settings(deadline=None)
 @given(
     st.lists(_rows, min_size=1, max_size=4),
     st.sampled_from(["overlap", "middle"]),

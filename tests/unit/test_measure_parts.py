@@ -258,8 +258,8 @@ def test_a_config_says_which_protocol() -> None:
 
 
 def test_keys_of_a_section_are_read_as_a_config_would() -> None:
-    found = section_values(["search.first_pass.name=averaged", "candidates.least=5", "search.streams=[]"], "search")
-    assert found == {"first_pass": {"name": "averaged"}, "candidates": {"least": 5}, "streams": []}
+    found = section_values(["search.first_pass.name=coarse", "candidates.least=5", "search.streams=[]"], "search")
+    assert found == {"first_pass": {"name": "coarse"}, "candidates": {"least": 5}, "streams": []}
     with raises(config_codes.INVALID_ASSIGNMENT, assignment="search.lanes"):
         section_values(["search.lanes"], "search")
 

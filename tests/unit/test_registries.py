@@ -96,7 +96,7 @@ def test_a_config_takes_whatever_is_registered(mine: None) -> None:
             r"streams\[0\]: the distance cosine has no option power",
         ),
         (
-            {"recurrence": "rigid", "first_pass": {"name": "averaged"}},
+            {"recurrence": "rigid", "first_pass": {"name": "coarse"}},
             "first-pass-conflict",
             "recurrence: rigid",
         ),
@@ -106,7 +106,7 @@ def test_a_config_takes_whatever_is_registered(mine: None) -> None:
             "first-pass-conflict",
             "backend: auto",
         ),
-        ({"first_pass": {"name": "ears", "factors": [3]}}, "wrong-factors", "search.first_pass: .*ears takes no"),
+        ({"first_pass": {"name": "ears", "factor": 3}}, "factor-not-taken", "search.first_pass: .*ears takes no"),
         (
             {"distance": "kl", "normalise": "none", "floor": 0.01, "distance_options": {"floor": 0.1}},
             "option-twice",
@@ -114,9 +114,9 @@ def test_a_config_takes_whatever_is_registered(mine: None) -> None:
         ),
         ({"recurrence": "segmental", "band": 3, "recurrence_options": {"band": 3}}, "option-twice", "search: band"),
         (
-            {"first_pass": {"name": "averaged", "options": {"factors": [3]}}},
+            {"first_pass": {"name": "coarse", "options": {"factor": 3}}},
             "keys-among-options",
-            "search.first_pass: factors",
+            "search.first_pass: factor",
         ),
         (
             {"first_pass": {"name": "quantised", "options": {"bytes": 65}}},
@@ -144,7 +144,7 @@ def test_a_version_counts_where_it_is_used_and_nowhere_else(monkeypatch: pytest.
         "kl": search(distance="kl", normalise="none"),
         "both": search(streams=[{"columns": [0, 3]}, {"columns": [3, 9], "distance": "euclidean"}]),
         "segmental": search(recurrence="segmental"),
-        "averaged": search(first_pass={"name": "averaged"}),
+        "coarse": search(first_pass={"name": "coarse"}),
     }
 
     def changed(registry: Registry[Any], name: str) -> set[str]:
@@ -153,14 +153,14 @@ def test_a_version_counts_where_it_is_used_and_nowhere_else(monkeypatch: pytest.
             patch.setitem(registry._entries, name, replace(registry[name], version=2))
             return {key for key, value in used.items() if value.matters() != before[key]}
 
-    assert changed(DISTANCES, "cosine") == {"plain", "both", "segmental", "averaged"}
+    assert changed(DISTANCES, "cosine") == {"plain", "both", "segmental", "coarse"}
     assert changed(DISTANCES, "euclidean") == {"both"}
     assert changed(DISTANCES, "kl") == {"kl"}
     assert changed(DISTANCES, "kl-symmetric") == set()
     assert changed(RECURRENCES, "segmental") == {"segmental"}
-    assert changed(RECURRENCES, "bounded-slope") == {"plain", "kl", "both", "averaged"}
-    assert changed(FIRST_PASSES, "averaged") == {"averaged"}
-    assert changed(FIRST_PASSES, "coarse") == set()
+    assert changed(RECURRENCES, "bounded-slope") == {"plain", "kl", "both", "coarse"}
+    assert changed(FIRST_PASSES, "coarse") == {"coarse"}
+    assert changed(FIRST_PASSES, "quantised") == set()
 
 
 def test_options_count_by_their_values_however_they_are_written() -> None:
@@ -170,13 +170,13 @@ def test_options_count_by_their_values_however_they_are_written() -> None:
     band = search(recurrence="segmental", band=10).matters()
     assert search(recurrence="segmental").matters() == band
     assert search(recurrence="segmental", recurrence_options={"band": 10}).matters() == band
-    assert search(first_pass={"factors": [7]}).matters() == search().matters()  # of a first pass that there is none
+    assert search(first_pass={"factor": 7}).matters() == search().matters()  # of a first pass that there is none
     assert search(lanes=3, piece_seconds=5.0, backend="blas").matters() == search().matters()
 
 
 def test_defaults_are_filled_in_and_kept_apart() -> None:
     assert checked(DISTANCES, "inner-product", {}) == {"floor": 1e-4}
-    assert checked(FIRST_PASSES, "averaged", {"factors": [6, 3]})["factors"] == (6, 3)
+    assert checked(FIRST_PASSES, "quantised", {"factor": 4}) == {"factor": 4, "bytes": 10, "margin": 24}
     with raises(registry_codes.UNKNOWN_ENTRY_OPTION, name="kl", option="cap", options="floor"):
         checked(DISTANCES, "kl", {"cap": 1.0})
     with raises(registry_codes.UNKNOWN_ENTRY_OPTION, name="cosine", option="cap", options="none"):

@@ -114,11 +114,8 @@ OPTION_TWICE = Code(
     "option-twice", ConfigError, "{options} is given as a key and among the options", "remove one of the two"
 )
 UNUSED_OPTION = Code("unused-option", ConfigError, "the distance {distance} takes no {option}", "remove {option}")
-WRONG_FACTORS = Code(
-    "wrong-factors", ConfigError, "the first pass {name} takes {takes} factors", "change search.first_pass.factors"
-)
-VISIT_NOT_TAKEN = Code(
-    "visit-not-taken", ConfigError, "the first pass {name} takes no visit: false", "set search.first_pass.visit: true"
+FACTOR_NOT_TAKEN = Code(
+    "factor-not-taken", ConfigError, "the first pass {name} takes no factor", "remove search.first_pass.factor"
 )
 KEYS_AMONG_OPTIONS = Code(
     "keys-among-options", ConfigError, "{options} among the options of a first pass", "set search.first_pass.{options}"

@@ -135,13 +135,6 @@ NO_GPU = Code(
 
 # First passes
 
-FACTORS_NOT_FALLING = Code(
-    "factors-not-falling",
-    ConfigError,
-    "the factors {factors} do not fall",
-    "order them from the largest to the smallest",
-)
-FACTOR_OF_ONE = Code("factor-of-one", ConfigError, "a factor of 1 averages nothing", "use factors of 2 and more")
 OTHER_INDEX = Code(
     "other-index",
     StoreError,

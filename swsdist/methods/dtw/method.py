@@ -134,14 +134,14 @@ class Dtw:
         """The exact search, everywhere or in the windows of the first pass."""
         from swsdist.methods.dtw.shard import candidate_tables, search_shard  # loads numba
 
+        examples = queries(1)
         if self._first_pass:
             from swsdist.methods.first_pass.search import search_windows  # compiles additional kernels
 
             result = search_windows(store, shards, queries, self._settings)
-            documents, examples, matches = result.documents, result.examples, result.matches
+            documents, matches = result.documents, result.matches
             cells, fill = result.work.cells + result.work.distances + result.indexing.distances, None
         else:
-            examples = queries(1)
             documents, matches, frames = search_shard(store, shards[0], examples, self._settings)
             cells = sum(len(example.frames) for example in examples) * frames
             fill = round(matches.fill, 4)

@@ -27,7 +27,6 @@ from swsdist.kernels.vectors import WIDTH
 from swsdist.kernels.windows import column_minima, least_sums
 from swsdist.methods.first_pass.buffering import buffered, stretches
 from swsdist.methods.first_pass.interface import Budget, Material, Proposals, Windows, Work
-from swsdist.methods.first_pass.rescoring import Limits
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,7 @@ class Coarse:
         # Of a document its best windows, or of all the best; then a document may have any number.
         every = budget.over == "collection"
         most = lengths + 2 if every else budget.most(material)
-        limits = Limits(len(examples), budget.count(material) if every else None)
+        limits = _Limits(len(examples), budget.count(material) if every else None)
         rows: list[NDArray[np.int64]] = []
         seen = np.zeros(len(lengths), np.int64)  # frames of a document whose windows were taken
         work = 0
@@ -88,3 +87,26 @@ class Coarse:
             table[:, 3],
         )
         return Proposals(budget.choose(windows, material), Work(distances=work))
+
+
+class _Limits:
+    """The largest cost that can still be among an example's `count` best; it falls as better candidates arrive.
+
+    Attributes:
+        now: the current limit of each example.
+    """
+
+    def __init__(self, examples: int, count: int | None) -> None:
+        self.now = [int(np.iinfo(np.int64).max)] * examples
+        self._best = [np.empty(0, np.int64)] * examples
+        self._count = count
+
+    def add(self, example: int, costs: NDArray[np.int64]) -> None:
+        """Update the limit with costs; without a count the limit is constant."""
+        if self._count is None or len(costs) == 0:
+            return
+        best = np.append(self._best[example], costs)
+        if len(best) >= self._count:
+            best = np.partition(best, self._count - 1)[: self._count]
+            self.now[example] = int(best[-1])
+        self._best[example] = best

@@ -24,7 +24,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.kernels.distances.interface import Distance
-from swsdist.methods.dtw.matches import Matches
 from swsdist.methods.query.example import Example
 
 if TYPE_CHECKING:
@@ -90,7 +89,6 @@ class Material(NamedTuple):
         lengths: int64 (documents,), frames of each, not averaged.
         most: int64 (documents,), candidates kept per example and document.
         seconds: from one frame to the next.
-        collection: seconds of the entire collection, which may have more documents.
         distance: the distance the frames are prepared for.
         window: frames on either side within which a candidate must have the least cost.
         sampled: bool (documents,), those that are searched exactly, whatever is proposed.
@@ -102,7 +100,6 @@ class Material(NamedTuple):
     lengths: NDArray[np.int64]
     most: NDArray[np.int64]
     seconds: float
-    collection: float
     distance: Distance
     window: int
     sampled: NDArray[np.bool_]
@@ -120,24 +117,19 @@ class Budget(NamedTuple):
     per_second: float
     over: str
 
-    def most(self, material: Material, times: int = 1) -> NDArray[np.int64]:
-        """Most windows per document, int64 (documents,), for `times` the budget.
+    def most(self, material: Material) -> NDArray[np.int64]:
+        """Most windows per document, int64 (documents,), if the budget is over documents."""
+        return self._count(material.lengths, material)
 
-        If the budget is over the collection, a document may have twice as many windows as candidates.
-        """
-        if self.over == "document":
-            return self._count(material.lengths, material, times)
-        return np.minimum(self.count(material, times), 2 * material.most)
-
-    def count(self, material: Material, times: int = 1) -> int:
+    def count(self, material: Material) -> int:
         """Number of windows per example over the entire collection."""
-        return int(self._count(material.lengths.sum(), material, times))
+        return int(self._count(material.lengths.sum(), material))
 
-    def _count(self, frames: np.int64 | NDArray[np.int64], material: Material, times: int) -> NDArray[np.int64]:
+    def _count(self, frames: np.int64 | NDArray[np.int64], material: Material) -> NDArray[np.int64]:
         seconds = np.asarray(self.per_second * material.seconds * frames)
-        return times * np.maximum(self.least, seconds.astype(np.int64))
+        return np.maximum(self.least, seconds.astype(np.int64))
 
-    def choose(self, windows: Windows, material: Material, times: int = 1) -> Windows:
+    def choose(self, windows: Windows, material: Material) -> Windows:
         """Select the best windows.
 
         Within a document, the earlier of windows with equal cost wins; over the collection, ties are kept or dropped
@@ -148,8 +140,8 @@ class Budget(NamedTuple):
             group = windows.example.astype(np.int64) * len(material.lengths) + windows.document
             order = np.lexsort((windows.first, windows.cost, group))
             rank = np.arange(len(order)) - np.searchsorted(group[order], group[order])
-            return windows.take(order[rank < self.most(material, times)[windows.document[order]]])
-        allowed = self.count(material, times)
+            return windows.take(order[rank < self.most(material)[windows.document[order]]])
+        allowed = self.count(material)
         order = np.argsort(windows.example, kind="stable")
         bounds = np.searchsorted(windows.example[order], np.arange(int(windows.example.max(initial=-1)) + 2))
         keep = np.ones(len(order), bool)
@@ -164,17 +156,13 @@ class Proposals(NamedTuple):
     """Windows and the work of proposing them.
 
     Attributes:
-        windows: windows to visit; none if `found` is the final result.
+        windows: windows to visit.
         work: work done.
-        found: candidates, from a pass without a visit.
-        factor: frames per average.
         indexing: work that an existing index would have saved.
     """
 
     windows: Windows
     work: Work
-    matches: Matches | None = None
-    factor: int = 1
     indexing: Work = Work()
 
 

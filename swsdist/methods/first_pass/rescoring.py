@@ -9,10 +9,6 @@ Overlapping windows of an example are joined, and long ones split; neither chang
 Documents arrive in blocks and are held one stretch at a time, several together, so that a call covers many windows of
 an
 example.
-
-`search_all` does the same for complete documents when only the best candidates overall are needed: the cost limit of an
-example
-falls as better candidates are found, and candidates above it are never stored.
 """
 
 from __future__ import annotations
@@ -116,65 +112,9 @@ def visit(
 def warm(distance: Distance, window: int) -> None:
     """Load the kernels, by a visit of one frame by one frame."""
     frame = np.zeros((1, distance.columns), np.float32)
-    search_all([Example("", 1, frame)], [(0, [frame])], 1, distance, window)
-
-
-def search_all(examples: list[Example], documents: Documents, count: int, distance: Distance, window: int) -> Visited:
-    """Find the `count` candidates of least cost of each example in all documents, and more if the last ones tie."""
-    sizes = [len(example.frames) for example in examples]
-    room = Rooms()
-    scan = [Scanner(example, distance, window, room) for example in examples]
-    before = 2 * max(sizes, default=0) + 2 * window
-    limits = Limits(len(examples), count)
-    candidates: list[NDArray[np.int64]] = []
-    cells = 0
-    stream = (part for index, blocks in documents for part in stretches(index, blocks, before + window))
-    for held in buffered(stream, distance):
-        columns = np.array([len(stretch.frames) for stretch in held.stretches], np.int64)
-        offset = np.array([stretch.offset for stretch in held.stretches], np.int64)
-        document = np.array([stretch.document for stretch in held.stretches], np.int64)
-        # The candidates of a stretch's last frames are undecided, so the next stretch holds these frames again.
-        first = np.where(offset > 0, before, 0)
-        stop = columns - np.where([stretch.last for stretch in held.stretches], 0, window)
-        bases = np.array(held.bases, np.int64)
-        cells += sum(sizes) * int(columns.sum())
-        for some in _calls(columns):
-            laid = held.lay(bases[some], columns[some])
-            begin = np.maximum(first[some] - window, 0)
-            table = np.column_stack([laid.start, columns[some], begin, first[some], stop[some]])
-            for k in range(len(examples)):
-                rows = scan[k](laid, table, limits.now[k])
-                limits.add(k, rows[:, 3])
-                which = some.start + rows[:, 0]
-                where = (np.full(len(rows), k), document[which], offset[which] + rows[:, 1])
-                candidates.append(np.column_stack([*where, rows[:, 2:]]))
-    rows = np.concatenate(candidates) if candidates else np.empty((0, 5), np.int64)
-    rows = rows[rows[:, 4] <= np.array(limits.now)[rows[:, 0]]]
-    unlimited = np.full(int(rows[:, 1].max(initial=0)) + 1, len(rows))
-    return Visited(best_matches([rows], unlimited, 1.0), Work(cells=cells))
-
-
-class Limits:
-    """The largest cost that can still be among an example's `count` best; it falls as better candidates arrive.
-
-    Attributes:
-        now: the current limit of each example.
-    """
-
-    def __init__(self, examples: int, count: int | None) -> None:
-        self.now = [int(np.iinfo(np.int64).max)] * examples
-        self._best = [np.empty(0, np.int64)] * examples
-        self._count = count
-
-    def add(self, example: int, costs: NDArray[np.int64]) -> None:
-        """Update the limit with costs; without a count the limit is constant."""
-        if self._count is None or len(costs) == 0:
-            return
-        best = np.append(self._best[example], costs)
-        if len(best) >= self._count:
-            best = np.partition(best, self._count - 1)[: self._count]
-            self.now[example] = int(best[-1])
-        self._best[example] = best
+    index, begin, end = np.zeros(1, np.int32), np.zeros(1, np.int64), np.ones(1, np.int64)
+    everywhere = Windows(index, index, begin, end, begin)
+    visit([Example("", 1, frame)], [(0, [frame])], end, everywhere, end, distance, window)
 
 
 class _Parts(NamedTuple):
@@ -257,15 +197,12 @@ class Scanner:
         self._scan = windows.scanner(self._packing.dtype)  # type: ignore[arg-type] # mypy: a class cannot be hashed
         self._window = window
 
-    def __call__(
-        self, laid: LaneGroups, table: NDArray[np.int64], limit: int = np.iinfo(np.int64).max
-    ) -> NDArray[np.int64]:
+    def __call__(self, laid: LaneGroups, table: NDArray[np.int64]) -> NDArray[np.int64]:
         """Find candidates: int64 (many, 4), row of the table, column, document frames, cost.
 
         Args:
             laid: frames.
             table: int64 (windows, 5), see `kernels.windows.WINDOW`.
-            limit: the largest cost of interest.
         """
         distances = self._query_distances(laid.source)
         packed = self._packing
@@ -278,7 +215,6 @@ class Scanner:
             packed.frame_bits,
             packed.infinity,
             self._window,
-            limit,
             self._rooms.rows[packed.dtype](windows.room(int(table[:, 1].max()))),
             candidates,
         )

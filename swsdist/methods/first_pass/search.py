@@ -54,13 +54,11 @@ class Searched(NamedTuple):
 
     Attributes:
         documents: DOCUMENTS, in the order that `Matches.document` counts.
-        examples: whose frames the costs are sums over.
-        found: candidates.
+        matches: candidates.
         work: of the first pass and of the visit, and what an index cost.
     """
 
     documents: pa.Table
-    examples: list[Example]
     matches: Matches
     work: Work
     indexing: Work
@@ -83,8 +81,8 @@ def search_windows(
     first_pass = create(options.name, **options.complete())
     if isinstance(first_pass, Quantised):
         first_pass = replace(first_pass, index=kept_index(store, shards, search_config, material.lengths))
-    matches, kept, work, indexing = run(first_pass, material, budget)
-    return Searched(documents.table, kept, matches._replace(saturated=documents.saturated), work, indexing)
+    matches, work, indexing = run(first_pass, material, budget)
+    return Searched(documents.table, matches._replace(saturated=documents.saturated), work, indexing)
 
 
 def material_of(
@@ -110,7 +108,6 @@ def material_of(
         documents.table["frames"].to_numpy(),
         documents.most,
         store.manifest.shift,
-        store.manifest.counts["seconds"],
         documents.distance,
         search_config.candidate_window,
         sampled,
@@ -132,15 +129,13 @@ def _nbytes(documents: Sequence[tuple[int, Sequence[Frames]]]) -> int:
     return sum(block.nbytes for _, blocks in documents for block in blocks)
 
 
-def run(first_pass: FirstPass, material: Material, budget: Budget) -> tuple[Matches, list[Example], Work, Work]:
-    """Run the first pass and the exact search; return matches, examples, work, and work of indexing.
+def run(first_pass: FirstPass, material: Material, budget: Budget) -> tuple[Matches, Work, Work]:
+    """Run the first pass and the exact search; return matches, work, and work of indexing.
 
     The exact search visits the windows that are proposed, and the sampled documents from end to end.
     """
     everything = bool(material.sampled.all())
     proposed = Proposals(no_windows(), Work()) if everything else first_pass.propose(material, budget)
-    if proposed.matches is not None:
-        return proposed.matches, material.examples(proposed.factor), proposed.work, proposed.indexing
     examples, windows = material.examples(1), proposed.windows
     windows = windows.take(~material.sampled[windows.document])
     visited = visit(
@@ -154,11 +149,11 @@ def run(first_pass: FirstPass, material: Material, budget: Budget) -> tuple[Matc
     )
     work = proposed.work + visited.work
     if not material.sampled.any():
-        return visited.matches, examples, work, proposed.indexing
+        return visited.matches, work, proposed.indexing
     settings = Settings(material.distance, material.window, 16, 2000, threads=numba.get_num_threads())
     everywhere = search(examples, material.documents(1, material.sampled), material.most, settings)
     cells = sum(len(example.frames) for example in examples) * int(material.lengths[material.sampled].sum())
-    return together(visited.matches, everywhere), examples, work + Work(cells=cells), proposed.indexing
+    return together(visited.matches, everywhere), work + Work(cells=cells), proposed.indexing
 
 
 def codebook(store: Store, search_config: Search, factor: int, size: int) -> Codebook:
