@@ -105,8 +105,8 @@ class FirstPass(Section):
     sample: float = Field(
         28800.0,
         ge=0,
-        description="s of audio at most, and at least half of it, in documents chosen by hash, that are searched exactly, and "
-        "whose candidates alone make the statistics of scores; 0: those of all candidates found",
+        description="about so many s of audio, in documents chosen by hash, are searched exactly, and their candidates alone "
+        "make the statistics of scores; 0: those of all candidates found",
     )
     verify: NonNegativeInt = Field(
         0,
@@ -127,6 +127,12 @@ class FirstPass(Section):
         if "factor" in self.options:
             raise codes.KEYS_AMONG_OPTIONS(options="factor")
         return checked(FIRST_PASSES, self.name, given | self.options)
+
+    @model_validator(mode="after")
+    def _verifies_the_collection(self) -> FirstPass:
+        if self.verify and self.over == "document":
+            raise codes.VERIFY_BY_DOCUMENT.invalid()
+        return self
 
     @model_validator(mode="after")
     def _options_are_taken(self) -> FirstPass:
@@ -249,7 +255,6 @@ class Search(Section):
         first_pass = self.first_pass
         if first_pass.name != "none":
             kept = [first_pass.windows.model_dump(mode="json"), first_pass.over, first_pass.sample]
-            kept += [first_pass.verify] if first_pass.verify else []
             values["first_pass"] = [*FIRST_PASSES.identity(first_pass.name), first_pass.complete(), *kept]
         return values
 

@@ -6,6 +6,8 @@ of their names, whatever the shards, and searched exactly; statistics are over t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -14,26 +16,30 @@ from swsdist.config.search import Search
 from swsdist.core.fingerprint import stable_hash
 from swsdist.kernels.coding import coded
 
-_ALL = 1 << 64
+#: Limit of all documents.
+EVERYTHING = 1 << 64
+
+#: Documents of a sample that are expected at least: with 8, one store in 3000 has none.
+_FEWEST = 8
 
 
-def sample_limit(search: Search, seconds: float) -> int | None:
+def sample_limit(search: Search, counts: Mapping[str, float]) -> int | None:
     """Documents with a smaller hash are in the sample; None: there is none, and statistics are over all candidates.
 
-    Their share is a power of two, from half of what the config wants up to that, so that it changes only when a collection
-    doubles.
+    Their share is a power of two, so that it changes only when a collection doubles: the largest that is expected to be no
+    longer than the config wants, but more than `_FEWEST` documents.
 
     Args:
         search: names the first pass.
-        seconds: of the collection.
+        counts: of the store's manifest: documents and seconds.
     """
     first_pass = search.first_pass
     if first_pass.name == "none" or not first_pass.sample:
         return None
-    halvings = 0
-    while seconds > first_pass.sample:
-        seconds, halvings = seconds / 2, halvings + 1
-    return _ALL >> halvings
+    seconds, documents, halvings = counts["seconds"], counts["documents"], 0
+    while seconds > first_pass.sample and documents > 2 * _FEWEST:
+        seconds, documents, halvings = seconds / 2, documents / 2, halvings + 1
+    return EVERYTHING >> halvings
 
 
 def in_sample(table: pa.Table, limit: int) -> NDArray[np.bool_]:

@@ -51,14 +51,21 @@ _MEANS = pa.schema(
 
 
 def rules_of(
-    search: Search, reduce: Reduce, *, tick: float, nbest: int, system: str, statistics: Sequence[str], seconds: float
+    search: Search,
+    reduce: Reduce,
+    *,
+    tick: float,
+    nbest: int,
+    system: str,
+    statistics: Sequence[str],
+    counts: Mapping[str, float],
 ) -> dict[str, Any]:
     """Arguments of `reduce_examples` for a config, as plain JSON.
 
     Args:
         search, reduce: sections of the config.
         tick, nbest, system, statistics: see `Bucket`.
-        seconds: of the collection.
+        counts: of the store's manifest.
     """
     # A template is one example.
     examples = "mean" if search.examples == "mean" else "best"
@@ -71,7 +78,7 @@ def rules_of(
         "overlap": reduce.overlap,
         "system": system,
         "statistics": list(statistics),
-        "sample": sample_limit(search, seconds),
+        "sample": sample_limit(search, counts),
         # Means stay multiples of 1/1024 of the unit of one distance.
         "fineness": 1024 * unit if examples == "mean" else 1,
     }

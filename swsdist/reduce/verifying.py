@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pyarrow as pa
 
 from swsdist.reduce.detections import Bucket
@@ -13,24 +15,17 @@ BEST = 20
 _HIT = ["query_id", "doc_id", "channel", "start", "end", "cost", "example"]
 
 
-def best_found(exact: pa.Table, proposed: pa.Table, *, tick: float, overlap: float) -> tuple[int, int]:
+def best_found(
+    exact: Iterable[pa.Table], proposed: Iterable[pa.Table], *, tick: float, overlap: float
+) -> tuple[int, int]:
     """The number of best hits of an exact search, and of those among them that are the other search's best hits too.
 
     Args:
-        exact, proposed: CANDIDATES of the same queries in the same documents.
+        exact, proposed: tables of CANDIDATES of the same queries in the same documents; a document in one of them.
         tick, overlap: see `Bucket`.
     """
-    hits = [
-        set(
-            zip(
-                *Bucket(tick=tick, overlap=overlap, nbest=BEST, system="")
-                .all_of([table])
-                .detections.select(_HIT)
-                .to_pydict()
-                .values(),
-                strict=True,
-            )
-        )
-        for table in (exact, proposed)
-    ]
+    hits = []
+    for tables in (exact, proposed):
+        best = Bucket(tick=tick, overlap=overlap, nbest=BEST, system="").all_of(tables).detections
+        hits.append(set(zip(*(best[name].to_pylist() for name in _HIT), strict=True)))
     return len(hits[0]), len(hits[0] & hits[1])

@@ -18,7 +18,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import pyarrow as pa
 
-from swsdist.calibrate.procedure import Procedure, candidate_statistics, check_steps, procedures, required_statistics
+from swsdist.calibrate.procedure import (
+    Procedure,
+    candidate_statistics,
+    check_sample,
+    check_steps,
+    procedures,
+    required_statistics,
+)
 from swsdist.calibrate.statistics import Tally, from_table
 from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.config.calibration import Calibrate, misfit_of
@@ -228,7 +235,7 @@ class Searcher:
             nbest=top,
             system="",
             statistics=candidate_statistics(self.calibrate),
-            seconds=self.store.manifest.counts["seconds"],
+            counts=self.store.manifest.counts,
         )
         how, speakers = rules.pop("examples"), self._speakers
         fineness, results = rules.pop("fineness"), list[pa.Table]()
@@ -338,6 +345,7 @@ def _steps(calibrate: Calibrate, search: Search) -> tuple[Procedure, Procedure]:
     if error := misfit_of(calibrate, score, references=False, where="calibrate.steps"):
         raise error
     check_steps(calibrate, score)
+    check_sample(calibrate, search)
     needs = {
         "a cohort of queries": [name for name in entries if entries[name].cohort],
         "the number of trials": [name for name in entries if entries[name].operating_point],

@@ -14,6 +14,7 @@ from swsdist.methods.first_pass.landmarks import (
     contents,
     landmark_documents,
 )
+from swsdist.methods.sample import EVERYTHING, sample_limit
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Part, Task, TaskOutput
@@ -58,6 +59,8 @@ class Quantise(Stage[Quantising]):
         """A task for the codebook, or one per shard."""
         chain_inputs, settings = inputs.chain_inputs(SearchInputs), inputs.config.search
         store = chain_inputs.store.open()
+        if sample_limit(settings, store.manifest.counts) == EVERYTHING:
+            return  # all is searched exactly
         codebook = codebook_file(store, settings)
         if codebook is None and inputs.round == 0:
             yield self._codebook(inputs, store)

@@ -128,7 +128,7 @@ class Reduce(BucketStage[Reducing]):
             nbest=nbest,
             system=config.system,
             statistics=required,
-            seconds=manifest.counts["seconds"],
+            counts=manifest.counts,
         )
         versions = [STATISTICS.identity(name) for name in required]
         by_speaker = any(getattr(item, "by_speaker", False) for item in load_statistics(required).values())

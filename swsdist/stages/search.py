@@ -24,7 +24,7 @@ from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.reduce.verifying import best_found
-from swsdist.registry.registries import BACKENDS
+from swsdist.registry.registries import BACKENDS, FIRST_PASSES
 from swsdist.stages.inputs.cross_corpus import renormalise
 from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.stages.queries import demand_examples, read_group
@@ -96,8 +96,10 @@ class Search(Stage[Searching]):
         demand_examples(inputs, groups)
         matters = identity(settings)
         units = list(method.plan(store)) if groups else []
-        # Tasks carry their shards, so workers do not read the entries of all others.
-        few = all(len(unit.shards) <= _FEW_SHARDS for unit in units)
+        first_pass = settings.first_pass
+        # Tasks carry their shards, so workers do not read the entries of all others, unless they may need landmarks there.
+        landmarks = first_pass.name != "none" and FIRST_PASSES[first_pass.name].landmarks
+        few = not landmarks and all(len(unit.shards) <= _FEW_SHARDS for unit in units)
         payloads = [
             Searching(unit.shards, tuple(store.manifest.shard(name) for name in unit.shards) if few else ())
             for unit in units
@@ -110,18 +112,19 @@ class Search(Stage[Searching]):
             )
         of_theirs = [query_inputs[0].sha256] if query_inputs else []
         query_ids = {query_id for _, group in groups for query_id in group.query_ids}
-        verified = set(sorted(query_ids, key=stable_hash)[: settings.first_pass.verify])
+        chosen = set(sorted(query_ids, key=stable_hash)[: first_pass.verify if first_pass.name != "none" else 0])
         for (receipt, group), part in zip(groups, inputs.parts("queries"), strict=True):
             if group.examples == 0:
                 continue
             weight = method.weight(len(group.query_ids), group.examples, group.frames)
             # A million tasks differ only in their units, so the shared settings are fingerprinted and stored once.
-            naming = inputs.naming(matters, buckets, receipt.fingerprint)
+            verified, overlap = tuple(sorted(chosen & set(group.query_ids))), inputs.config.reduce.overlap
+            naming = inputs.naming(matters, buckets, receipt.fingerprint, *([verified, overlap] if verified else []))
             moments = query_inputs[0].name if query_inputs else None
             common = Shared(
                 *(chain_inputs.store.state, manifest, settings, buckets, part.name, moments),
-                verified=tuple(sorted(verified & set(group.query_ids))),
-                overlap=inputs.config.reduce.overlap,
+                verified=verified,
+                overlap=overlap,
             )
             for unit, payload in zip(units, payloads, strict=True):
                 name = naming(unit.matters, *of_theirs)
@@ -177,13 +180,12 @@ def _verified(task: Task[Searching], context: Context, store: Store, proposed: p
     settings = _settings(shared.search, context).model_copy(update={"first_pass": FirstPass()})
     exact = create(settings)
     queries = exact.prepare(_of(_examples(shared, context, store), shared.verified), store)
-    tables = [
+    tables = (
         table
         for shard in task.payload.shards
         for table in exact.search(queries, store, (shard,), shared.buckets).tables
-    ]
-    everything = pa.concat_tables([CANDIDATES.empty_table(), *tables])
-    return best_found(everything, proposed, tick=store.manifest.shift, overlap=shared.overlap)
+    )
+    return best_found(tables, [proposed], tick=store.manifest.shift, overlap=shared.overlap)
 
 
 def _of(table: pa.Table, query_ids: Sequence[str]) -> pa.Table:

@@ -206,28 +206,31 @@ class Store:
         file = self._file(shard, track)
         place = nearest(self.folder, file.name, file.size, file.sha256)
         columns = ["doc_id", "channel", "first_frame", "features"]
-        chosen = None
-        if len(live) * _FEW < self.manifest.shard(shard).documents:
-            by_name = self._groups_by_name(file)
-            chosen = sorted({group for doc_id, _ in live for group in by_name[doc_id]})
-        groups = parquet.row_groups(*place, columns, threads, chosen)
+
+        def groups_at(place: tuple[Folder, str]) -> Iterator[pa.Table]:
+            chosen = None
+            if len(live) * _FEW < self.manifest.shard(shard).documents:
+                by_name = self._groups_by_name(place)
+                chosen = sorted({group for doc_id, _ in live for group in by_name.get(doc_id, ())})
+            yield from parquet.row_groups(*place, columns, threads, chosen)
+
+        groups = groups_at(place)
         try:
             first = next(groups, None)
         except StoreError:
             if place == (self.folder, file.name):
                 raise
             # Another process evicted it from the cache.
-            groups = parquet.row_groups(self.folder, file.name, columns, threads, chosen)
+            groups = groups_at((self.folder, file.name))
             first = next(groups, None)
         if first is not None:
             yield first
             yield from groups
 
-    def _groups_by_name(self, file: File) -> dict[str, list[int]]:
+    def _groups_by_name(self, place: tuple[Folder, str]) -> dict[str, list[int]]:
         """The row groups of a shard's file by doc_id, from memory if the store has one."""
-        place = nearest(self.folder, file.name, file.size, file.sha256)
         return self.remembered(
-            ("row groups", file.name),
+            ("row groups", place[1]),
             lambda: parquet.groups_by_value(*place, "doc_id"),
             lambda groups: 200 * len(groups),
         )

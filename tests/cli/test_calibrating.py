@@ -232,7 +232,7 @@ def test_a_threshold_decides_and_leaves_scores(place: Path, swsdist: Command) ->
         (("--method", "llr", "--out", "x.csv"), "[unknown-audio]"),
         (("--method", "llr", "--set", "llr.covariates=[mean]", *TASK, "--out", "x.csv"), "cost-sums of the search"),
         (("--method", "llr", "--set", "kst.alpha=2", *TASK, "--out", "x.csv"), "options are given for kst"),
-        (("--method", "llr", "--set", "llr.curv=line", *TASK, "--out", "x.csv"), "options of llr: covariates, curve"),
+        (("--method", "llr", "--set", "llr.curv=line", *TASK, "--out", "x.csv"), "its options: covariates, curve"),
     ],
 )
 def test_mistakes_are_told(place: Path, swsdist: Command, arguments: tuple[str, ...], complaint: str) -> None:

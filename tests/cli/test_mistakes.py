@@ -63,8 +63,11 @@ def test_usage(swsdist, tmp_path: Path, arguments: tuple[str, ...]) -> None:
         ("run: twice\n", 10, "run", "twice"),
         ("features: {name: mfc}\n", None, "unknown feature extractor 'mfc'; did you mean mfcc?", "use one of: "),
         *(
-            (f"features: {{transforms: [{{name: pca, options: {{{option}}}}}]}}\n", None, f"pca.options.{at}", "of pca")
-            for option, at in (("components: 5000", "components: "), ("columns: 0", "columns: "))
+            (f"features: {{transforms: [{{name: pca, options: {{{option}}}}}]}}\n", None, f"pca.options.{at}", help_)
+            for option, at, help_ in (
+                ("components: 5000", "components: ", "its options: hours"),
+                ("columns: 0", "columns: ", "of pca"),
+            )
         ),
     ],
 )

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from swsdist.methods import sample
 from swsdist.registry.registries import FIRST_PASSES
 
 
@@ -31,3 +32,28 @@ def test_verified_queries_are_in_the_report(scene: Any) -> None:
         counts = json.loads((Path(scene.folder) / run / "report.json").read_text("utf-8"))["counts"]
         assert counts["best"] > 10
         assert (counts["best_found"] == counts["best"]) == (run == "all")
+
+
+@pytest.mark.parametrize("over", ["collection", "document"])
+def test_a_collection_that_shrinks_is_searched_like_a_new_one(
+    own_corpus: Any, over: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The share of the sample changes with the collection, and so do tasks of shards that do not."""
+    monkeypatch.setattr(sample, "_FEWEST", 0)
+    scene = own_corpus
+    settings = first_pass("coarse", over=over, sample=12, windows={"least": 1, "per_second": 0})
+    store = "index.store=" + str(scene.folder / "store")
+    scene.run(settings, store, "index.shards=4")
+    scene.select(1, 2, 3, 4)
+    scene.run(settings, store, "index.shards=4")
+    scene.run(settings, store, run="new")
+    assert scene.digest() == scene.digest("new")
+
+
+def test_the_codebook_need_not_be_pinned(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tasks of one shard each read landmarks in all shards."""
+    settings = first_pass("quantised", over="document", sample=0)
+    scene.run(settings, "index.shards=3", run="pinned")
+    monkeypatch.setattr("swsdist.stages.quantise.Quantise.plan", lambda *_: iter(()))
+    scene.run(settings, "index.shards=3", run="unpinned")
+    assert scene.digest("unpinned")["candidates"] == scene.digest("pinned")["candidates"]

@@ -24,7 +24,7 @@ def _fitted(*transforms: dict[str, Any]) -> str:
     return "features=" + json.dumps([{"name": "mfcc", "transforms": transforms}])
 
 
-QUANTISED = 'search.first_pass={"name": "quantised", "factor": 2}'
+QUANTISED = 'search.first_pass={"name": "quantised", "factor": 2, "sample": 0}'
 
 #: Settings of a first run, and of the one that is interrupted.
 WORK: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {

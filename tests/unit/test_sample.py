@@ -6,11 +6,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from swsdist.calibrate.procedure import check_sample
+from swsdist.config.calibration import Calibrate
 from swsdist.config.search import Search
+from swsdist.core.codes import calibrate as codes
 from swsdist.core.types import CANDIDATES
-from swsdist.methods.sample import in_sample, sample_limit
+from swsdist.methods.sample import EVERYTHING, in_sample, sample_limit
 from swsdist.reduce.detections import Bucket
 from swsdist.reduce.verifying import BEST, best_found
+from tests.support.coded import raises
 
 RULES = {"tick": 0.01, "overlap": 0.5, "nbest": 50, "system": "", "statistics": ("cost-sums",)}
 
@@ -36,8 +40,9 @@ def candidates(documents: int, queries: int = 3, each: int = 4) -> pa.Table:
     return pa.Table.from_pylist(rows, CANDIDATES)
 
 
-def limit_of(seconds: float, of: float) -> int:
-    limit = sample_limit(Search(first_pass={"name": "coarse", "sample": seconds}), of)
+def limit_of(seconds: float, of: float, documents: int = 2000) -> int:
+    counts = {"seconds": of, "documents": documents}
+    limit = sample_limit(Search(first_pass={"name": "coarse", "sample": seconds}), counts)
     assert limit is not None
     return limit
 
@@ -59,8 +64,14 @@ def test_a_sample_may_be_everything(seconds: float, of: float) -> None:
 
 
 def test_without_a_first_pass_or_sample_statistics_are_over_everything() -> None:
-    assert sample_limit(Search(), 100.0) is None
-    assert sample_limit(Search(first_pass={"name": "coarse", "sample": 0}), 100.0) is None
+    counts = {"seconds": 100.0, "documents": 9}
+    assert sample_limit(Search(), counts) is None
+    assert sample_limit(Search(first_pass={"name": "coarse", "sample": 0}), counts) is None
+
+
+def test_a_sample_of_long_recordings_has_some() -> None:
+    """A hundred of ten hours each, of which ten hours are wanted: an eighth, not none of them or one."""
+    assert limit_of(36000.0, 3600000.0, documents=100) == EVERYTHING >> 3
 
 
 def test_statistics_are_over_the_sample() -> None:
@@ -82,10 +93,19 @@ def test_a_query_without_candidates_there_has_statistics_over_all_that_it_has() 
     assert found.equals(expected)
 
 
+def test_ranks_are_not_taken_of_a_sample() -> None:
+    ranks = Calibrate(steps=["rank-norm"])
+    check_sample(ranks, Search())
+    check_sample(ranks, Search(first_pass={"name": "coarse", "sample": 0}))
+    check_sample(Calibrate(), Search(first_pass={"name": "coarse"}))
+    with raises(codes.RANKS_OF_A_SAMPLE, step="rank-norm"):
+        check_sample(ranks, Search(first_pass={"name": "coarse"}))
+
+
 def test_best_hits_that_were_found() -> None:
     table = candidates(40)
-    assert best_found(table, table, tick=0.01, overlap=0.5) == (3 * BEST, 3 * BEST)
+    assert best_found([table], [table], tick=0.01, overlap=0.5) == (3 * BEST, 3 * BEST)
     best = Bucket(**{**RULES, "nbest": 1}).all_of([table]).detections
     lost = set(zip(best["query_id"].to_pylist(), best["cost"].to_pylist(), strict=True))
     kept = [pair not in lost for pair in zip(table["query_id"].to_pylist(), table["cost"].to_pylist(), strict=True)]
-    assert best_found(table, table.filter(pa.array(kept)), tick=0.01, overlap=0.5) == (3 * BEST, 3 * BEST - 3)
+    assert best_found([table], [table.filter(pa.array(kept))], tick=0.01, overlap=0.5) == (3 * BEST, 3 * BEST - 3)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from swsdist.calibrate.procedure import check_steps, required_statistics
+from swsdist.calibrate.procedure import check_sample, check_steps, required_statistics
 from swsdist.calibrate.statistics import load_statistics
 from swsdist.chains.search.check import check
 from swsdist.chains.search.report.notices import barrier, notices, summary
@@ -87,6 +87,7 @@ def assemble(config: Config, ledger: Ledger) -> Chain:
         raise codes.OWN_PLACES_WITHOUT_TIMES(where="corpus.own_places")
     create(config.search)
     check_steps(config.calibrate, METHODS[config.search.method].score)
+    check_sample(config.calibrate, config.search)
     sides = required_statistics(config.calibrate)
     first_pass = config.search.first_pass.name
     first = FIRST_PASSES[first_pass].first if first_pass != "none" else ""

@@ -120,6 +120,12 @@ FACTOR_NOT_TAKEN = Code(
 KEYS_AMONG_OPTIONS = Code(
     "keys-among-options", ConfigError, "{options} among the options of a first pass", "set search.first_pass.{options}"
 )
+VERIFY_BY_DOCUMENT = Code(
+    "verify-by-document",
+    ConfigError,
+    "verify compares the best hits of the collection, and windows are chosen over: document",
+    "set over: collection, or remove verify",
+)
 FIRST_PASS_CONFLICT = Code(
     "first-pass-conflict",
     ConfigError,

@@ -20,6 +20,7 @@ from swsdist.methods.first_pass.landmarks import codebook_file, landmark_documen
 from swsdist.methods.method import Result, Unit
 from swsdist.methods.query.example import Example
 from swsdist.methods.query.extraction import prepared
+from swsdist.methods.sample import sample_limit
 from swsdist.methods.spans import best_in_spans
 from swsdist.registry.registries import FIRST_PASSES
 from swsdist.store.manifest import Shard
@@ -70,6 +71,8 @@ class Dtw:
         pinned = codebook_file(store, settings) if landmarks else None
         if pinned:
             common = [common, pinned]
+        if self._first_pass:
+            common = [common, sample_limit(settings, store.manifest.counts)]
         # One shard at a time, because Python values of all documents would need much memory.
         contents = dict(_contents(table, [shard.name for shard in shards], columns))
         if self._first_pass and settings.first_pass.over == "collection":

@@ -49,7 +49,7 @@ def contents(store: Store, search: Search, shards: Sequence[str]) -> dict[str, s
         for scope, value in sorted(tracks.statistics().items(), key=lambda item: item[0])
         if search.documents_by == "speaker" or (search.documents_by, scope[0]) == ("collection", "collection")
     ]
-    limit = sample_limit(search, store.manifest.counts["seconds"])
+    limit = sample_limit(search, store.manifest.counts)
     return {shard: fingerprint(shard, by_shard.get(shard, []), common, limit) for shard in shards}
 
 

@@ -11,7 +11,7 @@ reach. `verify` measures what that loses.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
@@ -90,11 +90,10 @@ class Quantised:
             index = index_of(made, -(-material.lengths // self.factor), len(book.columns) // 2, "")
             indexing = Work(distances=int(material.lengths.sum()) // self.factor)
         examples = material.examples(self.factor)
-        looked = [tables(example.frames, material.distance, book, self.bytes) for example in examples]
+        looked = (tables(example.frames, material.distance, book, self.bytes) for example in examples)
         sizes = [len(example.frames) for example in examples]
-        rows = [
-            self._windows(k, minima, index, material, budget) for k, minima in enumerate(_scanned(index, looked, sizes))
-        ]
+        scanned = enumerate(_scanned(index, looked, sizes))
+        rows = [self._windows(k, minima, index, material, budget) for k, minima in scanned]
         table = np.concatenate(rows) if rows else np.empty((0, 5), np.int64)
         windows = Windows(table[:, 0].astype(np.int32), table[:, 1].astype(np.int32), *table[:, 2:].T)
         work = Work(lookups=sum(sizes) * index.groups * GROUP)
@@ -124,7 +123,7 @@ class Quantised:
         return np.column_stack(columns).astype(np.int64)
 
 
-def _scanned(index: Index, looked: list[Tables], sizes: list[int]) -> Iterator[NDArray[np.uint16]]:
+def _scanned(index: Index, looked: Iterable[Tables], sizes: list[int]) -> Iterator[NDArray[np.uint16]]:
     """The least cost in each chunk, uint16 (chunks,), of each example; threads take documents."""
     threads, scan = numba.get_num_threads(), scanner()
     ideal = index.groups * np.arange(1, threads) // threads

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from pathlib import PurePath
 from typing import Any, NamedTuple
 
 import numba
@@ -47,6 +48,9 @@ from swsdist.registry.registries import FIRST_PASSES
 from swsdist.store import parquet
 from swsdist.store.reading import Store
 from swsdist.store.tracks import Tracks
+
+#: Frames of a document that are prepared together.
+_BLOCK = 4096
 
 
 class Searched(NamedTuple):
@@ -97,7 +101,8 @@ def material_of(
             return documents.stream(factor, chosen)
         stored = _stored_sample(store, shards, search_config)
         read = documents.stream(factor, chosen) if stored is None else documents.prepared(stored)
-        if store.memory is None:
+        size = int(documents.table["frames"].to_numpy()[sampled].sum()) * documents.distance.columns * 4
+        if store.memory is None or size > store.memory.room:
             return read
         key = "sample", tuple(shards), search_config.model_dump_json()
         return store.remembered(key, lambda: [(k, list(blocks)) for k, blocks in read], _nbytes)
@@ -117,7 +122,7 @@ def material_of(
 
 
 def _sampled(documents: pa.Table, search_config: Search, store: Store, shards: Sequence[str]) -> NDArray[np.bool_]:
-    limit = sample_limit(search_config, store.manifest.counts["seconds"])
+    limit = sample_limit(search_config, store.manifest.counts)
     if limit is None:
         return np.zeros(documents.num_rows, bool)
     return store.remembered(
@@ -162,7 +167,9 @@ def codebook(store: Store, search_config: Search, factor: int, size: int) -> Cod
     if key not in _known:
         _known.clear()
         pinned = codebook_file(store, search_config)
-        _known[key] = _read(store, pinned) if pinned else _fitted(store, search_config, factor, size)
+        book = _read(store, pinned) if pinned else _fitted(store, search_config, factor, size)
+        _known[key] = book
+        return book
     return _known[key]
 
 
@@ -239,12 +246,16 @@ def _features_in(store: Store, names: Sequence[str]) -> Iterator[tuple[int, NDAr
     for name in names:
         column = parquet.read(store.folder, name, ["features"])["features"]
         for k in np.flatnonzero(column.is_valid().to_numpy()).tolist():
-            yield first + k, np.frombuffer(column[k].as_buffer(), "<f4").reshape(-1, dimension)
+            frames = np.frombuffer(column[k].as_buffer(), "<f4").reshape(-1, dimension)
+            for begin in range(0, len(frames), _BLOCK):
+                yield first + k, frames[begin : begin + _BLOCK]
         first += len(column)
 
 
 def _read(store: Store, codebook: str) -> Codebook:
-    arrays: dict[str, Any] = dict(load_model(store.folder, codebook).arrays)
+    # Compiled code trusts it, and the name of its file has its fingerprint.
+    expected = PurePath(codebook).stem.removeprefix("codebook-")
+    arrays: dict[str, Any] = dict(load_model(store.folder, codebook, expected).arrays)
     return Codebook(**arrays)
 
 
