@@ -19,3 +19,10 @@ def coded(column: pa.ChunkedArray) -> tuple[list[str], NDArray[np.int64]]:
         here = [places.setdefault(name, len(places)) for name in encoded.dictionary.to_pylist()]
         parts.append(np.array(here, np.int64)[encoded.indices.to_numpy()])
     return list(places), np.concatenate(parts)
+
+
+def coded_documents(table: pa.Table) -> tuple[list[tuple[str, int]], NDArray[np.int64]]:
+    """The distinct documents (doc_id, channel) of a table's rows, and each row's among them, int64."""
+    names, code = coded(table["doc_id"])
+    pairs, row = np.unique(np.stack([code, table["channel"].to_numpy().astype(np.int64)]), axis=1, return_inverse=True)
+    return [(names[name], channel) for name, channel in pairs.T.tolist()], row.reshape(-1)

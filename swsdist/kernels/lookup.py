@@ -402,24 +402,6 @@ def encode(
             out[t, p] = best
 
 
-def sums(codes: NDArray[np.uint8], values: Numbers) -> tuple[Numbers, Numbers]:
-    """Number and sum of the frames of each code.
-
-    Args:
-        codes: uint8 (frames, parts).
-        values: int64 (frames, parts, width).
-
-    Returns:
-        int64 (parts, 16) and (parts, 16, width).
-    """
-    _, parts, width = values.shape
-    counts, total = np.zeros((parts, 16), np.int64), np.zeros((parts, 16, width), np.int64)
-    for p in range(parts):
-        np.add.at(counts[p], codes[:, p], 1)
-        np.add.at(total[p], codes[:, p], values[:, p])
-    return counts, total
-
-
 @compiled("void(uint8[:,::1], int64, uint8[::1])")
 def interleave(codes: NDArray[np.uint8], first: int, out: Bytes) -> None:
     """Lay out consecutive frames of a document, two parts a byte, 32 frames side by side.

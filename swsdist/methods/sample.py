@@ -14,13 +14,18 @@ from numpy.typing import NDArray
 
 from swsdist.config.search import Search
 from swsdist.core.fingerprint import stable_hash
-from swsdist.kernels.coding import coded
+from swsdist.kernels.coding import coded_documents
 
 #: Limit of all documents.
 EVERYTHING = 1 << 64
 
 #: Documents of a sample that are expected at least: with 8, one store in 3000 has none.
 _FEWEST = 8
+
+
+def document_hash(doc_id: str, channel: int) -> int:
+    """What documents are drawn by: 64 bits of their names, whatever their paths and shards."""
+    return stable_hash(f"{doc_id} {channel}")
 
 
 def sample_limit(search: Search, counts: Mapping[str, float]) -> int | None:
@@ -51,7 +56,5 @@ def in_sample(table: pa.Table, limit: int) -> NDArray[np.bool_]:
     """
     if not table.num_rows:
         return np.zeros(0, bool)
-    names, code = coded(table["doc_id"])
-    pairs, row = np.unique(np.stack([code, table["channel"].to_numpy().astype(np.int64)]), axis=1, return_inverse=True)
-    drawn = [stable_hash(f"{names[code]} {channel}") < limit for code, channel in pairs.T.tolist()]
-    return np.array(drawn, bool)[row.reshape(-1)]
+    documents, row = coded_documents(table)
+    return np.array([document_hash(*document) < limit for document in documents], bool)[row]

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from swsdist.kernels.coding import coded
+from swsdist.kernels.coding import coded_documents
 from swsdist.store.voices import STRETCH
 
 #: The columns of DOCUMENTS that are needed.
@@ -79,12 +79,9 @@ class Speakers:
     def _added(table: pa.Table, twice: pa.ChunkedArray, unit: float, turns: Turns) -> pa.Table:
         if not table.num_rows:
             return table.append_column("speaker", pa.array([], pa.int64()))
-        names, document = coded(table["doc_id"])
-        pairs, row = np.unique(
-            np.stack([document, table["channel"].to_numpy().astype(np.int64)]), axis=1, return_inverse=True
-        )
-        places = np.array([turns.places[names[code], channel] for code, channel in pairs.T.tolist()], np.int64)
-        middle = _at(places[row.reshape(-1)], twice.to_numpy() * unit)
+        documents, row = coded_documents(table)
+        places = np.array([turns.places[document] for document in documents], np.int64)
+        middle = _at(places[row], twice.to_numpy() * unit)
         turn = np.searchsorted(turns.starts, middle, side="right") - 1
         return table.append_column("speaker", pa.array(turns.speakers[turn]))
 

@@ -88,7 +88,7 @@ def material(
 
     lengths = np.array([len(document) for document in documents], np.int64)
     kept = np.full(len(documents), most, np.int64)
-    return Material(examples, streams, lengths, kept, 0.01, distance, window, kept < 0, codebook)
+    return Material(examples, streams, lengths, kept, 0.01, distance, window, kept < 0, lambda: (), codebook)
 
 
 def rows(candidates: Matches) -> list[tuple[int, ...]]:

@@ -154,7 +154,7 @@ def material(features: list[np.ndarray], queries: list[np.ndarray], names: list[
 
     lengths = np.array([len(f) for f in features], np.int64)
     most = np.full(len(features), 3)
-    return Material(examples, documents, lengths, most, shift, distance, 4, lengths < 0, codebook)
+    return Material(examples, documents, lengths, most, shift, distance, 4, lengths < 0, lambda: (), codebook)
 
 
 def by_name(found, names: list[int]) -> set[tuple[int, ...]]:

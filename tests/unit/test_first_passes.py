@@ -55,7 +55,7 @@ def a_material(lengths: list[int], most: int = 2) -> Material:
 
     size = np.array(lengths, np.int64)
     most_of = np.full(len(size), most)
-    return Material(lambda factor: [], documents, size, most_of, 0.01, cosine, 2, size < 0, codebook)
+    return Material(lambda factor: [], documents, size, most_of, 0.01, cosine, 2, size < 0, lambda: (), codebook)
 
 
 def some_windows(rows: list[tuple[int, int, int, int]]) -> Windows:

@@ -91,15 +91,11 @@ class Documents:
     @classmethod
     def of(cls, store: Store, shards: Sequence[str], search_config: Search) -> Documents:
         """The documents of some shards, from the store's memory if it has one."""
-        if store.memory is None:
-            return cls(store, shards, search_config)
-        key = "documents", tuple(shards), search_config.model_dump_json()
-        documents: Documents | None = store.memory.get(key)
-        if documents is None:
-            documents = cls(store, shards, search_config)
-            size = documents.table.nbytes + documents._offset.nbytes + documents._scale.nbytes
-            store.memory.put(key, documents, size)
-        return documents
+        return store.remembered(
+            ("documents", tuple(shards), search_config.model_dump_json()),
+            lambda: cls(store, shards, search_config),
+            lambda made: made.table.nbytes + made._offset.nbytes + made._scale.nbytes,
+        )
 
     def stream(
         self, factor: int = 1, chosen: NDArray[np.bool_] | None = None, side: Side = "document"

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.kernels.distances.interface import Distance, Stream
-from swsdist.kernels.lookup import INFINITE, encode, sums
+from swsdist.kernels.lookup import INFINITE, encode
 
 Frames = NDArray[np.float32]
 
@@ -107,14 +107,14 @@ def fit(landmarks: Landmarks, distance: Distance, size: int) -> Codebook:
         columns, weights, shifts, nearest, np.zeros((len(groups), CODES, width), np.int64), _means(landmarks, distance)
     )
     for _ in range(_ROUNDS):
-        counts, total = sums(book.codes(landmarks.document), scaled)
+        counts, total = _sums(book.codes(landmarks.document), scaled)
         there = counts > 0
         centre = _divided(total, counts)
         nearest = np.where(there[:, None, :], centre.transpose(0, 2, 1), book.nearest).astype(np.int32)
         if np.array_equal(nearest, book.nearest):
             break
         book = book._replace(nearest=np.ascontiguousarray(nearest))
-    counts, total = sums(book.codes(landmarks.document), parts)
+    counts, total = _sums(book.codes(landmarks.document), parts)
     return book._replace(centroids=_divided(total, counts))
 
 
@@ -122,6 +122,24 @@ def _parts(stream: Stream, size: int) -> list[NDArray[np.int64]]:
     """The columns of each part of a stream: an even number of parts, the last perhaps empty."""
     columns = np.arange(stream.first, stream.stop)
     return np.array_split(columns, 2 * min(size, -(-len(columns) // 2)))
+
+
+def _sums(codes: NDArray[np.uint8], values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Number and sum of the frames of each code.
+
+    Args:
+        codes: uint8 (frames, parts).
+        values: int64 (frames, parts, width).
+
+    Returns:
+        int64 (parts, 16) and (parts, 16, width).
+    """
+    _, parts, width = values.shape
+    counts, total = np.zeros((parts, CODES), np.int64), np.zeros((parts, CODES, width), np.int64)
+    for p in range(parts):
+        np.add.at(counts[p], codes[:, p], 1)
+        np.add.at(total[p], codes[:, p], values[:, p])
+    return counts, total
 
 
 def _divided(total: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:

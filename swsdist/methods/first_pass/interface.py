@@ -92,6 +92,7 @@ class Material(NamedTuple):
         distance: the distance the frames are prepared for.
         window: frames on either side within which a candidate must have the least cost.
         sampled: bool (documents,), those that are searched exactly, whatever is proposed.
+        sample: function that gives those, not averaged.
         codebook: function of r and of the bytes of a code: centroids of averaged frames of the entire collection.
     """
 
@@ -103,6 +104,7 @@ class Material(NamedTuple):
     distance: Distance
     window: int
     sampled: NDArray[np.bool_]
+    sample: Callable[[], Documents]
     codebook: Callable[[int, int], Codebook]
 
 

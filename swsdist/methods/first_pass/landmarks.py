@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from swsdist.config.search import Search
-from swsdist.core.fingerprint import fingerprint, stable_hash
-from swsdist.methods.sample import sample_limit
+from swsdist.core.fingerprint import fingerprint
+from swsdist.methods.sample import document_hash, sample_limit
 from swsdist.registry.registries import FIRST_PASSES
 from swsdist.store.reading import Store
 from swsdist.store.tracks import Tracks
@@ -20,7 +20,7 @@ def landmark_documents(keys: Sequence[tuple[str, int]]) -> list[tuple[str, int]]
 
     The path of a document does not matter. A document that is added to n - 1 others is chosen with probability 64 / n.
     """
-    return sorted(keys, key=lambda key: (stable_hash(f"{key[0]} {key[1]}"), key))[:_DOCUMENTS]
+    return sorted(keys, key=lambda key: (document_hash(*key), key))[:_DOCUMENTS]
 
 
 def codebook_name(store: Store, search: Search) -> str:

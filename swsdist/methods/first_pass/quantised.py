@@ -12,8 +12,8 @@ reach. `verify` measures what that loses.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -23,6 +23,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from swsdist.core.codes import methods as codes
+from swsdist.core.threads import in_threads
 from swsdist.kernels.lookup import CHUNK, DISTANCES, GROUP, INFINITE, ROWS, Scan, interleave, mark_gaps, scanner
 from swsdist.methods.first_pass.codebook import Codebook, Tables, tables
 from swsdist.methods.first_pass.interface import Budget, Material, Proposals, Windows, Work
@@ -129,15 +130,14 @@ def _scanned(index: Index, looked: Iterable[Tables], sizes: list[int]) -> Iterat
     ideal = index.groups * np.arange(1, threads) // threads
     inner = index.starts[np.minimum(np.searchsorted(index.starts, ideal), len(index.starts) - 1)]
     ranges = list(pairwise(np.unique([0, *inner.tolist(), index.groups]).tolist()))
-    with ThreadPoolExecutor(threads) as pool:
-        for table, n in zip(looked, sizes, strict=True):
-            minima = np.empty(index.groups * GROUP // CHUNK, np.uint16)
-            for done in [pool.submit(_scan, scan, index, each, n, table, minima) for each in ranges]:
-                done.result()
-            yield minima
+    for table, n in zip(looked, sizes, strict=True):
+        minima = np.empty(index.groups * GROUP // CHUNK, np.uint16)
+        for _ in in_threads(partial(_scan, scan, index, n, table, minima), ranges, threads):
+            pass
+        yield minima
 
 
-def _scan(scan: Scan, index: Index, groups: tuple[int, int], n: int, table: Tables, minima: NDArray[np.uint16]) -> None:
+def _scan(scan: Scan, index: Index, n: int, table: Tables, minima: NDArray[np.uint16], groups: tuple[int, int]) -> None:
     scan(
         index.codes,
         index.gap,

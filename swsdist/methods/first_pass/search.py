@@ -24,7 +24,6 @@ from swsdist.methods.first_pass.create import create
 from swsdist.methods.first_pass.interface import (
     Budget,
     FirstPass,
-    Frames,
     Material,
     Proposals,
     Work,
@@ -79,43 +78,53 @@ def search_windows(
         examples: of a factor, with so many frames averaged.
         search_config: names the first pass.
     """
-    documents, material = material_of(store, shards, examples, search_config)
+    names = _kept_names(store, shards, search_config)
+    documents, material = material_of(store, shards, examples, search_config, names)
     options = search_config.first_pass
     budget = Budget(options.windows.least, options.windows.per_second, options.over)
     first_pass = create(options.name, **options.complete())
     if isinstance(first_pass, Quantised):
-        first_pass = replace(first_pass, index=kept_index(store, shards, search_config, material.lengths))
+        first_pass = replace(first_pass, index=kept_index(store, names, search_config, material.lengths))
     matches, work, indexing = run(first_pass, material, budget)
     return Searched(documents.table, matches._replace(saturated=documents.saturated), work, indexing)
 
 
 def material_of(
-    store: Store, shards: Sequence[str], examples: Callable[[int], list[Example]], search_config: Search
+    store: Store,
+    shards: Sequence[str],
+    examples: Callable[[int], list[Example]],
+    search_config: Search,
+    names: Sequence[str] | None = None,
 ) -> tuple[Documents, Material]:
-    """Input of a first pass for some shards; only the table of documents is read."""
+    """Input of a first pass for some shards; only the table of documents is read.
+
+    Args:
+        store, shards, examples, search_config: as for `search_windows`.
+        names: files of codes, from which sampled documents are read; by default from the shards.
+    """
     documents = Documents.of(store, shards, search_config)
     sampled = _sampled(documents.table, search_config, store, shards)
 
-    def stream(factor: int, chosen: NDArray[np.bool_] | None) -> DocumentStream:
-        if chosen is not sampled:
-            return documents.stream(factor, chosen)
-        stored = _stored_sample(store, shards, search_config)
-        read = documents.stream(factor, chosen) if stored is None else documents.prepared(stored)
-        size = int(documents.table["frames"].to_numpy()[sampled].sum()) * documents.distance.columns * 4
-        if store.memory is None or size > store.memory.room:
-            return read
+    def read() -> DocumentStream:
+        return documents.stream(1, sampled) if names is None else documents.prepared(_features_in(store, names))
+
+    def sample() -> DocumentStream:
         key = "sample", tuple(shards), search_config.model_dump_json()
-        return store.remembered(key, lambda: [(k, list(blocks)) for k, blocks in read], _nbytes)
+        size = int(documents.table["frames"].to_numpy()[sampled].sum()) * documents.distance.columns * 4
+        if store.memory is None or (store.memory.get(key) is None and size > store.memory.room):
+            return read()
+        return store.remembered(key, lambda: [(k, list(blocks)) for k, blocks in read()], lambda _: size)
 
     material = Material(
         examples,
-        stream,
+        documents.stream,
         documents.table["frames"].to_numpy(),
         documents.most,
         store.manifest.shift,
         documents.distance,
         search_config.candidate_window,
         sampled,
+        sample,
         lambda factor, size: codebook(store, search_config, factor, size),
     )
     return documents, material
@@ -128,10 +137,6 @@ def _sampled(documents: pa.Table, search_config: Search, store: Store, shards: S
     return store.remembered(
         ("sampled", tuple(shards), limit), lambda: in_sample(documents, limit), lambda mask: mask.nbytes
     )
-
-
-def _nbytes(documents: Sequence[tuple[int, Sequence[Frames]]]) -> int:
-    return sum(block.nbytes for _, blocks in documents for block in blocks)
 
 
 def run(first_pass: FirstPass, material: Material, budget: Budget) -> tuple[Matches, Work, Work]:
@@ -156,7 +161,7 @@ def run(first_pass: FirstPass, material: Material, budget: Budget) -> tuple[Matc
     if not material.sampled.any():
         return visited.matches, work, proposed.indexing
     settings = Settings(material.distance, material.window, 16, 2000, threads=numba.get_num_threads())
-    everywhere = search(examples, material.documents(1, material.sampled), material.most, settings)
+    everywhere = search(examples, material.sample(), material.most, settings)
     cells = sum(len(example.frames) for example in examples) * int(material.lengths[material.sampled].sum())
     return together(visited.matches, everywhere), work + Work(cells=cells), proposed.indexing
 
@@ -197,14 +202,16 @@ def index_shard(store: Store, shard: str, search_config: Search, codebook: str) 
     return build(material, options.factor, _read(store, codebook), features)
 
 
-def kept_index(store: Store, shards: Sequence[str], search_config: Search, lengths: NDArray[np.int64]) -> Index | None:
-    """The stored codes of some shards; None if those of one are missing.
+def kept_index(
+    store: Store, names: Sequence[str] | None, search_config: Search, lengths: NDArray[np.int64]
+) -> Index | None:
+    """The stored codes of some shards; None if there are none.
 
     Args:
-        store, shards, search_config: as for `search_windows`.
+        store, search_config: as for `search_windows`.
+        names: files of codes, a shard each.
         lengths: int64 (documents,), frames.
     """
-    names = _kept_names(store, shards, search_config)
     if names is None:
         return None
     options = QuantisedOptions.model_validate(search_config.first_pass.complete())
@@ -233,15 +240,8 @@ def _kept_names(store: Store, shards: Sequence[str], search_config: Search) -> l
     return store.remembered(key, named, lambda names: 200 * len(names)) or None
 
 
-def _stored_sample(
-    store: Store, shards: Sequence[str], search_config: Search
-) -> Iterator[tuple[int, NDArray[np.float32]]] | None:
-    """Index and features of the sampled documents, from the files of codes; None if they are not there."""
-    names = _kept_names(store, shards, search_config)
-    return None if names is None else _features_in(store, names)
-
-
 def _features_in(store: Store, names: Sequence[str]) -> Iterator[tuple[int, NDArray[np.float32]]]:
+    """Index and features of the sampled documents in files of codes."""
     dimension, first = Tracks(store).dimension, 0
     for name in names:
         column = parquet.read(store.folder, name, ["features"])["features"]
