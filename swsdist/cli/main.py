@@ -33,6 +33,7 @@ COMMANDS = {
     "run": ("running", "run", "Run a config from audio to report; finished work is kept."),
     "index": ("running", "index", "Create or update the feature store."),
     "search": ("searching", "search", "Search a config's queries, or single queries in a store."),
+    "serve": ("serving", "serve", "Serve a page to search by voice, judge, and collect words."),
     "discover": ("running", "discover", "Find stretches that recur, without queries."),
     "reduce": ("running", "reduce", "Reduce candidates to detections with normalised scores."),
     "score": ("scoring", "score", "Score a run, or any system's list."),

@@ -11,6 +11,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
+from copy import copy
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -174,6 +175,24 @@ class Searcher:
 
     def __repr__(self) -> str:
         return f"<Searcher of {self.store!r}>"
+
+    def among(self, documents: pa.Table) -> Searcher:
+        """The same for some of the store's documents: an exact search of these, in this process, whose scores are normalised
+        among them. It ends with this one.
+
+        Args:
+            documents: columns doc_id and channel.
+        """
+        self._demand_open()
+        narrowed, queries = copy(self), self.queries  # which know all documents
+        for name in ("_units", "_places", "_speakers"):
+            narrowed.__dict__.pop(name, None)
+        narrowed.settings = section_from(Search, "search", self.options, {"first_pass": {"name": "none"}})
+        narrowed._method, narrowed._actors = create(narrowed.settings), None
+        narrowed.store, narrowed.queries = self.store.among(documents), queries
+        shards = set(narrowed.store.documents(columns=["shard"])["shard"].to_pylist())
+        narrowed._units = [unit for unit in narrowed._method.plan(narrowed.store) if shards.intersection(unit.shards)]
+        return narrowed
 
     def search(self, queries: object, top: int = 20) -> pd.DataFrame:
         """The best hits of each query.

@@ -32,6 +32,12 @@ _FEW = 4
 T = TypeVar("T")
 
 
+def _keys(documents: pa.Table) -> pa.Array:
+    """Document and channel in one text."""
+    names, channels = documents["doc_id"].cast(pa.string()), documents["channel"].cast(pa.string())
+    return pc.binary_join_element_wise(names, channels, "\0").combine_chunks()
+
+
 class Block(NamedTuple):
     """Consecutive frames of a document; features are float32 (frames, dimension), read-only."""
 
@@ -56,6 +62,7 @@ class Store:
         manifest: the state; the current one by default.
         watch: receives the number of frames used, while frames of the first track are read.
         memory: keeps values that searches compute from shards for later searches; by default none.
+        only: keys (doc_id, channel) of the documents that there are; by default all.
 
     Raises:
         StoreError: there is no store.
@@ -67,11 +74,13 @@ class Store:
         manifest: Manifest | None = None,
         watch: Callable[[int], None] | None = None,
         memory: Memory | None = None,
+        only: pa.Table | None = None,
     ) -> None:
         self.folder = folder
         self.manifest = manifest or require(folder)
         self._watch = watch
         self.memory = memory
+        self._only = None if only is None else _keys(only)
 
     def __repr__(self) -> str:
         counts, tracks = self.manifest.counts, ", ".join(track.name for track in self.manifest.tracks)
@@ -82,6 +91,14 @@ class Store:
     def with_memory(self, memory: Memory | None) -> Store:
         """The same store with a memory, or without any."""
         return Store(self.folder, self.manifest, self._watch, memory)
+
+    def among(self, keys: pa.Table) -> Store:
+        """The same state as if it held some documents only, without a memory.
+
+        Args:
+            keys: columns doc_id and channel.
+        """
+        return Store(self.folder, self.manifest, self._watch, None, keys)
 
     def remembered(self, key: Hashable, make: Callable[[], T], size: Callable[[T], int]) -> T:
         """A value that the memory holds, or that is made, and held if there is a memory and room for its bytes."""
@@ -116,12 +133,18 @@ class Store:
         names.
         """
         name = self.manifest.track(track).documents
+        keys = () if self._only is None else ("doc_id", "channel")
         if shard is None:
-            return parquet.read(self.folder, name, columns, codes)
-        required = None if columns is None else sorted({*columns, "shard"})
-        # Shards fill separate row groups: only those of this shard are read.
-        table = parquet.read_where(self.folder, name, "shard", shard, required, codes)
-        return table.filter(pc.equal(table["shard"], shard))
+            table = parquet.read(self.folder, name, columns and [*dict.fromkeys([*columns, *keys])], codes)
+        else:
+            required = None if columns is None else sorted({*columns, *keys, "shard"})
+            # Shards fill separate row groups: only those of this shard are read.
+            table = parquet.read_where(self.folder, name, "shard", shard, required, codes)
+            table = table.filter(pc.equal(table["shard"], shard))
+        if self._only is None:
+            return table
+        table = table.filter(pc.is_in(_keys(table), self._only))
+        return table if columns is None or shard is not None else table.select(columns)
 
     def recordings(self, names: Sequence[str] | None = None) -> dict[tuple[str, int], Recording]:
         """Each recording's channel, by the name used in detections: the document's, or that of the recording that

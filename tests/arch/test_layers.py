@@ -30,7 +30,7 @@ LEVELS = (
     ("evaluation", "pipeline", "reduce"),
     ("metrics", "report", "stages", "testing"),
     ("bench", "chains", "description", "searcher"),
-    ("api",),
+    ("api", "server"),
     ("__init__", "cli"),
 )
 MOST_STOREYS, MOST_ROOMS = 13, 31

@@ -1,0 +1,61 @@
+"""The command that serves a page to search an archive by voice."""
+
+from __future__ import annotations
+
+import click
+
+from swsdist.cli.options import allow_commands
+
+
+@click.command()
+@click.argument("target", metavar="STORE|RUN|FOLDER")
+@click.option("--project", metavar="FOLDER", help="Folder of the words. [default: NAME-words beside the archive]")
+@click.option("--port", default=8765, type=click.IntRange(0, 65535), show_default=True, help="0: any that is free.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen at.")
+@click.option(
+    "--host-name", "names", multiple=True, metavar="NAME", help="Name by which browsers ask this server; repeatable."
+)
+@click.option("--public", is_flag=True, help="Let others in: by the password in SWSDIST_PASSWORD, or by --user-header.")
+@click.option("--user-header", metavar="NAME", help="Header in which a proxy names the person.")
+@click.option("--proxy", "proxies", multiple=True, metavar="ADDRESS", help="Address of that proxy. [default: this host]")
+@click.option("--watch", is_flag=True, help="Of a FOLDER: look for new recordings, and search saved words in them.")
+@click.option("--texts", metavar="STORE", help="Store of transcripts or lattices of the same recordings.")
+@click.option("--classes", metavar="RUN", help="Run of `discover` in the same recordings.")
+@click.option("--address", metavar="ADDRESS", help="Search on this Ray cluster.")
+@click.option("--set", "sets", multiple=True, metavar="search.KEY=VALUE", help="Set how is searched; repeatable.")
+@allow_commands
+def serve(
+    target: str,
+    project: str | None,
+    port: int,
+    host: str,
+    names: tuple[str, ...],
+    public: bool,
+    user_header: str | None,
+    proxies: tuple[str, ...],
+    watch: bool,
+    texts: str | None,
+    classes: str | None,
+    address: str | None,
+    sets: tuple[str, ...],
+) -> int:
+    """Serve a page in the browser: search STORE by voice, judge what is found, and collect words.
+
+    A FOLDER of recordings is indexed first, and can be asked meanwhile. The words, with all judgements, are kept in the project
+    folder. Only who has the printed address may enter; on other hosts, see --public.
+
+    \b
+    swsdist serve archive/store
+    swsdist serve recordings --watch
+    SWSDIST_PASSWORD=... swsdist serve archive --public --host 0.0.0.0 --host-name archive.example.org
+    """
+    from swsdist.config.loader import section_values
+    from swsdist.server.running import Entrance, serve_until_ended, settings_for
+
+    options = section_values(list(sets), "search")
+    settings = settings_for(
+        target, project, watch=watch, texts=texts, classes=classes, address=address, options=options
+    )
+    entrance = Entrance(host, port, names, public, user_header, proxies)
+    serve_until_ended(settings, entrance, lambda text: click.echo(text))
+    return 0

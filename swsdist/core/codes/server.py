@@ -1,0 +1,116 @@
+"""Codes of `swsdist serve`."""
+
+from __future__ import annotations
+
+from swsdist.core.codes import Code
+from swsdist.core.errors import AudioError, ConfigError, UserError
+
+WRONG_TOKEN = Code(
+    "wrong-token",
+    UserError,
+    "the address lacks the token of this server, or it has started anew",
+    "open the whole address that `swsdist serve` printed last",
+)
+NO_USER_HEADER = Code(
+    "no-user-header",
+    UserError,
+    "no proxy says who asks: there is no header {header}",
+    "ask by the proxy's address (docs/how-to/serve-an-archive.md)",
+)
+OTHER_HOST = Code(
+    "other-host",
+    UserError,
+    "this server does not answer for {host!r}",
+    "ask by the printed address, or start it with --host-name {host}",
+)
+OTHER_ORIGIN = Code(
+    "other-origin",
+    UserError,
+    "a change that {origin} asks for is refused",
+    "use the page of this server",
+)
+NOT_ON_PAGE = Code("not-on-page", UserError, "there is no {what} {name!r}", "load the page again")
+WRONG_REQUEST = Code("wrong-request", UserError, "{what}", "load the page again")
+NO_EXAMPLE = Code(
+    "no-example",
+    UserError,
+    "the word has no example yet",
+    "record it, mark a place, or judge a hit with yes first",
+)
+LONG_EXAMPLE = Code(
+    "long-example",
+    UserError,
+    "the example lasts {seconds:.1f} s, more than {most:.0f} s",
+    "mark the word alone",
+)
+LONG_CLIP = Code("long-clip", UserError, "a place of {seconds:.0f} s is not between 0 and {most:.0f} s", "choose a shorter one")
+LONG_UPLOAD = Code(
+    "long-upload",
+    AudioError,
+    "the recording lasts {seconds:.0f} s, more than {most:.0f} s",
+    "send a piece of it with the word",
+)
+LARGE_UPLOAD = Code(
+    "large-upload",
+    UserError,
+    "the file is larger than {most} bytes",
+    "send a piece of the recording with the word",
+)
+NOTHING_THERE = Code(
+    "nothing-there",
+    UserError,
+    "no document is narrowed to this",
+    "choose a wider folder, speaker or date",
+)
+NO_SUCH_DOCUMENT = Code("no-such-document", UserError, "the archive has no such document, channel {channel}", "reload the page")
+NOT_READY = Code(
+    "not-ready",
+    UserError,
+    "the first recordings are still being indexed",
+    "wait for the first minutes of the archive",
+)
+NO_TEXTS = Code(
+    "no-texts",
+    UserError,
+    "this archive has no transcripts or lattices",
+    "ask by voice, or start the server with --texts STORE",
+)
+INDEX_ENDED = Code(
+    "index-ended",
+    UserError,
+    "the index of {folder} ended: {message}",
+    "run `swsdist index {folder}` to see why",
+)
+BUSY = Code("busy", UserError, "{count} searches are waiting", "ask again in a few seconds")
+PUBLIC_WITHOUT_KEY = Code(
+    "public-without-key",
+    ConfigError,
+    "--public lets everybody in",
+    "set the variable SWSDIST_PASSWORD, or name a proxy's header: --user-header X-Forwarded-User",
+)
+NO_SERVER = Code(
+    "no-server",
+    ConfigError,
+    "starlette and uvicorn are not installed",
+    "pip install 'swsdist[serve]'",
+)
+PORT_TAKEN = Code("port-taken", UserError, "port {port} is in use", "choose another: --port {other}")
+FIND_PROJECT = Code(
+    "find-project",
+    ConfigError,
+    "the store is not on this disk, so the folder of words needs a place",
+    "name one: --project FOLDER",
+)
+NO_ARCHIVE = Code(
+    "no-archive",
+    UserError,
+    "neither a store, a run nor a folder of recordings",
+    "name one of these",
+)
+WATCH_NEEDS_FOLDER = Code(
+    "watch-needs-folder",
+    ConfigError,
+    "--watch looks into a folder of recordings, and this is a store or a run",
+    "name the folder of the recordings",
+)
+UNUSABLE_HOST = Code("unusable-host", UserError, "the address cannot be listened at: {reason}", "leave --host out")

@@ -1,0 +1,258 @@
+"""The server's addresses: what the page asks, and what it gets."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from anyio import CapacityLimiter, to_thread
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from swsdist.core.codes import server as codes
+from swsdist.core.errors import AudioError, SwsdistError
+
+from swsdist.glossary.exchange import EXPORTS
+from swsdist.server import sounds
+from swsdist.server.archive import Archive, Narrowing
+from swsdist.server.glossary_routes import GLOSSARY
+from swsdist.server.questions import MOST, TOP, Question, answer, as_line, examples_of
+from swsdist.server.requests import body_of, number, place_of, service_of, text_of
+from swsdist.server.security import Gate, Guard, error_response, named
+from swsdist.server.service import Service
+
+_STATIC = Path(__file__).parent / "static"
+#: Searches that may wait.
+_WAITING = 40
+
+#: Steps of searches that run at once: those of others come in between.
+_LIMITER = CapacityLimiter(max(1, (os.cpu_count() or 1)))
+
+
+def create_app(service: Service, guard: Guard) -> Starlette:
+    """The application; `service` is closed when it ends."""
+    routes = [
+        Route("/", _page),
+        Route("/api/state", _state),
+        Route("/api/person", _person, methods=["POST"]),
+        Route("/api/search", _search, methods=["POST"]),
+        Route("/api/sounds", _sounds, methods=["POST"]),
+        Route("/api/sound", _sound),
+        Route("/api/recordings", _recordings),
+        Route("/api/overview", _overview),
+        Route("/api/classes", _classes),
+        Route("/api/likely", _likely),
+        Route("/api/news", _news),
+        Route("/api/news/seen", _seen, methods=["POST"]),
+        *GLOSSARY,
+        Mount("/static", StaticFiles(directory=_STATIC)),
+    ]
+    app = Starlette(
+        routes=routes,
+        middleware=[Middleware(Gate, guard=guard)],
+        exception_handlers={SwsdistError: _failed},
+    )
+    app.state.service, app.state.guard, app.state.waiting = service, guard, 0
+    return app
+
+
+async def _failed(_: Request, error: Exception) -> Response:
+    assert isinstance(error, SwsdistError)
+    name = error.code
+    statuses = {"not-on-page": 404, "no-such-document": 404, "large-upload": 413, "not-ready": 503, "busy": 503}
+    return error_response(error, statuses.get(name or "", 415 if isinstance(error, AudioError) else 400))
+
+
+async def _page(_: Request) -> Response:
+    return FileResponse(_STATIC / "index.html", headers={"Cache-Control": "no-cache"})
+
+
+async def _state(request: Request) -> Response:
+    return JSONResponse(await run_in_threadpool(_facts, request, service_of(request)))
+
+
+def _facts(request: Request, service: Service) -> dict[str, Any]:
+    archive, indexing, guard = service.archive, service.indexing, request.app.state.guard
+    empty = {"hours": 0.0, "documents": 0, "recordings": 0, "folders": [], "speakers": [], "dates": None}
+    about = {"store": service.settings.target, **empty} if archive is None else archive.facts()
+    spoken = archive is None or archive.spoken
+    error = indexing.error if indexing is not None else None
+    return {
+        **about,
+        "kinds": [*(["spoken"] if spoken else []), *(["text"] if service.texts is not None or not spoken else [])],
+        "indexing": indexing.state if indexing is not None else None,
+        "error": None if error is None else {"error": error.message, "remedy": error.remedy, "code": error.code},
+        "ready": archive is not None,
+        "person": guard.person(request),
+        "people": service.project.people(),
+        "limits": {
+            "upload_bytes": sounds.UPLOAD_BYTES,
+            "upload_seconds": sounds.UPLOAD_SECONDS,
+            "clip_seconds": sounds.CLIP_SECONDS,
+        },
+        "project": str(service.settings.project),
+        "change": service.project.change,
+        "watch": {"folder": service.settings.source} if service.settings.watch else None,
+        "secure": request.url.scheme == "https" or request.url.hostname in ("127.0.0.1", "localhost", "::1"),
+        "news": len(service.news()),
+        "languages": sorted(path.stem for path in (_STATIC / "texts").glob("*.json")),
+        "exports": list(EXPORTS),
+        "classes": service.settings.classes is not None,
+    }
+
+
+async def _person(request: Request) -> Response:
+    values = await body_of(request)
+    person = text_of(values, "person")
+    return named(JSONResponse({"person": person}), person)
+
+
+# -- searches ----------------------------------------------------------------------------------------------------------
+
+
+async def _search(request: Request) -> Response:
+    values, service = await body_of(request), service_of(request)
+    text = values.get("text")
+    archive: Archive | None = service.demand_archive()
+    if text is not None and service.texts is not None:
+        archive = service.texts
+    assert archive is not None
+    if text is not None and archive.spoken:
+        raise codes.NO_TEXTS(where="text")
+    entry_id = None if values.get("entry_id") is None else int(number(values, "entry_id"))
+    given = values.get("examples")
+    if given is None:
+        examples = () if entry_id is None or text is not None else await run_in_threadpool(examples_of, service.project, entry_id)
+    else:
+        examples = tuple(map(place_of, given))
+    narrow = values.get("narrow") or {}
+    narrowing = Narrowing(**{name: str(narrow[name]) for name in Narrowing._fields if narrow.get(name)})
+    top = min(MOST, max(1, int(number(values, "top", TOP))))
+    question = Question(examples, text, entry_id, narrowing, top)
+    if request.app.state.waiting >= _WAITING:
+        raise codes.BUSY(where="search", count=request.app.state.waiting)
+    lines = answer(question, archive, service.project, service.answers)
+    return StreamingResponse(_lines(request, lines), media_type="application/x-ndjson", headers={"Cache-Control": "no-store"})
+
+
+async def _lines(request: Request, answers: Iterator[dict[str, Any]]) -> AsyncIterator[str]:
+    """Each step in a thread of its own, so that the steps of several searches take turns."""
+    request.app.state.waiting += 1
+    try:
+        while True:
+            line = await to_thread.run_sync(_next_line, answers, limiter=_LIMITER)
+            if line is None:
+                return
+            yield line
+    finally:
+        request.app.state.waiting -= 1
+        await to_thread.run_sync(_close, answers)
+
+
+def _close(answers: Any) -> None:
+    answers.close()
+
+
+def _next_line(answers: Iterator[dict[str, Any]]) -> str | None:
+    try:
+        found = next(answers, None)
+    except SwsdistError as error:
+        return as_line(error)
+    return None if found is None else json.dumps(found) + "\n"
+
+
+async def _likely(request: Request) -> Response:
+    service, entry_id = service_of(request), int(number(dict(request.query_params), "entry_id"))
+    return JSONResponse(await run_in_threadpool(service.answers.likelihood, service.project, entry_id))
+
+
+async def _news(request: Request) -> Response:
+    return JSONResponse({"news": await run_in_threadpool(service_of(request).news)})
+
+
+async def _seen(request: Request) -> Response:
+    await run_in_threadpool(service_of(request).seen)
+    return JSONResponse({})
+
+
+async def _classes(request: Request) -> Response:
+    offset = int(number(dict(request.query_params), "offset", 0))
+    return JSONResponse(await run_in_threadpool(service_of(request).classes, offset))
+
+
+# -- sounds ------------------------------------------------------------------------------------------------------------
+
+
+async def _sounds(request: Request) -> Response:
+    service, name = service_of(request), unquote(request.headers.get("x-name", "recording"))
+    size = 0
+    with tempfile.TemporaryDirectory(dir=service.scratch) as folder:
+        file = Path(folder) / f"sent{Path(name).suffix[:8]}"
+        with file.open("wb") as out:
+            async for piece in request.stream():
+                size += len(piece)
+                if size > sounds.UPLOAD_BYTES:
+                    raise codes.LARGE_UPLOAD(where=name, most=sounds.UPLOAD_BYTES)
+                out.write(piece)
+        data, facts = await run_in_threadpool(sounds.received, file, name)
+    person = request.app.state.guard.person(request)
+    sound = await run_in_threadpool(_add_sound, service, data, name, person)
+    return JSONResponse({"sound": sound, **facts})
+
+
+def _add_sound(service: Service, data: bytes, name: str, person: str) -> str:
+    return service.project.add_sound(data, name=name, person=person).sound
+
+
+async def _sound(request: Request) -> Response:
+    values, service = dict(request.query_params), service_of(request)
+    path, channel, offset, duration = await run_in_threadpool(_heard, service, values)
+    start = number(values, "start", 0.0)
+    end = number(values, "end", min(duration, sounds.CLIP_SECONDS))
+    pad = number(values, "pad", 0.25)
+    file, begin = await run_in_threadpool(service.clips.of, path, channel, offset + start, offset + end, pad)
+    return FileResponse(file, media_type="audio/wav", headers={"X-Begin": f"{begin - offset:.6f}", "Cache-Control": "private"})
+
+
+async def _overview(request: Request) -> Response:
+    values, service = dict(request.query_params), service_of(request)
+    path, channel, offset, duration = await run_in_threadpool(_heard, service, values)
+    start, end = number(values, "start", 0.0), number(values, "end", duration)
+    points = int(number(values, "points", 800))
+    found = await run_in_threadpool(
+        sounds.overview, path, channel, offset + start, offset + min(end, duration), points, {}
+    )
+    return JSONResponse({**found, "start": start, "end": min(end, duration)})
+
+
+def _heard(service: Service, values: dict[str, Any]) -> tuple[str, int, float, float]:
+    """Path, channel, start in it (s) and duration of what a request names."""
+    if values.get("sound"):
+        path = str(service.project.sound_file(values["sound"]))
+        return path, 1, 0.0, sounds.duration(path)
+    channel = int(number(values, "channel", 1))
+    row = service.demand_archive().document(text_of(values, "doc_id"), channel)
+    if row["doc_id"] == values["doc_id"]:
+        return row["path"], channel, row["at"], row["duration"]
+    return row["path"], channel, 0.0, sounds.duration(row["path"])
+
+
+async def _recordings(request: Request) -> Response:
+    values, service = dict(request.query_params), service_of(request)
+    archive = service.demand_archive()
+    offset = max(0, int(number(values, "offset", 0)))
+    rows, total = await run_in_threadpool(archive.page, str(values.get("text", "")), offset)
+    return JSONResponse({"recordings": rows, "total": total})
+
+
+

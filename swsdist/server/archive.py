@@ -1,0 +1,189 @@
+"""The store that is asked: its searcher, and what its documents are called."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import date
+from os.path import commonpath
+from pathlib import PurePosixPath
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from swsdist.core.codes import server as codes
+from swsdist.searcher.hit_threshold import default_threshold
+from swsdist.searcher.searcher import Searcher
+
+#: A day in a path: 2015-09-08, 2015_09_08, 20150908.
+_DAY = re.compile(r"(?<!\d)(19\d\d|20\d\d)[-_.]?(0[1-9]|1[0-2])[-_.]?(0[1-9]|[12]\d|3[01])(?!\d)")
+#: Rows of a page of recordings.
+PAGE = 50
+#: Most folders and speakers that are listed to choose from.
+_LISTED = 500
+
+
+class Narrowing(NamedTuple):
+    """Which documents are asked; None: all."""
+
+    folder: str | None = None
+    recording: str | None = None
+    speaker: str | None = None
+    since: str | None = None
+    until: str | None = None
+
+
+class Archive:
+    """A store or a run, open for questions.
+
+    Args:
+        target: its folder.
+        address: of a Ray cluster that searches; None: this process does.
+        options: keys of the section `search`.
+
+    Attributes:
+        searcher: answers.
+        documents: doc_id, channel, path, duration, speaker, recording (its name), at (its start in it, s), folder, day.
+    """
+
+    def __init__(self, target: str, address: str | None = None, options: Mapping[str, object] | None = None) -> None:
+        executor = None if address is None else {"kind": "ray", "address": address}
+        self.target = target
+        self.searcher = Searcher(target, executor=executor, options=options)
+        self.spoken = not self._reads_text()
+        self.documents = _described(self.searcher)
+        self.threshold = default_threshold(self.searcher.settings.method, self.searcher.calibrate.steps)
+
+    def _reads_text(self) -> bool:
+        from swsdist.registry.registries import METHODS
+
+        return METHODS[self.searcher.settings.method].queries == "text"
+
+    def close(self) -> None:
+        """Read no more."""
+        self.searcher.close()
+
+    @property
+    def state(self) -> str:
+        """The fingerprint of what the store holds."""
+        return self.searcher.store.manifest.fingerprint
+
+    def facts(self) -> dict[str, Any]:
+        """What the page says of it."""
+        counts, days = self.searcher.store.manifest.counts, pc.min_max(self.documents["day"]).as_py()
+        return {
+            "store": self.searcher.store.folder.path(),
+            "hours": counts["seconds"] / 3600,
+            "documents": int(counts["documents"]),
+            "recordings": pc.count_distinct(self.documents["recording"]).as_py(),
+            "folders": _listed(self.documents["folder"]),
+            "speakers": _listed(self.documents["speaker"]),
+            "dates": None if days["min"] is None else [days["min"], days["max"]],
+        }
+
+    def narrowed(self, narrowing: Narrowing) -> Searcher:
+        """The searcher of some documents.
+
+        Raises:
+            UserError: there are none.
+        """
+        if narrowing == Narrowing():
+            return self.searcher
+        table, kept = self.documents, None
+        conditions = [
+            narrowing.folder and pc.starts_with(pc.binary_join_element_wise(table["folder"], "", "/"), f"{narrowing.folder}/"),
+            narrowing.recording and pc.equal(table["recording"], narrowing.recording),
+            narrowing.speaker and pc.equal(table["speaker"], narrowing.speaker),
+            narrowing.since and pc.greater_equal(table["day"], narrowing.since),
+            narrowing.until and pc.less_equal(table["day"], narrowing.until),
+        ]
+        for condition in conditions:
+            if condition is not None:
+                kept = condition if kept is None else pc.and_kleene(kept, condition)
+        chosen = table.filter(kept)
+        if not chosen.num_rows:
+            raise codes.NOTHING_THERE(where=", ".join(str(value) for value in narrowing if value))
+        return self.searcher.among(chosen.select(["doc_id", "channel"]))
+
+    def page(self, text: str, offset: int) -> tuple[list[dict[str, Any]], int]:
+        """A page of documents whose name or speaker has a text in it, and how many there are."""
+        table = self.documents
+        if text:
+            has = (pc.match_substring(table[name], text, ignore_case=True) for name in ("doc_id", "path", "speaker"))
+            first, second, third = (pc.fill_null(each, False) for each in has)
+            table = table.filter(pc.or_(pc.or_(first, second), third))
+        rows = table.slice(offset, PAGE).select(["doc_id", "channel", "recording", "duration", "speaker", "day"])
+        return [{**row, "date": row.pop("day")} for row in rows.to_pylist()], table.num_rows
+
+    def document(self, doc_id: str, channel: int) -> dict[str, Any]:
+        """The row of a document, or of the recording that contains documents.
+
+        Raises:
+            UserError: there is none.
+        """
+        table = self.documents
+        for name in ("doc_id", "recording"):
+            rows = table.filter(pc.and_(pc.equal(table[name], doc_id), pc.equal(table["channel"], channel)))
+            if rows.num_rows:
+                return dict(rows.slice(0, 1).to_pylist()[0])
+        raise codes.NO_SUCH_DOCUMENT(where=doc_id, channel=channel)
+
+    def rows_of(self, doc_ids: list[str]) -> dict[tuple[str, int], dict[str, Any]]:
+        """Rows by the names that detections have."""
+        table = self.documents.filter(pc.is_in(self.documents["recording"], pa.array(doc_ids, pa.string())))
+        return {(row["recording"], row["channel"]): row for row in table.to_pylist()}
+
+
+def _described(searcher: Searcher) -> pa.Table:
+    store = searcher.store
+    table = store.documents(columns=["doc_id", "channel", "path", "duration", "speaker", "recording", "start"])
+    recordings = store.recordings()
+    names = pc.coalesce(table["recording"], table["doc_id"])
+    keys = zip(names.to_pylist(), table["channel"].to_pylist(), strict=True)
+    paths = [recordings[key].path for key in keys]
+    folders = _folders(paths)
+    return pa.table(
+        {
+            "doc_id": table["doc_id"],
+            "channel": table["channel"],
+            "path": pa.array(paths, pa.string()),
+            "duration": table["duration"],
+            "speaker": table["speaker"],
+            "recording": names,
+            "at": pc.fill_null(table["start"], 0.0),
+            "folder": pa.array(folders, pa.string()),
+            "day": pa.array([_day(path) for path in paths], pa.string()),
+        }
+    )
+
+
+def _folders(paths: list[str]) -> list[str]:
+    """Folders below the one that all are in."""
+    folders = {path: str(PurePosixPath(path).parent) for path in set(paths)}
+    distinct = set(folders.values())
+    common = commonpath(distinct) if len(distinct) > 1 and "" not in distinct else next(iter(distinct), "")
+    return [folders[path][len(common) :].strip("/") for path in paths]
+
+
+def _day(path: str) -> str | None:
+    """A day that a path names, the last."""
+    for year, month, day in reversed(_DAY.findall(path)):
+        try:
+            return date(int(year), int(month), int(day)).isoformat()
+        except ValueError:
+            continue
+    return None
+
+
+def _listed(column: pa.ChunkedArray) -> list[str]:
+    values = column.drop_null().unique().to_pylist()
+    return sorted(value for value in values if value)[:_LISTED]
+
+
+def waveform(samples: np.ndarray, points: int) -> tuple[list[float], list[float]]:
+    """Least and greatest sample of each of so many equal parts."""
+    edges = np.linspace(0, len(samples), points + 1).astype(int)[:-1]
+    low, high = np.minimum.reduceat(samples, edges), np.maximum.reduceat(samples, edges)
+    return np.round(low, 4).tolist(), np.round(high, 4).tolist()

@@ -1,0 +1,197 @@
+"""Addresses of the glossary: entries, tokens, changes, exports and imports."""
+
+from __future__ import annotations
+
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from starlette.background import BackgroundTask
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.routing import Route
+
+from swsdist.core.codes import server as codes
+from swsdist.glossary.exchange import EXPORTS, import_file, write_export
+from swsdist.server import sounds
+from swsdist.server.requests import body_of, number, person_of, place_of, service_of, text_of
+from swsdist.server.service import Service
+
+_FIELDS = ("form", "gloss", "variants", "speaker", "note")
+_TOKEN_FIELDS = ("verdict", "example", "note", "variant", "speaker")
+_VERDICTS = ("yes", "no", "unsure")
+
+
+def _fields(values: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    chosen = {name: values[name] for name in names if name in values}
+    if "variants" in chosen:
+        variants = chosen["variants"]
+        if not isinstance(variants, list) or not all(isinstance(each, str) for each in variants):
+            raise codes.WRONG_REQUEST(where="variants", what="variants are no list of texts")
+        chosen["variants"] = tuple(each.strip() for each in variants if each.strip())
+    if chosen.get("verdict", "yes") not in _VERDICTS:
+        raise codes.WRONG_REQUEST(where="verdict", what=f"a verdict is one of {', '.join(_VERDICTS)}")
+    for name, value in chosen.items():
+        if name not in ("variants", "example") and not isinstance(value, str):
+            raise codes.WRONG_REQUEST(where=name, what=f"{name} is no text")
+    if "example" in chosen:
+        chosen["example"] = bool(chosen["example"])
+    return chosen
+
+
+def _id(request: Request) -> int:
+    return int(request.path_params["id"])
+
+
+async def _entries(request: Request) -> Response:
+    project = service_of(request).project
+    if request.method == "GET":
+        entries = await run_in_threadpool(project.entries, request.query_params.get("text", ""))
+        return JSONResponse({"entries": [entry.as_json() for entry in entries]})
+    values = await body_of(request)
+    fields = {**_fields(values, _FIELDS), "form": text_of(values, "form")}
+    entry = await run_in_threadpool(lambda: project.add_entry(person=person_of(request), **fields))
+    return JSONResponse(entry.as_json())
+
+
+async def _entry(request: Request) -> Response:
+    project, entry_id = service_of(request).project, _id(request)
+    if request.method == "DELETE":
+        await run_in_threadpool(lambda: project.remove_entry(entry_id, person=person_of(request)))
+        return JSONResponse({})
+    fields = _fields(await body_of(request), _FIELDS)
+    entry = await run_in_threadpool(lambda: project.change_entry(entry_id, person=person_of(request), **fields))
+    return JSONResponse(entry.as_json())
+
+
+async def _merge(request: Request) -> Response:
+    values, project = await body_of(request), service_of(request).project
+    other = int(number(values, "other"))
+    entry = await run_in_threadpool(lambda: project.merge(_id(request), other, person=person_of(request)))
+    return JSONResponse(entry.as_json())
+
+
+async def _split(request: Request) -> Response:
+    values, project = await body_of(request), service_of(request).project
+    tokens, form = values.get("tokens"), text_of(values, "form")
+    if not isinstance(tokens, list) or not all(isinstance(token, int) for token in tokens):
+        raise codes.WRONG_REQUEST(where="tokens", what="tokens are no list of numbers")
+    entry = await run_in_threadpool(lambda: project.split(_id(request), tokens, person=person_of(request), form=form))
+    return JSONResponse(entry.as_json())
+
+
+async def _tokens(request: Request) -> Response:
+    service, entry_id = service_of(request), _id(request)
+    if request.method == "GET":
+        return JSONResponse({"tokens": await run_in_threadpool(_listed, service, entry_id)})
+    values = await body_of(request)
+    place, verdict = place_of(values.get("place")), values.get("verdict")
+    fields = _fields(values, _TOKEN_FIELDS)
+    if verdict is None:
+        raise codes.WRONG_REQUEST(where="verdict", what="verdict is missing")
+    fields.pop("verdict")
+    score = None if values.get("score") is None else number(values, "score")
+
+    def judge() -> dict[str, Any]:
+        if place.doc_id is not None:
+            service.demand_archive().document(place.doc_id, place.channel)
+        token = service.project.judge(entry_id, place, verdict, person=person_of(request), score=score, **fields)
+        return {"token": token.as_json(), **service.answers.likelihood(service.project, entry_id)}
+
+    return JSONResponse(await run_in_threadpool(judge))
+
+
+def _listed(service: Service, entry_id: int) -> list[dict[str, Any]]:
+    tokens, archive = service.project.tokens(entry_id), service.archive
+    names = [token.place.doc_id for token in tokens if token.place.doc_id is not None]
+    rows = archive.rows_of(names) if archive is not None else {}
+    listed = []
+    for token in tokens:
+        row = rows.get((token.place.doc_id or "", token.place.channel))
+        known = token.place.sound is not None or row is not None
+        listed.append({**token.as_json(), "recording": row["recording"] if row else token.place.doc_id, "path_known": known})
+    return listed
+
+
+async def _token(request: Request) -> Response:
+    project, token_id = service_of(request).project, _id(request)
+    if request.method == "DELETE":
+        await run_in_threadpool(lambda: project.remove_token(token_id, person=person_of(request)))
+        return JSONResponse({})
+    fields = _fields(await body_of(request), _TOKEN_FIELDS)
+    token = await run_in_threadpool(lambda: project.change_token(token_id, person=person_of(request), **fields))
+    return JSONResponse(token.as_json())
+
+
+async def _undo(request: Request) -> Response:
+    change = await run_in_threadpool(lambda: service_of(request).project.undo(person=person_of(request)))
+    return JSONResponse({"change": None if change is None else change.as_json()})
+
+
+async def _changes(request: Request) -> Response:
+    project, after = service_of(request).project, int(number(dict(request.query_params), "after", 0))
+    changes = await run_in_threadpool(project.changes, after)
+    last = changes[-1].change_id if changes else after
+    return JSONResponse({"changes": [change.as_json() for change in changes], "change": last})
+
+
+async def _export(request: Request) -> Response:
+    service, kind = service_of(request), request.path_params["kind"]
+    if kind not in EXPORTS:
+        raise codes.NOT_ON_PAGE(where=kind, what="export", name=kind)
+    chosen = request.query_params.get("entries")
+    ids = None if not chosen else [int(number({"entry": each}, "entry")) for each in chosen.split(",")]
+    tier = request.query_params.get("tier", "entry")
+    archive = service.archive
+    scratch = tempfile.TemporaryDirectory(dir=service.scratch)
+    folder = Path(scratch.name) / "export"
+    folder.mkdir()
+
+    def write() -> Path:
+        store = archive.searcher.store if archive is not None else None
+        files = write_export(service.project, kind, folder, store=store, entry_ids=ids, tier=tier)
+        if len(files) == 1:
+            return files[0]
+        packed = Path(scratch.name) / f"{service.project.folder.name}-{kind}.zip"
+        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive_file:
+            for file in files:
+                archive_file.write(file, file.relative_to(folder))
+        return packed
+
+    file = await run_in_threadpool(write)
+    return FileResponse(file, filename=file.name, background=BackgroundTask(scratch.cleanup))
+
+
+async def _import(request: Request) -> Response:
+    service, name = service_of(request), Path(unquote(request.headers.get("x-name", "import"))).name
+    size = 0
+    with tempfile.TemporaryDirectory(dir=service.scratch) as folder:
+        file = Path(folder) / name
+        with file.open("wb") as out:
+            async for piece in request.stream():
+                size += len(piece)
+                if size > sounds.UPLOAD_BYTES:
+                    raise codes.LARGE_UPLOAD(where=name, most=sounds.UPLOAD_BYTES)
+                out.write(piece)
+        store = service.archive.searcher.store if service.archive is not None else None
+        counts = await run_in_threadpool(
+            lambda: import_file(service.project, file, person=person_of(request), store=store)
+        )
+    return JSONResponse(counts)
+
+
+GLOSSARY = [
+    Route("/api/entries", _entries, methods=["GET", "POST"]),
+    Route("/api/entries/{id:int}", _entry, methods=["PATCH", "DELETE"]),
+    Route("/api/entries/{id:int}/merge", _merge, methods=["POST"]),
+    Route("/api/entries/{id:int}/split", _split, methods=["POST"]),
+    Route("/api/entries/{id:int}/tokens", _tokens, methods=["GET", "POST"]),
+    Route("/api/tokens/{id:int}", _token, methods=["PATCH", "DELETE"]),
+    Route("/api/undo", _undo, methods=["POST"]),
+    Route("/api/changes", _changes),
+    Route("/api/export/{kind}", _export),
+    Route("/api/import", _import, methods=["POST"]),
+]

@@ -1,0 +1,131 @@
+"""A folder of recordings is indexed beside the server, by `swsdist index` in a process of its own.
+
+What is indexed can be asked before the rest is: an interrupted index commits what it has when it begins again, so the process
+is interrupted and begun again after `_FIRST` seconds, twice as many, and so on. Nothing is computed twice but the tasks that
+were running.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from swsdist.core.codes import server as codes
+from swsdist.core.errors import SwsdistError
+from swsdist.io.filesystem import Folder
+from swsdist.store.manifest import load
+
+#: Seconds until what is indexed is committed first.
+_FIRST = 30.0
+
+
+class Indexing:
+    """An index of a folder, as often as asked.
+
+    Args:
+        source: folder of recordings.
+        run: its run folder.
+        committed: called when the store has more documents, or is complete.
+
+    Attributes:
+        error: with which the last one ended.
+    """
+
+    def __init__(self, source: str, run: str, committed: Callable[[], None]) -> None:
+        self.source, self.run, self._committed = source, run, committed
+        self.error: SwsdistError | None = None
+        self._process: subprocess.Popen[str] | None = None
+        self._state: dict[str, Any] | None = None
+        self._ended = False
+
+    @property
+    def state(self) -> dict[str, Any] | None:
+        """part, documents, of, text; None while nothing is indexed."""
+        return self._state
+
+    def is_ready(self) -> bool:
+        """Whether there is a store."""
+        return load(Folder(f"{self.run}/store")) is not None
+
+    def once(self) -> None:
+        """Index what is new, and return at the end."""
+        self._state = {"part": 0.0, "documents": 0, "of": 0, "text": "starting"}
+        wait = _FIRST
+        try:
+            while not self._ended:
+                before = load(Folder(f"{self.run}/store"))
+                code, stopped = self._index(wait)
+                now = load(Folder(f"{self.run}/store"))
+                if now is not None and (before is None or before.fingerprint != now.fingerprint):
+                    self._committed()
+                if not stopped:
+                    break
+                wait *= 2
+        finally:
+            self._state = None
+
+    def _index(self, seconds: float) -> tuple[int, bool]:
+        """The exit code, and whether it was interrupted after so many seconds."""
+        command = [sys.executable, "-m", "swsdist.cli.main", "index", self.source, "--run", self.run, "--events", "-"]
+        self._process = process = subprocess.Popen(
+            [*command, "--set", "executor.kind=serial"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,  # Ctrl-C ends the server, which ends it
+        )
+        stopped = threading.Event()
+
+        def stop() -> None:
+            if process.poll() is None:
+                stopped.set()
+                process.send_signal(signal.SIGINT)
+
+        timer = threading.Timer(seconds, stop)
+        timer.start()
+        told: list[str] = []
+        reader = threading.Thread(target=lambda: told.extend(process.stderr or ()), daemon=True)
+        reader.start()
+        assert process.stdout is not None
+        for line in process.stdout:
+            self._follow(line)
+        code = process.wait()
+        timer.cancel()
+        reader.join(1)
+        self.error = None
+        if code not in (0, 4) and not stopped.is_set() and not self._ended:
+            message = next((line.strip() for line in reversed(told) if line.strip()), f"exit code {code}")
+            self.error = codes.INDEX_ENDED(where=self.source, folder=self.source, message=message)
+        return code, stopped.is_set()
+
+    def _follow(self, line: str) -> None:
+        try:
+            event = json.loads(line)
+        except ValueError:
+            return
+        state = dict(self._state or {})
+        if event["event"] == "stage-begun" and event["stage"] == "index":
+            state |= {"of": event["tasks"], "documents": event["done"], "text": "indexing", "work": event["work"], "left": 0.0}
+        elif event["event"] == "stage-begun":
+            state |= {"text": event["stage"]}
+        elif event["event"] == "task-ended" and event["stage"] == "index":
+            state["documents"] = state.get("documents", 0) + 1
+            state["part"] = state["documents"] / max(state.get("of", 0), 1)
+        self._state = state
+
+    def end(self) -> None:
+        """Interrupt it, and wait."""
+        self._ended = True
+        process = self._process
+        if process is not None and process.poll() is None:
+            os.kill(process.pid, signal.SIGINT)
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()

@@ -1,0 +1,195 @@
+"""A question: examples of a word, or a text, whose hits come as they are found."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from swsdist.core.codes import server as codes
+from swsdist.core.errors import SwsdistError
+from swsdist.core.types import QUERIES
+from swsdist.glossary.likelihood import Likelihood, Summary
+from swsdist.glossary.project import Project
+from swsdist.glossary.words import Place
+from swsdist.report.answers.hits import answers_by_query
+from swsdist.searcher.searcher import Searcher
+from swsdist.server.archive import Archive, Narrowing
+
+#: Hits that are shown, and most that may be asked for.
+TOP, MOST = 50, 1000
+#: Hits of which it is told how many may be true.
+_LOOKED_AT = 1000
+#: Longest example, s.
+LONGEST = 30.0
+#: Name of the query.
+_QUERY = "word"
+
+
+class Question(NamedTuple):
+    """What is asked.
+
+    Attributes:
+        examples: places of it that are heard.
+        text: what is written, instead.
+        entry_id: the entry of the glossary whose judged places are left out.
+        narrowing: of the documents.
+        top: hits that are shown.
+    """
+
+    examples: tuple[Place, ...]
+    text: str | None = None
+    entry_id: int | None = None
+    narrowing: Narrowing = Narrowing()
+    top: int = TOP
+
+
+@dataclass
+class Answers:
+    """Scores of the last answer of each entry, best first, by which judgements are told what they mean."""
+
+    _scores: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
+
+    def keep(self, entry_id: int, hits: list[dict[str, Any]]) -> None:
+        """Take the hits of an answer."""
+        self._scores[entry_id] = hits
+
+    def likelihood(self, project: Project, entry_id: int) -> dict[str, Any]:
+        """How likely the hits of the last answer are by the judgements there are now."""
+        hits = self._scores.get(entry_id, [])
+        tokens = [token for token in project.tokens(entry_id) if token.score is not None]
+        left = [hit for hit in hits if not _judged(hit, project.tokens(entry_id))]
+        fitted = _fitted(tokens)
+        summary = fitted.summary(np.array([hit["score"] for hit in left]), TOP)
+        likely = fitted.likely(np.array([hit["score"] for hit in hits]))
+        return {"likelihood": _shown(summary, tokens), "likely": [round(float(p), 4) for p in likely]}
+
+
+def answer(
+    question: Question, archive: Archive, project: Project, answers: Answers, searcher: Searcher | None = None
+) -> Iterator[dict[str, Any]]:
+    """What has been found, each time that more has been searched.
+
+    Args:
+        searcher: of some documents; by default those that the question is narrowed to.
+
+    Yields:
+        part, hits, final; the last with likelihood, warnings and seconds.
+
+    Raises:
+        UserError, AudioError: the question cannot be asked.
+    """
+    began = time.perf_counter()
+    warnings: list[str] = []
+    tokens = project.tokens(question.entry_id) if question.entry_id is not None else []
+    searcher = searcher or archive.narrowed(question.narrowing)
+    queries: Any = [question.text] if question.text is not None else _examples(question.examples, project)
+    fitted = _fitted([token for token in tokens if token.score is not None])
+    hits: list[dict[str, Any]] = []
+    searching = searcher.stream(
+        queries, max(_LOOKED_AT, question.top), on_cut=None, say=warnings.append, warn=warnings.append
+    )
+    for found in searching:
+        if found.part < 1:
+            hits = _hits(found.table(), archive, question.top, tokens, fitted)
+            yield {"part": found.part, "hits": hits, "final": False}
+        else:
+            hits = _hits(found.table(), archive, _LOOKED_AT, tokens, fitted)
+    if question.entry_id is not None:
+        answers.keep(question.entry_id, hits)
+    summary = fitted.summary(np.array([hit["score"] for hit in hits]), question.top)
+    yield {
+        "part": 1.0,
+        "hits": hits[: question.top],
+        "final": True,
+        "likelihood": _shown(summary, tokens),
+        "warnings": [*archive.searcher.setup.warnings, *warnings],
+        "seconds": round(time.perf_counter() - began, 3),
+    }
+
+
+def as_line(error: SwsdistError) -> str:
+    """An error that comes while an answer is sent."""
+    values = {"error": error.message, "remedy": error.remedy or "", "code": error.code or ""}
+    return json.dumps(values) + "\n"
+
+
+def examples_of(project: Project, entry_id: int) -> tuple[Place, ...]:
+    """The places by which an entry is searched."""
+    return tuple(token.place for token in project.tokens(entry_id) if token.example)
+
+
+def _examples(examples: Sequence[Place], project: Project) -> pa.Table:
+    """QUERIES, all of one query."""
+    if not examples:
+        raise codes.NO_EXAMPLE(where="examples")
+    rows = []
+    for number, place in enumerate(examples, 1):
+        if place.end - place.start > LONGEST:
+            raise codes.LONG_EXAMPLE(where=place.doc_id or place.sound, seconds=place.end - place.start, most=LONGEST)
+        row: dict[str, Any] = dict.fromkeys(QUERIES.names)
+        row |= {"query_id": _QUERY, "example": number, "channel": place.channel, "start": place.start, "end": place.end}
+        if place.sound is not None:
+            row["path"] = str(project.sound_file(place.sound))
+        else:
+            row["doc_id"] = place.doc_id
+        rows.append(row)
+    return pa.Table.from_pylist(rows, schema=QUERIES)
+
+
+def _hits(
+    table: pa.Table, archive: Archive, top: int, tokens: Sequence[Any], fitted: Likelihood
+) -> list[dict[str, Any]]:
+    """The best hits that nobody has judged, of equal ones on several channels one."""
+    rows = table.to_pylist()
+    verdicts = archive.threshold.verdicts(table)
+    found = answers_by_query(rows, verdicts, (), None, None)
+    where = archive.rows_of(list({row["doc_id"] for row in rows}))
+    shown = []
+    for hit in found[0].hits if found else ():
+        row = where[(hit.doc_id, hit.channels[0])]
+        one = {
+            "doc_id": hit.doc_id,
+            "channels": list(hit.channels),
+            "recording": row["recording"],
+            "start": hit.start,
+            "end": hit.end,
+            "at": hit.start,
+            "score": hit.score,
+            "speaker": row["speaker"],
+            "date": row["day"],
+        }
+        if not _judged(one, tokens):
+            shown.append(one)
+        if len(shown) == top:
+            break
+    likely = fitted.likely(np.array([hit["score"] for hit in shown]))
+    return [{**hit, "likely": round(float(p), 4)} for hit, p in zip(shown, likely, strict=True)]
+
+
+def _judged(hit: Mapping[str, Any], tokens: Sequence[Any]) -> bool:
+    """Whether a token lies at more than half of a hit, or a hit at more than half of it."""
+    for token in tokens:
+        place = token.place
+        if place.doc_id == hit["doc_id"] and place.channel in hit["channels"]:
+            common = min(place.end, hit["end"]) - max(place.start, hit["start"])
+            if common > min(place.end - place.start, hit["end"] - hit["start"]) / 2:
+                return True
+    return False
+
+
+def _fitted(tokens: Sequence[Any]) -> Likelihood:
+    clear = [token for token in tokens if token.verdict != "unsure"]
+    return Likelihood.fit(
+        np.array([token.score for token in clear], np.float64), np.array([token.verdict == "yes" for token in clear])
+    )
+
+
+def _shown(summary: Summary, tokens: Sequence[Any]) -> dict[str, Any]:
+    yes, no = (sum(token.verdict == verdict for token in tokens) for verdict in ("yes", "no"))
+    return {**summary._asdict(), "judged": len(tokens), "yes": yes, "no": no}

@@ -1,0 +1,136 @@
+"""From a command line to a running server."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+import socket
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from swsdist.core.codes import server as codes
+from swsdist.io.filesystem import Folder, is_remote
+from swsdist.server.service import Service, Settings
+
+#: Where the password of a public server is.
+PASSWORD = "SWSDIST_PASSWORD"
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+class Entrance(NamedTuple):
+    """Where and by whom the server may be asked; see `swsdist serve --help`."""
+
+    host: str = "127.0.0.1"
+    port: int = 0
+    names: tuple[str, ...] = ()
+    public: bool = False
+    user_header: str | None = None
+    proxies: tuple[str, ...] = ()
+
+
+def settings_for(
+    target: str,
+    project: str | None,
+    *,
+    watch: bool = False,
+    texts: str | None = None,
+    classes: str | None = None,
+    address: str | None = None,
+    options: Mapping[str, object] | None = None,
+) -> Settings:
+    """What is served: a store, a run, or a folder of recordings that is indexed to a run beside it.
+
+    Raises:
+        UserError: there is no such folder, `watch` without a folder of recordings, or the project needs a place.
+    """
+    target = target.rstrip("/")
+    folder = Folder(target)
+    is_archive = folder.exists("manifest.json") or folder.exists("plan.json")
+    if not is_archive and not is_remote(target) and not Path(target).is_dir():
+        raise codes.NO_ARCHIVE(where=target)
+    if is_archive and watch:
+        raise codes.WATCH_NEEDS_FOLDER(where=target)
+    if project is None:
+        if is_remote(target):
+            raise codes.FIND_PROJECT(where=target)
+        here = Path(target).resolve()
+        # The store of a run has no name of its own.
+        named = here.parent if here.name == "store" else here
+        project = str(named.with_name(f"{named.name}-words"))
+    source = None if is_archive else target if is_remote(target) else str(Path(target).resolve())
+    run = target
+    if source is not None:
+        name = source.rsplit("/", 1)[-1]
+        run = str(Path(project).resolve().with_name(f"{name}-swsdist"))
+    return Settings(run, Path(project), source, watch, texts, classes, address, dict(options or {}))
+
+
+def serve_until_ended(settings: Settings, entrance: Entrance, say: Callable[[str], None]) -> None:
+    """Serve until Ctrl-C or SIGTERM.
+
+    Args:
+        settings: what.
+        entrance: where, and for whom.
+        say: receives the address.
+
+    Raises:
+        UserError: the port is in use.
+        ConfigError: starlette and uvicorn are missing, or a public server without a password or a proxy.
+    """
+    try:
+        import uvicorn
+        from starlette.applications import Starlette as _
+    except ImportError:
+        raise codes.NO_SERVER() from None
+    from swsdist.server.app import create_app
+    from swsdist.server.security import Guard
+
+    password = os.environ.get(PASSWORD) or None
+    is_open = entrance.public or entrance.host not in _LOOPBACK
+    if is_open and password is None and entrance.user_header is None:
+        raise codes.PUBLIC_WITHOUT_KEY(where=entrance.host)
+    sock = _bound(entrance)
+    port = sock.getsockname()[1]
+    token = None if is_open else secrets.token_urlsafe(24)
+    hosts = frozenset({*_LOOPBACK, *entrance.names, *([entrance.host] if entrance.host not in ("0.0.0.0", "::") else [])})
+    proxies = frozenset(entrance.proxies or _LOOPBACK)
+    guard = Guard(token, hosts, password if is_open else None, entrance.user_header, proxies)
+    service = Service(settings)
+    try:
+        name = entrance.names[0] if entrance.names else entrance.host
+        say(f"words:  {settings.project}")
+        say(f"open:   http://{name}:{port}/" + (f"?token={token}" if token else ""))
+        if is_open:
+            say("Browsers record only over https, or from this host: put a proxy with a certificate before it.")
+        config = uvicorn.Config(
+            create_app(service, guard),
+            log_level="warning",
+            proxy_headers=True,
+            forwarded_allow_ips=",".join(proxies),
+            timeout_graceful_shutdown=5,
+            h11_max_incomplete_event_size=65_536,
+        )
+        server = uvicorn.Server(config)
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, lambda *_: setattr(server, "should_exit", True))
+        server.run(sockets=[sock])
+    finally:
+        sock.close()
+        service.close()
+
+
+def _bound(entrance: Entrance) -> socket.socket:
+    family = socket.AF_INET6 if ":" in entrance.host else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        sock.bind((entrance.host, entrance.port))
+    except OSError as error:
+        sock.close()
+        if isinstance(error, PermissionError) or error.errno in (98, 48):
+            raise codes.PORT_TAKEN(where=f"{entrance.host}:{entrance.port}", port=entrance.port, other=0) from None
+        raise codes.UNUSABLE_HOST(where=entrance.host, reason=error.strerror or str(error)) from None
+    return sock

@@ -1,0 +1,202 @@
+"""What the server holds: an archive that may grow, a project, and what was found in new recordings."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from swsdist.core.codes import server as codes
+from swsdist.core.errors import SwsdistError
+from swsdist.glossary.project import Project
+from swsdist.glossary.words import Place
+from swsdist.io.filesystem import Folder
+from swsdist.server.archive import PAGE, Archive
+from swsdist.server.discovered import classes_of
+from swsdist.server.indexing import Indexing
+from swsdist.server.questions import Answers, Question, answer, examples_of
+from swsdist.server.sounds import Clips
+from swsdist.store.reading import Store
+
+#: Seconds between looks at a watched folder.
+EVERY = 60.0
+#: Least likelihood of a hit in a new recording that is told.
+_LIKELY = 0.5
+_NEWS = "news.json"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is served.
+
+    Attributes:
+        target: store or run, or the run that indexing a folder makes.
+        project: folder of words.
+        source: folder of recordings that is indexed first; None: it is indexed.
+        watch: look for new recordings in `source`.
+        texts: a store of transcripts or lattices of the same recordings.
+        classes: a run of `discover` in them.
+        address: of a Ray cluster.
+        options: keys of the section `search`.
+    """
+
+    target: str
+    project: Path
+    source: str | None = None
+    watch: bool = False
+    texts: str | None = None
+    classes: str | None = None
+    address: str | None = None
+    options: dict[str, object] = field(default_factory=dict)
+
+
+class Service:
+    """The state behind the page; its methods may be called by several threads."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.project = Project.open(settings.project, store=settings.target)
+        self.answers = Answers()
+        self.archive: Archive | None = None
+        self._lock = threading.Lock()
+        self._older: list[Archive] = []
+        self._scratch = TemporaryDirectory(prefix="swsdist-serve-")
+        self.clips = Clips(Path(self._scratch.name), {})
+        self.scratch = Path(self._scratch.name)
+        self.indexing: Indexing | None = None
+        self._classes: list[dict[str, Any]] | None = None
+        self._stop = threading.Event()
+        self.texts = Archive(settings.texts) if settings.texts is not None else None
+        if settings.source is None:
+            self._open()
+        else:
+            self.indexing = Indexing(settings.source, settings.target, self._grown)
+            if self.indexing.is_ready():
+                self._open()
+            threading.Thread(target=self._index, daemon=True).start()
+
+    def close(self) -> None:
+        """End the index, and read no more."""
+        self._stop.set()
+        if self.indexing is not None:
+            self.indexing.end()
+        for archive in [*self._older, self.archive, self.texts]:
+            if archive is not None:
+                archive.close()
+        self.project.close()
+        self._scratch.cleanup()
+
+    def demand_archive(self) -> Archive:
+        """The archive.
+
+        Raises:
+            UserError: nothing is indexed yet.
+        """
+        if self.archive is None:
+            if self.indexing is not None and self.indexing.error is not None:
+                raise self.indexing.error
+            raise codes.NOT_READY(where=self.settings.target)
+        return self.archive
+
+    def _open(self) -> None:
+        archive = Archive(self.settings.target, self.settings.address, self.settings.options)
+        with self._lock:
+            if self.archive is not None:
+                self._older.append(self.archive)  # somebody may still search it
+                for old in self._older[:-2]:
+                    old.close()
+                self._older = self._older[-2:]
+            self.archive = archive
+
+    def _grown(self) -> None:
+        self._open()
+        with suppress(SwsdistError):
+            self.search_news()
+
+    def _index(self) -> None:
+        assert self.indexing is not None
+        while not self._stop.is_set():
+            self.indexing.once()
+            if not self.settings.watch:
+                return
+            self._stop.wait(EVERY)
+
+    def classes(self, offset: int) -> dict[str, Any]:
+        """A page of the classes of a run of `discover`: name, number of members, and the place of the first."""
+        if self.settings.classes is None:
+            return {"classes": [], "total": 0}
+        if self._classes is None:
+            self._classes = classes_of(self.settings.classes)
+        return {"classes": self._classes[offset : offset + PAGE], "total": len(self._classes)}
+
+    # -- news ----------------------------------------------------------------------------------------------------------
+
+    def news(self) -> list[dict[str, Any]]:
+        """What was found of saved words in new recordings, and nobody has seen."""
+        news: list[dict[str, Any]] = self._kept()["news"]
+        return news
+
+    def seen(self) -> None:
+        """Somebody has seen the news."""
+        with self._lock:
+            self._keep({**self._kept(), "news": []})
+
+    def _kept(self) -> dict[str, Any]:
+        try:
+            kept: dict[str, Any] = json.loads((self.project.folder / _NEWS).read_text(encoding="utf-8"))
+        except (FileNotFoundError, ValueError):
+            return {"state": None, "news": []}
+        return kept
+
+    def _keep(self, values: dict[str, Any]) -> None:
+        part = self.project.folder / f".{_NEWS}.part"
+        part.write_text(json.dumps(values), encoding="utf-8")
+        os.replace(part, self.project.folder / _NEWS)
+
+    def search_news(self) -> None:
+        """Search the saved words in documents that the store had not when they were searched last."""
+        archive, kept = self.demand_archive(), self._kept()
+        new = _new_documents(archive, kept["state"])
+        found = []
+        if new.num_rows:
+            searcher = archive.searcher.among(new)
+            for entry in self.project.entries():
+                examples = examples_of(self.project, entry.entry_id)
+                if examples:
+                    found += self._hits_in(searcher, archive, entry, examples, new.num_rows)
+        with self._lock:
+            self._keep({"state": archive.state, "news": [*self._kept()["news"], *found]})
+
+    def _hits_in(
+        self, searcher: Any, archive: Archive, entry: Any, examples: tuple[Place, ...], documents: int
+    ) -> list[dict[str, Any]]:
+        question = Question(examples, entry_id=entry.entry_id)
+        *_, last = answer(question, archive, self.project, Answers(), searcher)
+        hits = [hit for hit in last["hits"] if hit["likely"] >= _LIKELY]
+        return [{"entry_id": entry.entry_id, "form": entry.form, "hits": hits, "documents": documents}] if hits else []
+
+
+def _new_documents(archive: Archive, state: str | None) -> pa.Table:
+    """Documents that an earlier state had not: none, if there is no earlier one, or its files are gone."""
+    keys = archive.documents.select(["doc_id", "channel"])
+    folder: Folder = archive.searcher.store.folder
+    try:
+        before = None if state is None else Store.at(folder.root, state, storage=folder.storage)
+        known = None if before is None else before.documents(columns=["doc_id", "channel"])
+    except (SwsdistError, OSError):
+        known = None
+    if known is None:
+        return keys.slice(0, 0)
+
+    def joined(table: pa.Table) -> pa.Array:
+        return pc.binary_join_element_wise(table["doc_id"], table["channel"].cast(pa.string()), "\0").combine_chunks()
+
+    return keys.filter(pc.invert(pc.is_in(joined(keys), joined(known))))

@@ -1,0 +1,132 @@
+"""What is heard: clips of recordings as WAV, waveforms, and recordings that people send."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import soundfile
+
+from swsdist.audio.clips import Clip, read_clip
+from swsdist.audio.reader import probe, read_blocks
+from swsdist.audio.speech import find_speech
+from swsdist.core.codes import server as codes
+from swsdist.core.errors import AudioError
+from swsdist.server.archive import waveform
+
+#: Longest clip, s; largest recording that is sent, bytes, and longest, s.
+CLIP_SECONDS, UPLOAD_BYTES, UPLOAD_SECONDS = 120.0, 64_000_000, 900.0
+#: Longest stretch whose waveform is drawn, s, and most points.
+_WAVEFORM_SECONDS, MOST_POINTS = 4 * 3600.0, 4000
+#: Clips that are kept.
+_KEPT = 400
+#: Of waveforms, Hz.
+_RATE = 8000
+
+
+class Clips:
+    """Clips as files in a folder, where the next request, for a part of one, finds them.
+
+    Args:
+        folder: of its own.
+        storage: options for s3fs.
+    """
+
+    def __init__(self, folder: Path, storage: Mapping[str, object]) -> None:
+        self._folder, self._storage = folder, storage
+
+    def of(self, path: str, channel: int, start: float, end: float, pad: float) -> tuple[Path, float]:
+        """A WAV file of a place, 16 bit, mono, and the time of its first sample, s.
+
+        Raises:
+            AudioError: the recording cannot be read.
+            UserError: the place is too long.
+        """
+        if not 0 <= end - start <= CLIP_SECONDS:
+            raise codes.LONG_CLIP(where=path, seconds=end - start, most=CLIP_SECONDS)
+        begin = max(0.0, start - pad)
+        name = hashlib.blake2b(f"{path}\0{channel}\0{start}\0{end}\0{pad}".encode(), digest_size=16).hexdigest()
+        file = self._folder / f"{name}.wav"
+        if not file.is_file():
+            clip = read_clip(path, start, end, pad=pad, channel=channel, storage=self._storage)
+            begin = clip.begin
+            self._write(file, clip)
+        return file, begin
+
+    def _write(self, file: Path, clip: Clip) -> None:
+        files = sorted(self._folder.glob("*.wav"), key=lambda each: each.stat().st_mtime)
+        for old in files[:-_KEPT]:
+            old.unlink(missing_ok=True)
+        part = file.with_suffix(".part")
+        part.write_bytes(as_wav(clip.samples, clip.rate))
+        part.replace(file)
+
+
+def as_wav(samples: np.ndarray, rate: int) -> bytes:
+    """Samples as WAV, 16 bit."""
+    sound = io.BytesIO()
+    soundfile.write(sound, samples, rate, format="WAV", subtype="PCM_16")
+    return sound.getvalue()
+
+
+def duration(path: str) -> float:
+    """Of a recording, s."""
+    return probe(path).duration
+
+
+def overview(
+    path: str, channel: int, start: float, end: float, points: int, storage: Mapping[str, object]
+) -> dict[str, Any]:
+    """The waveform of a place of a recording.
+
+    Raises:
+        AudioError: it cannot be read.
+        UserError: it is too long.
+    """
+    if not 0 < end - start <= _WAVEFORM_SECONDS:
+        raise codes.LONG_CLIP(where=path, seconds=end - start, most=_WAVEFORM_SECONDS)
+    points = max(1, min(points, MOST_POINTS))
+    step = max(1, int((end - start) * _RATE / points / 8))
+    low, high, rest = [], [], np.empty(0, np.float32)
+    for block in read_blocks(path, channel=channel, rate=_RATE, start=start, end=end, storage=storage):
+        rest = np.concatenate([rest, block])
+        whole = rest[: len(rest) // step * step].reshape(-1, step)
+        low.append(whole.min(axis=1))
+        high.append(whole.max(axis=1))
+        rest = rest[whole.size :]
+    bounds = np.concatenate(low), np.concatenate(high)
+    if not len(bounds[0]):
+        bounds = (rest[:1], rest[:1]) if len(rest) else (np.zeros(1), np.zeros(1))
+    points = min(points, len(bounds[0]))
+    return {"start": start, "end": end, "low": waveform(bounds[0], points)[0], "high": waveform(bounds[1], points)[1]}
+
+
+def received(file: Path, name: str) -> tuple[bytes, dict[str, Any]]:
+    """A recording that somebody sent, as WAV of the channel with speech, and what is said of it.
+
+    Raises:
+        AudioError: it cannot be read.
+        UserError: it is too long.
+    """
+    try:
+        info = probe(str(file))
+        if info.duration > UPLOAD_SECONDS:
+            raise codes.LONG_UPLOAD(where=name, seconds=info.duration, most=UPLOAD_SECONDS)
+        heard = [
+            np.concatenate([np.empty(0, np.float32), *read_blocks(str(file), channel=channel, rate=info.rate)])
+            for channel in range(1, info.channels + 1)
+        ]
+    except AudioError as error:
+        error.where = name
+        raise
+    places = [find_speech(samples, info.rate) for samples in heard]
+    chosen = next((k for k, place in enumerate(places) if place is not None), 0)
+    samples, place = heard[chosen], places[chosen]
+    duration = len(samples) / info.rate
+    speech = [0.0, duration] if place is None else [place.start, place.end]
+    facts = {"duration": duration, "rate": info.rate, "speech": [round(time, 3) for time in speech]}
+    return as_wav(samples, info.rate), facts

@@ -1,0 +1,232 @@
+"""The server's addresses, asked as the page asks them, over a run of the small corpus."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import soundfile
+
+from swsdist.glossary.words import Place
+from swsdist.pipeline.chain_run import StepSelection
+from swsdist.searcher.searcher import Searcher
+
+pytest.importorskip("starlette")
+from starlette.testclient import TestClient
+
+from swsdist.server.app import create_app
+from swsdist.server.security import Guard
+from swsdist.server.service import Service, Settings
+
+TOKEN = "a token of this test"
+ASK = {"X-Swsdist": "1"}
+
+
+@pytest.fixture
+def service(scene: Any, tmp_path: Path) -> Iterator[Service]:
+    scene.run(selection=StepSelection(until="index"))
+    service = Service(Settings(str(scene.folder / "run"), tmp_path / "words"))
+    yield service
+    service.close()
+
+
+def client_of(service: Service, **guard: Any) -> TestClient:
+    """A browser that nobody has let in yet."""
+    values = {"token": TOKEN, "hosts": frozenset({"testserver"}), **guard}
+    return TestClient(create_app(service, Guard(**values)), headers=ASK)
+
+
+@pytest.fixture
+def client(service: Service) -> TestClient:
+    client = client_of(service)
+    assert client.get("/", params={"token": TOKEN}).status_code == 200
+    return client
+
+
+def query_of(scene: Any, number: int = 0) -> Path:
+    with (scene.corpus / "queries.csv").open(newline="") as file:
+        return scene.corpus / list(csv.DictReader(file))[number]["path"]
+
+
+def sent(client: TestClient, path: Path, name: str = "word.wav") -> dict[str, Any]:
+    answer = client.post("/api/sounds", content=path.read_bytes(), headers={"X-Name": name})
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def asked(client: TestClient, **values: Any) -> list[dict[str, Any]]:
+    answer = client.post("/api/search", json=values)
+    assert answer.status_code == 200, answer.text
+    return [json.loads(line) for line in answer.text.splitlines()]
+
+
+def place_of(sound: dict[str, Any]) -> dict[str, Any]:
+    return {"sound": sound["sound"], "channel": 1, "start": 0.0, "end": sound["duration"]}
+
+
+def test_hits_are_those_of_a_searcher(scene: Any, client: TestClient) -> None:
+    path = query_of(scene)
+    *_, last = asked(client, examples=[place_of(sent(client, path))], top=20)
+    assert last["final"]
+    with Searcher(str(scene.folder / "run"), trim=False) as searcher:
+        found = searcher.search(str(path), top=20)
+    assert [(hit["doc_id"], hit["start"], hit["end"]) for hit in last["hits"]] == list(
+        zip(found["doc_id"], found["start"], found["end"], strict=True)
+    )
+    likely = [hit["likely"] for hit in last["hits"]]
+    assert likely == sorted(likely, reverse=True)
+    assert 0 < last["likelihood"]["expected"] < 100
+
+
+def test_what_was_judged_never_comes_back(scene: Any, client: TestClient) -> None:
+    sound = sent(client, query_of(scene))
+    entry = client.post("/api/entries", json={"form": "mubhu", "gloss": "tree"}).json()
+    judged = {"place": place_of(sound), "verdict": "yes", "example": True}
+    assert client.post(f"/api/entries/{entry['entry_id']}/tokens", json=judged).status_code == 200
+    *_, last = asked(client, entry_id=entry["entry_id"])
+    first, second = last["hits"][:2]
+    before = last["likelihood"]["expected"]
+    for hit, verdict in ((first, "yes"), (second, "no")):
+        place = {"doc_id": hit["doc_id"], "channel": hit["channels"][0], "start": hit["start"], "end": hit["end"]}
+        values = {"place": place, "verdict": verdict, "score": hit["score"]}
+        answer = client.post(f"/api/entries/{entry['entry_id']}/tokens", json=values).json()
+        assert answer["token"]["verdict"] == verdict
+    assert answer["likelihood"]["judged"] == 3
+    assert answer["likelihood"]["expected"] < before + 5
+    *_, again = asked(client, entry_id=entry["entry_id"])
+    places = [(hit["doc_id"], hit["start"]) for hit in again["hits"]]
+    assert (first["doc_id"], first["start"]) not in places
+    assert (second["doc_id"], second["start"]) not in places
+    assert client.post("/api/undo").json()["change"] is not None
+    *_, undone = asked(client, entry_id=entry["entry_id"])
+    assert (second["doc_id"], second["start"]) in [(hit["doc_id"], hit["start"]) for hit in undone["hits"]]
+
+
+def test_narrowed(scene: Any, client: TestClient) -> None:
+    rows = client.get("/api/recordings").json()
+    wanted = rows["recordings"][3]["recording"]
+    sound = sent(client, query_of(scene))
+    *_, last = asked(client, examples=[place_of(sound)], narrow={"recording": wanted})
+    assert {hit["recording"] for hit in last["hits"]} == {wanted}
+    answer = client.post("/api/search", json={"examples": [place_of(sound)], "narrow": {"speaker": "nobody at all"}})
+    assert "nothing-there" in answer.text
+
+
+def test_clips_in_parts(scene: Any, client: TestClient) -> None:
+    row = client.get("/api/recordings").json()["recordings"][0]
+    query = {"doc_id": row["doc_id"], "channel": 1, "start": 0.5, "end": 1.0, "pad": 0.25}
+    whole = client.get("/api/sound", params=query)
+    samples, rate = soundfile.read(io.BytesIO(whole.content))
+    assert abs(len(samples) / rate - 1.0) < 0.01
+    assert float(whole.headers["x-begin"]) == pytest.approx(0.25)
+    part = client.get("/api/sound", params=query, headers={"Range": "bytes=100-199"})
+    assert (part.status_code, part.content) == (206, whole.content[100:200])
+    drawn = client.get("/api/overview", params={"doc_id": row["doc_id"], "points": 50}).json()
+    assert len(drawn["low"]) == len(drawn["high"]) == 50
+    assert min(drawn["low"]) < 0 < max(drawn["high"])
+
+
+@pytest.mark.parametrize("path", ["/api/state", "/api/entries", "/api/sound?doc_id=a&channel=1", "/"])
+def test_nobody_enters_without_the_token(service: Service, path: str) -> None:
+    client = client_of(service)
+    assert client.get(path).status_code == 401
+    assert client.get("/", params={"token": "wrong"}).status_code == 401
+    assert client.get(path, headers={"Host": "evil.example"}).status_code == 421
+
+
+def test_other_pages_change_nothing(client: TestClient) -> None:
+    del client.headers["X-Swsdist"]
+    assert client.post("/api/entries", json={"form": "x"}).status_code == 403
+    client.headers["X-Swsdist"] = "1"
+    assert client.post("/api/entries", json={"form": "x"}, headers={"Origin": "https://evil.example"}).status_code == 403
+    assert client.get("/api/entries").json() == {"entries": []}
+
+
+def test_password_and_proxy(service: Service) -> None:
+    client = client_of(service, token=None, password="open sesame")
+    assert client.get("/api/state").status_code == 401
+    assert client.post("/login", data={"password": "no", "person": "Ann"}).status_code == 401
+    assert client.post("/login", data={"password": "open sesame", "person": "Ann"}, follow_redirects=False).status_code == 303
+    assert client.get("/api/state").json()["person"] == "Ann"
+    behind = client_of(service, token=None, user_header="X-User", proxies=frozenset({"testclient"}))
+    assert behind.get("/api/state").status_code == 401
+    assert behind.get("/api/state", headers={"X-User": "Ben"}).json()["person"] == "Ben"
+    elsewhere = client_of(service, token=None, user_header="X-User", proxies=frozenset({"10.0.0.1"}))
+    assert elsewhere.get("/api/state", headers={"X-User": "Ben"}).status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "values", "status", "code"),
+    [
+        ("POST", "/api/search", {"examples": []}, 200, "no-example"),
+        ("POST", "/api/search", {"text": "word"}, 400, "no-texts"),
+        ("POST", "/api/search", {"examples": [{"doc_id": "d", "start": 2, "end": 1}]}, 400, "wrong-request"),
+        ("POST", "/api/search", {"examples": [{"doc_id": "nowhere", "start": 0, "end": 1}]}, 200, "no"),
+        ("POST", "/api/search", {"examples": [{"sound": "../../etc/passwd", "start": 0, "end": 1}]}, 200, "no"),
+        ("POST", "/api/entries", {"gloss": "x"}, 400, "wrong-request"),
+        ("PATCH", "/api/entries/99", {"gloss": "x"}, 404, "no-"),
+        ("POST", "/api/entries/99/tokens", {"verdict": "maybe"}, 400, "wrong-request"),
+        ("GET", "/api/sound?doc_id=nowhere&channel=1", None, 404, "no-such-document"),
+        ("GET", "/api/sound?sound=../../etc/passwd", None, 404, "no-"),
+        ("GET", "/api/overview?doc_id=nowhere", None, 404, "no-such-document"),
+        ("GET", "/api/export/nothing", None, 404, "not-on-page"),
+    ],
+)
+def test_wrong_requests(client: TestClient, method: str, path: str, values: Any, status: int, code: str) -> None:
+    answer = client.request(method, path, json=values)
+    assert answer.status_code == status, answer.text
+    assert code in json.loads(answer.text.splitlines()[-1])["code"]
+
+
+def test_what_is_sent_is_looked_at(client: TestClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = client.post("/api/sounds", content=b"this is no sound" * 100, headers={"X-Name": "x.wav"})
+    assert answer.status_code == 415
+    assert answer.json()["error"]
+    monkeypatch.setattr("swsdist.server.sounds.UPLOAD_BYTES", 1000)
+    assert client.post("/api/sounds", content=b"x" * 2000).status_code == 413
+    monkeypatch.undo()
+    monkeypatch.setattr("swsdist.server.sounds.UPLOAD_SECONDS", 1.0)
+    file = tmp_path / "long.wav"
+    soundfile.write(file, np.zeros(32_000), 16_000)
+    assert "long-upload" in client.post("/api/sounds", content=file.read_bytes()).text
+
+
+def test_the_recording_went_away(scene: Any, client: TestClient) -> None:
+    row = client.get("/api/recordings").json()["recordings"][0]
+    state = client.get("/api/state").json()
+    path = next((scene.corpus / "audio").glob(f"{row['doc_id']}.*"))
+    path.rename(path.with_suffix(".gone"))
+    answer = client.get("/api/sound", params={"doc_id": row["doc_id"], "start": 0, "end": 1})
+    path.with_suffix(".gone").rename(path)
+    assert answer.status_code == 415
+    assert answer.json()["remedy"]
+    assert state["documents"] == client.get("/api/state").json()["documents"]
+
+
+def test_news_of_recordings_that_came_later(scene: Any, service: Service, client: TestClient) -> None:
+    service.search_news()
+    assert service.news() == []
+    entry = service.project.add_entry(person="Ann", form="word")
+    with (scene.corpus / "refs.csv").open(newline="") as file:
+        row = next(csv.DictReader(file))
+    place = Place(doc_id=row["doc_id"], channel=1, start=float(row["start"]), end=float(row["end"]), sound=None)
+    service.project.judge(entry.entry_id, place, "yes", person="Ann", example=True)
+    with (scene.corpus / "docs.csv").open(newline="") as file:
+        documents = list(csv.DictReader(file))
+    again = {**next(each for each in documents if each["doc_id"] == row["doc_id"]), "doc_id": "new"}
+    again["path"] = str((scene.corpus / again["path"]).resolve())
+    listed = scene.corpus / "docs.csv"
+    with listed.open("a", newline="") as file:
+        csv.DictWriter(file, list(documents[0])).writerow(again)
+    scene.run(selection=StepSelection(until="index"))
+    service._grown()
+    (news,) = client.get("/api/news").json()["news"]
+    assert {hit["doc_id"] for hit in news["hits"]} == {"new"}
+    client.post("/api/news/seen")
+    assert client.get("/api/news").json() == {"news": []}
