@@ -1,0 +1,96 @@
+"""Codes of glossaries: the project folder, its entries and tokens, exports and imports."""
+
+from __future__ import annotations
+
+from swsdist.core.codes import Code
+from swsdist.core.errors import DataError, StorageError, UserError
+
+DAMAGED_PROJECT = Code(
+    "damaged-project",
+    DataError,
+    "the file of the glossary is damaged ({error})",
+    "keep a copy of it; then put {backup} in its place (remove {name}-wal and {name}-shm), or save what can be read: "
+    "sqlite3 {name} .recover | sqlite3 saved.sqlite",
+)
+NOT_A_PROJECT = Code(
+    "not-a-project",
+    UserError,
+    "this SQLite file is no glossary of swsdist",
+    "name the folder of a glossary, or a new one",
+)
+NEWER_PROJECT = Code(
+    "newer-project",
+    UserError,
+    "the glossary has version {version}, and this swsdist reads up to {known}",
+    "install the swsdist that wrote it, or a newer one; nothing was changed",
+)
+PROJECT_IN_STORE = Code(
+    "project-in-store",
+    UserError,
+    "the folder lies in the store {store}, which may be removed and made again",
+    "name a folder of its own for the glossary",
+)
+PROJECT_FULL = Code(
+    "project-full",
+    StorageError,
+    "no space left on the disk: the change was not saved, and all earlier ones are",
+    "make room (df -h), and do it again",
+)
+READ_ONLY_PROJECT = Code(
+    "read-only-project",
+    StorageError,
+    "the glossary cannot be written: the change was not saved",
+    "check the permissions of the folder and its files (ls -l), and whether the disk is mounted for writing",
+)
+BUSY_PROJECT = Code(
+    "busy-project",
+    StorageError,
+    "another program has been writing to the glossary for {seconds} s: the change was not saved",
+    "end that program, or do it again",
+)
+UNWRITTEN_PROJECT = Code(
+    "unwritten-project",
+    StorageError,
+    "the glossary cannot be read or written ({error}): a change was not saved",
+    "check the disk and the permissions of the folder",
+)
+CLOSED_PROJECT = Code("closed-project", UserError, "this glossary is closed", "open it again")
+
+NO_SUCH_ENTRY = Code(
+    "no-such-entry",
+    UserError,
+    "the glossary has no entry {entry_id}",
+    "somebody may have removed or merged it: look again",
+)
+NO_SUCH_TOKEN = Code(
+    "no-such-token", UserError, "the glossary has no token {token_id}", "somebody may have removed it: look again"
+)
+NO_SUCH_SOUND = Code("no-such-sound", UserError, "the glossary has no sound {sound}", "add the sound first")
+ENTRY_EXISTS = Code(
+    "entry-exists",
+    UserError,
+    "the glossary has an entry {form!r}",
+    "use that one, merge the two, or tell homonyms apart: {form} 2",
+)
+MERGED_WITH_ITSELF = Code("merged-with-itself", UserError, "an entry cannot be merged with itself", "name two entries")
+NO_SUCH_FIELD = Code("no-such-field", UserError, "{kind} has no field {field!r}", "its fields are: {fields}")
+INVALID_TEXT = Code(
+    "invalid-text", UserError, "{field} is {problem}", "write it anew: a text without control characters"
+)
+INVALID_PLACE = Code(
+    "invalid-place",
+    UserError,
+    "this is no place: {place}",
+    "name a document or a sound, and a start before the end, in s",
+)
+INVALID_VERDICT = Code("invalid-verdict", UserError, "{verdict!r} is no verdict", "judge `yes`, `no` or `unsure`")
+INVALID_SCORE = Code("invalid-score", UserError, "{score!r} is no score", "give a number, or none")
+INVALID_SOUND = Code(
+    "invalid-sound", DataError, "the sound is not WAV with PCM samples ({error})", "give it as WAV, PCM of 16 bit"
+)
+CHANGED_SINCE = Code(
+    "changed-since",
+    UserError,
+    "what {person} changed last ({kind}) cannot be taken back: it was changed again since, by {others}",
+    "change it by hand, or let them take theirs back first",
+)

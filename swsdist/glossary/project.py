@@ -1,0 +1,354 @@
+"""The project folder of a glossary: what people found, judged and collected, with every change kept.
+
+project.sqlite           entries, tokens, sounds and changes (`swsdist.glossary.database`)
+project.backup.sqlite    a copy as of the last opening
+sounds/SHA256.wav        recorded and uploaded examples
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from swsdist.audio.clips import MARKER
+from swsdist.core.codes import glossary as codes
+from swsdist.glossary import rows, words
+from swsdist.glossary.changes import UNDO, Edit, change_of, last_of
+from swsdist.glossary.database import Database
+from swsdist.glossary.places import demand_outside, sound_of
+from swsdist.glossary.words import Change, Entry, Place, Sound, Token
+from swsdist.io.failures import storage_errors
+from swsdist.io.filesystem import Folder
+from swsdist.io.project_file import NAME
+
+
+class Project:
+    """A glossary. Threads and processes may use one at once; each method is one transaction.
+
+    Every method may raise the errors of `open`. A change that fails leaves everything as it was.
+
+    Attributes:
+        folder: absolute.
+    """
+
+    def __init__(self, folder: Path, database: Database) -> None:
+        self.folder = folder
+        self._database = database
+
+    @classmethod
+    def open(cls, folder: str | Path, *, store: str | None = None) -> Project:
+        """A project; made if it is missing.
+
+        Args:
+            folder: outside of any store.
+            store: where the searched store lies, to be kept; None: as kept.
+
+        Raises:
+            UserError: the folder lies in a store; or the file is of another program or of a newer version.
+            DataError: the file is damaged.
+            StorageError: the disk is full, or the folder cannot be read or written.
+        """
+        place = Path(folder).absolute()
+        demand_outside(place)
+        with storage_errors(str(place)):
+            if not (place / NAME).exists():
+                (place / "sounds").mkdir(parents=True, exist_ok=True)
+                (place / MARKER).touch()  # sounds are never taken for recordings of a corpus
+        project = cls(place, Database(place / NAME))
+        if store is not None and store != project.store:
+            with project._database.writing() as connection:
+                connection.execute("INSERT OR REPLACE INTO setting VALUES ('store', ?)", (store,))
+        return project
+
+    def close(self) -> None:
+        """Close the file; what was changed is saved already."""
+        self._database.close()
+
+    def __enter__(self) -> Project:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def store(self) -> str | None:
+        """Where the store lies, as last opened with one."""
+        with self._database.reading() as connection:
+            row = connection.execute("SELECT value FROM setting WHERE name = 'store'").fetchone()
+            return row and str(row["value"])
+
+    def entries(self, text: str = "") -> list[Entry]:
+        """Entries with a text in form, gloss, variants or note, whatever its case and accents; by form."""
+        part = words.folded(text.strip())
+        with self._database.reading() as connection:
+            found = [rows.entry(row) for row in connection.execute(f"{rows.COUNTED} GROUP BY entry_id")]
+        has = (
+            entry
+            for entry in found
+            if any(part in words.folded(item) for item in (entry.form, entry.gloss, *entry.variants, entry.note))
+        )
+        return sorted(has, key=lambda entry: (words.folded(entry.form), entry.form))
+
+    def entry(self, entry_id: int) -> Entry:
+        """An entry.
+
+        Raises:
+            UserError: there is none.
+        """
+        with self._database.reading() as connection:
+            return rows.entry_in(connection, entry_id)
+
+    def add_entry(
+        self,
+        *,
+        person: str,
+        form: str,
+        gloss: str = "",
+        variants: Sequence[str] = (),
+        speaker: str = "",
+        note: str = "",
+    ) -> Entry:
+        """A new entry.
+
+        Raises:
+            UserError: a text is not possible, or there is an entry with this form.
+        """
+        row = rows.entry_row({"form": form, "gloss": gloss, "variants": variants, "speaker": speaker, "note": note})
+        with self._editing(person, "add-entry") as edit:
+            number = rows.insert_entry(edit, row)
+            edit.save(number)
+        return self.entry(number)
+
+    def change_entry(self, entry_id: int, /, *, person: str, **fields: Any) -> Entry:
+        """Change form, gloss, variants, speaker or note.
+
+        Raises:
+            UserError: there is no such entry or field, a text is not possible, or the form is another's.
+        """
+        row = rows.entry_row(fields)
+        with self._editing(person, "change-entry") as edit:
+            rows.demand(edit, "entry", entry_id)
+            if row:
+                rows.update_entry(edit, entry_id, row)
+            edit.save(entry_id)
+        return self.entry(entry_id)
+
+    def remove_entry(self, entry_id: int, *, person: str) -> None:
+        """Remove an entry and its tokens.
+
+        Raises:
+            UserError: there is none.
+        """
+        with self._editing(person, "remove-entry") as edit:
+            rows.demand(edit, "entry", entry_id)
+            for token in edit.tokens(entry_id):
+                edit.delete("token", token["token_id"])
+            edit.delete("entry", entry_id)
+            edit.save(entry_id)
+
+    def merge(self, entry_id: int, other_id: int, *, person: str) -> Entry:
+        """Make two entries one: tokens, form and variants of the other go to the first, and the other is removed.
+
+        Where a place was judged for both, the verdict `yes` wins over `unsure`, and that over `no`.
+
+        Raises:
+            UserError: there is no such entry, or both are the same.
+        """
+        if entry_id == other_id:
+            raise codes.MERGED_WITH_ITSELF()
+        with self._editing(person, "merge") as edit:
+            rows.merge(edit, entry_id, other_id)
+            edit.save(entry_id)
+        return self.entry(entry_id)
+
+    def split(self, entry_id: int, token_ids: Sequence[int], *, person: str, form: str) -> Entry:
+        """A new entry with some of an entry's tokens.
+
+        Raises:
+            UserError: there is no such entry, or no such token of it; or the form is not possible, or another's.
+        """
+        row = rows.entry_row({"form": form, "gloss": "", "variants": (), "speaker": "", "note": ""})
+        with self._editing(person, "split") as edit:
+            old = rows.demand(edit, "entry", entry_id)
+            own = {token["token_id"] for token in edit.tokens(entry_id)}
+            number = rows.insert_entry(edit, {**row, "gloss": old["gloss"], "speaker": old["speaker"]})
+            for token_id in token_ids:
+                if token_id not in own:
+                    raise codes.NO_SUCH_TOKEN(token_id=token_id)
+                edit.update("token", token_id, entry_id=number)
+            edit.save(entry_id)
+        return self.entry(number)
+
+    def tokens(self, entry_id: int) -> list[Token]:
+        """The tokens of an entry, in the order of their places.
+
+        Raises:
+            UserError: there is no such entry.
+        """
+        with self._database.reading() as connection:
+            rows.entry_in(connection, entry_id)
+            order = "doc_id IS NULL, doc_id, sound, channel, start, token_id"
+            found = connection.execute(
+                f"SELECT * FROM token WHERE entry_id = ? ORDER BY {order}", (entry_id,)
+            ).fetchall()
+            return [rows.token(dict(row)) for row in found]
+
+    def token(self, token_id: int) -> Token:
+        """A token.
+
+        Raises:
+            UserError: there is none.
+        """
+        with self._database.reading() as connection:
+            return rows.token(rows.demand(Edit(connection, "", ""), "token", token_id))
+
+    def judge(
+        self,
+        entry_id: int,
+        place: Place,
+        verdict: str,
+        *,
+        person: str,
+        score: float | None = None,
+        note: str = "",
+        example: bool | None = None,
+        variant: str = "",
+        speaker: str = "",
+    ) -> Token:
+        """Judge a place for an entry.
+
+        A token of the entry that shares more than half of the shorter of both is changed instead of a second being made: it
+        takes the new place and verdict, and keeps the texts that are not given.
+
+        Args:
+            entry_id: of the word.
+            place: of a document, or of a sound that was added.
+            verdict: `yes`, `no` or `unsure`.
+            person: who judges.
+            score: of the hit, if it is one.
+            note, variant, speaker: of the token.
+            example: whether to search by it; None: where the verdict is `yes`, unless it was unchosen before.
+
+        Raises:
+            UserError: there is no such entry or sound, or a value is not possible.
+        """
+        where, kind = words.place(place), words.verdict(verdict)
+        texts = {"note": words.lines("note", note)}
+        texts |= {"variant": words.line("variant", variant), "speaker": words.line("speaker", speaker)}
+        with self._editing(person, "judge") as edit:
+            rows.demand(edit, "entry", entry_id)
+            number = rows.put_token(edit, entry_id, where, {"verdict": kind, "score": score, **texts}, example)
+            edit.save(entry_id)
+            return rows.token(rows.demand(edit, "token", number))
+
+    def change_token(self, token_id: int, /, *, person: str, **fields: Any) -> Token:
+        """Change verdict, example, place, variant, speaker or note.
+
+        Raises:
+            UserError: there is no such token or field, or a value is not possible.
+        """
+        row = rows.token_row(fields)
+        with self._editing(person, "change-token") as edit:
+            old = rows.demand(edit, "token", token_id)
+            rows.change_token(edit, old, row)
+            edit.save(old["entry_id"])
+            return rows.token(rows.demand(edit, "token", token_id))
+
+    def remove_token(self, token_id: int, *, person: str) -> None:
+        """Remove a token, as if its place had never been judged.
+
+        Raises:
+            UserError: there is none.
+        """
+        with self._editing(person, "remove-token") as edit:
+            old = rows.demand(edit, "token", token_id)
+            edit.delete("token", token_id)
+            edit.save(old["entry_id"])
+
+    def add_sound(self, data: bytes, *, name: str, person: str) -> Sound:
+        """Keep a sound; the same one is kept once.
+
+        Args:
+            data: a WAV file, PCM.
+            name: of the file, or what it is.
+            person: who gives it.
+
+        Raises:
+            DataError: it is no such file.
+        """
+        number = hashlib.sha256(data).hexdigest()
+        duration, rate = sound_of(data)
+        Folder(str(self.folder)).write_bytes(f"sounds/{number}.wav", data)
+        with self._editing(person, "add-sound") as edit:
+            values = (number, words.line("name", name), duration, rate, edit.person, edit.at)
+            edit.connection.execute("INSERT OR IGNORE INTO sound VALUES (?, ?, ?, ?, ?, ?)", values)
+        return self.sound(number)
+
+    def sound(self, sound: str) -> Sound:
+        """A sound by its sha256.
+
+        Raises:
+            UserError: there is none.
+        """
+        with self._database.reading() as connection:
+            row = connection.execute("SELECT * FROM sound WHERE sound = ?", (sound,)).fetchone()
+        if row is None:
+            raise codes.NO_SUCH_SOUND(sound=sound)
+        return Sound(**dict(row))
+
+    def sound_file(self, sound: str) -> Path:
+        """Where a sound lies.
+
+        Raises:
+            UserError: there is none.
+        """
+        return self.folder / "sounds" / f"{self.sound(sound).sound}.wav"
+
+    def undo(self, *, person: str) -> Change | None:
+        """Take back a person's last change that is not taken back, by a change; None: there is none.
+
+        Raises:
+            UserError: what it changed has been changed again since.
+        """
+        with self._editing(person, UNDO) as edit:
+            last = last_of(edit.connection, edit.person)
+            number = last and edit.take_back(last)
+            row = edit.connection.execute("SELECT * FROM change WHERE change_id = ?", (number,)).fetchone()
+            return row and change_of(row)
+
+    def changes(self, after: int = 0, most: int = 200) -> list[Change]:
+        """Changes after one, in their order, at most so many."""
+        with self._database.reading() as connection:
+            found = connection.execute(
+                "SELECT * FROM change WHERE change_id > ? ORDER BY change_id LIMIT ?", (after, most)
+            )
+            return [change_of(row) for row in found]
+
+    @property
+    def change(self) -> int:
+        """Number of the last change; 0: there is none."""
+        with self._database.reading() as connection:
+            return int(connection.execute("SELECT coalesce(max(change_id), 0) FROM change").fetchone()[0])
+
+    def people(self) -> list[str]:
+        """Who has changed something, by name."""
+        with self._database.reading() as connection:
+            return [row["person"] for row in connection.execute("SELECT DISTINCT person FROM change ORDER BY person")]
+
+    @staticmethod
+    def person(name: str) -> str:
+        """A person's name as it is kept.
+
+        Raises:
+            UserError: it is empty, or has control characters.
+        """
+        return words.line("person", name, empty=False)
+
+    @contextmanager
+    def _editing(self, person: str, kind: str) -> Iterator[Edit]:
+        name = self.person(person)
+        with self._database.writing() as connection:
+            yield Edit(connection, name, kind)

@@ -1,0 +1,227 @@
+"""Rows of entries and tokens: how they are read, checked, and changed within one transaction."""
+
+from __future__ import annotations
+
+import json
+import math
+import sqlite3
+from collections.abc import Callable, Iterable, Mapping
+
+from swsdist.core.codes import glossary as codes
+from swsdist.glossary import words
+from swsdist.glossary.changes import Edit, Row
+from swsdist.glossary.words import Entry, Place, Token
+
+#: Of two verdicts on one place the first stays when entries are merged.
+_STRONGER = (words.YES, words.UNSURE, words.NO)
+
+#: Entries with numbers of tokens; a condition or GROUP BY follows.
+COUNTED = """
+SELECT entry.*, coalesce(sum(verdict = 'yes'), 0) AS yes, coalesce(sum(verdict = 'no'), 0) AS no,
+    coalesce(sum(verdict = 'unsure'), 0) AS unsure, coalesce(sum(example), 0) AS examples
+FROM entry LEFT JOIN token USING (entry_id)
+"""
+
+
+def entry(row: sqlite3.Row) -> Entry:
+    """An entry from a row of COUNTED."""
+    return Entry(**{**dict(row), "variants": tuple(json.loads(row["variants"]))})
+
+
+def entry_in(connection: sqlite3.Connection, entry_id: int) -> Entry:
+    """An entry by its id.
+
+    Raises:
+        UserError: there is none.
+    """
+    row = connection.execute(f"{COUNTED} WHERE entry_id = ? GROUP BY entry_id", (entry_id,)).fetchone()
+    if row is None:
+        raise codes.NO_SUCH_ENTRY(entry_id=entry_id)
+    return entry(row)
+
+
+def token(row: Row) -> Token:
+    """A token from its row."""
+    kept = {name: value for name, value in row.items() if name not in Place._fields}
+    return Token(**{**kept, "place": place_of(row), "example": bool(row["example"])})
+
+
+def place_of(row: Row) -> Place:
+    """The place of a token's row."""
+    return Place(**{name: row[name] for name in Place._fields})
+
+
+def demand(edit: Edit, table: str, number: int) -> Row:
+    """An entry's or a token's row.
+
+    Raises:
+        UserError: there is none.
+    """
+    row = edit.row(table, number)
+    if row is None:
+        raise codes.NO_SUCH_ENTRY(entry_id=number) if table == "entry" else codes.NO_SUCH_TOKEN(token_id=number)
+    return row
+
+
+_OF_ENTRY: Mapping[str, Callable[[object], object]] = {
+    "form": lambda value: words.line("form", value, empty=False),
+    "gloss": lambda value: words.line("gloss", value),
+    "variants": lambda value: _json(words.names("variants", value)),
+    "speaker": lambda value: words.line("speaker", value),
+    "note": lambda value: words.lines("note", value),
+}
+
+
+def entry_row(fields: Mapping[str, object]) -> Row:
+    """Columns of an entry from its fields.
+
+    Raises:
+        UserError: there is no such field, or a text is not possible.
+    """
+    return _checked("an entry", fields, _OF_ENTRY)
+
+
+def insert_entry(edit: Edit, row: Row) -> int:
+    """Write a new entry; gives its id.
+
+    Raises:
+        UserError: there is one with this form.
+    """
+    try:
+        return edit.insert("entry", row)
+    except sqlite3.IntegrityError:
+        raise codes.ENTRY_EXISTS(form=row["form"]) from None
+
+
+def update_entry(edit: Edit, entry_id: int, row: Row) -> None:
+    """Change columns of an entry.
+
+    Raises:
+        UserError: there is another with this form.
+    """
+    try:
+        edit.update("entry", entry_id, **row)
+    except sqlite3.IntegrityError:
+        raise codes.ENTRY_EXISTS(form=row["form"]) from None
+
+
+def merge(edit: Edit, entry_id: int, other_id: int) -> None:
+    """Move what another entry has to an entry, and remove the other.
+
+    Raises:
+        UserError: there is no such entry.
+    """
+    one, other = demand(edit, "entry", entry_id), demand(edit, "entry", other_id)
+    for row in edit.tokens(other_id):
+        row["variant"] = row["variant"] or other["form"]
+        same = _overlapping(edit, entry_id, place_of(row))
+        if same is None:
+            edit.update("token", row["token_id"], entry_id=entry_id, variant=row["variant"])
+            continue
+        edit.delete("token", row["token_id"])
+        if _STRONGER.index(row["verdict"]) < _STRONGER.index(same["verdict"]):
+            kept = {name: value for name, value in row.items() if name not in ("token_id", "entry_id")}
+            edit.update("token", same["token_id"], **kept)
+    edit.delete("entry", other_id)
+    forms = dict.fromkeys([*json.loads(one["variants"]), other["form"], *json.loads(other["variants"])])
+    forms.pop(one["form"], None)
+    texts = {name: _joined(one[name], other[name], "; ") for name in ("gloss", "speaker")}
+    texts["note"] = _joined(one["note"], other["note"], "\n")
+    edit.update("entry", entry_id, variants=_json(forms), **texts)
+
+
+_OF_TOKEN: Mapping[str, Callable[[object], object]] = {
+    "verdict": words.verdict,
+    "example": lambda value: int(bool(value)),
+    "place": lambda value: words.place(value),  # type: ignore[arg-type]
+    "variant": lambda value: words.line("variant", value),
+    "speaker": lambda value: words.line("speaker", value),
+    "note": lambda value: words.lines("note", value),
+}
+
+
+def token_row(fields: Mapping[str, object]) -> Row:
+    """Columns of a token from its fields.
+
+    Raises:
+        UserError: there is no such field, or a value is not possible.
+    """
+    row = _checked("a token", fields, _OF_TOKEN)
+    place = row.pop("place", None)
+    return {**row, **(place._asdict() if place else {})}
+
+
+def put_token(edit: Edit, entry_id: int, place: Place, row: Row, example: bool | None) -> int:
+    """Write a judgement of a place, over the token that is there; gives the token's id.
+
+    Args:
+        edit: the change.
+        entry_id: of an entry that there is.
+        place: where.
+        row: verdict, score and texts, and maybe person and time; empty texts leave those that are there.
+        example: None: where the verdict is `yes`, unless a `yes` before was no example.
+
+    Raises:
+        UserError: there is no such sound, or the score is no finite number.
+    """
+    score = row["score"]
+    if score is not None and not (isinstance(score, int | float) and math.isfinite(score)):
+        raise codes.INVALID_SCORE(score=score)
+    old = _overlapping(edit, entry_id, place)
+    if example is None:
+        example = bool(old["example"]) if old is not None and old["verdict"] == words.YES else True
+    by = {"person": edit.person, "at": edit.at}
+    new = {**by, **row, "example": int(example and row["verdict"] == words.YES), **place._asdict()}
+    try:
+        if old is None:
+            return edit.insert("token", {"entry_id": entry_id, **new})
+        empty = {name for name in ("score", "variant", "speaker", "note") if new[name] in (None, "")}
+        edit.update("token", old["token_id"], **{name: value for name, value in new.items() if name not in empty})
+    except sqlite3.IntegrityError:
+        raise codes.NO_SUCH_SOUND(sound=place.sound) from None
+    return int(old["token_id"])
+
+
+def change_token(edit: Edit, old: Row, row: Row) -> None:
+    """Change columns of a token; its examples are those that are a `yes`.
+
+    Raises:
+        UserError: there is no such sound.
+    """
+    new = {**old, **row}
+    if new["verdict"] != words.YES:
+        new["example"] = 0
+    elif "example" not in row and old["verdict"] != words.YES:
+        new["example"] = 1
+    if new == old:
+        return
+    try:
+        edit.update("token", old["token_id"], **{**new, "person": edit.person, "at": edit.at})
+    except sqlite3.IntegrityError:
+        raise codes.NO_SUCH_SOUND(sound=new["sound"]) from None
+
+
+def _overlapping(edit: Edit, entry_id: int, place: Place) -> Row | None:
+    """The token of an entry that shares most with a place, more than half of the shorter of both."""
+    found = edit.connection.execute(
+        'SELECT * FROM token WHERE entry_id = ? AND doc_id IS ? AND sound IS ? AND channel = ? AND start < ? AND "end" > ?',
+        (entry_id, place.doc_id, place.sound, place.channel, place.end, place.start),
+    )
+    shared = [(words.overlap(place_of(dict(row)), place), -row["token_id"], dict(row)) for row in found]
+    part, _, row = max(shared, key=lambda item: item[:2], default=(0.0, 0, None))
+    return row if part > 0.5 + 1e-9 else None
+
+
+def _checked(kind: str, fields: Mapping[str, object], known: Mapping[str, Callable[[object], object]]) -> Row:
+    for field in fields:
+        if field not in known:
+            raise codes.NO_SUCH_FIELD(kind=kind, field=field, fields=", ".join(known))
+    return {field: known[field](value) for field, value in fields.items()}
+
+
+def _joined(one: str, other: str, between: str) -> str:
+    return one if other in ("", one) else f"{one}{between}{other}" if one else other
+
+
+def _json(texts: Iterable[str]) -> str:
+    return json.dumps(list(texts), ensure_ascii=False)

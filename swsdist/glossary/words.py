@@ -1,0 +1,224 @@
+"""The words of a glossary: entries, tokens, places, sounds and changes, and which texts they may hold."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from swsdist.core.codes import glossary as codes
+from swsdist.core.plain import plain
+
+YES, NO, UNSURE = VERDICTS = ("yes", "no", "unsure")
+
+
+class Place(NamedTuple):
+    """A stretch of a document of the store, or of a recorded sound.
+
+    Attributes:
+        doc_id: as detections name it: a recording, where documents are places in recordings; None for a sound.
+        channel: from 1.
+        start, end: s in the document or sound.
+        sound: the sound's sha256; None for a document.
+    """
+
+    doc_id: str | None
+    channel: int
+    start: float
+    end: float
+    sound: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """The values by name."""
+        return self._asdict()
+
+
+class Entry(NamedTuple):
+    """A word.
+
+    Attributes:
+        entry_id: never used again.
+        form: unique in the glossary; the query's id in tables.
+        gloss: meaning.
+        variants: other forms.
+        speaker: whose word it is, where that matters.
+        note: may have several lines.
+        yes, no, unsure: number of tokens by verdict.
+        examples: number of tokens to search by.
+    """
+
+    entry_id: int
+    form: str
+    gloss: str
+    variants: tuple[str, ...]
+    speaker: str
+    note: str
+    yes: int
+    no: int
+    unsure: int
+    examples: int
+
+    def as_json(self) -> dict[str, Any]:
+        """The values by name."""
+        return {**self._asdict(), "variants": list(self.variants)}
+
+
+class Token(NamedTuple):
+    """A place judged for an entry.
+
+    Attributes:
+        token_id: never used again.
+        verdict: `yes`, `no` or `unsure`.
+        example: whether the entry is searched by it; only where the verdict is `yes`.
+        score: of the hit that was judged, if it was one.
+        person: who judged it last.
+        at: when, ISO 8601 in UTC.
+    """
+
+    token_id: int
+    entry_id: int
+    place: Place
+    verdict: str
+    example: bool
+    score: float | None
+    variant: str
+    speaker: str
+    note: str
+    person: str
+    at: str
+
+    def as_json(self) -> dict[str, Any]:
+        """The values by name."""
+        return {**self._asdict(), "place": self.place.as_json()}
+
+
+class Sound(NamedTuple):
+    """A recorded or uploaded sound, kept in `sounds/`: duration in s, rate in Hz."""
+
+    sound: str
+    name: str
+    duration: float
+    rate: int
+    person: str
+    at: str
+
+    def as_json(self) -> dict[str, Any]:
+        """The values by name."""
+        return self._asdict()
+
+
+class Change(NamedTuple):
+    """What a person changed in one go.
+
+    Attributes:
+        change_id: ascending.
+        at: ISO 8601 in UTC.
+        kind: for example `judge`, `merge`, `undo`.
+        entry_id: the entry concerned.
+        before, after: changed rows: `entries` and `tokens`, each row by its id; None: no row.
+        undoes: the change that it takes back.
+    """
+
+    change_id: int
+    at: str
+    person: str
+    kind: str
+    entry_id: int | None
+    before: dict[str, Any] | None
+    after: dict[str, Any] | None
+    undoes: int | None
+
+    def as_json(self) -> dict[str, Any]:
+        """The values by name."""
+        return self._asdict()
+
+
+def line(field: str, value: object, *, empty: bool = True) -> str:
+    """A text of one line, in Unicode's composed form, with single blanks.
+
+    Args:
+        field: its name, for messages.
+        value: as given.
+        empty: whether it may be empty.
+
+    Raises:
+        UserError: it is no text, has control characters, or is empty.
+    """
+    text = _clean(field, " ".join(value.split()) if isinstance(value, str) else value)
+    if not text and not empty:
+        raise codes.INVALID_TEXT(field=field, problem="empty")
+    return text
+
+
+def lines(field: str, value: object) -> str:
+    """A text that may have several lines; as `line`."""
+    text = "\n".join(value.expandtabs().splitlines()).strip() if isinstance(value, str) else value
+    return _clean(field, text)
+
+
+def _clean(field: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise codes.INVALID_TEXT(field=field, problem="no text")
+    if any(unicodedata.category(item) in ("Cc", "Cs", "Zl", "Zp") and item != "\n" for item in value):
+        raise codes.INVALID_TEXT(field=field, problem="a text with control characters")
+    return unicodedata.normalize("NFC", value)
+
+
+def names(field: str, value: object) -> tuple[str, ...]:
+    """Texts of one line each, without empty and repeated ones.
+
+    Raises:
+        UserError: it is no list of such texts.
+    """
+    if isinstance(value, str) or not isinstance(value, list | tuple):
+        raise codes.INVALID_TEXT(field=field, problem="no list of texts")
+    return tuple(dict.fromkeys(text for item in value if (text := line(field, item))))
+
+
+def folded(text: str) -> str:
+    """A text to find others by: in lower case, without accents and tones."""
+    parts = unicodedata.normalize("NFKD", text.casefold())
+    return "".join(item for item in parts if not unicodedata.combining(item))
+
+
+def verdict(value: object) -> str:
+    """A verdict.
+
+    Raises:
+        UserError: it is none.
+    """
+    if value not in VERDICTS:
+        raise codes.INVALID_VERDICT(verdict=value)
+    return str(value)
+
+
+def place(value: Place | Mapping[str, Any]) -> Place:
+    """A place, its times rounded to µs.
+
+    Raises:
+        UserError: it is none.
+    """
+    given = value._asdict() if isinstance(value, Place) else dict(value)
+    try:
+        doc_id, sound = given.get("doc_id"), given.get("sound")
+        channel, start, end = (
+            int(given.get("channel") or 1),
+            round(float(given["start"]), 6),
+            round(float(given["end"]), 6),
+        )
+    except (KeyError, TypeError, ValueError, OverflowError):
+        raise codes.INVALID_PLACE(place=plain(given)) from None
+    named = sound if doc_id is None else doc_id
+    single = isinstance(named, str) and named and (doc_id is None or sound is None)
+    if not (single and 1 <= channel < 2**31 and 0 <= start < end < math.inf):
+        raise codes.INVALID_PLACE(place=plain(given))
+    return Place(doc_id, channel, start, end, sound)
+
+
+def overlap(one: Place, other: Place) -> float:
+    """Part of the shorter of two places that the other covers; 0 in different documents, channels or sounds."""
+    if (one.doc_id, one.channel, one.sound) != (other.doc_id, other.channel, other.sound):
+        return 0.0
+    shared = min(one.end, other.end) - max(one.start, other.start)
+    return max(0.0, shared) / min(one.end - one.start, other.end - other.start)

@@ -1,0 +1,327 @@
+"""The project of a glossary: entries, judgements, merging and splitting, undoing, and who changed what."""
+
+from __future__ import annotations
+
+import io
+import json
+import threading
+from datetime import datetime
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from swsdist.core.errors import DataError, UserError
+from swsdist.glossary.project import Project
+from swsdist.glossary.words import Place
+
+
+def wav(seconds: float = 0.5, rate: int = 8000, **kind: str) -> bytes:
+    file = io.BytesIO()
+    soundfile.write(
+        file, np.linspace(-0.5, 0.5, round(seconds * rate)), rate, **{"format": "WAV", "subtype": "PCM_16", **kind}
+    )
+    return file.getvalue()
+
+
+def at(start: float, end: float, doc_id: str = "talk", channel: int = 1) -> Place:
+    return Place(doc_id, channel, start, end)
+
+
+@pytest.fixture
+def project(tmp_path: Path):
+    with Project.open(tmp_path / "words") as opened:
+        yield opened
+
+
+def code(raised: pytest.ExceptionInfo[UserError]) -> str:
+    return raised.value.code
+
+
+def test_an_entry_is_found_whatever_its_case_and_accents(project) -> None:
+    word = project.add_entry(
+        person="Ann", form=" kɔ́mbɔ  ", gloss="Name", variants=["Kombo", "kombo ", "Kombo"], note="a\r\nb"
+    )
+    other = project.add_entry(person="Ann", form="mwana", gloss="child")
+    assert (word.form, word.variants, word.note) == ("kɔ́mbɔ", ("Kombo", "kombo"), "a\nb")
+    assert [entry.entry_id for entry in project.entries()] == [word.entry_id, other.entry_id]
+    for text in ("KƆMBƆ", "kombo", "name", "b"):
+        assert [entry.form for entry in project.entries(text)] == ["kɔ́mbɔ"], text
+    assert project.entries("nothing") == []
+
+
+@pytest.mark.parametrize("form", ["", "  ", "a\x00b", "a\x1bb", "\ud800", 3, None])
+def test_impossible_forms(project, form) -> None:
+    with pytest.raises(UserError) as raised:
+        project.add_entry(person="Ann", form=form)
+    assert code(raised) == "invalid-text"
+    assert project.entries() == []
+
+
+def test_a_form_is_there_once(project) -> None:
+    first = project.add_entry(person="Ann", form="é")
+    for do in (
+        lambda: project.add_entry(person="Bob", form="é"),
+        lambda: project.change_entry(project.add_entry(person="Bob", form="x").entry_id, person="Bob", form="é"),
+        lambda: project.split(first.entry_id, [], person="Bob", form="é"),
+    ):
+        with pytest.raises(UserError) as raised:
+            do()
+        assert code(raised) == "entry-exists"
+
+
+def test_what_is_not_there(project) -> None:
+    word = project.add_entry(person="Ann", form="a")
+    token = project.judge(word.entry_id, at(0, 1), "yes", person="Ann")
+    other = project.add_entry(person="Ann", form="b")
+    for expected, do in (
+        ("no-such-entry", lambda: project.entry(99)),
+        ("no-such-entry", lambda: project.tokens(99)),
+        ("no-such-entry", lambda: project.judge(99, at(0, 1), "yes", person="Ann")),
+        ("no-such-entry", lambda: project.merge(word.entry_id, 99, person="Ann")),
+        ("no-such-token", lambda: project.change_token(99, person="Ann", note="x")),
+        ("no-such-token", lambda: project.split(other.entry_id, [token.token_id], person="Ann", form="c")),
+        ("no-such-sound", lambda: project.judge(word.entry_id, Place(None, 1, 0, 1, "0" * 64), "yes", person="Ann")),
+        (
+            "no-such-sound",
+            lambda: project.change_token(token.token_id, person="Ann", place=Place(None, 1, 0, 1, "0" * 64)),
+        ),
+        ("no-such-sound", lambda: project.sound_file("../project")),
+        ("no-such-field", lambda: project.change_entry(word.entry_id, person="Ann", entry_id=3)),
+        ("no-such-field", lambda: project.change_token(token.token_id, person="Ann", entry_id=3)),
+        ("merged-with-itself", lambda: project.merge(word.entry_id, word.entry_id, person="Ann")),
+        ("invalid-verdict", lambda: project.judge(word.entry_id, at(0, 1), "maybe", person="Ann")),
+        ("invalid-score", lambda: project.judge(word.entry_id, at(0, 1), "yes", person="Ann", score=float("nan"))),
+        ("invalid-text", lambda: project.judge(word.entry_id, at(0, 1), "yes", person=" ")),
+    ):
+        change = project.change
+        with pytest.raises(UserError) as raised:
+            do()
+        assert code(raised) == expected
+        assert project.change == change
+    assert [entry.form for entry in project.entries()] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        *(at(1, 1), at(2, 1), at(-1, 1), at(0, float("inf")), at(float("nan"), 1), at(0, 1, ""), at(0, 1, channel=-1)),
+        *(Place(None, 1, 0, 1), Place("talk", 1, 0, 1, "ab"), {}),
+        *({"doc_id": "talk", "start": "x", "end": 1}, {"doc_id": 3, "start": 0, "end": 1}),
+    ],
+)
+def test_impossible_places(project, place) -> None:
+    word = project.add_entry(person="Ann", form="a")
+    with pytest.raises(UserError) as raised:
+        project.judge(word.entry_id, place, "yes", person="Ann")
+    assert code(raised) == "invalid-place"
+
+
+def test_a_place_is_judged_once_for_an_entry(project) -> None:
+    word = project.add_entry(person="Ann", form="a").entry_id
+    first = project.judge(word, at(1, 2), "yes", person="Ann", score=-0.25, note="clear")
+    assert (first.example, first.score) == (True, -0.25)
+    assert datetime.fromisoformat(first.at).tzinfo is not None
+    again = project.judge(word, at(1.4, 2.2), "no", person="Bob")
+    assert again.token_id == first.token_id
+    assert (again.place, again.verdict, again.example, again.person) == (at(1.4, 2.2), "no", False, "Bob")
+    assert (again.score, again.note) == (-0.25, "clear")
+    # Half of the shorter is not more than half; and other channels and documents are other places.
+    for place in (at(1.9, 2.5), at(1.4, 2.2, channel=2), at(1.4, 2.2, "other")):
+        assert project.judge(word, place, "unsure", person="Ann").token_id not in {first.token_id}
+    entry = project.entry(word)
+    assert (entry.yes, entry.no, entry.unsure, entry.examples) == (0, 1, 3, 0)
+    assert [token.place.doc_id for token in project.tokens(word)] == ["other", "talk", "talk", "talk"]
+
+
+def test_of_two_tokens_that_overlap_the_nearer_is_changed(project) -> None:
+    word = project.add_entry(person="Ann", form="a").entry_id
+    left, right = (project.judge(word, place, "yes", person="Ann") for place in (at(0, 1), at(1, 2)))
+    assert project.judge(word, at(0.4, 2), "no", person="Ann").token_id == right.token_id
+    assert project.token(left.token_id).verdict == "yes"
+
+
+def test_examples_are_chosen_among_what_is_sure(project) -> None:
+    word = project.add_entry(person="Ann", form="a").entry_id
+    token = project.judge(word, at(0, 1), "yes", person="Ann")
+    token = project.change_token(token.token_id, person="Ann", example=False)
+    assert not token.example
+    assert not project.judge(word, at(0, 1), "yes", person="Ann").example, "it was unchosen before"
+    assert not project.change_token(token.token_id, person="Ann", verdict="no", example=True).example
+    assert project.change_token(token.token_id, person="Ann", verdict="yes").example
+    assert not project.judge(word, at(0, 1), "yes", person="Ann", example=False).example
+
+
+def test_a_sound_is_an_example(project) -> None:
+    word = project.add_entry(person="Ann", form="a").entry_id
+    sound = project.add_sound(wav(), name="me.wav", person="Ann")
+    assert (sound.duration, sound.rate, sound.name) == (0.5, 8000, "me.wav")
+    assert project.add_sound(wav(), name="again.wav", person="Bob") == sound
+    token = project.judge(word, Place(None, 1, 0.1, 0.4, sound.sound), "yes", person="Ann")
+    assert (token.example, token.place.sound) == (True, sound.sound)
+    assert project.sound_file(sound.sound).read_bytes() == wav()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"RIFF", b"x" * 100, wav(0.0), wav(format="FLAC"), wav(subtype="FLOAT")],
+    ids=["none", "cut", "x", "0", "flac", "float"],
+)
+def test_what_is_no_sound(project, data) -> None:
+    with pytest.raises(DataError) as raised:
+        project.add_sound(data, name="x", person="Ann")
+    assert raised.value.code == "invalid-sound"
+    assert list((project.folder / "sounds").iterdir()) == []
+
+
+def state(project: Project) -> list[object]:
+    return [(entry, project.tokens(entry.entry_id)) for entry in project.entries()]
+
+
+def words(project: Project) -> tuple[int, int]:
+    """Two entries with a place that both have."""
+    one = project.add_entry(person="Ann", form="a", gloss="sun", variants=["a1"]).entry_id
+    two = project.add_entry(person="Ann", form="b", gloss="moon", variants=["b1", "a"], note="n").entry_id
+    for start in (0, 10, 20):
+        project.judge(one, at(start, start + 1), "no", person="Ann")
+    project.judge(two, at(0.1, 1.1), "yes", person="Bob", score=0.5)
+    project.judge(two, at(10.1, 11.1), "unsure", person="Bob")
+    project.judge(two, at(30, 31), "no", person="Bob")
+    return one, two
+
+
+def test_merging(project) -> None:
+    one, two = words(project)
+    merged = project.merge(one, two, person="Ann")
+    assert (merged.form, merged.gloss, merged.variants, merged.note) == ("a", "sun; moon", ("a1", "b", "b1"), "n")
+    found = [(token.place.start, token.verdict, token.variant, token.person) for token in project.tokens(one)]
+    assert found == [
+        (0.1, "yes", "b", "Bob"),
+        (10.1, "unsure", "b", "Bob"),
+        (20, "no", "", "Ann"),
+        (30, "no", "b", "Bob"),
+    ]
+    assert [entry.entry_id for entry in project.entries()] == [one]
+
+
+def test_splitting(project) -> None:
+    one, _ = words(project)
+    tokens = project.tokens(one)
+    new = project.split(one, [tokens[0].token_id, tokens[2].token_id], person="Ann", form="a 2")
+    assert (new.form, new.gloss, new.no) == ("a 2", "sun", 2)
+    assert [token.token_id for token in project.tokens(one)] == [tokens[1].token_id]
+
+
+@pytest.mark.parametrize(
+    "do",
+    [
+        lambda project, one, two: project.merge(one, two, person="Cem"),
+        lambda project, one, two: project.split(one, [project.tokens(one)[0].token_id], person="Cem", form="c"),
+        lambda project, one, two: project.remove_entry(two, person="Cem"),
+        lambda project, one, two: project.add_entry(person="Cem", form="c"),
+        lambda project, one, two: project.change_entry(one, person="Cem", form="z", variants=["y"]),
+        lambda project, one, two: project.judge(one, at(0, 1), "yes", person="Cem", note="x"),
+        lambda project, one, two: project.judge(one, at(50, 51), "yes", person="Cem"),
+        lambda project, one, two: project.change_token(project.tokens(one)[0].token_id, person="Cem", verdict="unsure"),
+        lambda project, one, two: project.remove_token(project.tokens(one)[0].token_id, person="Cem"),
+    ],
+)
+def test_undoing(project, do) -> None:
+    one, two = words(project)
+    before, count = state(project), project.change
+    do(project, one, two)
+    assert state(project) != before
+    assert project.change == count + 1
+    done = project.changes(count)[0]
+    undone = project.undo(person="Cem")
+    assert undone is not None
+    assert (undone.kind, undone.undoes, undone.person) == ("undo", done.change_id, "Cem")
+    assert (undone.before, undone.after) == (done.after, done.before)
+    assert state(project) == before
+    assert project.undo(person="Cem") is None
+
+
+def test_undoing_goes_back_change_by_change_and_only_in_ones_own(project) -> None:
+    word = project.add_entry(person="Ann", form="a").entry_id
+    for k in range(3):
+        project.judge(word, at(k, k + 1), "yes", person="Ann")
+        project.judge(word, at(k, k + 1, "other"), "no", person="Bob")
+    for left in (2, 1, 0):
+        project.undo(person="Ann")
+        assert (project.entry(word).yes, project.entry(word).no) == (left, 3)
+    with pytest.raises(UserError) as raised:  # others judged for the entry that she made
+        project.undo(person="Ann")
+    assert raised.value.code == "changed-since"
+    assert raised.value.values["others"] == "Ann, Bob"
+    assert project.people() == ["Ann", "Bob"]
+    assert [change.kind for change in project.changes()].count("undo") == 3
+
+
+def test_what_another_changed_since_is_not_taken_back(project) -> None:
+    word = project.add_entry(person="Ann", form="a").entry_id
+    project.judge(word, at(0, 1), "yes", person="Ann")
+    project.judge(word, at(0, 1), "no", person="Bob")
+    with pytest.raises(UserError) as raised:
+        project.undo(person="Ann")
+    assert raised.value.code == "changed-since"
+    assert project.tokens(word)[0].verdict == "no"
+    project.undo(person="Bob")
+    project.undo(person="Ann")
+    assert project.tokens(word) == []
+
+
+def test_ids_are_not_used_again(project) -> None:
+    first = project.add_entry(person="Ann", form="a").entry_id
+    project.remove_entry(first, person="Ann")
+    assert project.add_entry(person="Ann", form="b").entry_id > first
+
+
+def test_what_changes_nothing_is_no_change(project) -> None:
+    word = project.add_entry(person="Ann", form="a")
+    token = project.judge(word.entry_id, at(0, 1), "yes", person="Ann")
+    count = project.change
+    project.change_entry(word.entry_id, person="Bob", form="a", gloss="")
+    project.change_entry(word.entry_id, person="Bob")
+    project.change_token(token.token_id, person="Bob", verdict="yes")
+    assert project.change == count
+    assert project.token(token.token_id) == token
+
+
+def test_changes_come_in_pages(project) -> None:
+    for k in range(5):
+        project.add_entry(person="Ann", form=f"w{k}")
+    assert [change.change_id for change in project.changes(1, 2)] == [2, 3]
+    assert project.changes(5) == []
+
+
+def test_everything_is_json(project) -> None:
+    one, _ = words(project)
+    project.undo(person="Bob")
+    sound = project.add_sound(wav(), name="x", person="Ann")
+    values = [*project.entries(), *project.tokens(one), *project.changes(), sound]
+    assert json.loads(json.dumps([value.as_json() for value in values])) == [value.as_json() for value in values]
+
+
+def test_threads_at_once(project) -> None:
+    words = [project.add_entry(person="Ann", form=f"w{k}").entry_id for k in range(2)]
+    errors: list[Exception] = []
+
+    def work(k: int) -> None:
+        try:
+            for n in range(15):
+                project.judge(words[n % 2], at(n, n + 1, f"doc{k}"), "yes", person=f"P{k}")
+                project.entries("w")
+                if n % 3 == 2:
+                    project.undo(person=f"P{k}")
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    assert sum(entry.yes for entry in project.entries()) == 8 * 10
+    assert project.change == 2 + 8 * 20
