@@ -29,10 +29,7 @@ def document_hash(doc_id: str, channel: int) -> int:
 
 
 def sample_limit(search: Search, counts: Mapping[str, float]) -> int | None:
-    """Documents with a smaller hash are in the sample; None: there is none, and statistics are over all candidates.
-
-    Their share is a power of two, so that it changes only when a collection doubles: the largest that is expected to be no
-    longer than the config wants, but more than `_FEWEST` documents.
+    """The limit of the sample that a first pass wants; None: there is none, and statistics are over all candidates.
 
     Args:
         search: names the first pass.
@@ -41,8 +38,21 @@ def sample_limit(search: Search, counts: Mapping[str, float]) -> int | None:
     first_pass = search.first_pass
     if first_pass.name == "none" or not first_pass.sample:
         return None
+    return limit_of(first_pass.sample, counts)
+
+
+def limit_of(wanted: float, counts: Mapping[str, float]) -> int:
+    """Documents with a smaller hash are in the sample.
+
+    Their share is a power of two, so that it changes only when a collection doubles: the largest that is expected to be no
+    longer than wanted, but more than `_FEWEST` documents.
+
+    Args:
+        wanted: s.
+        counts: of the store's manifest: documents and seconds.
+    """
     seconds, documents, halvings = counts["seconds"], counts["documents"], 0
-    while seconds > first_pass.sample and documents > 2 * _FEWEST:
+    while seconds > wanted and documents > 2 * _FEWEST:
         seconds, documents, halvings = seconds / 2, documents / 2, halvings + 1
     return EVERYTHING >> halvings
 

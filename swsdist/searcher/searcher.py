@@ -7,6 +7,7 @@ normalised (`calibrate.procedure`).
 
 from __future__ import annotations
 
+import math
 import warnings
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -17,7 +18,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from swsdist.calibrate.procedure import (
     Procedure,
@@ -42,6 +45,7 @@ from swsdist.lattices.terms import Terms
 from swsdist.methods.create import create, demand_readable
 from swsdist.methods.method import Unit
 from swsdist.methods.query.extraction import Cut
+from swsdist.methods.sample import in_sample, limit_of
 from swsdist.pipeline.operation.readers import reading
 from swsdist.reduce.detections import Bucket, Reduced
 from swsdist.reduce.examples import reduce_examples, rules_of
@@ -57,7 +61,7 @@ from swsdist.searcher.written import WrittenQueries
 from swsdist.stages.describe import joined
 from swsdist.stages.inputs.provenance import calibration_file
 from swsdist.store.memory import Memory
-from swsdist.store.reading import Store
+from swsdist.store.reading import Store, keys_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -66,6 +70,9 @@ if TYPE_CHECKING:
 
 #: Default for the bytes of prepared shards in memory.
 MEMORY = 2_000_000_000
+
+#: Detections of a query in some documents and a sample, of which few are kept: no limit.
+_ALL = 1 << 40
 
 #: Columns that only a run fills.
 _NOT_SHOWN = ["decision", "system"]
@@ -153,6 +160,8 @@ class Searcher:
         memory_store = Memory(memory) if memory and where.kind == "serial" else None
         self.store = (now if isinstance(store, str) else opened).with_memory(memory_store)
         self._actors: RayShards | None = None
+        self._among: pa.Array | None = None
+        self._sample: int | None = None
         if where.kind == "ray":
             from swsdist.searcher.on_ray import RayShards
 
@@ -177,20 +186,27 @@ class Searcher:
         return f"<Searcher of {self.store!r}>"
 
     def among(self, documents: pa.Table) -> Searcher:
-        """The same for some of the store's documents: an exact search of these, in this process, whose scores are normalised
-        among them. It ends with this one.
+        """The same for some of the store's documents: they are searched exactly, in this process, and what is found gets the
+        scores that it has among all documents (of a large store: by those of a sample, `swsdist.methods.sample`).
 
         Args:
             documents: columns doc_id and channel.
+
+        Returns:
+            It ends with this one.
         """
         self._demand_open()
-        narrowed, queries = copy(self), self.queries  # which know all documents
+        narrowed, queries, store = copy(self), self.queries, self.store  # queries may be places in all documents
         for name in ("_units", "_places", "_speakers"):
             narrowed.__dict__.pop(name, None)
         narrowed.settings = section_from(Search, "search", self.options, {"first_pass": {"name": "none"}})
         narrowed._method, narrowed._actors = create(narrowed.settings), None
-        narrowed.store, narrowed.queries = self.store.among(documents), queries
-        shards = set(narrowed.store.documents(columns=["shard"])["shard"].to_pylist())
+        narrowed._sample = limit_of(self.settings.first_pass.sample or math.inf, store.manifest.counts)
+        narrowed._among, everything = keys_of(documents), store.documents(columns=["doc_id", "channel", "shard"])
+        wanted = pc.is_in(keys_of(everything), narrowed._among)
+        wanted = everything.filter(pc.or_(wanted, pa.array(in_sample(everything, narrowed._sample))))
+        narrowed.store, narrowed.queries = store.among(wanted), queries
+        shards = set(pc.unique(wanted["shard"]).to_pylist())
         narrowed._units = [unit for unit in narrowed._method.plan(narrowed.store) if shards.intersection(unit.shards)]
         return narrowed
 
@@ -256,15 +272,17 @@ class Searcher:
             statistics=candidate_statistics(self.calibrate),
             counts=self.store.manifest.counts,
         )
+        if self._among is not None:
+            rules |= {"sample": self._sample, "nbest": _ALL}
         how, speakers = rules.pop("examples"), self._speakers
         fineness, results = rules.pop("fineness"), list[pa.Table]()
         bucket = Bucket(**rules, speakers=speakers)
 
         def table() -> pa.Table:
             if how == "best":
-                return self._scored(bucket.reduced(last=False), sides)
+                return _best(self._scored(bucket.reduced(last=False), sides), top)
             reduced = reduce_examples(how, lambda: results, **rules, fineness=fineness, speakers=speakers)
-            return self._scored(reduced, sides)
+            return _best(self._scored(reduced, sides), top)
 
         searched, frames = 0, sum(unit.frames for unit in self._units)
         for unit, tables in self._candidates(examples):
@@ -322,7 +340,10 @@ class Searcher:
         """What was found, where it lies in recordings, with its final scores."""
         statistics = from_table(reduced.statistics)
         sides = joined([statistics, sides], required_statistics(self.calibrate))
-        detections = in_recordings(reduced.detections, self._places, self.setup.reduce.overlap)
+        detections = reduced.detections
+        if self._among is not None:
+            detections = detections.filter(pc.is_in(keys_of(detections), self._among))
+        detections = in_recordings(detections, self._places, self.setup.reduce.overlap)
         first, fitted = (replace(step, sides=sides) for step in self._steps)
         if self._speakers is not None:
             detections = self._speakers.of_detections(detections, recordings=True)
@@ -352,6 +373,16 @@ class Searcher:
         statistics_wanted = any("speaker" in entry.columns for entry in self.calibrate.entries().values())
         documents = self.store.documents
         return Speakers(documents(columns=list(WHO)), self.store.manifest.tick) if statistics_wanted else None
+
+
+def _best(detections: pa.Table, top: int) -> pa.Table:
+    """The first so many detections of each query."""
+    if not detections.num_rows:
+        return detections
+    codes = detections["query_id"].combine_chunks().dictionary_encode().indices.to_numpy()
+    starts = np.flatnonzero(np.r_[True, codes[1:] != codes[:-1]])
+    rank = np.arange(len(codes)) - np.repeat(starts, np.diff(np.r_[starts, len(codes)]))
+    return detections.filter(pa.array(rank < top))
 
 
 def _steps(calibrate: Calibrate, search: Search) -> tuple[Procedure, Procedure]:

@@ -69,8 +69,9 @@ def create_app(service: Service, guard: Guard) -> Starlette:
 async def _failed(_: Request, error: Exception) -> Response:
     assert isinstance(error, SwsdistError)
     name = error.code
-    statuses = {"not-on-page": 404, "no-such-document": 404, "large-upload": 413, "not-ready": 503, "busy": 503}
-    return error_response(error, statuses.get(name or "", 415 if isinstance(error, AudioError) else 400))
+    statuses = {"not-on-page": 404, "large-upload": 413, "not-ready": 503, "busy": 503, "project-full": 507}
+    other = 404 if (name or "").startswith("no-such-") else 415 if isinstance(error, AudioError) else 400
+    return error_response(error, statuses.get(name or "", other))
 
 
 async def _page(_: Request) -> Response:

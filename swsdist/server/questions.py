@@ -62,8 +62,8 @@ class Answers:
     def likelihood(self, project: Project, entry_id: int) -> dict[str, Any]:
         """How likely the hits of the last answer are by the judgements there are now."""
         hits = self._scores.get(entry_id, [])
-        tokens = [token for token in project.tokens(entry_id) if token.score is not None]
-        left = [hit for hit in hits if not _judged(hit, project.tokens(entry_id))]
+        tokens = project.tokens(entry_id)
+        left = [hit for hit in hits if not _judged(hit, tokens)]
         fitted = _fitted(tokens)
         summary = fitted.summary(np.array([hit["score"] for hit in left]), TOP)
         likely = fitted.likely(np.array([hit["score"] for hit in hits]))
@@ -88,8 +88,8 @@ def answer(
     warnings: list[str] = []
     tokens = project.tokens(question.entry_id) if question.entry_id is not None else []
     searcher = searcher or archive.narrowed(question.narrowing)
-    queries: Any = [question.text] if question.text is not None else _examples(question.examples, project)
-    fitted = _fitted([token for token in tokens if token.score is not None])
+    queries: Any = [question.text] if question.text is not None else _examples(question.examples, archive, project)
+    fitted = _fitted(tokens)
     hits: list[dict[str, Any]] = []
     searching = searcher.stream(
         queries, max(_LOOKED_AT, question.top), on_cut=None, say=warnings.append, warn=warnings.append
@@ -124,7 +124,7 @@ def examples_of(project: Project, entry_id: int) -> tuple[Place, ...]:
     return tuple(token.place for token in project.tokens(entry_id) if token.example)
 
 
-def _examples(examples: Sequence[Place], project: Project) -> pa.Table:
+def _examples(examples: Sequence[Place], archive: Archive, project: Project) -> pa.Table:
     """QUERIES, all of one query."""
     if not examples:
         raise codes.NO_EXAMPLE(where="examples")
@@ -137,7 +137,10 @@ def _examples(examples: Sequence[Place], project: Project) -> pa.Table:
         if place.sound is not None:
             row["path"] = str(project.sound_file(place.sound))
         else:
-            row["doc_id"] = place.doc_id
+            document = archive.document(str(place.doc_id), place.channel)
+            offset = document["at"] if document["doc_id"] == place.doc_id else 0.0
+            row |= {"path": document["path"], "speaker": document["speaker"]}
+            row |= {"start": offset + place.start, "end": offset + place.end}
         rows.append(row)
     return pa.Table.from_pylist(rows, schema=QUERIES)
 
@@ -184,12 +187,13 @@ def _judged(hit: Mapping[str, Any], tokens: Sequence[Any]) -> bool:
 
 
 def _fitted(tokens: Sequence[Any]) -> Likelihood:
-    clear = [token for token in tokens if token.verdict != "unsure"]
+    clear = [token for token in tokens if token.verdict != "unsure" and token.score is not None]
     return Likelihood.fit(
         np.array([token.score for token in clear], np.float64), np.array([token.verdict == "yes" for token in clear])
     )
 
 
 def _shown(summary: Summary, tokens: Sequence[Any]) -> dict[str, Any]:
-    yes, no = (sum(token.verdict == verdict for token in tokens) for verdict in ("yes", "no"))
-    return {**summary._asdict(), "judged": len(tokens), "yes": yes, "no": no}
+    found = [token for token in tokens if token.place.sound is None]
+    yes, no = (sum(token.verdict == verdict for token in found) for verdict in ("yes", "no"))
+    return {**summary._asdict(), "judged": len(found), "yes": yes, "no": no}

@@ -24,12 +24,12 @@ from swsdist.server.discovered import classes_of
 from swsdist.server.indexing import Indexing
 from swsdist.server.questions import Answers, Question, answer, examples_of
 from swsdist.server.sounds import Clips
-from swsdist.store.reading import Store
+from swsdist.store.reading import Store, keys_of
 
 #: Seconds between looks at a watched folder.
 EVERY = 60.0
 #: Least likelihood of a hit in a new recording that is told.
-_LIKELY = 0.5
+_LIKELY = 0.1
 _NEWS = "news.json"
 
 
@@ -195,8 +195,4 @@ def _new_documents(archive: Archive, state: str | None) -> pa.Table:
         known = None
     if known is None:
         return keys.slice(0, 0)
-
-    def joined(table: pa.Table) -> pa.Array:
-        return pc.binary_join_element_wise(table["doc_id"], table["channel"].cast(pa.string()), "\0").combine_chunks()
-
-    return keys.filter(pc.invert(pc.is_in(joined(keys), joined(known))))
+    return keys.filter(pc.invert(pc.is_in(keys_of(keys), keys_of(known))))

@@ -97,15 +97,18 @@ def test_what_was_judged_never_comes_back(scene: Any, client: TestClient) -> Non
         values = {"place": place, "verdict": verdict, "score": hit["score"]}
         answer = client.post(f"/api/entries/{entry['entry_id']}/tokens", json=values).json()
         assert answer["token"]["verdict"] == verdict
-    assert answer["likelihood"]["judged"] == 3
+    assert answer["likelihood"]["judged"] == 2
     assert answer["likelihood"]["expected"] < before + 5
     *_, again = asked(client, entry_id=entry["entry_id"])
+    assert "error" not in again, again
     places = [(hit["doc_id"], hit["start"]) for hit in again["hits"]]
     assert (first["doc_id"], first["start"]) not in places
     assert (second["doc_id"], second["start"]) not in places
     assert client.post("/api/undo").json()["change"] is not None
     *_, undone = asked(client, entry_id=entry["entry_id"])
-    assert (second["doc_id"], second["start"]) in [(hit["doc_id"], hit["start"]) for hit in undone["hits"]]
+    assert any(
+        hit["doc_id"] == second["doc_id"] and abs(hit["start"] - second["start"]) < 0.2 for hit in undone["hits"]
+    )
 
 
 def test_narrowed(scene: Any, client: TestClient) -> None:
@@ -114,6 +117,10 @@ def test_narrowed(scene: Any, client: TestClient) -> None:
     sound = sent(client, query_of(scene))
     *_, last = asked(client, examples=[place_of(sound)], narrow={"recording": wanted})
     assert {hit["recording"] for hit in last["hits"]} == {wanted}
+    *_, everywhere = asked(client, examples=[place_of(sound)], top=1000)
+    keys = ("start", "end", "score", "likely")
+    there = [[hit[key] for key in keys] for hit in everywhere["hits"] if hit["recording"] == wanted]
+    assert [[hit[key] for key in keys] for hit in last["hits"]] == there
     answer = client.post("/api/search", json={"examples": [place_of(sound)], "narrow": {"speaker": "nobody at all"}})
     assert "nothing-there" in answer.text
 
@@ -167,13 +174,13 @@ def test_password_and_proxy(service: Service) -> None:
         ("POST", "/api/search", {"examples": []}, 200, "no-example"),
         ("POST", "/api/search", {"text": "word"}, 400, "no-texts"),
         ("POST", "/api/search", {"examples": [{"doc_id": "d", "start": 2, "end": 1}]}, 400, "wrong-request"),
-        ("POST", "/api/search", {"examples": [{"doc_id": "nowhere", "start": 0, "end": 1}]}, 200, "no"),
-        ("POST", "/api/search", {"examples": [{"sound": "../../etc/passwd", "start": 0, "end": 1}]}, 200, "no"),
+        ("POST", "/api/search", {"examples": [{"doc_id": "nowhere", "start": 0, "end": 1}]}, 200, "no-such-document"),
+        ("POST", "/api/search", {"examples": [{"sound": "../../etc/passwd", "start": 0, "end": 1}]}, 200, "no-such-sound"),
         ("POST", "/api/entries", {"gloss": "x"}, 400, "wrong-request"),
-        ("PATCH", "/api/entries/99", {"gloss": "x"}, 404, "no-"),
+        ("PATCH", "/api/entries/99", {"gloss": "x"}, 404, "no-such-"),
         ("POST", "/api/entries/99/tokens", {"verdict": "maybe"}, 400, "wrong-request"),
         ("GET", "/api/sound?doc_id=nowhere&channel=1", None, 404, "no-such-document"),
-        ("GET", "/api/sound?sound=../../etc/passwd", None, 404, "no-"),
+        ("GET", "/api/sound?sound=../../etc/passwd", None, 404, "no-such-"),
         ("GET", "/api/overview?doc_id=nowhere", None, 404, "no-such-document"),
         ("GET", "/api/export/nothing", None, 404, "not-on-page"),
     ],
@@ -209,7 +216,11 @@ def test_the_recording_went_away(scene: Any, client: TestClient) -> None:
     assert state["documents"] == client.get("/api/state").json()["documents"]
 
 
-def test_news_of_recordings_that_came_later(scene: Any, service: Service, client: TestClient) -> None:
+def test_news_of_recordings_that_came_later(
+    scene: Any, service: Service, client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Scores are no higher among the few candidates of nine recordings.
+    monkeypatch.setattr("swsdist.server.service._LIKELY", 0.01)
     service.search_news()
     assert service.news() == []
     entry = service.project.add_entry(person="Ann", form="word")
