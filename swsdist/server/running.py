@@ -128,6 +128,7 @@ def _bound(entrance: Entrance) -> socket.socket:
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         sock.bind((entrance.host, entrance.port))
+        sock.listen(128)  # who is told the address may ask at once
     except OSError as error:
         sock.close()
         if isinstance(error, PermissionError) or error.errno in (98, 48):
