@@ -42,12 +42,15 @@ _TEXT = click.option(
     is_flag=True,
     help="Index the transcripts or lattices of FOLDER, not its recordings. [default: if it has none]",
 )
+_EVENTS = click.option(
+    "--events", metavar="FILE", help="Append events to FILE as JSON lines; -: standard output."
+)
 _DRY = click.option("--dry-run", is_flag=True, help="Show the plan and an estimate of CPU hours; do nothing.")
 
 
 def _common(command: Command) -> Command:
     """Add the options of commands that run stages."""
-    for option in (allow_commands, _DRY, _ALL, _FORCE, _STRICT, SET, RUN, CORPUS):
+    for option in (allow_commands, _DRY, _EVENTS, _ALL, _FORCE, _STRICT, SET, RUN, CORPUS):
         command = option(command)
     return command
 
@@ -74,7 +77,6 @@ def _stages_command(name: str, until: str | None, text: str) -> click.Command:
 @click.option("--from", "redo_from", metavar="STAGE", help="Redo this stage and all later ones.")
 @click.option("--only", metavar="STAGE", help="Do only this stage; earlier ones must be done.")
 @click.option("--keep-going", is_flag=True, help="Search what is indexed although index tasks failed.")
-@click.option("--events", metavar="FILE", help="Append events to FILE as JSON lines; -: standard output.")
 @_common
 def run(**options: Any) -> int:
     """Run CONFIG from audio to report; finished work is kept.

@@ -21,6 +21,13 @@ from swsdist.core.errors import SwsdistError
 from swsdist.io.filesystem import Folder
 from swsdist.store.manifest import load
 
+#: How the page searches: the best few hundred places of many hours within a second.
+_SETS = (
+    "executor.kind=serial",
+    "search.first_pass.name=quantised",
+    "search.first_pass.windows.least=300",
+    "search.first_pass.windows.per_second=0",
+)
 #: Seconds until what is indexed is committed first.
 _FIRST = 30.0
 
@@ -74,7 +81,7 @@ class Indexing:
         """The exit code, and whether it was interrupted after so many seconds."""
         command = [sys.executable, "-m", "swsdist.cli.main", "index", self.source, "--run", self.run, "--events", "-"]
         self._process = process = subprocess.Popen(
-            [*command, "--set", "executor.kind=serial"],
+            [*command, *(part for each in _SETS for part in ("--set", each))],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -100,7 +107,8 @@ class Indexing:
         reader.join(1)
         self.error = None
         if code not in (0, 4) and not stopped.is_set() and not self._ended:
-            message = next((line.strip() for line in reversed(told) if line.strip()), f"exit code {code}")
+            lines = [line.strip() for line in told if line.strip() and not line.strip().startswith("remedy:")]
+            message = lines[-1] if lines else f"exit code {code}"
             self.error = codes.INDEX_ENDED(where=self.source, folder=self.source, message=message)
         return code, stopped.is_set()
 
