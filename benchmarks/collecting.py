@@ -29,7 +29,7 @@ from swsdist.searcher.searcher import Searcher
 
 _JUDGEMENTS, _LISTED = 20, 1000
 #: How a judge counts: the middle of a hit is within this of a reference (s).
-_TOLERANCE = 0.5
+_TOLERANCE = 0.1
 
 Hit = dict[str, Any]
 

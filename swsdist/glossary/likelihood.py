@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 #: Of a and b over words.
-PRIOR_MEAN = np.array([-7.23, 1.22])
-PRIOR_COVARIANCE = np.array([[1.01, -0.302], [-0.302, 0.158]])
+PRIOR_MEAN = np.array([-7.75, 1.383])
+PRIOR_COVARIANCE = np.array([[1.112, -0.382], [-0.382, 0.193]])
 #: Newton's steps at most, and the least that goes on.
 _STEPS, _SMALL = 50, 1e-9
 #: Draws of a line and of all hits' truth, and the part of them in the interval.

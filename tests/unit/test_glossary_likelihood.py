@@ -1,0 +1,51 @@
+"""How likely hits are: right on average for words that are like those of the prior, and moved by judgements."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from swsdist.glossary.likelihood import PRIOR_COVARIANCE, PRIOR_MEAN, Likelihood
+
+NOBODY = np.empty(0), np.empty(0, bool)
+SCORES = np.linspace(6, -1, 400)
+
+
+def drawn(seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Scores of a word's hits, best first, and which are true."""
+    random = np.random.default_rng(seed)
+    line = random.multivariate_normal(PRIOR_MEAN, PRIOR_COVARIANCE)
+    scores = np.sort(random.normal(0.6, 1.2, 1000))[::-1]
+    return scores, random.random(1000) < 1 / (1 + np.exp(-line[0] - line[1] * scores))
+
+
+@pytest.mark.parametrize("judged", [0, 20])
+def test_intervals_hold_as_often_as_they_say(judged: int) -> None:
+    expected, left, holds = [], [], []
+    for seed in range(300):
+        scores, truths = drawn(seed)
+        summary = Likelihood.fit(scores[:judged], truths[:judged]).summary(scores[judged:], 50)
+        expected.append(summary.expected)
+        left.append(truths[judged:].sum())
+        holds.append(summary.low <= left[-1] <= summary.high)
+    assert np.mean(holds) > 0.78
+    # The mean of 300 words, whose numbers vary by some 4.
+    assert abs(np.mean(expected) - np.mean(left)) < 4 * np.std(left) / np.sqrt(300)
+
+
+def test_judgements_move_what_is_likely() -> None:
+    before = Likelihood.fit(*NOBODY).likely(SCORES)
+    assert (np.diff(before) < 0).all()  # a better score is likelier
+    best = SCORES[:10]
+    good, bad = (Likelihood.fit(best, np.full(10, truth)).likely(SCORES) for truth in (True, False))
+    assert (good[:50] > before[:50]).all()
+    assert (bad[:50] < before[:50]).all()
+
+
+def test_when_it_is_no_use_to_go_on() -> None:
+    summary = Likelihood.fit(np.full(40, 5.0), np.zeros(40, bool)).summary(SCORES[-300:], 50)
+    assert (summary.worth, summary.why) == (False, "nothing-likely")
+    assert Likelihood.fit(*NOBODY).summary(SCORES, 50).why == "unjudged"
+    assert Likelihood.fit(np.full(5, 5.0), np.ones(5, bool)).summary(SCORES, 50).worth
+    nothing = Likelihood.fit(*NOBODY).summary(np.empty(0), 50)
+    assert (nothing.expected, nothing.low, nothing.high, nothing.worth) == (0, 0, 0, False)
