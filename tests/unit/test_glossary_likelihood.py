@@ -43,7 +43,7 @@ def test_judgements_move_what_is_likely() -> None:
 
 
 def test_when_it_is_no_use_to_go_on() -> None:
-    summary = Likelihood.fit(np.full(40, 5.0), np.zeros(40, bool)).summary(SCORES[-300:], 50)
+    summary = Likelihood.fit(np.linspace(6, 4, 40), np.zeros(40, bool)).summary(SCORES[-200:], 50)
     assert (summary.worth, summary.why) == (False, "nothing-likely")
     assert Likelihood.fit(*NOBODY).summary(SCORES, 50).why == "unjudged"
     assert Likelihood.fit(np.full(5, 5.0), np.ones(5, bool)).summary(SCORES, 50).worth
