@@ -6,13 +6,14 @@ If documents are places in recordings, `doc_id` is a recording, or a document, a
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.core.codes import corpora as codes
-from swsdist.core.types import REFERENCES
+from swsdist.core.types import JUDGEMENTS, REFERENCES
 from swsdist.corpora.places import SLACK, Places, is_placed
 from swsdist.io.notices import Notices
 from swsdist.io.tables import place, read_table
@@ -53,6 +54,50 @@ def read_references(
         remedy = "look at the spelling, add them to the queries, or drop the rows"
         raise unknown_names("query", names, strange, path, known.to_pylist(), storage, remedy)
     return _in_recordings(table, documents, path, storage)
+
+
+class Judged(NamedTuple):
+    """What people judged in a corpus.
+
+    Attributes:
+        references: places judged `yes`: REFERENCES.
+        judged: those judged `yes` or `no`: REFERENCES.
+    """
+
+    references: pa.Table
+    judged: pa.Table
+
+
+def read_judgements(path: str, documents: pa.Table, queries: pa.Table, notices: Notices) -> Judged:
+    """The judgements of a glossary's project, of words that are searched in documents that are.
+
+    Args:
+        path: the project's folder or file.
+        documents, queries: as for `read_references`.
+        notices: takes how many were left out.
+
+    Raises:
+        UserError: the project cannot be read, or is of a newer version.
+        DataError: it is damaged.
+    """
+    table = read_table(path, JUDGEMENTS)
+    named = [documents["doc_id"].to_pylist()] + ([documents["recording"].to_pylist()] if is_placed(documents) else [])
+    there = {key for names in named for key in zip(names, documents["channel"].to_pylist(), strict=True)}
+    searched = pc.is_in(table["query_id"], value_set=pc.unique(queries["query_id"]))
+    keys = zip(table["doc_id"].to_pylist(), table["channel"].to_pylist(), strict=True)
+    inside = pa.array([key in there for key in keys], pa.bool_())
+    for why, gone in (
+        ("their words have no examples here", pc.invert(searched)),
+        ("their documents are not of this corpus", pc.and_(searched, pc.invert(inside))),
+    ):
+        rows = table.filter(gone)
+        if rows.num_rows:
+            where = f"{path}: {rows['query_id'][0]} in {rows['doc_id'][0]}"
+            notices.inform(codes.JUDGEMENTS_LEFT_OUT, where=where, count=rows.num_rows, why=why)
+    table = table.filter(pc.and_(pc.and_(searched, inside), pc.not_equal(table["verdict"], "unsure")))
+    judged = _in_recordings(table, documents, path, None)
+    true = judged.filter(pc.equal(judged["verdict"], "yes"))
+    return Judged(true.select(REFERENCES.names), judged.select(REFERENCES.names))
 
 
 def _in_recordings(
