@@ -203,4 +203,5 @@ class Database:
                 connection.execute("VACUUM INTO ?", (str(new),))
             new.replace(self.file.with_name(BACKUP))
         except (sqlite3.Error, OSError):
-            new.unlink(missing_ok=True)
+            with suppress(OSError):
+                new.unlink(missing_ok=True)

@@ -15,12 +15,13 @@ from typing import Any
 
 from swsdist.audio.clips import MARKER
 from swsdist.core.codes import glossary as codes
+from swsdist.core.errors import StorageError
 from swsdist.glossary import rows, words
 from swsdist.glossary.changes import UNDO, Edit, change_of, last_of
 from swsdist.glossary.database import Database
 from swsdist.glossary.places import demand_outside, sound_of
 from swsdist.glossary.words import Change, Entry, Place, Sound, Token
-from swsdist.io.failures import storage_errors
+from swsdist.io.failures import FULL, storage_errors
 from swsdist.io.filesystem import Folder
 from swsdist.io.project_file import NAME
 
@@ -281,7 +282,12 @@ class Project:
         """
         number = hashlib.sha256(data).hexdigest()
         duration, rate = sound_of(data)
-        Folder(str(self.folder)).write_bytes(f"sounds/{number}.wav", data)
+        try:
+            Folder(str(self.folder)).write_bytes(f"sounds/{number}.wav", data)
+        except StorageError as error:
+            if error.code not in FULL:
+                raise
+            raise codes.PROJECT_FULL(where=str(self.folder)) from error
         with self._editing(person, "add-sound") as edit:
             values = (number, words.line("name", name), duration, rate, edit.person, edit.at)
             edit.connection.execute("INSERT OR IGNORE INTO sound VALUES (?, ?, ?, ?, ?, ?)", values)
