@@ -16,8 +16,11 @@ from swsdist.core.codes import corpora as codes
 from swsdist.core.types import JUDGEMENTS, REFERENCES
 from swsdist.corpora.places import SLACK, Places, is_placed
 from swsdist.io.notices import Notices
-from swsdist.io.tables import place, read_table
+from swsdist.io.project_file import project_file
+from swsdist.io.tables import names_in, place, read_table
 from swsdist.io.wrong_rows import unknown_names
+
+_VERDICTS = pa.schema([*REFERENCES, JUDGEMENTS.field("verdict")])
 
 #: Tolerated excess of a reference's end beyond its document, s.
 _OVERSHOOT = 0.5
@@ -68,19 +71,55 @@ class Judged(NamedTuple):
     judged: pa.Table
 
 
-def read_judgements(path: str, documents: pa.Table, queries: pa.Table, notices: Notices) -> Judged:
-    """The judgements of a glossary's project, of words that are searched in documents that are.
+def has_verdicts(path: str, storage: Mapping[str, object] | None = None) -> bool:
+    """Whether a table is of judgements: a glossary, or a table with the column `verdict`.
 
     Args:
-        path: the project's folder or file.
-        documents, queries: as for `read_references`.
+        path, storage: as for `read_references`.
+
+    Raises:
+        UserError, TableError: the table cannot be read.
+    """
+    return project_file(path) is not None or "verdict" in names_in(path, storage)
+
+
+def read_verdicts(path: str, storage: Mapping[str, object] | None = None) -> pa.Table:
+    """Judged places: REFERENCES with `verdict`.
+
+    Args:
+        path, storage: as for `read_references`.
+
+    Raises:
+        UserError: the table cannot be read, or is a glossary of a newer version.
+        DataError: it is damaged, or a row is impossible.
+    """
+    table = read_table(path, _VERDICTS, storage=storage)
+    wrong = np.flatnonzero(
+        pc.invert(pc.is_in(table["verdict"], value_set=pa.array(["yes", "no", "unsure"]))).to_numpy()
+    )
+    if len(wrong):
+        row = int(wrong[0])
+        raise codes.IMPOSSIBLE_VERDICT(where=place(path, row, storage), verdict=table["verdict"][row].as_py())
+    return table
+
+
+def read_judgements(
+    path: str,
+    documents: pa.Table,
+    queries: pa.Table,
+    notices: Notices,
+    storage: Mapping[str, object] | None = None,
+) -> Judged:
+    """The judgements of words that are searched, in documents that are.
+
+    Args:
+        path, documents, queries, storage: as for `read_references`.
         notices: takes how many were left out.
 
     Raises:
-        UserError: the project cannot be read, or is of a newer version.
-        DataError: it is damaged.
+        UserError, DataError: as of `read_verdicts`.
     """
-    table = read_table(path, JUDGEMENTS)
+    table = read_verdicts(path, storage)
     named = [documents["doc_id"].to_pylist()] + ([documents["recording"].to_pylist()] if is_placed(documents) else [])
     there = {key for names in named for key in zip(names, documents["channel"].to_pylist(), strict=True)}
     searched = pc.is_in(table["query_id"], value_set=pc.unique(queries["query_id"]))
@@ -95,7 +134,7 @@ def read_judgements(path: str, documents: pa.Table, queries: pa.Table, notices: 
             where = f"{path}: {rows['query_id'][0]} in {rows['doc_id'][0]}"
             notices.inform(codes.JUDGEMENTS_LEFT_OUT, where=where, count=rows.num_rows, why=why)
     table = table.filter(pc.and_(pc.and_(searched, inside), pc.not_equal(table["verdict"], "unsure")))
-    judged = _in_recordings(table, documents, path, None)
+    judged = _in_recordings(table, documents, path, storage)
     true = judged.filter(pc.equal(judged["verdict"], "yes"))
     return Judged(true.select(REFERENCES.names), judged.select(REFERENCES.names))
 

@@ -17,11 +17,11 @@ import pyarrow.compute as pc
 
 from swsdist.core.codes import evaluation as codes
 from swsdist.core.codes import score as score_codes
-from swsdist.core.types import JUDGEMENTS, REFERENCES, TERMS
+from swsdist.core.types import REFERENCES, TERMS
+from swsdist.corpora.references import has_verdicts, read_verdicts
 from swsdist.evaluation.eligible import references_of_terms, references_within
 from swsdist.evaluation.scoring_task import ScoringTask
 from swsdist.io.notices import Notices
-from swsdist.io.project_file import project_file
 from swsdist.score.conventions import Conventions
 from swsdist.score.measures.protocol import FROM_DATA, Parts, Protocol, operating_point, protocol, registered
 from swsdist.score.tables import in_schema
@@ -48,7 +48,8 @@ def read_task(
         rttm: transcript to look the terms up in; or `ctm`, or a table of references.
         ctm: word alignments instead of an RTTM.
         terms: TLIST or KWLIST; not needed with a table of references, whose queries are then the terms.
-        references: table (CSV or Parquet) of schema REFERENCES; or a glossary, where what nobody judged does not count.
+        references: table (CSV or Parquet) of schema REFERENCES; or with verdicts, such as a glossary, where
+            what nobody judged does not count.
         protocol: its name, or one that was adapted.
         total_seconds: T.
         ecf_filter: leave out what lies outside of the ECF (STDEval's -E; KWSEval always does).
@@ -194,9 +195,9 @@ def _table_of_references(path: str, storage: Mapping[str, object] | None) -> tup
     """The references, and of a glossary the places judged `yes` or `no`."""
     from swsdist.io.tables import read_table
 
-    if project_file(path) is None:
+    if not has_verdicts(path, storage):
         return read_table(path, REFERENCES, key=REFERENCES.names, storage=storage), None
-    table = read_table(path, JUDGEMENTS)
+    table = read_verdicts(path, storage)
     yes, no = (table.filter(pc.equal(table["verdict"], verdict)).select(REFERENCES.names) for verdict in ("yes", "no"))
     return yes, pa.concat_tables([yes, no])
 

@@ -212,6 +212,8 @@ SEGMENT_END_BEFORE_START = Code(
     "give start and end in s, end the later",
 )
 
+IMPOSSIBLE_VERDICT = Code("impossible-verdict", TableError, "{verdict!r} is no verdict", "write yes, no or unsure")
+
 JUDGEMENTS_LEFT_OUT = Code(
     "judgements-left-out",
     OddError,

@@ -90,7 +90,7 @@ class Corpus:
 
     @property
     def judged(self) -> pa.Table | None:
-        """Places of a glossary judged `yes` or `no`, REFERENCES; None: all other detections are known to be false."""
+        """Places that were judged `yes` or `no`, REFERENCES; None: all other detections are known to be false."""
         return self._truth[2]
 
     @property

@@ -22,13 +22,12 @@ from swsdist.corpora.documents import ENDINGS
 from swsdist.corpora.kaldi import read_text
 from swsdist.corpora.kinds import kind_of
 from swsdist.corpora.places import Places, in_documents, is_placed
-from swsdist.corpora.references import read_judgements, read_references
+from swsdist.corpora.references import has_verdicts, read_judgements, read_references
 from swsdist.evaluation.eligible import references_within
 from swsdist.evaluation.reading import look_up_references
 from swsdist.io.nist.ecf import read_ecf
 from swsdist.io.nist.termlist import read_termlist
 from swsdist.io.notices import Notices, sample
-from swsdist.io.project_file import project_file
 from swsdist.score.measures.protocol import Protocol, protocol_of
 
 
@@ -38,7 +37,7 @@ class CorpusReferences(NamedTuple):
     Attributes:
         references: REFERENCES.
         tabled: whether they are from a table (messages name its rows).
-        judged: of a glossary: places judged `yes` or `no`, REFERENCES; None: what is no reference is known to be false.
+        judged: of judgements: places judged `yes` or `no`, REFERENCES; None: what is no reference is known to be false.
     """
 
     references: pa.Table
@@ -92,8 +91,8 @@ def find_references(
     if path is None:
         return None
     kind = kind_of(path, "references", ENDINGS, storage)
-    if kind == "table" and project_file(path) is not None:
-        true, judged = read_judgements(path, documents, queries, notices)
+    if kind == "table" and has_verdicts(path, storage):
+        true, judged = read_judgements(path, documents, queries, notices, storage)
         return CorpusReferences(_searched(true, documents, rules, path, notices), tabled=False, judged=judged)
     if kind == "table":
         result = read_references(path, documents, queries, storage, notices)
