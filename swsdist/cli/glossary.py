@@ -12,6 +12,7 @@ import click
 from swsdist.cli.outputs import FOLDER, write_data
 
 if TYPE_CHECKING:
+    from swsdist.glossary.exports import TierOf
     from swsdist.glossary.project import Project
     from swsdist.store.reading import Store
 
@@ -55,7 +56,9 @@ def list_entries(project: str, text: str, as_json: bool) -> None:
 @_STORE
 @click.option("--entry", "forms", multiple=True, metavar="FORM", help="Only this entry; repeatable.")
 @click.option("--tier", type=click.Choice(["entry", "speaker"]), default="entry", help="What a tier stands for.")
-def export(project: str, kind: str, folder: str, store_folder: str | None, forms: tuple[str, ...], tier: str) -> None:
+def export(
+    project: str, kind: str, folder: str, store_folder: str | None, forms: tuple[str, ...], tier: TierOf
+) -> None:
     """Write the glossary for other programs.
 
     \b
@@ -70,6 +73,7 @@ def export(project: str, kind: str, folder: str, store_folder: str | None, forms
     """
     from swsdist.cli.options import warn
     from swsdist.core.codes import glossary as codes
+    from swsdist.core.errors import StoreError
     from swsdist.core.text import suggestion
     from swsdist.glossary.exports import write_export
     from swsdist.io.notices import Notices
@@ -81,9 +85,14 @@ def export(project: str, kind: str, folder: str, store_folder: str | None, forms
             if form not in known:
                 raise codes.NO_SUCH_FORM(where=project, form=form, close=suggestion(form, known))
         chosen = [known[form] for form in forms] or None
-        store = _store(opened, store_folder)
-        tiers = "speaker" if tier == "speaker" else "entry"
-        files = write_export(opened, kind, Path(folder), store=store, entry_ids=chosen, tier=tiers, notices=notices)
+        try:
+            store = _store(opened, store_folder)
+        except StoreError as error:
+            if store_folder is not None:
+                raise
+            notices.add(codes.STORE_GONE, where=error.where or project, reason=error.message)
+            store = None
+        files = write_export(opened, kind, Path(folder), store=store, entry_ids=chosen, tier=tier, notices=notices)
     warn(notices)
     print(f"{len(files)} file{'' if len(files) == 1 else 's'} in {folder}", file=sys.stderr)
 
@@ -122,9 +131,10 @@ def import_files(
             counts = import_file(
                 opened, file, person=person, store=store, tiers=tiers or None, examples=examples, document=where
             )
-            print(
-                f"{file}: {counts.added} added, {counts.changed} changed, {counts.skipped} known; {counts.entries} new entries"
+            told = (
+                f"{counts.added} added, {counts.changed} changed, {counts.skipped} known; {counts.entries} new entries"
             )
+            print(f"{file}: {told}")
 
 
 def _opened(project: str) -> Project:

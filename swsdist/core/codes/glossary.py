@@ -137,3 +137,9 @@ NO_PROJECT = Code(
 NO_SUCH_FORM = Code(
     "no-such-form", UserError, "the glossary has no entry {form!r}{close}", "`swsdist glossary list` lists them"
 )
+STORE_GONE = Code(
+    "store-gone",
+    OddError,
+    "the glossary's store cannot be read ({reason}), so no recordings are known",
+    "name where it is now: --store",
+)
