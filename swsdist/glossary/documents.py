@@ -68,8 +68,8 @@ def _exported(file: str, documents: Iterable[Document]) -> Document | None:
 
 
 def _local(link: str, file: str) -> str:
-    """The path of a link, which may be relative to the file of annotations; a url of S3 stays."""
-    if is_remote(link):
+    """The path of a link, which may be relative to the file of annotations; another url stays."""
+    if "://" in link and not link.startswith("file:"):
         return link
     path = unquote(urlsplit(link).path) if link.startswith("file:") else link
     return _real(os.path.join(os.path.dirname(os.path.abspath(file)), path))  # noqa: PTH100, PTH118, PTH120
