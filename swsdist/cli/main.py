@@ -58,6 +58,7 @@ COMMANDS = {
     "phones": ("phones", "phones", "Transcribe recordings to phones with BUT's phnrec."),
     "paper": ("paper", "paper", "Convert figures and tables for a paper."),
     "corpus": ("corpus", "corpus", "Describe a corpus."),
+    "glossary": ("glossary", "glossary", "List, export and import the words of a glossary."),
     "store": ("store", "store", "Inspect, check, import or compact a feature store."),
     "doctor": ("doctor", "doctor", "Check this machine: versions, Ray, GPU, S3."),
     "explain": ("explaining", "explain", "Explain the code of an error, notice or rejection."),

@@ -79,7 +79,9 @@ def task_options(command: Command) -> Command:
         ),
         click.option("--seconds", type=float, help="Duration of the searched audio instead of an ECF, s."),
         click.option(
-            "--references", metavar="FILE", help="Table of occurrences (CSV, Parquet) instead of a transcript."
+            "--references",
+            metavar="FILE",
+            help="Table of occurrences (CSV, Parquet), or a glossary, instead of a transcript.",
         ),
         click.option("-t", "--terms", metavar="FILE", help="Term list: TLIST or KWLIST."),
         click.option("--ctm", metavar="FILE", help="CTM word alignments instead of an RTTM."),
@@ -118,6 +120,8 @@ def task_or_point(
 
 
 def warn(notices: Notices) -> None:
-    """Print the notices as warnings."""
+    """Print the notices as warnings, and what follows from the user's choices as notes."""
     for notice in notices.entries.values():
         print(f"warning: {notice}", file=sys.stderr)
+    for notice in notices.requested.values():
+        print(f"note: {notice}", file=sys.stderr)

@@ -52,6 +52,9 @@ _KEYS = ["query_id", "doc_id", "channel", "start", "end"]
 @click.option("--html", type=written(".html", ".htm"), metavar="FILE", help="Write one HTML page with audio players.")
 @click.option("--clips", type=FOLDER, metavar="DIR", help="Write the hits as WAV clips to a new folder.")
 @click.option(
+    "--annotations", type=FOLDER, metavar="DIR", help="Write the hits for ELAN, Praat and Audacity to a new folder."
+)
+@click.option(
     "--calibration",
     metavar="FILE|RUN",
     help="Thresholds for `likely` and `strong` hits. [default: those of the run]",
@@ -79,6 +82,7 @@ def search(
     table: str | None,
     html: str | None,
     clips: str | None,
+    annotations: str | None,
     calibration: str | None,
     sets: tuple[str, ...],
     strict: bool,
@@ -107,6 +111,7 @@ def search(
             "--table": table,
             "--html": html,
             "--clips": clips,
+            "--annotations": annotations,
             "--calibration": calibration,
             "--csv": as_csv,
             "--json": as_json,
@@ -134,6 +139,7 @@ def search(
     if as_csv and as_json:
         raise codes.TWO_FORMATS(where=target)
     check_new_folder(clips)
+    check_new_folder(annotations)
     typed = list(dict.fromkeys(line for query in queries for line in (_listed() if query == "-" else [query.strip()])))
     typed = list(dict.fromkeys(text.strip() for text in texts)) or typed
     if not any(typed):
@@ -221,6 +227,8 @@ def search(
         write_tables([hits_table(answers, limit.verdict, said, listed.to_pylist())], table)
     if clips is not None:
         _write_clips(answers, Path(clips), store, warn)
+    if annotations is not None:
+        _write_annotations(answers, listed, Path(annotations), store)
     if html is not None:
         _write_page(answers, rows, cuts, searcher, limit, Path(html))
     if skipped:
@@ -372,6 +380,25 @@ def _write_clips(answers: Sequence[Answer], folder: Path, store: Store, warn: Ca
     if not written:
         (folder / MARKER).unlink()  # the folder is empty again
     print(f"clips: {written} in {folder}", file=sys.stderr)
+
+
+def _write_annotations(answers: Sequence[Answer], listed: pa.Table, folder: Path, store: Store) -> None:
+    """Write the hits below `eaf/`, `textgrid/` and `labels/`: a tier a query, as of a run."""
+    import pyarrow as pa
+
+    from swsdist.core.types import DETECTIONS
+    from swsdist.exports.interface import Material
+    from swsdist.registry.registries import EXPORTS
+
+    rows = pa.Table.from_pylist(listed.to_pylist(), DETECTIONS)  # not decided: all that is listed is shown
+    names = [answer.query_id for answer in answers]
+    material = Material(
+        lambda: iter(rows.to_batches()), names, "", undecided=rows.num_rows, recordings=store.recordings
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    for kind in ("eaf", "textgrid", "labels"):
+        EXPORTS[kind].load()(material, folder)
+    print(f"annotations: of {rows.num_rows} hits in {folder}", file=sys.stderr)
 
 
 def _write_page(

@@ -57,6 +57,18 @@ REFERENCES = pa.schema(
     ]
 )
 
+#: Places that people judged, a view of a glossary: `query_id` is the entry's form, `verdict` is yes, no or unsure.
+JUDGEMENTS = pa.schema(
+    [
+        *REFERENCES,
+        pa.field("verdict", pa.string(), False),
+        pa.field("person", pa.string(), False),
+        pa.field("at", pa.string(), False),
+        pa.field("score", pa.float64()),
+        pa.field("note", pa.string()),
+    ]
+)
+
 #: Store: a row per document. `mean` and `variance` are per dimension, over all frames of the document. `speech` has a
 #: bit per frame, the first frame's in the lowest bit of the first byte: whether it contains speech; null if not
 #: detected. `recording` and `start` give the recording that contains it, and its start there (s); null if the document

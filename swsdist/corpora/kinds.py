@@ -23,6 +23,7 @@ from swsdist.corpora import huggingface
 from swsdist.corpora.lhotse import Manifest, manifest_kind
 from swsdist.io.compressed import LONGEST_LINE, opened
 from swsdist.io.filesystem import Folder, is_remote
+from swsdist.io.project_file import project_file
 
 #: Kinds of files and folders that a key may name.
 Kind = (
@@ -50,7 +51,7 @@ _TABLES = (".csv", ".parquet", ".pq")
 _LISTS = (".scp", ".xml", ".rttm", ".ctm")
 _ROOTS: Mapping[str, Kind] = {"ecf": "ECF", "kwlist": "term list", "termlist": "term list"}
 _SPELLED: Mapping[Kind, str] = {
-    "table": "a table (CSV or Parquet)",
+    "table": "a table (CSV or Parquet), or a glossary",
     "folder": "a folder of recordings",
     "Kaldi data folder": "a Kaldi data folder (it holds a wav.scp)",
     "wav.scp": "a Kaldi wav.scp",
@@ -147,6 +148,8 @@ def _kind(source: str, endings: frozenset[str], storage: Mapping[str, object] | 
         local = Path(source)
         if not local.exists():
             raise codes.NO_SUCH_TABLE_OR_FOLDER(where=source)
+        if project_file(source) is not None:
+            return "table"
         if local.is_dir():
             if (local / huggingface.SPLITS).is_file():
                 return _SEVERAL_SETS

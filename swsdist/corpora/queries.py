@@ -26,6 +26,7 @@ from swsdist.corpora.kinds import LHOTSE, Kind, kind_of
 from swsdist.corpora.lhotse import lhotse_queries
 from swsdist.corpora.nist import listed_queries
 from swsdist.io.notices import Notices
+from swsdist.io.project_file import project_file
 from swsdist.io.tables import names_in, place, read_table, without_nobody
 from swsdist.io.wrong_rows import unknown_names
 
@@ -94,7 +95,9 @@ def _examples(
     channel = QUERIES.get_field_index("channel")
     lenient = QUERIES.set(channel, QUERIES.field(channel).with_nullable(True)).append(pa.field("text", pa.string()))
     table = read_table(source, lenient, key=("query_id", "example"), storage=storage, notices=notices)
-    table = require_rows(source, with_absolute_paths(table, source, storage), "queries")
+    project = project_file(source)  # whose sounds lie beside its file
+    table = with_absolute_paths(table, source if project is None else str(project), storage)
+    table = require_rows(source, table, "queries")
     if examples == "primary":
         least = table.group_by("query_id").aggregate([("example", "min")])
         first = dict(zip(least["query_id"].to_pylist(), least["example_min"].to_pylist(), strict=True))

@@ -6,17 +6,21 @@ If documents are places in recordings, `doc_id` is a recording, or a document, a
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.core.codes import corpora as codes
-from swsdist.core.types import REFERENCES
+from swsdist.core.types import JUDGEMENTS, REFERENCES
 from swsdist.corpora.places import SLACK, Places, is_placed
 from swsdist.io.notices import Notices
-from swsdist.io.tables import place, read_table
+from swsdist.io.project_file import project_file
+from swsdist.io.tables import names_in, place, read_table
 from swsdist.io.wrong_rows import unknown_names
+
+_VERDICTS = pa.schema([*REFERENCES, JUDGEMENTS.field("verdict")])
 
 #: Tolerated excess of a reference's end beyond its document, s.
 _OVERSHOOT = 0.5
@@ -53,6 +57,86 @@ def read_references(
         remedy = "look at the spelling, add them to the queries, or drop the rows"
         raise unknown_names("query", names, strange, path, known.to_pylist(), storage, remedy)
     return _in_recordings(table, documents, path, storage)
+
+
+class Judged(NamedTuple):
+    """What people judged in a corpus.
+
+    Attributes:
+        references: places judged `yes`: REFERENCES.
+        judged: those judged `yes` or `no`: REFERENCES.
+    """
+
+    references: pa.Table
+    judged: pa.Table
+
+
+def has_verdicts(path: str, storage: Mapping[str, object] | None = None) -> bool:
+    """Whether a table is of judgements: a glossary, or a table with the column `verdict`.
+
+    Args:
+        path, storage: as for `read_references`.
+
+    Raises:
+        UserError, TableError: the table cannot be read.
+    """
+    return project_file(path) is not None or "verdict" in names_in(path, storage)
+
+
+def read_verdicts(path: str, storage: Mapping[str, object] | None = None) -> pa.Table:
+    """Judged places: REFERENCES with `verdict`.
+
+    Args:
+        path, storage: as for `read_references`.
+
+    Raises:
+        UserError: the table cannot be read, or is a glossary of a newer version.
+        DataError: it is damaged, or a row is impossible.
+    """
+    table = read_table(path, _VERDICTS, storage=storage)
+    wrong = np.flatnonzero(
+        pc.invert(pc.is_in(table["verdict"], value_set=pa.array(["yes", "no", "unsure"]))).to_numpy()
+    )
+    if len(wrong):
+        row = int(wrong[0])
+        raise codes.IMPOSSIBLE_VERDICT(where=place(path, row, storage), verdict=table["verdict"][row].as_py())
+    return table
+
+
+def read_judgements(
+    path: str,
+    documents: pa.Table,
+    queries: pa.Table,
+    notices: Notices,
+    storage: Mapping[str, object] | None = None,
+) -> Judged:
+    """The judgements of words that are searched, in documents that are.
+
+    Args:
+        path, documents, queries, storage: as for `read_references`.
+        notices: takes how many were left out.
+
+    Raises:
+        UserError, DataError: as of `read_verdicts`.
+    """
+    table = read_verdicts(path, storage)
+    named = [documents["doc_id"].to_pylist()] + ([documents["recording"].to_pylist()] if is_placed(documents) else [])
+    there = {key for names in named for key in zip(names, documents["channel"].to_pylist(), strict=True)}
+    searched = pc.is_in(table["query_id"], value_set=pc.unique(queries["query_id"]))
+    keys = zip(table["doc_id"].to_pylist(), table["channel"].to_pylist(), strict=True)
+    inside = pa.array([key in there for key in keys], pa.bool_())
+    for why, gone in (
+        ("their words have no examples here", pc.invert(searched)),
+        ("their documents are not of this corpus", pc.and_(searched, pc.invert(inside))),
+    ):
+        rows = table.filter(gone)
+        if rows.num_rows:
+            where = f"{path}: {rows['query_id'][0]} in {rows['doc_id'][0]}"
+            notices.inform(codes.JUDGEMENTS_LEFT_OUT, where=where, count=rows.num_rows, why=why)
+    table = table.filter(pc.and_(pc.and_(searched, inside), pc.not_equal(table["verdict"], "unsure")))
+    judged = _in_recordings(table, documents, path, storage)
+    true = judged.filter(pc.equal(judged["verdict"], "yes"))
+    return Judged(true.select(REFERENCES.names), judged.select(REFERENCES.names))
 
 
 def _in_recordings(

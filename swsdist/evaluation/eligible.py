@@ -14,10 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.core.codes import evaluation as codes
+from swsdist.core.codes.score import UNJUDGED_DETECTIONS
 from swsdist.corpora.places import Places, in_documents
 from swsdist.io.notices import TIMES, Notices, sample
 from swsdist.score.measures.protocol import Protocol
 from swsdist.score.trials.excerpts import excerpt_documents, inside
+from swsdist.score.trials.judged import is_judged
 
 if TYPE_CHECKING:
     from swsdist.evaluation.scoring_task import ScoringTask, System
@@ -121,6 +123,12 @@ def eligible_detections(
     else:
         _check_documents(detections, task, system.path)
     _check_lengths(detections, task, system.path)
+    if task.judged is not None:
+        kept = is_judged(detections, task.judged)
+        gone = int((~kept).sum())
+        if gone:
+            task.notices.inform(UNJUDGED_DETECTIONS, where=system.path, count=gone, of=detections.num_rows)
+        detections = detections.filter(pa.array(kept))
     if system.search_times is not None and not only_answered:
         missing = [q for q in task.terms["query_id"].to_pylist() if q not in system.search_times]
         if missing:

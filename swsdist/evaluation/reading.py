@@ -13,10 +13,12 @@ from typing import Unpack
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from swsdist.core.codes import evaluation as codes
 from swsdist.core.codes import score as score_codes
 from swsdist.core.types import REFERENCES, TERMS
+from swsdist.corpora.references import has_verdicts, read_verdicts
 from swsdist.evaluation.eligible import references_of_terms, references_within
 from swsdist.evaluation.scoring_task import ScoringTask
 from swsdist.io.notices import Notices
@@ -46,7 +48,8 @@ def read_task(
         rttm: transcript to look the terms up in; or `ctm`, or a table of references.
         ctm: word alignments instead of an RTTM.
         terms: TLIST or KWLIST; not needed with a table of references, whose queries are then the terms.
-        references: table (CSV or Parquet) of schema REFERENCES.
+        references: table (CSV or Parquet) of schema REFERENCES; or with verdicts, such as a glossary, where
+            what nobody judged does not count.
         protocol: its name, or one that was adapted.
         total_seconds: T.
         ecf_filter: leave out what lies outside of the ECF (STDEval's -E; KWSEval always does).
@@ -77,10 +80,12 @@ def read_task(
         excerpts = read_ecf(ecf, storage, notices=notices)
     listed, lowercase = _terms(terms, conventions, notices, storage)
     speakers: pa.Table | None = None
+    judged: pa.Table | None = None
     if references is not None:
-        true, first_end = _table_of_references(references, storage), None
+        true, judged = _table_of_references(references, storage)
+        first_end = None
         if listed is None:
-            ids = sorted(set(true["query_id"].to_pylist()))
+            ids = sorted(set((true if judged is None else judged)["query_id"].to_pylist()))
             listed = pa.table({"query_id": ids, "term": ids}, schema=TERMS)
         true = references_of_terms(true, listed, references, notices)
     else:
@@ -94,7 +99,7 @@ def read_task(
     assert total is not None
     cut = _segments(excerpts, speakers) if rules.trials == "segment" else None
     documents = None if excerpts is None else excerpt_documents(excerpts, conventions).num_rows
-    return _task(rules, true, listed, excerpts, total, documents, cut, notices)
+    return replace(_task(rules, true, listed, excerpts, total, documents, cut, notices), judged=judged)
 
 
 def make_task(
@@ -186,10 +191,15 @@ def _terms(
     return term_list.terms, term_list.lowercase
 
 
-def _table_of_references(path: str, storage: Mapping[str, object] | None) -> pa.Table:
+def _table_of_references(path: str, storage: Mapping[str, object] | None) -> tuple[pa.Table, pa.Table | None]:
+    """The references, and of a glossary the places judged `yes` or `no`."""
     from swsdist.io.tables import read_table
 
-    return read_table(path, REFERENCES, key=REFERENCES.names, storage=storage)
+    if not has_verdicts(path, storage):
+        return read_table(path, REFERENCES, key=REFERENCES.names, storage=storage), None
+    table = read_verdicts(path, storage)
+    yes, no = (table.filter(pc.equal(table["verdict"], verdict)).select(REFERENCES.names) for verdict in ("yes", "no"))
+    return yes, pa.concat_tables([yes, no])
 
 
 def look_up_references(

@@ -26,6 +26,7 @@ class ScoringTask:
         point: the operating point.
         segments: table SEGMENTS of segment trials, else None.
         notices: oddities.
+        judged: places judged `yes` or `no`, REFERENCES, outside of which nothing is counted; None: everything is.
     """
 
     protocol: Protocol
@@ -35,6 +36,7 @@ class ScoringTask:
     point: OperatingPoint
     segments: pa.Table | None = None
     notices: Notices = field(default_factory=Notices)
+    judged: pa.Table | None = None
 
     @cached_property
     def places(self) -> Places | None:

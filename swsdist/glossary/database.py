@@ -84,7 +84,8 @@ _SCHEMA = (
     "CREATE TRIGGER fixed_changes BEFORE UPDATE ON change BEGIN SELECT RAISE(ABORT, 'changes are never altered'); END",
     """
     CREATE VIEW judgements AS
-        SELECT form AS query_id, doc_id, channel, start, end, verdict, person, at, score, token.note AS note
+        SELECT form AS query_id, doc_id, channel, start, end, verdict, person, at, score,
+            nullif(replace(token.note, char(10), ' '), '') AS note
         FROM token JOIN entry USING (entry_id) WHERE doc_id IS NOT NULL
         ORDER BY query_id, doc_id, channel, start, token_id
     """,
@@ -202,4 +203,5 @@ class Database:
                 connection.execute("VACUUM INTO ?", (str(new),))
             new.replace(self.file.with_name(BACKUP))
         except (sqlite3.Error, OSError):
-            new.unlink(missing_ok=True)
+            with suppress(OSError):
+                new.unlink(missing_ok=True)

@@ -8,6 +8,7 @@ sounds/SHA256.wav        recorded and uploaded examples
 from __future__ import annotations
 
 import hashlib
+import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,12 +16,13 @@ from typing import Any
 
 from swsdist.audio.clips import MARKER
 from swsdist.core.codes import glossary as codes
+from swsdist.core.errors import StorageError
 from swsdist.glossary import rows, words
 from swsdist.glossary.changes import UNDO, Edit, change_of, last_of
 from swsdist.glossary.database import Database
 from swsdist.glossary.places import demand_outside, sound_of
 from swsdist.glossary.words import Change, Entry, Place, Sound, Token
-from swsdist.io.failures import storage_errors
+from swsdist.io.failures import FULL, storage_errors
 from swsdist.io.filesystem import Folder
 from swsdist.io.project_file import NAME
 
@@ -76,14 +78,14 @@ class Project:
     @property
     def store(self) -> str | None:
         """Where the store lies, as last opened with one."""
-        with self._database.reading() as connection:
+        with self.reading() as connection:
             row = connection.execute("SELECT value FROM setting WHERE name = 'store'").fetchone()
             return row and str(row["value"])
 
     def entries(self, text: str = "") -> list[Entry]:
         """Entries with a text in form, gloss, variants or note, whatever its case and accents; by form."""
         part = words.folded(text.strip())
-        with self._database.reading() as connection:
+        with self.reading() as connection:
             found = [rows.entry(row) for row in connection.execute(f"{rows.COUNTED} GROUP BY entry_id")]
         has = (
             entry
@@ -98,7 +100,7 @@ class Project:
         Raises:
             UserError: there is none.
         """
-        with self._database.reading() as connection:
+        with self.reading() as connection:
             return rows.entry_in(connection, entry_id)
 
     def add_entry(
@@ -117,7 +119,7 @@ class Project:
             UserError: a text is not possible, or there is an entry with this form.
         """
         row = rows.entry_row({"form": form, "gloss": gloss, "variants": variants, "speaker": speaker, "note": note})
-        with self._editing(person, "add-entry") as edit:
+        with self.editing(person, "add-entry") as edit:
             number = rows.insert_entry(edit, row)
             edit.save(number)
         return self.entry(number)
@@ -129,7 +131,7 @@ class Project:
             UserError: there is no such entry or field, a text is not possible, or the form is another's.
         """
         row = rows.entry_row(fields)
-        with self._editing(person, "change-entry") as edit:
+        with self.editing(person, "change-entry") as edit:
             rows.demand(edit, "entry", entry_id)
             if row:
                 rows.update_entry(edit, entry_id, row)
@@ -142,7 +144,7 @@ class Project:
         Raises:
             UserError: there is none.
         """
-        with self._editing(person, "remove-entry") as edit:
+        with self.editing(person, "remove-entry") as edit:
             rows.demand(edit, "entry", entry_id)
             for token in edit.tokens(entry_id):
                 edit.delete("token", token["token_id"])
@@ -159,7 +161,7 @@ class Project:
         """
         if entry_id == other_id:
             raise codes.MERGED_WITH_ITSELF()
-        with self._editing(person, "merge") as edit:
+        with self.editing(person, "merge") as edit:
             rows.merge(edit, entry_id, other_id)
             edit.save(entry_id)
         return self.entry(entry_id)
@@ -171,7 +173,7 @@ class Project:
             UserError: there is no such entry, or no such token of it; or the form is not possible, or another's.
         """
         row = rows.entry_row({"form": form, "gloss": "", "variants": (), "speaker": "", "note": ""})
-        with self._editing(person, "split") as edit:
+        with self.editing(person, "split") as edit:
             old = rows.demand(edit, "entry", entry_id)
             own = {token["token_id"] for token in edit.tokens(entry_id)}
             number = rows.insert_entry(edit, {**row, "gloss": old["gloss"], "speaker": old["speaker"]})
@@ -188,7 +190,7 @@ class Project:
         Raises:
             UserError: there is no such entry.
         """
-        with self._database.reading() as connection:
+        with self.reading() as connection:
             rows.entry_in(connection, entry_id)
             order = "doc_id IS NULL, doc_id, sound, channel, start, token_id"
             found = connection.execute(
@@ -202,7 +204,7 @@ class Project:
         Raises:
             UserError: there is none.
         """
-        with self._database.reading() as connection:
+        with self.reading() as connection:
             return rows.token(rows.demand(Edit(connection, "", ""), "token", token_id))
 
     def judge(
@@ -238,7 +240,7 @@ class Project:
         where, kind = words.place(place), words.verdict(verdict)
         texts = {"note": words.lines("note", note)}
         texts |= {"variant": words.line("variant", variant), "speaker": words.line("speaker", speaker)}
-        with self._editing(person, "judge") as edit:
+        with self.editing(person, "judge") as edit:
             rows.demand(edit, "entry", entry_id)
             number = rows.put_token(edit, entry_id, where, {"verdict": kind, "score": score, **texts}, example)
             edit.save(entry_id)
@@ -251,7 +253,7 @@ class Project:
             UserError: there is no such token or field, or a value is not possible.
         """
         row = rows.token_row(fields)
-        with self._editing(person, "change-token") as edit:
+        with self.editing(person, "change-token") as edit:
             old = rows.demand(edit, "token", token_id)
             rows.change_token(edit, old, row)
             edit.save(old["entry_id"])
@@ -263,7 +265,7 @@ class Project:
         Raises:
             UserError: there is none.
         """
-        with self._editing(person, "remove-token") as edit:
+        with self.editing(person, "remove-token") as edit:
             old = rows.demand(edit, "token", token_id)
             edit.delete("token", token_id)
             edit.save(old["entry_id"])
@@ -281,8 +283,13 @@ class Project:
         """
         number = hashlib.sha256(data).hexdigest()
         duration, rate = sound_of(data)
-        Folder(str(self.folder)).write_bytes(f"sounds/{number}.wav", data)
-        with self._editing(person, "add-sound") as edit:
+        try:
+            Folder(str(self.folder)).write_bytes(f"sounds/{number}.wav", data)
+        except StorageError as error:
+            if error.code not in FULL:
+                raise
+            raise codes.PROJECT_FULL(where=str(self.folder)) from error
+        with self.editing(person, "add-sound") as edit:
             values = (number, words.line("name", name), duration, rate, edit.person, edit.at)
             edit.connection.execute("INSERT OR IGNORE INTO sound VALUES (?, ?, ?, ?, ?, ?)", values)
         return self.sound(number)
@@ -293,7 +300,7 @@ class Project:
         Raises:
             UserError: there is none.
         """
-        with self._database.reading() as connection:
+        with self.reading() as connection:
             row = connection.execute("SELECT * FROM sound WHERE sound = ?", (sound,)).fetchone()
         if row is None:
             raise codes.NO_SUCH_SOUND(sound=sound)
@@ -313,7 +320,7 @@ class Project:
         Raises:
             UserError: what it changed has been changed again since.
         """
-        with self._editing(person, UNDO) as edit:
+        with self.editing(person, UNDO) as edit:
             last = last_of(edit.connection, edit.person)
             number = last and edit.take_back(last)
             row = edit.connection.execute("SELECT * FROM change WHERE change_id = ?", (number,)).fetchone()
@@ -321,7 +328,7 @@ class Project:
 
     def changes(self, after: int = 0, most: int = 200) -> list[Change]:
         """Changes after one, in their order, at most so many."""
-        with self._database.reading() as connection:
+        with self.reading() as connection:
             found = connection.execute(
                 "SELECT * FROM change WHERE change_id > ? ORDER BY change_id LIMIT ?", (after, most)
             )
@@ -330,12 +337,12 @@ class Project:
     @property
     def change(self) -> int:
         """Number of the last change; 0: there is none."""
-        with self._database.reading() as connection:
+        with self.reading() as connection:
             return int(connection.execute("SELECT coalesce(max(change_id), 0) FROM change").fetchone()[0])
 
     def people(self) -> list[str]:
         """Who has changed something, by name."""
-        with self._database.reading() as connection:
+        with self.reading() as connection:
             return [row["person"] for row in connection.execute("SELECT DISTINCT person FROM change ORDER BY person")]
 
     @staticmethod
@@ -348,7 +355,14 @@ class Project:
         return words.line("person", name, empty=False)
 
     @contextmanager
-    def _editing(self, person: str, kind: str) -> Iterator[Edit]:
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """A connection for several queries of one state."""
+        with self._database.reading() as connection:
+            yield connection
+
+    @contextmanager
+    def editing(self, person: str, kind: str) -> Iterator[Edit]:
+        """A change in the making: all that is written is saved at the end, or nothing."""
         name = self.person(person)
         with self._database.writing() as connection:
             yield Edit(connection, name, kind)

@@ -63,6 +63,10 @@ def demand(edit: Edit, table: str, number: int) -> Row:
     return row
 
 
+#: Columns of texts of an entry and of a token.
+ENTRY_TEXTS = ("form", "gloss", "speaker", "note")
+TEXTS = ("variant", "speaker", "note")
+
 _OF_ENTRY: Mapping[str, Callable[[object], object]] = {
     "form": lambda value: words.line("form", value, empty=False),
     "gloss": lambda value: words.line("gloss", value),
@@ -114,7 +118,7 @@ def merge(edit: Edit, entry_id: int, other_id: int) -> None:
     one, other = demand(edit, "entry", entry_id), demand(edit, "entry", other_id)
     for row in edit.tokens(other_id):
         row["variant"] = row["variant"] or other["form"]
-        same = _overlapping(edit, entry_id, place_of(row))
+        same = overlapping(edit, entry_id, place_of(row))
         if same is None:
             edit.update("token", row["token_id"], entry_id=entry_id, variant=row["variant"])
             continue
@@ -167,7 +171,7 @@ def put_token(edit: Edit, entry_id: int, place: Place, row: Row, example: bool |
     score = row["score"]
     if score is not None and not (isinstance(score, int | float) and math.isfinite(score)):
         raise codes.INVALID_SCORE(score=score)
-    old = _overlapping(edit, entry_id, place)
+    old = overlapping(edit, entry_id, place)
     if example is None:
         example = bool(old["example"]) if old is not None and old["verdict"] == words.YES else True
     by = {"person": edit.person, "at": edit.at}
@@ -201,8 +205,8 @@ def change_token(edit: Edit, old: Row, row: Row) -> None:
         raise codes.NO_SUCH_SOUND(sound=new["sound"]) from None
 
 
-def _overlapping(edit: Edit, entry_id: int, place: Place) -> Row | None:
-    """The token of an entry that shares most with a place, more than half of the shorter of both."""
+def overlapping(edit: Edit, entry_id: int, place: Place) -> Row | None:
+    """The token's row of an entry that shares most with a place, more than half of the shorter of both; None: none does."""
     found = edit.connection.execute(
         'SELECT * FROM token WHERE entry_id = ? AND doc_id IS ? AND sound IS ? AND channel = ? AND start < ? AND "end" > ?',
         (entry_id, place.doc_id, place.sound, place.channel, place.end, place.start),

@@ -1,4 +1,5 @@
-"""Detections as Audacity label tracks: a text file per document, a line `start<tab>end<tab>query score` per detection.
+"""Detections as Audacity label tracks: a text file per document, a line `start<tab>end<tab>query score` per detection, or
+`start<tab>end<tab>query` for one without score.
 
 Times are in seconds with 6 decimals, as in Audacity; scores, for display only, have 6 digits. Import a track with File,
 Import, Labels, beside the recording. (Audacity manual, Importing and Exporting Labels.)
@@ -40,7 +41,7 @@ def write_labels(batches: Iterable[pa.RecordBatch], folder: Path) -> list[str]:
     """Write a label file for each document that has detections.
 
     Args:
-        batches: detections (schema DETECTIONS), in any order, which the lines of a file keep.
+        batches: detections (schema DETECTIONS; the score may be null), in any order, which the lines of a file keep.
         folder: local folder without label files.
 
     Returns:
@@ -58,7 +59,9 @@ def write_labels(batches: Iterable[pa.RecordBatch], folder: Path) -> list[str]:
         for query, doc_id, channel, start, end, score in zip(*columns, strict=True):
             if re.search(r"[\t\r\n]", query):
                 raise codes.INVALID_LABEL_QUERY(query=query)
-            lines.setdefault(label_file(doc_id, channel), []).append(f"{start:.6f}\t{end:.6f}\t{query} {score:.6g}\n")
+            lines.setdefault(label_file(doc_id, channel), []).append(
+                f"{start:.6f}\t{end:.6f}\t{query}{'' if score is None else f' {score:.6g}'}\n"
+            )
         for name, text in lines.items():
             file = folder / name
             if name not in names:

@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 from swsdist.core.codes import glossary as codes
 from swsdist.core.codes import storage
@@ -32,7 +34,10 @@ _HEAD = b"SQLite format 3\0"
 
 def project_file(path: str | Path) -> Path | None:
     """The file of a project, if the path is a project's folder or such a file."""
-    file = Path(path) / NAME if Path(path).is_dir() else Path(path)
+    name = os.path.join(path, NAME) if os.path.isdir(path) else os.fspath(path)  # noqa: PTH112, PTH118
+    if not os.path.isfile(name):  # noqa: PTH113 - a pipe would block, and a path may be a url or hold a zero byte
+        return None
+    file = Path(name)
     try:
         with file.open("rb") as opened:
             return file if opened.read(len(_HEAD)) == _HEAD or file.name == NAME else None
@@ -74,6 +79,19 @@ def demand_known(connection: sqlite3.Connection, where: str) -> None:
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if version > SCHEMA_VERSION:
         raise codes.NEWER_PROJECT(where=where, version=version, known=SCHEMA_VERSION)
+
+
+def read_view(file: Path, view: str) -> list[dict[str, Any]]:
+    """The rows of a view: `judgements`, `references` or `queries`.
+
+    Raises:
+        UserError: the file is another program's, or of a newer version.
+        DataError: it is damaged.
+        StorageError: it cannot be read.
+    """
+    with sqlite_errors(file), closing(connect(file, write=False)) as connection:
+        demand_known(connection, str(file))
+        return [dict(row) for row in connection.execute(f'SELECT * FROM "{view}"')]
 
 
 def primary(error: sqlite3.Error) -> int:

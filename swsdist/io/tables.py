@@ -3,7 +3,8 @@
 Either may be packed by gzip or xz. CSV is UTF-8 (a byte order mark is ignored) with a header, RFC 4180. Columns are
 separated by commas, or, as the header shows, by semicolons or tabs; numbers may have decimal commas, if all of them do;
 and `yes` and `no` mean `true` and `false`, as do 1 and 0. Parquet is recognised by its first bytes. Columns outside the
-schema are dropped. A column of the schema may be absent, or a cell of it empty, if it is nullable (then it is null), or
+schema are dropped. A glossary's project is read as the view of it that has the schema's columns.
+A column of the schema may be absent, or a cell of it empty, if it is nullable (then it is null), or
 if it is `channel` (then it is 1); `example` may be absent (then the rows of a `query_id` count 1, 2, ... in their
 order).
 
@@ -33,9 +34,11 @@ import pyarrow.parquet
 from swsdist.core.codes import Code
 from swsdist.core.codes import io as codes
 from swsdist.core.errors import TableError
+from swsdist.core.types import JUDGEMENTS, QUERIES, REFERENCES
 from swsdist.io.compressed import demand_utf8, opened, short
 from swsdist.io.nist.xml import LATEST
 from swsdist.io.notices import Notices
+from swsdist.io.project_file import project_file, read_view
 
 _COUNTED_FROM_ONE = ("channel", "example")
 _NOT_NEGATIVE = ("start", "duration")
@@ -139,6 +142,8 @@ class _Source:
 
     @classmethod
     def read(cls, path: str, storage: Mapping[str, object] | None) -> _Source:
+        if (project := project_file(path)) is not None:
+            return _Project(str(project), b"")
         with opened(path, storage, what="table") as stream:
             return cls(path, stream.read())
 
@@ -257,6 +262,32 @@ class _Source:
         except csv.Error as error:
             message = str(error)
         return codes.MALFORMED_CSV(where=f"{self.path}, line {begin}", error=message)
+
+
+class _Project(_Source):
+    """The views of a glossary's project."""
+
+    def columns(self, schema: pa.Schema) -> pa.Table:
+        if "doc_id" not in schema.names or "query_id" not in schema.names:
+            raise codes.NO_TABLE_OF_GLOSSARY(where=self.path, columns=", ".join(schema.names))
+        view = "judgements" if "verdict" in schema.names else "queries" if "example" in schema.names else "references"
+        rows = read_view(Path(self.path), view)
+        names = [field.name for field in _VIEWS[view] if field.name in schema.names]
+        kinds = pa.schema([_VIEWS[view].field(name).with_nullable(True) for name in names])
+        return pa.Table.from_pylist([{name: row[name] for name in names} for row in rows], kinds)
+
+    def place(self, row: int) -> str:
+        return f"{self.path}, place {row + 1}"
+
+    @property
+    def first(self) -> str:
+        return self.path
+
+    def names(self) -> list[str]:
+        return list(QUERIES.names)
+
+
+_VIEWS = {"judgements": JUDGEMENTS, "queries": QUERIES, "references": REFERENCES}
 
 
 #: Other programs' names of our columns.

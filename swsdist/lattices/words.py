@@ -47,6 +47,49 @@ class Tier(NamedTuple):
     words: Sequence[Word]
 
 
+class Annotation(NamedTuple):
+    """A text of a tier as written, times in s, and its place for errors."""
+
+    start: float
+    end: float
+    text: str
+    where: str
+
+
+class Annotations(NamedTuple):
+    """A tier's annotations; `intervals` as of `Tier`."""
+
+    name: str
+    intervals: bool
+    rows: Sequence[Annotation]
+
+    def tier(self) -> Tier:
+        """The words of the annotations.
+
+        Raises:
+            DataError: a time is no number from 0 to 1e9, or an annotation ends before its start.
+        """
+        return Tier(
+            self.name,
+            self.intervals,
+            [word for row in self.rows for word in words_of(row.text, row.start, row.end, row.where)],
+        )
+
+
+def chosen_of(tiers: Sequence[Annotations] | Sequence[Tier], chosen: Sequence[str], where: str) -> list[bool]:
+    """Whether each tier is read: it is one of the chosen, or has intervals if none are.
+
+    Raises:
+        DataError: there is no tier of a chosen name.
+    """
+    names = [tier.name for tier in tiers]
+    for name in chosen:
+        if name not in names:
+            known = short(", ".join(map(repr, names)), 200) or "none"
+            raise codes.NO_SUCH_TIER(where=where, tier=name, tiers=known)
+    return [tier.name in chosen if chosen else tier.intervals for tier in tiers]
+
+
 def key_of(path: str) -> str:
     """Name of a recording, from its path or its transcript's: `talk` of `x/talk.wav.json.gz`."""
     name = PurePosixPath(PurePosixPath(path.replace("\\", "/")).name)
@@ -105,14 +148,9 @@ def words_of_tiers(tiers: Sequence[Tier], chosen: Sequence[str], where: str) -> 
     Raises:
         DataError: there is no tier of a chosen name.
     """
-    names = [tier.name for tier in tiers]
-    for name in chosen:
-        if name not in names:
-            known = short(", ".join(map(repr, names)), 200) or "none"
-            raise codes.NO_SUCH_TIER(where=where, tier=name, tiers=known)
     words: list[Word] = []
-    for tier in tiers:
-        if tier.words and (tier.name in chosen if chosen else tier.intervals):
+    for tier, is_read in zip(tiers, chosen_of(tiers, chosen, where), strict=True):
+        if tier.words and is_read:
             if words:
                 words.append(Word(BREAK, words[-1].end, words[-1].end))
             words += tier.words

@@ -17,13 +17,14 @@ from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Table
 from swsdist.pipeline.task import Task, TaskOutput, Values
 from swsdist.score.measures.protocol import protocol_of
+from swsdist.score.trials.judged import is_judged
 from swsdist.score.trials.making import TrialRules, make_trials, segments_for
 from swsdist.stages.buckets import BucketStage
 from swsdist.stages.document_lookup import population_at
 from swsdist.stages.inputs.population import spans_of
 from swsdist.stages.inputs.search_inputs import CorpusInputs
 from swsdist.stages.operating_point import trial_settings
-from swsdist.stages.task_results import Bucket
+from swsdist.stages.task_results import Aligned, Bucket
 
 
 class Aligning(NamedTuple):
@@ -35,6 +36,7 @@ class Aligning(NamedTuple):
     left_out: list[str]
     score: Score
     population: Values | None
+    judged: list[Values] | None
 
 
 class Align(BucketStage[Aligning]):
@@ -68,13 +70,22 @@ class Align(BucketStage[Aligning]):
         for row, query_id in enumerate(references["query_id"].to_pylist()):
             if query_id not in left_out:
                 true.setdefault(bucket_of(query_id, buckets), []).append(row)
+        corpus = inputs.chain_inputs(CorpusInputs).corpus
+        judged = None if corpus.judged is None else corpus.judged.to_pylist()
         for bucket, rows in sorted(true.items()):
+            of_bucket = judged and [row for row in judged if bucket_of(row["query_id"], buckets) == bucket]
             occurrences, part = references.take(pa.array(rows, pa.int64())).to_pylist(), lists.get(bucket)
             name, population = part.name if part is not None else None, settings.get("population")
-            payload = Aligning(rules, name, occurrences, settings["left_out"], inputs.config.score, population)
+            payload = Aligning(
+                rules, name, occurrences, settings["left_out"], inputs.config.score, population, of_bucket
+            )
             work = part.rows if part is not None else len(occurrences)
             yield self.numbered(
-                bucket, inputs, rules.as_json(), settings, name, occurrences, work=work, payload=payload
+                bucket,
+                inputs,
+                *(rules.as_json(), settings, name, occurrences, *([] if judged is None else [of_bucket])),
+                work=work,
+                payload=payload,
             )
 
     def run(self, task: Task[Aligning], context: Context) -> TaskOutput:
@@ -85,6 +96,11 @@ class Align(BucketStage[Aligning]):
         if payload.left_out:
             gone = pc.is_in(detections["query_id"], value_set=pa.array(payload.left_out, pa.string()))
             detections = detections.filter(pc.invert(gone))
+        count = detections.num_rows
+        if payload.judged is not None:
+            judged = pa.Table.from_pylist(payload.judged, REFERENCES)
+            detections = detections.filter(pa.array(is_judged(detections, judged)))
+        unjudged = count - detections.num_rows
         segments = None
         if payload.population is not None:
             population = population_at(payload.population, context)
@@ -96,7 +112,7 @@ class Align(BucketStage[Aligning]):
                 detections, references = by_document(detections, places), by_document(references, places)
         trials = self.kept(make_trials(detections, references, payload.rules, segments), detections)
         output = context.publish(task, "trials", [trials], trials.schema)
-        return TaskOutput((output,), Bucket(trials.num_rows))
+        return TaskOutput((output,), Aligned(trials.num_rows, unjudged, count))
 
     def kept(self, trials: pa.Table, detections: pa.Table) -> pa.Table:
         """Trials with further columns of their detections: none here."""

@@ -67,6 +67,20 @@ class Bucket(NamedTuple):
     high: float = 0.0
 
 
+class Aligned(NamedTuple):
+    """The trials of one bucket of queries.
+
+    Attributes:
+        rows: their number.
+        unjudged: detections left out because nobody judged their places.
+        detections: detections, with those.
+    """
+
+    rows: int
+    unjudged: int = 0
+    detections: int = 0
+
+
 class Fitted(NamedTuple):
     """The source of decisions (`crossfit`, `oracle`, `file` or `none`), and its thresholds, one per fold or one for
     all.

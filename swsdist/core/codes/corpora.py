@@ -212,6 +212,15 @@ SEGMENT_END_BEFORE_START = Code(
     "give start and end in s, end the later",
 )
 
+IMPOSSIBLE_VERDICT = Code("impossible-verdict", TableError, "{verdict!r} is no verdict", "write yes, no or unsure")
+
+JUDGEMENTS_LEFT_OUT = Code(
+    "judgements-left-out",
+    OddError,
+    "judgements left out of scoring: {count}; {why}",
+    "nothing, if that is meant; else choose examples for the words, or name the documents that were judged",
+)
+
 COMMAND_WITHOUT_NAME = Code(
     "command-without-name",
     DataError,

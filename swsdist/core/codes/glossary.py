@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from swsdist.core.codes import Code
-from swsdist.core.errors import DataError, StorageError, UserError
+from swsdist.core.errors import DataError, OddError, StorageError, UserError
 
 DAMAGED_PROJECT = Code(
     "damaged-project",
@@ -93,4 +93,53 @@ CHANGED_SINCE = Code(
     UserError,
     "what {person} changed last ({kind}) cannot be taken back: it was changed again since, by {others}",
     "change it by hand, or let them take theirs back first",
+)
+
+NO_SUCH_GLOSSARY_EXPORT = Code(
+    "no-such-glossary-export", UserError, "a glossary has no export {kind!r}", "its exports are: {kinds}"
+)
+RECORDING_UNKNOWN = Code(
+    "recording-unknown", UserError, "no recording of this name is known", "name the store that holds it"
+)
+CLIPS_LEFT_OUT = Code(
+    "clips-left-out",
+    OddError,
+    "{count} clip{s} of {of} could not be cut",
+    "look whether the recordings are still where they were indexed, and name their store",
+)
+UNKNOWN_IMPORT = Code(
+    "unknown-import",
+    DataError,
+    "neither an ELAN file, nor a TextGrid, nor a glossary",
+    "give a file .eaf or .TextGrid, or the glossary.json of an export",
+)
+NOT_A_GLOSSARY_FILE = Code(
+    "not-a-glossary-file",
+    DataError,
+    "this is no whole glossary ({error})",
+    "export it again: `swsdist glossary export`",
+)
+SEVERAL_RECORDINGS = Code(
+    "several-recordings",
+    UserError,
+    "{count} recordings may be meant: {names}",
+    "name the one: --document NAME, or NAME#2 for its second channel",
+)
+NO_RECORDING_OF = Code(
+    "no-recording-of",
+    UserError,
+    "the store has no recording of the name {names}",
+    "name the one that the annotations are of: --document NAME",
+)
+NO_PROJECT = Code(
+    "no-project", UserError, "there is no glossary here", "name the folder of a glossary, which has a project.sqlite"
+)
+NO_SUCH_FORM = Code(
+    "no-such-form", UserError, "the glossary has no entry {form!r}{close}", "`swsdist glossary list` lists them"
+)
+STORE_GONE = Code(
+    "store-gone",
+    OddError,
+    "the glossary's store cannot be read ({reason}), so no recordings are known",
+    "name where it is now: --store",
 )

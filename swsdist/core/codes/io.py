@@ -9,6 +9,13 @@ DAMAGED_ARCHIVE = Code(
     "damaged-archive", DataError, "the compressed file is damaged or cut off ({error})", "fetch it again"
 )
 
+NO_TABLE_OF_GLOSSARY = Code(
+    "no-table-of-glossary",
+    TableError,
+    "a glossary has no table with the columns {columns}",
+    "a glossary is a table of queries and of references; name another file here",
+)
+
 NOT_A_REGULAR_FILE = Code(
     "not-a-regular-file",
     UserError,

@@ -314,6 +314,12 @@ MISMATCHED_REFERENCES = Code(
 MISMATCHED_GROUPS = Code(
     "mismatched-groups", UserError, "{queries} queries, but groups of {members}", "group the same rows"
 )
+UNJUDGED_DETECTIONS = Code(
+    "unjudged-detections",
+    OddError,
+    "{count} detection{s} of {of} overlap no place that was judged yes or no, and count neither as hits nor as false alarms",
+    "figures are of what was judged: judge more of what is found, best first",
+)
 UNREFERENCED_QUERY = Code(
     "unreferenced-query",
     UserError,

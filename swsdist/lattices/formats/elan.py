@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from pympi import Eaf
 
@@ -27,7 +27,7 @@ from swsdist.io.compressed import read_all, short
 from swsdist.io.nist.xml import elements
 from swsdist.io.remote.scratch import scratch
 from swsdist.lattices.lattice import Lattices, Origin, Word
-from swsdist.lattices.words import Tier, key_of, transcribed, words_of, words_of_tiers
+from swsdist.lattices.words import Annotation, Annotations, key_of, transcribed, words_of_tiers
 
 _ROOT = "ANNOTATION_DOCUMENT"
 
@@ -51,7 +51,27 @@ def words(origin: Origin) -> list[Word]:
         UserError: there is no such file.
         DataError: it cannot be read, or has no tier of a chosen name.
     """
-    return words_of_tiers(_tiers(_document(origin), origin.path), origin.tiers, origin.path)
+    tiers = [tier.tier() for tier in annotated(origin).tiers]
+    return words_of_tiers(tiers, origin.tiers, origin.path)
+
+
+class Annotated(NamedTuple):
+    """Annotations of a file, by tier, and the media that it links: paths and urls as written."""
+
+    tiers: list[Annotations]
+    media: list[str]
+
+
+def annotated(origin: Origin) -> Annotated:
+    """The annotations as written, each tier's in order of time.
+
+    Raises:
+        UserError: there is no such file.
+        DataError: it cannot be read.
+    """
+    document = _document(origin)
+    links = (medium.get(name) for medium in document.media_descriptors for name in ("MEDIA_URL", "RELATIVE_MEDIA_URL"))
+    return Annotated(_tiers(document, origin.path), [link for link in links if link])
 
 
 def detect(name: str, head: bytes) -> bool:
@@ -74,7 +94,7 @@ def _document(origin: Origin) -> Any:
             raise codes.UNREADABLE_ANNOTATIONS(where=origin.path, program="ELAN", error=short(repr(error))) from error
 
 
-def _tiers(document: Any, path: str) -> list[Tier]:
+def _tiers(document: Any, path: str) -> list[Annotations]:
     spans: dict[str, _Span] = {}
     referred: dict[str, str] = {}
     for aligned, references, *_ in document.tiers.values():
@@ -93,9 +113,9 @@ def _tiers(document: Any, path: str) -> list[Tier]:
             start, end = _span(annotation, spans, referred)
             if start is None or end is None:
                 raise codes.UNALIGNED_ANNOTATION(where=where, annotation=short(annotation), tier=short(name))
-            timed.append((start, words_of(text, start / 1000, end / 1000, where)))
-        timed.sort(key=lambda item: item[0])
-        tiers.append(Tier(name, bool(aligned), [word for _, words in timed for word in words]))
+            timed.append(Annotation(start / 1000, end / 1000, text, where))
+        timed.sort(key=lambda item: item.start)
+        tiers.append(Annotations(name, bool(aligned), timed))
     return tiers
 
 

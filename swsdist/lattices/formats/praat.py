@@ -24,7 +24,7 @@ from swsdist.core.errors import DataError
 from swsdist.io.compressed import demand_utf8, read_all, short
 from swsdist.io.fields import decimal, number
 from swsdist.lattices.lattice import Lattices, Origin, Word
-from swsdist.lattices.words import Tier, key_of, transcribed, words_of, words_of_tiers
+from swsdist.lattices.words import Annotation, Annotations, key_of, transcribed, words_of_tiers
 
 _BINARY = b"ooBinaryFile"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
@@ -50,7 +50,7 @@ def words(origin: Origin) -> list[Word]:
         UserError: there is no such file.
         DataError: it cannot be read, or has no tier of a chosen name.
     """
-    return words_of_tiers(_tiers(origin), origin.tiers, origin.path)
+    return words_of_tiers([tier.tier() for tier in annotated(origin)], origin.tiers, origin.path)
 
 
 def detect(name: str, head: bytes) -> bool:
@@ -61,7 +61,13 @@ def detect(name: str, head: bytes) -> bool:
     )
 
 
-def _tiers(origin: Origin) -> list[Tier]:
+def annotated(origin: Origin) -> list[Annotations]:
+    """The annotations as written, tier by tier.
+
+    Raises:
+        UserError: there is no such file.
+        DataError: it cannot be read.
+    """
     path = origin.path
     content = read_all(path, storage=origin.storage)
     grid = TextGrid(xmax=0)
@@ -74,10 +80,11 @@ def _tiers(origin: Origin) -> list[Tier]:
         raise _unreadable(where, error) from error
     tiers = []
     for k, tier in enumerate(grid.tiers, 1):
-        words = []
-        for n, (start, *_, end, text) in enumerate(((i[0], *i) for i in tier.intervals), 1):
-            words += words_of(text, start, end, f"{path}, tier {k}, interval {n}")
-        tiers.append(Tier(tier.name, tier.tier_type == "IntervalTier", words))
+        rows = [
+            Annotation(start, end, text, f"{path}, tier {k}, interval {n}")
+            for n, (start, *_, end, text) in enumerate(((i[0], *i) for i in tier.intervals), 1)
+        ]
+        tiers.append(Annotations(tier.name, tier.tier_type == "IntervalTier", rows))
     return tiers
 
 

@@ -89,17 +89,22 @@ class Corpus:
         return self._truth[0]
 
     @property
+    def judged(self) -> pa.Table | None:
+        """Places that were judged `yes` or `no`, REFERENCES; None: all other detections are known to be false."""
+        return self._truth[2]
+
+    @property
     def tabled(self) -> bool:
         """Whether references were read from a table."""
         return self.has_read("references") and self._truth[1]
 
     @cached_property
-    def _truth(self) -> tuple[pa.Table | None, bool]:
+    def _truth(self) -> tuple[pa.Table | None, bool, pa.Table | None]:
         if not self.config.corpus.has_references:
-            return None, False
+            return None, False, None
         if (truth := find_references(self.config, self.documents, self.queries, self._notices)) is None:
-            return None, False
-        return outside_places(truth.references, self.own_places), truth.tabled
+            return None, False, None
+        return outside_places(truth.references, self.own_places), truth.tabled, truth.judged
 
     @cached_property
     def own_places(self) -> SourcePlaces:

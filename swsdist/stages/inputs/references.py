@@ -22,7 +22,7 @@ from swsdist.corpora.documents import ENDINGS
 from swsdist.corpora.kaldi import read_text
 from swsdist.corpora.kinds import kind_of
 from swsdist.corpora.places import Places, in_documents, is_placed
-from swsdist.corpora.references import read_references
+from swsdist.corpora.references import has_verdicts, read_judgements, read_references
 from swsdist.evaluation.eligible import references_within
 from swsdist.evaluation.reading import look_up_references
 from swsdist.io.nist.ecf import read_ecf
@@ -32,10 +32,17 @@ from swsdist.score.measures.protocol import Protocol, protocol_of
 
 
 class CorpusReferences(NamedTuple):
-    """References, and whether they are from a table (messages name its rows)."""
+    """References of a corpus.
+
+    Attributes:
+        references: REFERENCES.
+        tabled: whether they are from a table (messages name its rows).
+        judged: of judgements: places judged `yes` or `no`, REFERENCES; None: what is no reference is known to be false.
+    """
 
     references: pa.Table
     tabled: bool
+    judged: pa.Table | None = None
 
 
 def depends_on_score(config: Config) -> bool:
@@ -84,6 +91,9 @@ def find_references(
     if path is None:
         return None
     kind = kind_of(path, "references", ENDINGS, storage)
+    if kind == "table" and has_verdicts(path, storage):
+        true, judged = read_judgements(path, documents, queries, notices, storage)
+        return CorpusReferences(_searched(true, documents, rules, path, notices), tabled=False, judged=judged)
     if kind == "table":
         result = read_references(path, documents, queries, storage, notices)
         return CorpusReferences(_searched(result, documents, rules, path, notices), tabled=True)

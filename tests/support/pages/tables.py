@@ -122,6 +122,19 @@ SECTIONS = {
         "one with a similar name (`Start`, `begin`, `speaker_id`) gives a warning.",
     ),
     "REFERENCES": Section("References", "`corpus.references`: true occurrences."),
+    "JUDGEMENTS": Section(
+        "Judgements",
+        "`corpus.references`, too: places that people judged, as a [glossary](../how-to/collect-words.md) has them. A table "
+        "with the column `verdict` is read so; the columns after it may be absent. What nobody judged is not scored.",
+        base="REFERENCES",
+        columns={
+            "verdict": "`yes`, `no` or `unsure`",
+            "person": "who judged it last",
+            "at": "when, ISO 8601 in UTC",
+            "score": "of the hit that was judged",
+            "note": "of the token",
+        },
+    ),
     "DOCUMENTS": Section(
         "Documents of a store",
         "`documents-*.parquet` of a store, one per track, in the order of shards.",

@@ -9,18 +9,20 @@ import pyarrow as pa
 from swsdist.audio.formats import ffmpeg
 from swsdist.calibrate.threshold import queries_without_threshold
 from swsdist.core.codes import chains as codes
+from swsdist.core.codes.score import UNJUDGED_DETECTIONS
 from swsdist.io.notices import FEW, MANY, REJECTED, Notices
 from swsdist.lattices.terms import WRITTEN
 from swsdist.methods.query import bands
 from swsdist.pipeline.chain_run import ChainRun
 from swsdist.pipeline.task import Values
 from swsdist.registry.registries import METHODS
+from swsdist.stages.align import Align
 from swsdist.stages.inputs.corpus_documents import keys_of, places_in
 from swsdist.stages.inputs.search_inputs import CorpusInputs
 from swsdist.stages.inputs.supervision import note_supervision, supervisions
 from swsdist.stages.lattice_store import LATTICE_STORE
 from swsdist.stages.queries import bandwidths_in, seconds_in
-from swsdist.stages.task_results import Exported, Fitted, Measured
+from swsdist.stages.task_results import Aligned, Exported, Fitted, Measured
 from swsdist.store.lattice_shards import postings_of
 from swsdist.store.libraries import made_with
 
@@ -48,6 +50,8 @@ def notices(chain_run: ChainRun) -> list[str]:
     results = [str(notice) for notices in (*doubted, inputs.notices, again) for notice in notices.entries.values()]
     results += [warning for result in chain_run.results("export", Exported) for warning in result.warnings]
     late = Notices()
+    if inputs.corpus.has_read("references") and inputs.corpus.judged is not None:
+        _note_unjudged(chain_run, late)
     references = str(chain_run.config.corpus.references or chain_run.config.corpus.documents)
     for result in chain_run.results("score", Measured):
         measures, count = result.measures, result.point["true"]
@@ -60,6 +64,15 @@ def notices(chain_run: ChainRun) -> list[str]:
     if labels := sorted({source.file for source in supervisions(inputs)}):
         late.add(codes.UNCOUNTED_LABEL_COST, where=", ".join(labels), count=len(labels))
     return [*results, *(str(notice) for notice in (*late.entries.values(), *note_store(inputs).entries.values()))]
+
+
+def _note_unjudged(chain_run: ChainRun, notices: Notices) -> None:
+    """Note detections that are not scored because nobody judged their places."""
+    for step in chain_run.chain.steps:
+        if isinstance(step.stage, Align) and (results := chain_run.results(step.name, Aligned)):
+            count, of = sum(result.unjudged for result in results), sum(result.detections for result in results)
+            notices.add(UNJUDGED_DETECTIONS, where=str(chain_run.config.corpus.references), count=count, of=of)
+            return
 
 
 def note_store(inputs: CorpusInputs) -> Notices:

@@ -1,0 +1,156 @@
+"""Commands for glossaries: projects of words and judged places."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from swsdist.cli.outputs import FOLDER, write_data
+
+if TYPE_CHECKING:
+    from swsdist.glossary.exports import TierOf
+    from swsdist.glossary.project import Project
+    from swsdist.store.reading import Store
+
+_PROJECT = click.argument("project", metavar="PROJECT", type=click.Path(exists=True))
+_STORE = click.option(
+    "--store", "store_folder", metavar="STORE", help="Store of the recordings. [default: the project's]"
+)
+
+
+@click.group()
+def glossary() -> None:
+    """List, export and import the words of a glossary: PROJECT is its folder."""
+
+
+@glossary.command("list")
+@_PROJECT
+@click.argument("text", required=False, default="")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, with all tokens.")
+def list_entries(project: str, text: str, as_json: bool) -> None:
+    """List entries, those with TEXT in form, gloss, variants or note: form, gloss, numbers of places judged."""
+    with _opened(project) as opened:
+        entries = opened.entries(text)
+        if as_json:
+            write_data()
+            rows = [
+                {**entry.as_json(), "tokens": [token.as_json() for token in opened.tokens(entry.entry_id)]}
+                for entry in entries
+            ]
+            print(json.dumps(rows, indent=1, ensure_ascii=False))
+            return
+    write_data()
+    print("form\tgloss\tyes\tno\tunsure\texamples")
+    for entry in entries:
+        print(f"{entry.form}\t{entry.gloss}\t{entry.yes}\t{entry.no}\t{entry.unsure}\t{entry.examples}")
+
+
+@glossary.command("export")
+@_PROJECT
+@click.argument("kind", metavar="KIND")
+@click.option("--out", "folder", required=True, type=FOLDER, help="Folder to write to.")
+@_STORE
+@click.option("--entry", "forms", multiple=True, metavar="FORM", help="Only this entry; repeatable.")
+@click.option("--tier", type=click.Choice(["entry", "speaker"]), default="entry", help="What a tier stands for.")
+def export(
+    project: str, kind: str, folder: str, store_folder: str | None, forms: tuple[str, ...], tier: TierOf
+) -> None:
+    """Write the glossary for other programs.
+
+    \b
+    eaf       ELAN, a file for each recording, which it links
+    textgrid  Praat
+    labels    Audacity
+    csv       tables of entries and tokens
+    clips     WAV of places judged yes
+    page      a page to print
+    tables    queries and judgements that `swsdist run` evaluates
+    project   everything, with all changes: `swsdist glossary import` reads it
+    """
+    from swsdist.cli.options import warn
+    from swsdist.core.codes import glossary as codes
+    from swsdist.core.errors import StoreError
+    from swsdist.core.text import suggestion
+    from swsdist.glossary.exports import write_export
+    from swsdist.io.notices import Notices
+
+    notices = Notices()
+    with _opened(project) as opened:
+        known = {entry.form: entry.entry_id for entry in opened.entries()}
+        for form in forms:
+            if form not in known:
+                raise codes.NO_SUCH_FORM(where=project, form=form, close=suggestion(form, known))
+        chosen = [known[form] for form in forms] or None
+        try:
+            store = _store(opened, store_folder)
+        except StoreError as error:
+            if store_folder is not None:
+                raise
+            notices.add(codes.STORE_GONE, where=error.where or project, reason=error.message)
+            store = None
+        files = write_export(opened, kind, Path(folder), store=store, entry_ids=chosen, tier=tier, notices=notices)
+    warn(notices)
+    print(f"{len(files)} file{'' if len(files) == 1 else 's'} in {folder}", file=sys.stderr)
+
+
+@glossary.command("import")
+@click.argument("project", metavar="PROJECT", type=click.Path())
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False))
+@click.option("--person", required=True, help="Who imports.")
+@_STORE
+@click.option("--tier", "tiers", multiple=True, metavar="NAME", help="Only this tier; repeatable.")
+@click.option("--examples", is_flag=True, help="Search by what is imported, too.")
+@click.option("--document", metavar="NAME[#CHANNEL]", help="Recording that the annotations are of.")
+def import_files(
+    project: str,
+    files: tuple[str, ...],
+    person: str,
+    store_folder: str | None,
+    tiers: tuple[str, ...],
+    examples: bool,
+    document: str | None,
+) -> None:
+    """Take in FILEs of ELAN (.eaf), Praat (.TextGrid), or an exported project; PROJECT is made if missing.
+
+    The text of an annotation is the form of its entry; one that ends in ? is unsure.
+    """
+    from swsdist.glossary.importing import import_file
+    from swsdist.glossary.project import Project
+
+    where = None
+    if document is not None:
+        name, _, channel = document.rpartition("#")
+        where = (name, int(channel)) if name and channel.isdecimal() and int(channel) else (document, 1)
+    with Project.open(project) as opened:
+        store = _store(opened, store_folder)
+        for file in files:
+            counts = import_file(
+                opened, file, person=person, store=store, tiers=tiers or None, examples=examples, document=where
+            )
+            told = (
+                f"{counts.added} added, {counts.changed} changed, {counts.skipped} known; {counts.entries} new entries"
+            )
+            print(f"{file}: {told}")
+
+
+def _opened(project: str) -> Project:
+    """A project that there is."""
+    from swsdist.core.codes import glossary as codes
+    from swsdist.glossary.project import Project
+    from swsdist.io.project_file import project_file
+
+    if (file := project_file(project)) is None:
+        raise codes.NO_PROJECT(where=project)
+    return Project.open(file.parent)
+
+
+def _store(project: Project, folder: str | None) -> Store | None:
+    """The named store, or the project's; None: no store is known."""
+    from swsdist import api
+
+    folder = project.store if folder is None else folder
+    return None if folder is None else api.open_store(folder)

@@ -1,0 +1,79 @@
+"""Which recording a file of annotations is of."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path, PurePosixPath
+from urllib.parse import unquote, urlsplit
+
+from swsdist.core.codes import glossary as codes
+from swsdist.core.errors import UserError
+from swsdist.io.filesystem import is_remote
+from swsdist.io.labels import label_file
+from swsdist.lattices.words import key_of
+from swsdist.store.reading import Store
+
+#: Id and channel.
+Document = tuple[str, int]
+
+
+def document_of(file: str, media: Sequence[str], store: Store | None) -> Document:
+    """The document that annotations are of.
+
+    By the first that names one: the name that an export gives the file of a document, the linked media, the file's name. A
+    recording of several channels is meant with its first.
+
+    Args:
+        file: path of the annotations.
+        media: paths and urls of linked media, as written.
+        store: where documents are known; None: the file's name is taken for the document's.
+
+    Raises:
+        UserError: there is no such document, or there are several.
+    """
+    if store is None:
+        match = re.fullmatch(r"(.+)\.([1-9][0-9]*)", Path(file).stem)
+        return (match[1], int(match[2])) if match else (Path(file).stem, 1)
+    paths = {key: path for key, (path, _) in store.recordings().items()}
+    if (exported := _exported(file, paths)) is not None:
+        return exported
+    linked = {_local(link, file) for link in media}
+    names = [key_of(link) for link in media] + [key_of(file)]
+    for found in (
+        {name for (name, _), path in paths.items() if _real(path) in linked},
+        *({name for (name, _), path in paths.items() if key in (name, key_of(name), key_of(path))} for key in names),
+    ):
+        if len(found) == 1:
+            (name,) = found
+            return name, min(channel for other, channel in paths if other == name)
+        if found:
+            raise codes.SEVERAL_RECORDINGS(where=file, count=len(found), names=", ".join(sorted(found)[:3]))
+    raise codes.NO_RECORDING_OF(where=file, names=", ".join(dict.fromkeys(names)))
+
+
+def _exported(file: str, documents: Iterable[Document]) -> Document | None:
+    """The document whose export has the file's name; of several that do, the one with most folders."""
+    path = PurePosixPath(Path(file).absolute())
+    found = []
+    for document in documents:
+        try:
+            name = label_file(*document, "import", path.suffix.removeprefix("."))
+        except UserError:
+            continue
+        if f"{path}".endswith(f"/{name}"):
+            found.append((len(name), document))
+    return max(found, default=(0, None))[1]
+
+
+def _local(link: str, file: str) -> str:
+    """The path of a link, which may be relative to the file of annotations; another url stays."""
+    if "://" in link and not link.startswith("file:"):
+        return link
+    path = unquote(urlsplit(link).path) if link.startswith("file:") else link
+    return _real(os.path.join(os.path.dirname(os.path.abspath(file)), path))  # noqa: PTH100, PTH118, PTH120
+
+
+def _real(path: str) -> str:
+    return path if is_remote(path) else os.path.realpath(path)

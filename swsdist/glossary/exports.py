@@ -1,0 +1,270 @@
+"""A glossary for other programs: ELAN, Praat, Audacity, tables, clips, a page to print, and the whole project.
+
+Annotations and labels are the places judged `yes`, and those judged `unsure`, whose texts end in ` ?`; a text is the form of
+the entry. Clips are places judged `yes`.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import pyarrow as pa
+
+from swsdist.audio.clips import MARKER, write_clip
+from swsdist.core.codes import glossary as codes
+from swsdist.core.errors import AudioError, UserError
+from swsdist.core.types import CORPUS, DETECTIONS, JUDGEMENTS, QUERIES, REFERENCES
+from swsdist.exports import eaf, textgrid
+from swsdist.exports.clips import clip_name
+from swsdist.exports.tiers import Labelled, tiered
+from swsdist.glossary import whole, words
+from swsdist.glossary.project import Project
+from swsdist.glossary.words import Entry, Token
+from swsdist.io.labels import write_labels
+from swsdist.io.notices import Notices
+from swsdist.io.tables import read_table, write_csv
+from swsdist.report.summary import rendered
+from swsdist.store.reading import Store
+
+#: What a tier stands for.
+TierOf = Literal["entry", "speaker"]
+
+#: Follows the form of a token that is unsure.
+UNSURE = " ?"
+
+#: Tier of tokens whose speaker is unknown.
+_NOBODY = "speaker unknown"
+
+_CONFIG = """\
+# What was judged, as a corpus: `swsdist run config.yaml` searches the examples, and scores what is found by the judgements.
+run: run
+corpus:
+  documents: documents.csv
+  queries: queries.csv
+  references: judgements.csv
+  examples: all
+"""
+
+_ENTRIES = pa.schema(
+    [("entry_id", pa.int64()), *((name, pa.string()) for name in ("form", "gloss", "variants", "speaker", "note"))]
+    + [(name, pa.int64()) for name in ("yes", "no", "unsure", "examples")]
+)
+_TOKENS = pa.schema(
+    [
+        *(("token_id", pa.int64()), ("entry_id", pa.int64()), ("form", pa.string()), ("gloss", pa.string())),
+        *(("verdict", pa.string()), ("example", pa.bool_()), ("doc_id", pa.string()), ("channel", pa.int32())),
+        *(("start", pa.float64()), ("end", pa.float64()), ("sound", pa.string()), ("path", pa.string())),
+        *(("score", pa.float64()), ("variant", pa.string()), ("speaker", pa.string()), ("note", pa.string())),
+        *(("person", pa.string()), ("at", pa.string())),
+    ]
+)
+
+
+class Chosen(NamedTuple):
+    """What is exported.
+
+    Attributes:
+        project: the glossary.
+        entries: chosen ones, by form, each with its tokens.
+        store: where recordings are known; None: nowhere.
+        tier: what tiers stand for.
+        notices: takes what is left out.
+    """
+
+    project: Project
+    entries: Sequence[tuple[Entry, Sequence[Token]]]
+    store: Store | None
+    tier: TierOf
+    notices: Notices
+
+    def recordings(self, names: Sequence[str]) -> Mapping[tuple[str, int], tuple[str, float]]:
+        """Path and duration (s) of known recordings among documents, by id and channel."""
+        return {} if self.store is None else self.store.recordings(names)
+
+    def tokens(self, *verdicts: str) -> Iterator[tuple[Entry, Token]]:
+        """Tokens of these verdicts in documents, by entry."""
+        for entry, tokens in self.entries:
+            yield from (
+                (entry, token) for token in tokens if token.verdict in verdicts and token.place.doc_id is not None
+            )
+
+
+def write_export(
+    project: Project,
+    kind: str,
+    folder: Path,
+    *,
+    store: Store | None,
+    entry_ids: Collection[int] | None = None,
+    tier: TierOf = "entry",
+    notices: Notices | None = None,
+) -> list[Path]:
+    """Write a glossary in a format.
+
+    Args:
+        project: the glossary.
+        kind: one of EXPORTS.
+        folder: local; made if missing.
+        store: where the recordings are known; None: files name none, and there are no clips.
+        entry_ids: of chosen entries; None: all. The kind `project` is always whole.
+        tier: what a tier of annotations stands for.
+        notices: takes how many clips could not be cut.
+
+    Returns:
+        the files, sorted; those of an earlier export of the same names are replaced.
+
+    Raises:
+        UserError: there is no such kind or entry, or a form or document's id cannot be written in the format.
+    """
+    if kind not in _WRITERS:
+        raise codes.NO_SUCH_GLOSSARY_EXPORT(kind=kind, kinds=", ".join(_WRITERS))
+    if entry_ids is None:
+        entries = project.entries()
+    else:
+        entries = [project.entry(entry_id) for entry_id in dict.fromkeys(entry_ids)]
+    with_tokens = [(entry, project.tokens(entry.entry_id)) for entry in entries]
+    folder.mkdir(parents=True, exist_ok=True)
+    result = []
+    with tempfile.TemporaryDirectory(dir=folder) as place:
+        _WRITERS[kind](Chosen(project, with_tokens, store, tier, notices or Notices()), Path(place))
+        for file in sorted(path for path in Path(place).rglob("*") if path.is_file()):
+            out = folder / file.relative_to(place)
+            out.parent.mkdir(parents=True, exist_ok=True)
+            file.replace(out)
+            result.append(out)
+    return [path for path in result if path.name != MARKER]
+
+
+def text_of(entry: Entry, token: Token) -> str:
+    """The text of a token's annotation."""
+    return entry.form + (UNSURE if token.verdict == words.UNSURE else "")
+
+
+def _labelled(chosen: Chosen) -> Iterator[Labelled]:
+    for entry, token in chosen.tokens(words.YES, words.UNSURE):
+        tier = entry.form if chosen.tier == "entry" else token.speaker or entry.speaker or _NOBODY
+        place = token.place
+        assert place.doc_id is not None
+        score = token.score or 0.0
+        yield Labelled(place.doc_id, place.channel, tier, place.start, place.end, score, text_of(entry, token))
+
+
+def _eaf(chosen: Chosen, folder: Path) -> None:
+    eaf.write_annotated(tiered(_labelled(chosen), chosen.recordings, folder, "eaf", "eaf"))
+
+
+def _textgrid(chosen: Chosen, folder: Path) -> None:
+    textgrid.write_annotated(tiered(_labelled(chosen), chosen.recordings, folder, "textgrid", "TextGrid"))
+
+
+def _labels(chosen: Chosen, folder: Path) -> None:
+    rows = [
+        {"query_id": text_of(entry, token), **{name: getattr(token.place, name) for name in REFERENCES.names[1:]}}
+        for entry, token in chosen.tokens(words.YES, words.UNSURE)
+    ]
+    rows.sort(key=lambda row: (row["doc_id"], row["channel"], row["start"], row["query_id"]))
+    nullable = pa.schema([field.with_nullable(True) for field in DETECTIONS])
+    (folder / "labels").mkdir(exist_ok=True)
+    write_labels(pa.Table.from_pylist(rows, nullable).to_batches(), folder / "labels")
+
+
+def _csv(chosen: Chosen, folder: Path) -> None:
+    entries = [{**entry.as_json(), "variants": "; ".join(entry.variants)} for entry, _ in chosen.entries]
+    documents = {token.place.doc_id for _, tokens in chosen.entries for token in tokens} - {None}
+    paths = chosen.recordings(sorted(name for name in documents if name is not None))
+    rows = []
+    for entry, tokens in chosen.entries:
+        for token in tokens:
+            place = token.place
+            path = (
+                f"sounds/{place.sound}.wav"
+                if place.doc_id is None
+                else paths.get((place.doc_id, place.channel), ("",))[0]
+            )
+            values = {**token._asdict(), **place._asdict(), "form": entry.form, "gloss": entry.gloss, "path": path}
+            rows.append({name: values[name] for name in _TOKENS.names})
+    for name, schema, table in (("entries", _ENTRIES, entries), ("tokens", _TOKENS, rows)):
+        lines = [
+            {key: " ".join(value.splitlines()) if key == "note" else value for key, value in row.items()}
+            for row in table
+        ]
+        write_csv(pa.Table.from_pylist(lines, schema), schema, folder / f"{name}.csv")
+
+
+def _clips(chosen: Chosen, folder: Path) -> None:
+    (folder / "clips").mkdir(exist_ok=True)
+    (folder / "clips" / MARKER).touch()  # they are never taken for recordings
+    tokens = [(entry, token) for entry, tokens in chosen.entries for token in tokens if token.verdict == words.YES]
+    paths = chosen.recordings(sorted({token.place.doc_id for _, token in tokens if token.place.doc_id is not None}))
+    storage = {} if chosen.store is None else chosen.store.folder.storage
+    for number, (entry, token) in enumerate(tokens, 1):
+        place = token.place
+        out = folder / "clips" / clip_name(number, entry.form, place.doc_id or "sound", place.start)
+        if place.doc_id is None:
+            path = str(chosen.project.sound_file(str(place.sound)))
+        else:
+            path = paths.get((place.doc_id, place.channel), ("", 0.0))[0]
+        try:
+            if not path:
+                raise codes.RECORDING_UNKNOWN(where=str(place.doc_id))
+            write_clip(path, place.start, place.end, out, channel=place.channel, storage=storage)
+        except (AudioError, UserError) as error:
+            where = f"{entry.form}: {error.where or place.doc_id}: {error.message}"
+            chosen.notices.inform(codes.CLIPS_LEFT_OUT, where=where, count=1, of=len(tokens))
+
+
+def _page(chosen: Chosen, folder: Path) -> None:
+    speakers = {entry.entry_id: _speakers(entry, tokens) for entry, tokens in chosen.entries}
+    text = rendered("glossary", entries=chosen.entries, speakers=speakers, date=datetime.now(UTC).date().isoformat())
+    (folder / "glossary.html").write_text(text, encoding="utf-8")
+
+
+def _speakers(entry: Entry, tokens: Sequence[Token]) -> list[str]:
+    return sorted({name for name in (entry.speaker, *(token.speaker for token in tokens)) if name})
+
+
+def _tables(chosen: Chosen, folder: Path) -> None:
+    project, forms = chosen.project, pa.array([entry.form for entry, _ in chosen.entries], pa.string())
+    file = str(project.folder)
+    for name, schema in (("queries", QUERIES), ("references", REFERENCES), ("judgements", JUDGEMENTS)):
+        table = read_table(file, schema)
+        table = table.filter(pa.compute.is_in(table["query_id"], value_set=forms))
+        write_csv(table, schema, folder / f"{name}.csv")
+        if name == "queries":
+            for path in filter(None, table["path"].unique().to_pylist()):
+                (folder / "sounds").mkdir(exist_ok=True)
+                shutil.copyfile(project.folder / path, folder / path)
+    if chosen.store is not None:
+        (folder / "config.yaml").write_text(_CONFIG, encoding="utf-8")
+        rows = [
+            {"doc_id": name, "channel": channel, "path": path, "duration": duration}
+            for (name, channel), (path, duration) in sorted(chosen.store.recordings().items())
+        ]
+        documents = pa.schema([CORPUS.field(name) for name in ("doc_id", "channel", "path", "duration")])
+        write_csv(pa.Table.from_pylist(rows, documents), documents, folder / "documents.csv")
+
+
+def _project(chosen: Chosen, folder: Path) -> None:
+    text = json.dumps(whole.as_json(chosen.project), ensure_ascii=False, indent=1)
+    (folder / "glossary.json").write_text(text, encoding="utf-8")
+
+
+_WRITERS: Mapping[str, Callable[[Chosen, Path], None]] = {
+    "eaf": _eaf,
+    "textgrid": _textgrid,
+    "labels": _labels,
+    "csv": _csv,
+    "clips": _clips,
+    "page": _page,
+    "tables": _tables,
+    "project": _project,
+}
+
+#: Names of the kinds.
+EXPORTS = tuple(_WRITERS)

@@ -1,0 +1,167 @@
+"""A whole project as one JSON file, and back."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from swsdist.core.codes import glossary as codes
+from swsdist.core.errors import DataError, UserError
+from swsdist.glossary import rows, words
+from swsdist.glossary.changes import UNDO, Row
+from swsdist.glossary.project import Project
+from swsdist.glossary.words import Place
+
+SCHEMA = "swsdist-glossary/1"
+
+#: What such a file begins with.
+LIKE_A_PROJECT = b"{"
+
+_CHANGE = ("change_id", "at", "person", "kind", "entry_id", "before", "after", "undoes")
+_ENTRY = ("entry_id", *rows.ENTRY_TEXTS, "variants")
+_TOKEN = ("token_id", "entry_id", *Place._fields, "verdict", "example", "score", *rows.TEXTS, "person", "at")
+
+
+class Whole(NamedTuple):
+    """The content of a file, checked.
+
+    Attributes:
+        entries, tokens: rows.
+        changes: rows; `before` and `after` are JSON.
+        sounds: name and WAV by sha256.
+        of_sounds: person and time by sha256.
+    """
+
+    entries: list[Row]
+    tokens: list[Row]
+    changes: list[Row]
+    sounds: dict[str, tuple[str, bytes]]
+    of_sounds: dict[str, tuple[str, str]]
+
+    def incoming(self) -> Iterator[tuple[Row, Place, Row, bool]]:
+        """Each token: fields of its entry, its place, its own columns, and whether it is an example."""
+        fields = {
+            row["entry_id"]: {**{name: row[name] for name in rows.ENTRY_TEXTS}, "variants": json.loads(row["variants"])}
+            for row in self.entries
+        }
+        for row in self.tokens:
+            own = {name: row[name] for name in ("verdict", "score", *rows.TEXTS, "person", "at")}
+            yield fields[row["entry_id"]], rows.place_of(row), own, bool(row["example"])
+
+
+def as_json(project: Project) -> dict[str, Any]:
+    """Everything in a project: its rows, changes and sounds."""
+    with project.reading() as connection:
+        tables = {
+            name: [dict(row) for row in connection.execute(f"SELECT * FROM {table} ORDER BY 1")]
+            for name, table in (("entries", "entry"), ("tokens", "token"), ("changes", "change"), ("sounds", "sound"))
+        }
+    for row in tables["sounds"]:
+        row["data"] = base64.b64encode((project.folder / "sounds" / f"{row['sound']}.wav").read_bytes()).decode("ascii")
+    for row in tables["entries"]:
+        row["variants"] = json.loads(row["variants"])
+    for row in tables["changes"]:
+        row |= {name: json.loads(row[name]) for name in ("before", "after") if row[name] is not None}
+    return {"schema": SCHEMA, **tables}
+
+
+def read_whole(path: Path) -> Whole:
+    """The content of a file that `as_json` made.
+
+    Raises:
+        DataError: it is none, or a value in it is not possible.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(content, dict) or content.get("schema") != SCHEMA:
+            raise ValueError(f"its schema is not {SCHEMA}")
+        sounds, of_sounds = {}, {}
+        for row in content["sounds"]:
+            data = base64.b64decode(row["data"], validate=True)
+            if hashlib.sha256(data).hexdigest() != row["sound"]:
+                raise ValueError("a sound is damaged")
+            sounds[row["sound"]] = (words.line("name", row["name"]), data)
+            of_sounds[row["sound"]] = (words.line("person", row["person"]), words.line("at", row["at"]))
+        entries = [_entry({**row, "variants": json.dumps(row["variants"])}) for row in content["entries"]]
+        tokens = [_token(row) for row in content["tokens"]]
+        changes = [_change(row) for row in content["changes"]]
+    except (ValueError, TypeError, KeyError, AttributeError, binascii.Error, RecursionError) as error:
+        raise codes.NOT_A_GLOSSARY_FILE(where=str(path), error=error) from None
+    except (UserError, DataError) as error:
+        raise codes.NOT_A_GLOSSARY_FILE(where=str(path), error=error.message) from None
+    known = {row["entry_id"] for row in entries}
+    if strange := [row["token_id"] for row in tokens if row["entry_id"] not in known]:
+        raise codes.NOT_A_GLOSSARY_FILE(where=str(path), error=f"token {strange[0]} has no entry")
+    return Whole(entries, tokens, changes, sounds, of_sounds)
+
+
+def take_whole(project: Project, content: Whole) -> tuple[int, int, int, int]:
+    """Fill an empty project, with ids, changes, persons and times as they were; gives the counts of an import."""
+    for sha256, (name, data) in content.sounds.items():
+        project.add_sound(data, name=name, person=content.of_sounds[sha256][0])
+    with project.editing("import", "import") as edit:
+        for sha256, (person, at) in content.of_sounds.items():
+            edit.connection.execute("UPDATE sound SET person = ?, at = ? WHERE sound = ?", (person, at, sha256))
+        for table, some in (("entry", content.entries), ("token", content.tokens), ("change", content.changes)):
+            for row in some:
+                columns, marks = ", ".join(f'"{name}"' for name in row), ", ".join("?" * len(row))
+                edit.connection.execute(f"INSERT INTO {table} ({columns}) VALUES ({marks})", tuple(row.values()))
+        for table, key, side in (("entry", "entry_id", "entries"), ("token", "token_id", "tokens")):
+            # No id of a removed row is used again.
+            ids = [
+                int(number) for row in content.changes for rows_of in _sides(row) for number in rows_of.get(side, ())
+            ]
+            ids += [row[key] for row in (content.entries if table == "entry" else content.tokens)]
+            edit.connection.execute("DELETE FROM sqlite_sequence WHERE name = ?", (table,))
+            edit.connection.execute("INSERT INTO sqlite_sequence VALUES (?, ?)", (table, max(ids, default=0)))
+    return len(content.tokens), 0, 0, len(content.entries)
+
+
+def _sides(change: Row) -> Iterator[dict[str, Any]]:
+    yield from (json.loads(change[name]) for name in ("before", "after") if change[name] is not None)
+
+
+def _number(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < 2**62:
+        raise ValueError(f"{value!r} is no id")
+    return value
+
+
+def _entry(row: Mapping[str, Any]) -> Row:
+    """An entry's row; `variants` is JSON."""
+    fields = {**{name: row[name] for name in rows.ENTRY_TEXTS}, "variants": json.loads(row["variants"])}
+    return {"entry_id": _number(row["entry_id"]), **rows.entry_row(fields)}
+
+
+def _token(row: Mapping[str, Any]) -> Row:
+    place = words.place({name: row[name] for name in Place._fields})
+    fields = rows.token_row({name: row[name] for name in ("verdict", "example", *rows.TEXTS)})
+    if row["score"] is not None:
+        fields["score"] = float(row["score"])
+    by = {name: words.line(name, row[name]) for name in ("person", "at")}
+    ids = {name: _number(row[name]) for name in ("token_id", "entry_id")}
+    given = {**ids, **place._asdict(), "score": None, **fields, **by}
+    return {name: given[name] for name in _TOKEN}
+
+
+def _change(row: Mapping[str, Any]) -> Row:
+    checks: Mapping[str, Callable[[Any], Row]] = {"entries": _entry, "tokens": _token}
+    result: Row = {"change_id": _number(row["change_id"])}
+    result |= {name: words.line(name, row[name]) for name in ("at", "person", "kind")}
+    result |= {name: None if row[name] is None else _number(row[name]) for name in ("entry_id", "undoes")}
+    if (result["kind"] == UNDO) != (result["undoes"] is not None):
+        raise ValueError("a change is wrong")
+    for side in ("before", "after"):
+        result[side] = None
+        if row[side] is not None:
+            rows_of = {
+                name: {str(int(number)): checks[name](item) for number, item in some.items()}
+                for name, some in row[side].items()
+            }
+            result[side] = json.dumps(rows_of, ensure_ascii=False)
+    return {name: result[name] for name in _CHANGE}

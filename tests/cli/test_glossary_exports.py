@@ -1,0 +1,346 @@
+"""A glossary taken along and brought back: each format opened with another reader than wrote it."""
+
+from __future__ import annotations
+
+import csv
+import json
+import xml.etree.ElementTree as ElementTree
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+import soundfile
+from commands import Command
+from praatio import textgrid as praatio
+
+from swsdist.core.errors import DataError, SwsdistError, UserError
+from swsdist.glossary.exports import EXPORTS, write_export
+from swsdist.glossary.importing import import_file
+from swsdist.glossary.project import Project
+from swsdist.glossary.words import Place
+from swsdist.io.filesystem import Folder
+from swsdist.io.notices import Notices
+from swsdist.store.reading import Store
+
+
+@pytest.fixture(scope="module")
+def store(place: Path) -> Store:
+    return Store(Folder(str(place / "run" / "store"), {}))
+
+
+def fill(folder: Path, place: Path) -> Project:
+    """Two words with places in d001 and d002, and a recorded example."""
+    project = Project.open(folder, store=str(place / "run" / "store"))
+    word = project.add_entry(person="Ann", form='ŋ<"ä">', gloss='it, "he"', variants=["x", "y"], note="a\nb").entry_id
+    other = project.add_entry(person="Ann", form="kombo").entry_id
+    project.judge(word, Place("d001", 1, 0.5, 1.25), "yes", person="Ann", score=2.5, speaker="voice1", note="c\nd")
+    project.judge(word, Place("d001", 1, 1.0, 1.75), "yes", person="Bob", example=False)  # overlaps the first a little
+    project.judge(word, Place("d001", 1, 3.0, 3.5), "unsure", person="Bob")
+    project.judge(word, Place("d002", 1, 2.0, 2.5), "no", person="Bob")
+    project.judge(other, Place("d002", 1, 0.25, 0.75), "yes", person="Ann", speaker="voice2", variant="kumbo")
+    data = (place / "corpus" / "queries" / "q001_1.wav").read_bytes()
+    sound = project.add_sound(data, name="q001_1.wav", person="Ann")
+    project.judge(other, Place(None, 1, 0.0, 0.5, sound.sound), "yes", person="Ann")
+    project.undo(person="Bob")
+    project.judge(word, Place("d002", 1, 2.0, 2.5), "no", person="Bob")
+    return project
+
+
+@pytest.fixture
+def project(place: Path, tmp_path: Path):
+    with fill(tmp_path / "words", place) as filled:
+        yield filled
+
+
+def eaf(file: Path) -> tuple[dict[str, list[tuple[int, int, str]]], list[str]]:
+    """Tiers and media urls, by ELAN's schema: times are those of slots, ms."""
+    root = ElementTree.parse(file).getroot()
+    slots = {item.attrib["TIME_SLOT_ID"]: int(item.attrib["TIME_VALUE"]) for item in root.iter("TIME_SLOT")}
+    tiers = {}
+    for tier in root.iter("TIER"):
+        tiers[tier.attrib["TIER_ID"]] = [
+            (
+                slots[item.attrib["TIME_SLOT_REF1"]],
+                slots[item.attrib["TIME_SLOT_REF2"]],
+                item.findtext("ANNOTATION_VALUE") or "",
+            )
+            for item in tier.iter("ALIGNABLE_ANNOTATION")
+        ]
+    return tiers, [item.attrib["MEDIA_URL"] for item in root.iter("MEDIA_DESCRIPTOR")]
+
+
+def test_elan(project: Project, store: Store, tmp_path: Path) -> None:
+    files = write_export(project, "eaf", tmp_path / "out", store=store)
+    assert [file.relative_to(tmp_path / "out").as_posix() for file in files] == ["eaf/d001.1.eaf", "eaf/d002.1.eaf"]
+    tiers, media = eaf(files[0])
+    form = 'ŋ<"ä">'
+    assert tiers == {form: [(500, 1250, form), (3000, 3500, f"{form} ?")], f"{form} (2)": [(1000, 1750, form)]}
+    assert Path(unquote(urlsplit(media[0]).path)).samefile(store.recordings()["d001", 1].path)
+    tiers, _ = eaf(files[1])
+    assert tiers == {"kombo": [(250, 750, "kombo")]}, "`no` is no annotation"
+    files = write_export(project, "eaf", tmp_path / "speakers", store=None, tier="speaker")
+    tiers, media = eaf(files[0])
+    assert list(tiers) == ["speaker unknown", "voice1"]
+    assert media == []
+
+
+def test_praat_and_audacity(project: Project, store: Store, tmp_path: Path) -> None:
+    (file, _) = write_export(project, "textgrid", tmp_path, store=store)
+    grid = praatio.openTextgrid(str(file), includeEmptyIntervals=False)
+    form = 'ŋ<"ä">'
+    assert grid.maxTimestamp == pytest.approx(store.recordings()["d001", 1].duration, abs=1e-3)
+    assert [tuple(item) for item in grid.getTier(f"{form} (2)").entries] == [(1.0, 1.75, form)]
+    assert [item.label for item in grid.getTier(form).entries] == [form, f"{form} ?"]
+    files = write_export(project, "labels", tmp_path, store=None, entry_ids=[1])
+    assert [file.name for file in files] == ["d001.1.txt"]
+    assert files[0].read_text(encoding="utf-8") == (
+        f"0.500000\t1.250000\t{form}\n1.000000\t1.750000\t{form}\n3.000000\t3.500000\t{form} ?\n"
+    )
+
+
+def test_tables_for_people_and_clips(project: Project, store: Store, tmp_path: Path) -> None:
+    entries, tokens = (
+        [*csv.DictReader(file.open(newline=""))] for file in write_export(project, "csv", tmp_path, store=store)
+    )
+    assert [(row["form"], row["gloss"], row["variants"], row["note"]) for row in entries][1] == (
+        'ŋ<"ä">',
+        'it, "he"',
+        "x; y",
+        "a b",
+    )
+    assert len(tokens) == 6
+    (row,) = [row for row in tokens if row["score"] == "2.5"]
+    assert (row["verdict"], row["person"], row["note"], row["speaker"]) == ("yes", "Ann", "c d", "voice1")
+    assert Path(row["path"]).samefile(store.recordings()["d001", 1].path)
+    clips = write_export(project, "clips", tmp_path, store=store)
+    assert len(clips) == 4, "three places and a sound"
+    assert all(soundfile.info(str(clip)).duration > 0.3 for clip in clips)
+    assert clips == write_export(project, "clips", tmp_path, store=store), "an export again replaces the files"
+
+
+def test_clips_of_recordings_that_went_away(project: Project, tmp_path: Path) -> None:
+    notices = Notices()
+    clips = write_export(project, "clips", tmp_path, store=None, notices=notices)
+    assert len(clips) == 1
+    (notice,) = notices.requested.values()
+    assert (notice.code.name, notice.count) == ("clips-left-out", 3)
+
+
+def test_a_page(project: Project, tmp_path: Path) -> None:
+    project.add_entry(person="Ann", form="<script>alert(1)</script>")
+    (file,) = write_export(project, "page", tmp_path, store=None)
+    text = file.read_text(encoding="utf-8")
+    tags: list[str] = []
+    parser = HTMLParser()
+    parser.handle_starttag = lambda tag, _: tags.append(tag)  # type: ignore[method-assign]
+    parser.feed(text)
+    assert tags.count("h2") == 3
+    assert tags.count("tr") == 2 + 4
+    assert not {"script", "img", "link"} & set(tags)
+    assert "http:" not in text
+    assert "kumbo" in text
+    assert "it, &#34;he&#34;" in text
+
+
+def test_what_cannot_be_exported(project: Project, tmp_path: Path) -> None:
+    for kind, entries, code in (("pdf", None, "no-such-glossary-export"), ("csv", [99], "no-such-entry")):
+        with pytest.raises(UserError) as raised:
+            write_export(project, kind, tmp_path / "out", store=None, entry_ids=entries)
+        assert raised.value.code == code
+    assert not (tmp_path / "out").exists()
+    assert EXPORTS == ("eaf", "textgrid", "labels", "csv", "clips", "page", "tables", "project")
+
+
+def known(project: Project) -> set[tuple[object, ...]]:
+    """What annotations hold of a project."""
+    return {
+        (entry.form, token.place, token.verdict)
+        for entry in project.entries()
+        for token in project.tokens(entry.entry_id)
+        if token.verdict != "no" and token.place.doc_id is not None
+    }
+
+
+@pytest.mark.parametrize("kind", ["eaf", "textgrid"])
+@pytest.mark.parametrize("with_store", [True, False])
+def test_annotations_come_back(project: Project, store: Store, tmp_path: Path, kind: str, with_store: bool) -> None:
+    given = store if with_store else None
+    files = write_export(project, kind, tmp_path / "out", store=given)
+    with Project.open(tmp_path / "other") as other:
+        counts = [import_file(other, file, person="Cem", store=given) for file in files]
+        assert [tuple(item) for item in counts] == [(3, 0, 0, 1), (1, 0, 0, 1)]
+        assert known(other) == known(project)
+        assert [entry.examples for entry in other.entries()] == [0, 0]
+        assert [tuple(import_file(other, file, person="Cem", store=given)) for file in files] == [
+            (0, 0, 3, 0),
+            (0, 0, 1, 0),
+        ]
+        assert [change.kind for change in other.changes()] == ["import", "import"]
+        project_word = other.entries("kombo")[0].entry_id
+        other.change_token(other.tokens(project_word)[0].token_id, person="Dee", verdict="no")
+        assert tuple(import_file(other, files[1], person="Cem", store=given)) == (0, 1, 0, 0)
+        assert other.undo(person="Cem") is not None
+        assert other.tokens(project_word)[0].verdict == "no"
+
+
+ELAN = """<?xml version="1.0" encoding="UTF-8"?>
+<ANNOTATION_DOCUMENT AUTHOR="" DATE="2020-01-01T00:00:00+00:00" FORMAT="3.0" VERSION="3.0"
+ xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"
+ xsi:noNamespaceSchemaLocation="http://www.mpi.nl/tools/elan/EAFv3.0.xsd">
+<HEADER MEDIA_FILE="" TIME_UNITS="milliseconds">
+<MEDIA_DESCRIPTOR MEDIA_URL="file:///C:/Users/me/{media}" MIME_TYPE="audio/x-wav" RELATIVE_MEDIA_URL="./{media}"/></HEADER>
+<TIME_ORDER><TIME_SLOT TIME_SLOT_ID="ts1" TIME_VALUE="100"/><TIME_SLOT TIME_SLOT_ID="ts2" TIME_VALUE="400"/>
+<TIME_SLOT TIME_SLOT_ID="ts3" TIME_VALUE="900"/></TIME_ORDER>
+<TIER LINGUISTIC_TYPE_REF="default" TIER_ID="words" PARTICIPANT="Ann">
+<ANNOTATION><ALIGNABLE_ANNOTATION ANNOTATION_ID="a1" TIME_SLOT_REF1="ts1" TIME_SLOT_REF2="ts2">
+<ANNOTATION_VALUE> mwana </ANNOTATION_VALUE></ALIGNABLE_ANNOTATION></ANNOTATION>
+<ANNOTATION><ALIGNABLE_ANNOTATION ANNOTATION_ID="a2" TIME_SLOT_REF1="ts2" TIME_SLOT_REF2="ts3">
+<ANNOTATION_VALUE>kombo?</ANNOTATION_VALUE></ALIGNABLE_ANNOTATION></ANNOTATION></TIER>
+<TIER LINGUISTIC_TYPE_REF="gloss" PARENT_REF="words" TIER_ID="gloss">
+<ANNOTATION><REF_ANNOTATION ANNOTATION_ID="a3" ANNOTATION_REF="a1">
+<ANNOTATION_VALUE>child</ANNOTATION_VALUE></REF_ANNOTATION></ANNOTATION></TIER>
+<LINGUISTIC_TYPE GRAPHIC_REFERENCES="false" LINGUISTIC_TYPE_ID="default" TIME_ALIGNABLE="true"/>
+<LINGUISTIC_TYPE CONSTRAINTS="Symbolic_Association" GRAPHIC_REFERENCES="false" LINGUISTIC_TYPE_ID="gloss"
+ TIME_ALIGNABLE="false"/>
+</ANNOTATION_DOCUMENT>
+"""
+
+
+def test_a_file_of_elan_itself(store: Store, tmp_path: Path) -> None:
+    """Of another machine: the recording is known by its name; words of the tier with times; `?` is unsure."""
+    file = tmp_path / "monday.eaf"
+    file.write_text(ELAN.format(media="d001.wav"), encoding="utf-8")
+    with Project.open(tmp_path / "words") as project:
+        assert tuple(import_file(project, file, person="Ann", store=store, examples=True)) == (2, 0, 0, 2)
+        assert known(project) == {
+            ("mwana", Place("d001", 1, 0.1, 0.4), "yes"),
+            ("kombo", Place("d001", 1, 0.4, 0.9), "unsure"),
+        }
+        assert [(entry.form, entry.examples) for entry in project.entries()] == [("kombo", 0), ("mwana", 1)]
+        import_file(project, file, person="Ann", store=store, tiers=["gloss"])
+        assert project.entries("child")[0].yes == 1
+        with pytest.raises(DataError) as raised:
+            import_file(project, file, person="Ann", store=store, tiers=["nothing"])
+        assert raised.value.code == "no-such-tier"
+        file.write_text(ELAN.format(media="elsewhere.wav"), encoding="utf-8")
+        with pytest.raises(UserError) as unknown:
+            import_file(project, file, person="Ann", store=store)
+        assert unknown.value.code == "no-recording-of"
+        assert tuple(import_file(project, file, person="Ann", store=store, document=("d003", 1))) == (2, 0, 0, 0)
+
+
+@pytest.mark.parametrize("text", ["", "a,b\n", "<html/>", "{}", '{"schema": "swsdist-glossary/1"}', "{" * 5000, "[1]"])
+def test_files_of_anything(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "file.json"
+    file.write_text(text)
+    with Project.open(tmp_path / "words") as project:
+        with pytest.raises(SwsdistError) as raised:
+            import_file(project, file, person="Ann", store=None)
+        assert raised.value.code in ("unknown-import", "not-a-glossary-file")
+        assert project.change == 0
+
+
+def whole(project: Project) -> list[object]:
+    entries = project.entries()
+    return [*entries, *(project.tokens(entry.entry_id) for entry in entries), *project.changes()]
+
+
+def test_a_whole_project(project: Project, tmp_path: Path) -> None:
+    """With all ids and changes into an empty one, where the changes can be taken back; and merged into another."""
+    (file,) = write_export(project, "project", tmp_path, store=None)
+    with Project.open(tmp_path / "copy") as copy:
+        assert tuple(import_file(copy, file, person="Cem", store=None)) == (6, 0, 0, 2)
+        assert whole(copy) == whole(project)
+        sound = next(token.place.sound for token in copy.tokens(2) if token.place.sound)
+        assert copy.sound(sound) == project.sound(sound)
+        assert copy.sound_file(sound).read_bytes() == project.sound_file(sound).read_bytes()
+        assert copy.undo(person="Bob").undoes == project.undo(person="Bob").undoes
+        assert copy.add_entry(person="Ann", form="new").entry_id == project.add_entry(person="Ann", form="new").entry_id
+    with Project.open(tmp_path / "other") as other:
+        word = other.add_entry(person="Dee", form="kombo", gloss="name").entry_id
+        other.judge(word, Place("d002", 1, 0.3, 0.8), "no", person="Dee")
+        assert tuple(import_file(other, file, person="Cem", store=None)) == (5, 1, 0, 1)
+        assert other.entry(word).gloss == "name"
+        assert (other.entry(word).yes, other.entry(word).examples) == (2, 2)
+        assert {token.person for entry in other.entries() for token in other.tokens(entry.entry_id)} == {"Ann", "Bob"}
+        other.undo(person="Cem")
+        assert [(entry.form, entry.no) for entry in other.entries()] == [("kombo", 1)]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda content: content["tokens"][0].update(entry_id=77),
+        lambda content: content["tokens"][0].update(start="x"),
+        lambda content: content["tokens"][0].pop("person"),
+        lambda content: content["entries"][0].update(form="a\x00"),
+        lambda content: content["entries"][0].update(variants="x"),
+        lambda content: content["sounds"][0].update(data="AAAA"),
+        lambda content: content["changes"][0].update(after={"entries": {"1": {"form = 'x' --": 1}}}),
+        lambda content: content["changes"][0].update(after={"change": {"1": {}}}),
+        lambda content: content["changes"][0].update(undoes=3),
+    ],
+)
+def test_a_damaged_whole_project(project: Project, tmp_path: Path, damage) -> None:
+    (file,) = write_export(project, "project", tmp_path, store=None)
+    content = json.loads(file.read_text(encoding="utf-8"))
+    damage(content)
+    file.write_text(json.dumps(content), encoding="utf-8")
+    with Project.open(tmp_path / "copy") as copy:
+        with pytest.raises(DataError) as raised:
+            import_file(copy, file, person="Cem", store=None)
+        assert raised.value.code == "not-a-glossary-file"
+        assert (copy.change, copy.entries(), list((copy.folder / "sounds").iterdir())) == (0, [], [])
+
+
+def test_tables_that_a_run_evaluates(project: Project, store: Store, tmp_path: Path, swsdist: Command) -> None:
+    files = write_export(project, "tables", tmp_path / "out", store=store)
+    names = ["config.yaml", "documents.csv", "judgements.csv", "queries.csv", "references.csv"]
+    assert [file.name for file in files if file.parent.name == "out"] == names
+    swsdist("run", "config.yaml", "--set=executor.kind=serial", cwd=tmp_path / "out")
+    report = json.loads((tmp_path / "out" / "run" / "report.json").read_text())
+    assert report["counts"]
+    assert any("[unjudged-detections]" in warning for warning in report["warnings"])
+    assert report["measures"]["mtwv"] is not None
+
+
+def test_the_commands(project: Project, place: Path, tmp_path: Path, swsdist: Command) -> None:
+    out = swsdist("glossary", "list", "words", "komb", cwd=tmp_path).out
+    assert out.splitlines() == ["form\tgloss\tyes\tno\tunsure\texamples", "kombo\t\t2\t0\t0\t2"]
+    listed = json.loads(swsdist("glossary", "list", "words", "--json", cwd=tmp_path).out)
+    assert [len(entry["tokens"]) for entry in listed] == [2, 4]
+    ended = swsdist("glossary", "export", "words", "eaf", "--out", "out", "--entry", "kombo", cwd=tmp_path)
+    assert "1 file in out" in ended.err
+    ended = swsdist(
+        "glossary", "import", "new", "out/eaf/d002.1.eaf", "--person", "Ann", "--document", "d9#2", cwd=tmp_path
+    )
+    assert ended.out == "out/eaf/d002.1.eaf: 1 added, 0 changed, 0 known; 1 new entries\n"
+    with Project.open(tmp_path / "new") as new:
+        assert new.tokens(1)[0].place == Place("d9", 2, 0.25, 0.75)
+    for arguments, code in (
+        (("list", "out"), "no-project"),
+        (("export", "words", "eaf", "--out", "x", "--entry", "kombu"), "no-such-form"),
+        (("export", "words", "pdf", "--out", "x"), "no-such-glossary-export"),
+    ):
+        assert f"[{code}]" in swsdist("glossary", *arguments, cwd=tmp_path, code=2).err
+    Project.open(tmp_path / "words", store=str(tmp_path / "gone")).close()
+    ended = swsdist("glossary", "export", "words", "csv", "--out", "out", cwd=tmp_path)
+    assert "[store-gone]" in ended.err
+
+
+def test_annotations_of_a_search(place: Path, tmp_path: Path, swsdist: Command) -> None:
+    query = place / "corpus" / "queries" / "q001_1.wav"
+    common = ("search", place / "run", "--query", query, "--word", "hello", "--top", "3")
+    hits = json.loads(swsdist(*common, "--json", "--annotations", tmp_path / "hits", cwd=tmp_path).out)
+    found = []
+    for file in sorted((tmp_path / "hits" / "eaf").glob("*.eaf")):
+        tiers, media = eaf(file)
+        assert len(media) == 1
+        found += [(file.name, start, end) for tier, rows in tiers.items() for start, end, _ in rows if tier == "hello"]
+    assert sorted(found) == sorted(
+        (f"{hit['doc_id']}.{hit['channel']}.eaf", round(1000 * hit["start"]), round(1000 * hit["end"])) for hit in hits
+    )
+    assert len(hits) == 3
+    assert sum(len(file.read_text().splitlines()) for file in (tmp_path / "hits" / "labels").glob("*.txt")) == 3
+    assert "[output-not-empty]" in swsdist(*common, "--annotations", tmp_path / "hits", cwd=tmp_path, code=2).err

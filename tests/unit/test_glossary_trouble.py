@@ -1,0 +1,286 @@
+"""Glossaries in trouble: damaged files, newer versions, full and read-only disks, several programs at once."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from swsdist.core.errors import DataError, StorageError, SwsdistError, UserError
+from swsdist.core.types import REFERENCES
+from swsdist.glossary.project import Project
+from swsdist.glossary.words import Place
+from swsdist.io.tables import read_table
+
+
+def at(start: float) -> Place:
+    return Place("talk", 1, start, start + 0.5)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A project with a word of 40 tokens."""
+    with Project.open(tmp_path / "words", store="store") as project:
+        word = project.add_entry(person="Ann", form="a").entry_id
+        for k in range(40):
+            project.judge(word, at(k), "yes", person="Ann", note="n" * 200)
+    return tmp_path / "words"
+
+
+def code_of(folder: Path) -> str:
+    with pytest.raises(SwsdistError) as raised:
+        Project.open(folder)
+    return raised.value.code
+
+
+def test_a_project_stays_as_it_was(folder: Path) -> None:
+    with Project.open(folder) as project:
+        assert project.store == "store"
+        assert project.entry(1).yes == 40
+        assert project.change == 41
+    with Project.open(folder, store="other") as project:
+        assert project.store == "other"
+    assert sorted(item.name for item in folder.iterdir()) == [
+        ".swsdist",
+        "project.backup.sqlite",
+        "project.sqlite",
+        "sounds",
+    ]
+    with pytest.raises(UserError) as raised:
+        project.entries()
+    assert raised.value.code == "closed-project"
+
+
+@pytest.mark.parametrize("where", ["head", "middle", "end", "text"])
+def test_damaged(folder: Path, where: str) -> None:
+    """It is told, the file is left alone, and the copy of the last opening is sound."""
+    Project.open(folder).close()  # makes the copy
+    file = folder / "project.sqlite"
+    data = bytearray(file.read_bytes())
+    if where == "head":
+        data[:100] = b"\xff" * 100
+    elif where == "middle":
+        for k in range(1, len(data) // 4096):
+            data[k * 4096 : k * 4096 + 64] = b"\xff" * 64
+    elif where == "end":
+        del data[len(data) // 2 :]
+    else:
+        data[:] = b"id,form\n1,a\n"
+    file.write_bytes(data)
+    with pytest.raises(DataError) as raised:
+        Project.open(folder)
+    assert raised.value.code == "damaged-project"
+    assert "project.backup.sqlite" in str(raised.value.remedy)
+    assert file.read_bytes() == bytes(data)
+    with pytest.raises(DataError) as raised:
+        read_table(str(folder), REFERENCES)
+    assert raised.value.code == "damaged-project"
+    shutil.copy(folder / "project.backup.sqlite", file)
+    with Project.open(folder) as project:
+        assert project.entry(1).yes == 40
+
+
+def test_newer_and_foreign(folder: Path, tmp_path: Path) -> None:
+    file = folder / "project.sqlite"
+    with sqlite3.connect(file) as connection:
+        connection.execute("PRAGMA user_version = 2")
+    connection.close()
+    before = file.read_bytes()
+    assert code_of(folder) == "newer-project"
+    assert file.read_bytes() == before
+    with pytest.raises(UserError) as raised:
+        read_table(str(file), REFERENCES)
+    assert raised.value.code == "newer-project"
+    (tmp_path / "other").mkdir()
+    with sqlite3.connect(tmp_path / "other" / "project.sqlite") as connection:
+        connection.execute("CREATE TABLE mine (a)")
+    connection.close()
+    assert code_of(tmp_path / "other") == "not-a-project"
+    with sqlite3.connect(tmp_path / "other" / "project.sqlite") as connection:
+        assert [row[0] for row in connection.execute("SELECT name FROM sqlite_master")] == ["mine"]
+    connection.close()
+
+
+def test_not_in_a_store(tmp_path: Path) -> None:
+    (tmp_path / "store").mkdir()
+    (tmp_path / "store" / "manifest.json").write_text('{"schema": "swsdist-store/5"}')
+    assert code_of(tmp_path / "store") == "project-in-store"
+    assert code_of(tmp_path / "store" / "deep" / "words") == "project-in-store"
+    assert [item.name for item in (tmp_path / "store").iterdir()] == ["manifest.json"]
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "manifest.json").write_text("{}")
+    Project.open(tmp_path / "site").close()
+
+
+def test_a_file_in_the_way(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert code_of(tmp_path / "file") in ("not-a-folder", "existing-file")
+    assert code_of(tmp_path / "file" / "words") == "not-a-folder"
+
+
+def test_full_within_the_file(folder: Path) -> None:
+    """SQLite's own limit of pages stands for a disk without room."""
+    with Project.open(folder) as project:
+        connection = project._database._idle[0]
+        pages = connection.execute("PRAGMA page_count").fetchone()[0]
+        connection.execute(f"PRAGMA max_page_count = {pages}")
+
+        def judge_on() -> None:
+            for k in range(200, 400):
+                project.judge(1, at(k), "yes", person="Ann", note="n" * 500)
+
+        with pytest.raises(StorageError) as raised:
+            judge_on()
+        assert raised.value.code == "project-full"
+        count, change = project.entry(1).yes, project.change
+        assert change == count + 1
+        connection.execute("PRAGMA max_page_count = 100000")
+        project.judge(1, at(900), "no", person="Ann")
+    with Project.open(folder) as project:
+        assert (project.entry(1).yes, project.entry(1).no, project.change) == (count, 1, change + 1)
+
+
+def mounted(script: str, *arguments: str | Path) -> str:
+    """What a script printed that has a file system of 1 MiB, `$1/disk`, of its own."""
+    if shutil.which("unshare") is None or subprocess.run(["unshare", "-rm", "true"], capture_output=True).returncode:
+        pytest.skip("needs a mount namespace of its own")
+    command = 'mkdir -p "$1/disk" && mount -t tmpfs -o size=1m none "$1/disk" && shift && exec "$@"'
+    done = subprocess.run(
+        ["unshare", "-rm", "sh", "-c", command, "sh", *arguments, sys.executable, "-c", script],
+        cwd=arguments[0],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+FULL = """
+import os
+from pathlib import Path
+from swsdist.core.errors import StorageError
+from swsdist.glossary.project import Project
+from swsdist.glossary.words import Place
+project = Project.open("disk/words")
+word = project.add_entry(person="Ann", form="a").entry_id
+saved = 0
+with open("disk/ballast", "wb", buffering=0) as ballast:
+    try:
+        while True:
+            ballast.write(bytes(64 << 10))
+    except OSError:
+        pass
+try:
+    for k in range(10000):
+        project.judge(word, Place("talk", 1, k, k + 0.5), "yes", person="Ann", note="n" * 100)
+        saved += 1
+except StorageError as error:
+    print(error.code)
+try:
+    project.add_sound(SOUND, name="me", person="Ann")
+except StorageError as error:
+    print(error.code)
+print(len(project.tokens(word)) == saved, project.change == saved + 1, list(Path("disk/words/sounds").iterdir()))
+print(Project.open("disk/words").entry(word).yes == saved)
+os.remove("disk/ballast")
+project.judge(word, Place("talk", 1, 99999, 100000), "yes", person="Ann")
+project.add_sound(SOUND, name="me", person="Ann")
+project.close()
+with Project.open("disk/words") as again:
+    print(again.entry(word).yes == saved + 1, again.people())
+"""
+
+
+def test_a_full_disk_while_judging(tmp_path: Path) -> None:
+    """Nothing that was saved is lost, and all goes on when there is room."""
+    from test_glossary_project import wav
+
+    (tmp_path / "sound.wav").write_bytes(wav(20))
+    script = "SOUND = open('sound.wav', 'rb').read()\n" + FULL
+    assert mounted(script, tmp_path).split("\n")[:-1] == [
+        "project-full",
+        "project-full",
+        "True True []",
+        "True",
+        "True ['Ann']",
+    ]
+
+
+READ_ONLY = """
+import subprocess
+from swsdist.core.errors import StorageError
+from swsdist.core.types import REFERENCES
+from swsdist.glossary.project import Project
+from swsdist.glossary.words import Place
+from swsdist.io.tables import read_table
+with Project.open("disk/words") as project:
+    project.judge(project.add_entry(person="Ann", form="a").entry_id, Place("talk", 1, 0, 1), "yes", person="Ann")
+subprocess.run(["mount", "-o", "remount,ro", "disk"], check=True)
+print(read_table("disk/words", REFERENCES).num_rows)
+project = Project.open("disk/words")
+print(project.entries()[0].yes)
+for do in (lambda: project.undo(person="Ann"), lambda: Project.open("disk/other")):
+    try:
+        do()
+    except StorageError as error:
+        print(error.code)
+"""
+
+
+def test_a_disk_that_cannot_be_written(tmp_path: Path) -> None:
+    assert mounted(READ_ONLY, tmp_path).split() == ["1", "1", "read-only-project", "read-only-file-system"]
+
+
+JUDGING = """
+import sys
+from swsdist.glossary.project import Project
+from swsdist.glossary.words import Place
+name = sys.argv[1]
+with Project.open("words") as project:
+    for k in range(40):
+        project.judge(1, Place(name, 1, k, k + 0.5), "yes", person=name)
+        if k % 4 == 3:
+            project.undo(person=name)
+"""
+
+
+def test_processes_at_once(tmp_path: Path) -> None:
+    """Two people with a server of their own each, and one who is killed: what was saved stays."""
+    with Project.open(tmp_path / "words") as project:
+        project.add_entry(person="Ann", form="a")
+        names = ("Ann", "Bob", "Cem")
+        running = [subprocess.Popen([sys.executable, "-c", JUDGING, name], cwd=tmp_path) for name in names]
+        assert [process.wait(120) for process in running] == [0, 0, 0]
+        assert project.entry(1).yes == 3 * 30
+        assert project.change == 1 + 3 * 50
+        killed = subprocess.Popen(
+            [sys.executable, "-c", JUDGING.replace("range(40)", "range(10000)"), "Dee"], cwd=tmp_path
+        )
+        while not any(token.place.doc_id == "Dee" for token in project.tokens(1)):
+            assert killed.poll() is None
+        killed.kill()
+        killed.wait()
+        project.judge(1, at(0), "no", person="Ann")
+    with Project.open(tmp_path / "words") as project:
+        assert (project.entry(1).no, project.entry(1).yes) == (1, len(project.tokens(1)) - 1)
+
+
+def test_made_by_several_at_once(tmp_path: Path) -> None:
+    script = "from swsdist.glossary.project import Project; Project.open('words').add_entry(person='A', form='{}')"
+    running = [subprocess.Popen([sys.executable, "-c", script.format(k)], cwd=tmp_path) for k in range(4)]
+    assert [process.wait(120) for process in running] == [0, 0, 0, 0]
+    with Project.open(tmp_path / "words") as project:
+        assert len(project.entries()) == 4
+
+
+def test_changes_cannot_be_deleted(folder: Path) -> None:
+    connection = sqlite3.connect(folder / "project.sqlite")
+    for statement in ("DELETE FROM change", "UPDATE change SET person = 'Bob'"):
+        with pytest.raises(sqlite3.IntegrityError):
+            connection.execute(statement)
+    connection.close()
