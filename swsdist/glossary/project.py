@@ -23,7 +23,7 @@ from swsdist.glossary.database import Database
 from swsdist.glossary.places import demand_outside, sound_of
 from swsdist.glossary.words import Change, Entry, Place, Sound, Token
 from swsdist.io.failures import FULL, storage_errors
-from swsdist.io.filesystem import Folder
+from swsdist.io.filesystem import Folder, is_remote
 from swsdist.io.project_file import NAME
 
 
@@ -60,6 +60,8 @@ class Project:
                 (place / "sounds").mkdir(parents=True, exist_ok=True)
                 (place / MARKER).touch()  # sounds are never taken for recordings of a corpus
         project = cls(place, Database(place / NAME))
+        if store is not None and not is_remote(store):
+            store = str(Path(store).absolute())
         if store is not None and store != project.store:
             with project._database.writing() as connection:
                 connection.execute("INSERT OR REPLACE INTO setting VALUES ('store', ?)", (store,))
@@ -77,7 +79,7 @@ class Project:
 
     @property
     def store(self) -> str | None:
-        """Where the store lies, as last opened with one."""
+        """Where the store lies, as last opened with one; absolute, or an url."""
         with self.reading() as connection:
             row = connection.execute("SELECT value FROM setting WHERE name = 'store'").fetchone()
             return row and str(row["value"])
