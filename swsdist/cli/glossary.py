@@ -131,10 +131,10 @@ def import_files(
             counts = import_file(
                 opened, file, person=person, store=store, tiers=tiers or None, examples=examples, document=where
             )
-            told = (
+            counted = (
                 f"{counts.added} added, {counts.changed} changed, {counts.skipped} known; {counts.entries} new entries"
             )
-            print(f"{file}: {told}")
+            print(f"{file}: {counted}")
 
 
 def _opened(project: str) -> Project:

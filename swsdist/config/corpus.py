@@ -78,7 +78,7 @@ class Corpus(Section):
     queries: IsPath | None = Field(
         None,
         description="table (query_id, path or doc_id; optionally example, channel, start, end, speaker, term), folder of "
-        "audio, lhotse manifest, Hugging Face data set, or NIST TLIST or KWLIST",
+        "audio, lhotse manifest, Hugging Face data set, glossary, or NIST TLIST or KWLIST",
     )
     spoken: IsPath | None = Field(
         None,
@@ -87,8 +87,8 @@ class Corpus(Section):
     queries_from: QueriesFrom = QueriesFrom()
     references: IsPath | None = Field(
         None,
-        description="true occurrences: table (query_id, doc_id, start, end; optionally channel); or RTTM, CTM or lhotse "
-        "supervisions with alignments, in which terms are looked up; null: no scoring",
+        description="true occurrences: table (query_id, doc_id, start, end; optionally channel, verdict); glossary; or RTTM, "
+        "CTM or lhotse supervisions with alignments, in which terms are looked up; null: no scoring",
     )
     text: IsPath | None = Field(
         None,

@@ -41,8 +41,8 @@ class Edit:
     def row(self, table: str, number: int) -> Row | None:
         """An entry's or a token's row by its id."""
         _, key = _TABLES[table]
-        found = self.connection.execute(f"SELECT * FROM {table} WHERE {key} = ?", (number,)).fetchone()
-        return found and dict(found)
+        row = self.connection.execute(f"SELECT * FROM {table} WHERE {key} = ?", (number,)).fetchone()
+        return row and dict(row)
 
     def tokens(self, entry_id: int) -> list[Row]:
         """The tokens' rows of an entry."""

@@ -41,30 +41,30 @@ def document_of(file: str, media: Sequence[str], store: Store | None) -> Documen
         return exported
     linked = {_local(link, file) for link in media}
     names = [key_of(link) for link in media] + [key_of(file)]
-    for found in (
+    for meant in (
         {name for (name, _), path in paths.items() if _real(path) in linked},
         *({name for (name, _), path in paths.items() if key in (name, key_of(name), key_of(path))} for key in names),
     ):
-        if len(found) == 1:
-            (name,) = found
+        if len(meant) == 1:
+            (name,) = meant
             return name, min(channel for other, channel in paths if other == name)
-        if found:
-            raise codes.SEVERAL_RECORDINGS(where=file, count=len(found), names=", ".join(sorted(found)[:3]))
+        if meant:
+            raise codes.SEVERAL_RECORDINGS(where=file, count=len(meant), names=", ".join(sorted(meant)[:3]))
     raise codes.NO_RECORDING_OF(where=file, names=", ".join(dict.fromkeys(names)))
 
 
 def _exported(file: str, documents: Iterable[Document]) -> Document | None:
     """The document whose export has the file's name; of several that do, the one with most folders."""
     path = PurePosixPath(Path(file).absolute())
-    found = []
+    matching = []
     for document in documents:
         try:
             name = label_file(*document, "import", path.suffix.removeprefix("."))
         except UserError:
             continue
         if f"{path}".endswith(f"/{name}"):
-            found.append((len(name), document))
-    return max(found, default=(0, None))[1]
+            matching.append((len(name), document))
+    return max(matching, default=(0, None))[1]
 
 
 def _local(link: str, file: str) -> str:

@@ -23,7 +23,7 @@ from swsdist.core.types import CORPUS, DETECTIONS, JUDGEMENTS, QUERIES, REFERENC
 from swsdist.exports import eaf, textgrid
 from swsdist.exports.clips import clip_name
 from swsdist.exports.tiers import Labelled, tiered
-from swsdist.glossary import whole, words
+from swsdist.glossary import archive, words
 from swsdist.glossary.project import Project
 from swsdist.glossary.words import Entry, Token
 from swsdist.io.labels import write_labels
@@ -251,7 +251,7 @@ def _tables(chosen: Chosen, folder: Path) -> None:
 
 
 def _project(chosen: Chosen, folder: Path) -> None:
-    text = json.dumps(whole.as_json(chosen.project), ensure_ascii=False, indent=1)
+    text = json.dumps(archive.as_json(chosen.project), ensure_ascii=False, indent=1)
     (folder / "glossary.json").write_text(text, encoding="utf-8")
 
 

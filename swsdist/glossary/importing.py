@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 from swsdist.core.codes import glossary as codes
 from swsdist.glossary import rows, words
+from swsdist.glossary.archive import LIKE_A_PROJECT, fill, read_archive
 from swsdist.glossary.changes import Edit
 from swsdist.glossary.documents import document_of
 from swsdist.glossary.project import Project
-from swsdist.glossary.whole import LIKE_A_PROJECT, read_whole, take_whole
 from swsdist.glossary.words import Place
 from swsdist.lattices.formats import elan, praat
 from swsdist.lattices.lattice import Origin
@@ -86,9 +86,9 @@ def import_file(
     with Path(path).open("rb") as opened:
         head = opened.read(_HEAD)
     if head.lstrip().startswith(LIKE_A_PROJECT):
-        content = read_whole(Path(path))
+        content = read_archive(Path(path))
         if project.change == 0:
-            return Counts(*take_whole(project, content))
+            return Counts(*fill(project, content))
         return take_in(project, [Incoming(*item) for item in content.incoming()], person=person, sounds=content.sounds)
     media: list[str] = []
     if elan.detect(name, head):

@@ -23,7 +23,7 @@ from swsdist.glossary.database import Database
 from swsdist.glossary.places import demand_outside, sound_of
 from swsdist.glossary.words import Change, Entry, Place, Sound, Token
 from swsdist.io.failures import FULL, storage_errors
-from swsdist.io.filesystem import Folder
+from swsdist.io.filesystem import Folder, is_remote
 from swsdist.io.project_file import NAME
 
 
@@ -60,6 +60,8 @@ class Project:
                 (place / "sounds").mkdir(parents=True, exist_ok=True)
                 (place / MARKER).touch()  # sounds are never taken for recordings of a corpus
         project = cls(place, Database(place / NAME))
+        if store is not None and not is_remote(store):
+            store = str(Path(store).absolute())
         if store is not None and store != project.store:
             with project._database.writing() as connection:
                 connection.execute("INSERT OR REPLACE INTO setting VALUES ('store', ?)", (store,))
@@ -77,7 +79,7 @@ class Project:
 
     @property
     def store(self) -> str | None:
-        """Where the store lies, as last opened with one."""
+        """Where the store lies, as last opened with one; absolute, or an url."""
         with self.reading() as connection:
             row = connection.execute("SELECT value FROM setting WHERE name = 'store'").fetchone()
             return row and str(row["value"])
@@ -86,10 +88,10 @@ class Project:
         """Entries with a text in form, gloss, variants or note, whatever its case and accents; by form."""
         part = words.folded(text.strip())
         with self.reading() as connection:
-            found = [rows.entry(row) for row in connection.execute(f"{rows.COUNTED} GROUP BY entry_id")]
+            every = [rows.entry(row) for row in connection.execute(f"{rows.COUNTED} GROUP BY entry_id")]
         has = (
             entry
-            for entry in found
+            for entry in every
             if any(part in words.folded(item) for item in (entry.form, entry.gloss, *entry.variants, entry.note))
         )
         return sorted(has, key=lambda entry: (words.folded(entry.form), entry.form))
@@ -175,10 +177,10 @@ class Project:
         row = rows.entry_row({"form": form, "gloss": "", "variants": (), "speaker": "", "note": ""})
         with self.editing(person, "split") as edit:
             old = rows.demand(edit, "entry", entry_id)
-            own = {token["token_id"] for token in edit.tokens(entry_id)}
+            ids = {token["token_id"] for token in edit.tokens(entry_id)}
             number = rows.insert_entry(edit, {**row, "gloss": old["gloss"], "speaker": old["speaker"]})
             for token_id in token_ids:
-                if token_id not in own:
+                if token_id not in ids:
                     raise codes.NO_SUCH_TOKEN(token_id=token_id)
                 edit.update("token", token_id, entry_id=number)
             edit.save(entry_id)
@@ -193,10 +195,10 @@ class Project:
         with self.reading() as connection:
             rows.entry_in(connection, entry_id)
             order = "doc_id IS NULL, doc_id, sound, channel, start, token_id"
-            found = connection.execute(
+            cursor = connection.execute(
                 f"SELECT * FROM token WHERE entry_id = ? ORDER BY {order}", (entry_id,)
             ).fetchall()
-            return [rows.token(dict(row)) for row in found]
+            return [rows.token(dict(row)) for row in cursor]
 
     def token(self, token_id: int) -> Token:
         """A token.
@@ -281,6 +283,7 @@ class Project:
         Raises:
             DataError: it is no such file.
         """
+        texts = words.line("name", name), self.person(person)
         number = hashlib.sha256(data).hexdigest()
         duration, rate = sound_of(data)
         try:
@@ -290,7 +293,7 @@ class Project:
                 raise
             raise codes.PROJECT_FULL(where=str(self.folder)) from error
         with self.editing(person, "add-sound") as edit:
-            values = (number, words.line("name", name), duration, rate, edit.person, edit.at)
+            values = (number, texts[0], duration, rate, texts[1], edit.at)
             edit.connection.execute("INSERT OR IGNORE INTO sound VALUES (?, ?, ?, ?, ?, ?)", values)
         return self.sound(number)
 
@@ -329,10 +332,10 @@ class Project:
     def changes(self, after: int = 0, most: int = 200) -> list[Change]:
         """Changes after one, in their order, at most so many."""
         with self.reading() as connection:
-            found = connection.execute(
+            cursor = connection.execute(
                 "SELECT * FROM change WHERE change_id > ? ORDER BY change_id LIMIT ?", (after, most)
             )
-            return [change_of(row) for row in found]
+            return [change_of(row) for row in cursor]
 
     @property
     def change(self) -> int:

@@ -115,7 +115,7 @@ def merge(edit: Edit, entry_id: int, other_id: int) -> None:
     Raises:
         UserError: there is no such entry.
     """
-    one, other = demand(edit, "entry", entry_id), demand(edit, "entry", other_id)
+    first, other = demand(edit, "entry", entry_id), demand(edit, "entry", other_id)
     for row in edit.tokens(other_id):
         row["variant"] = row["variant"] or other["form"]
         same = overlapping(edit, entry_id, place_of(row))
@@ -127,10 +127,10 @@ def merge(edit: Edit, entry_id: int, other_id: int) -> None:
             kept = {name: value for name, value in row.items() if name not in ("token_id", "entry_id")}
             edit.update("token", same["token_id"], **kept)
     edit.delete("entry", other_id)
-    forms = dict.fromkeys([*json.loads(one["variants"]), other["form"], *json.loads(other["variants"])])
-    forms.pop(one["form"], None)
-    texts = {name: _joined(one[name], other[name], "; ") for name in ("gloss", "speaker")}
-    texts["note"] = _joined(one["note"], other["note"], "\n")
+    forms = dict.fromkeys([*json.loads(first["variants"]), other["form"], *json.loads(other["variants"])])
+    forms.pop(first["form"], None)
+    texts = {name: _joined(first[name], other[name], "; ") for name in ("gloss", "speaker")}
+    texts["note"] = _joined(first["note"], other["note"], "\n")
     edit.update("entry", entry_id, variants=_json(forms), **texts)
 
 
@@ -207,11 +207,11 @@ def change_token(edit: Edit, old: Row, row: Row) -> None:
 
 def overlapping(edit: Edit, entry_id: int, place: Place) -> Row | None:
     """The token's row of an entry that shares most with a place, more than half of the shorter of both; None: none does."""
-    found = edit.connection.execute(
+    overlapping_rows = edit.connection.execute(
         'SELECT * FROM token WHERE entry_id = ? AND doc_id IS ? AND sound IS ? AND channel = ? AND start < ? AND "end" > ?',
         (entry_id, place.doc_id, place.sound, place.channel, place.end, place.start),
     )
-    shared = [(words.overlap(place_of(dict(row)), place), -row["token_id"], dict(row)) for row in found]
+    shared = [(words.overlap(place_of(dict(row)), place), -row["token_id"], dict(row)) for row in overlapping_rows]
     part, _, row = max(shared, key=lambda item: item[:2], default=(0.0, 0, None))
     return row if part > 0.5 + 1e-9 else None
 
@@ -223,8 +223,8 @@ def _checked(kind: str, fields: Mapping[str, object], known: Mapping[str, Callab
     return {field: known[field](value) for field, value in fields.items()}
 
 
-def _joined(one: str, other: str, between: str) -> str:
-    return one if other in ("", one) else f"{one}{between}{other}" if one else other
+def _joined(text: str, other: str, between: str) -> str:
+    return text if other in ("", text) else f"{text}{between}{other}" if text else other
 
 
 def _json(texts: Iterable[str]) -> str:

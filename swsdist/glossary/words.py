@@ -216,9 +216,9 @@ def place(value: Place | Mapping[str, Any]) -> Place:
     return Place(doc_id, channel, start, end, sound)
 
 
-def overlap(one: Place, other: Place) -> float:
+def overlap(place: Place, other: Place) -> float:
     """Part of the shorter of two places that the other covers; 0 in different documents, channels or sounds."""
-    if (one.doc_id, one.channel, one.sound) != (other.doc_id, other.channel, other.sound):
+    if (place.doc_id, place.channel, place.sound) != (other.doc_id, other.channel, other.sound):
         return 0.0
-    shared = min(one.end, other.end) - max(one.start, other.start)
-    return max(0.0, shared) / min(one.end - one.start, other.end - other.start)
+    shared = min(place.end, other.end) - max(place.start, other.start)
+    return max(0.0, shared) / min(place.end - place.start, other.end - other.start)

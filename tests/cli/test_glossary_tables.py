@@ -55,9 +55,11 @@ def overlap(one: Place, other: Place) -> bool:
 
 
 def trials(run: Path) -> list[dict[str, object]]:
-    return [
-        row for file in sorted((run / "tables" / "trials").glob("*.parquet")) for row in pq.read_table(file).to_pylist()
-    ]
+    """The trials; those of fitting and of scoring are the same but for the scores."""
+    files = sorted((run / "tables" / "trials").glob("*.parquet"))
+    rows = [row for file in files for row in pq.read_table(file).to_pylist()]
+    key = ("query_id", "doc_id", "channel", "start", "end", "ref_start")
+    return [*{tuple(row[name] for name in key): row for row in rows}.values()]
 
 
 def test_a_run_is_scored_by_what_was_judged(place: Path, judged: Path, tmp_path: Path, swsdist: Command) -> None:
@@ -80,8 +82,9 @@ def test_a_run_is_scored_by_what_was_judged(place: Path, judged: Path, tmp_path:
     (warning,) = [
         line for line in json.loads((tmp_path / "run" / "report.json").read_text())["warnings"] if "judged" in line
     ]
-    left_out = len(alarms[0]) - len(alarms[1])
-    assert warning.startswith(f"{left_out} detections of {len(whole)} overlap no place that was judged")
+    count, of = map(int, re.match(r"(\d+) detections of (\d+) overlap no place that was judged", warning).groups())
+    assert of - count == sum(row["score"] is not None for row in found)
+    assert count > of / 2
     assert "[unjudged-detections]" in said.err + said.out
 
 
@@ -122,6 +125,23 @@ def test_a_list_is_scored_by_what_was_judged(place: Path, judged: Path, swsdist:
     assert f"note: {left_out} detections of {whole[1]} overlap no place" in by_glossary.err
     assert "unjudged" not in by_table.err
     swsdist("score", *LIST, "--strict", "--references", judged / "project.sqlite", cwd=place)
+
+
+def test_a_table_with_verdicts(place: Path, tmp_path: Path, swsdist: Command) -> None:
+    """Is read as a glossary is."""
+    references = rows(place / "corpus" / "refs.csv")
+    lines = [
+        "query_id,doc_id,start,end,verdict",
+        *(f"{r['query_id']},{r['doc_id']},{r['start']},{r['end']},yes" for r in references),
+    ]
+    (tmp_path / "judged.csv").write_text("\n".join(lines))
+    ended = swsdist("score", *LIST, "--references", tmp_path / "judged.csv", cwd=place)
+    assert "[unjudged-detections]" in ended.err
+    assert "references 6," in ended.out
+    (tmp_path / "judged.csv").write_text("\n".join([*lines, "q001,d001,5,6,maybe"]))
+    ended = swsdist("score", *LIST, "--references", tmp_path / "judged.csv", cwd=place, code=3)
+    assert f"judged.csv, line {len(lines) + 1}" in ended.err
+    assert "[impossible-verdict]" in ended.err
 
 
 def test_a_list_is_calibrated_by_what_was_judged(place: Path, judged: Path, tmp_path: Path, swsdist: Command) -> None:

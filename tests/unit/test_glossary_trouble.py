@@ -39,11 +39,11 @@ def code_of(folder: Path) -> str:
 
 def test_a_project_stays_as_it_was(folder: Path) -> None:
     with Project.open(folder) as project:
-        assert project.store == "store"
+        assert project.store == str(Path("store").absolute())
         assert project.entry(1).yes == 40
         assert project.change == 41
-    with Project.open(folder, store="other") as project:
-        assert project.store == "other"
+    with Project.open(folder, store="s3://bucket/store") as project:
+        assert project.store == "s3://bucket/store"
     assert sorted(item.name for item in folder.iterdir()) == [
         ".swsdist",
         "project.backup.sqlite",

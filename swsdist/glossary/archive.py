@@ -27,7 +27,7 @@ _ENTRY = ("entry_id", *rows.ENTRY_TEXTS, "variants")
 _TOKEN = ("token_id", "entry_id", *Place._fields, "verdict", "example", "score", *rows.TEXTS, "person", "at")
 
 
-class Whole(NamedTuple):
+class Content(NamedTuple):
     """The content of a file, checked.
 
     Attributes:
@@ -50,8 +50,8 @@ class Whole(NamedTuple):
             for row in self.entries
         }
         for row in self.tokens:
-            own = {name: row[name] for name in ("verdict", "score", *rows.TEXTS, "person", "at")}
-            yield fields[row["entry_id"]], rows.place_of(row), own, bool(row["example"])
+            columns = {name: row[name] for name in ("verdict", "score", *rows.TEXTS, "person", "at")}
+            yield fields[row["entry_id"]], rows.place_of(row), columns, bool(row["example"])
 
 
 def as_json(project: Project) -> dict[str, Any]:
@@ -70,7 +70,7 @@ def as_json(project: Project) -> dict[str, Any]:
     return {"schema": SCHEMA, **tables}
 
 
-def read_whole(path: Path) -> Whole:
+def read_archive(path: Path) -> Content:
     """The content of a file that `as_json` made.
 
     Raises:
@@ -97,10 +97,10 @@ def read_whole(path: Path) -> Whole:
     known = {row["entry_id"] for row in entries}
     if strange := [row["token_id"] for row in tokens if row["entry_id"] not in known]:
         raise codes.NOT_A_GLOSSARY_FILE(where=str(path), error=f"token {strange[0]} has no entry")
-    return Whole(entries, tokens, changes, sounds, of_sounds)
+    return Content(entries, tokens, changes, sounds, of_sounds)
 
 
-def take_whole(project: Project, content: Whole) -> tuple[int, int, int, int]:
+def fill(project: Project, content: Content) -> tuple[int, int, int, int]:
     """Fill an empty project, with ids, changes, persons and times as they were; gives the counts of an import."""
     for sha256, (name, data) in content.sounds.items():
         project.add_sound(data, name=name, person=content.of_sounds[sha256][0])
