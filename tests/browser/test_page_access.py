@@ -47,7 +47,8 @@ CONTRAST = """() => {
 #: Things to press or fill that have no name.
 NAMELESS = """() => [...document.querySelectorAll("button, a, input, select, textarea, [role=slider], canvas, progress, meter")]
   .filter((e) => e.checkVisibility())
-  .filter((e) => !(e.getAttribute("aria-label") || e.textContent.trim() || [...(e.labels ?? [])].some((l) => l.textContent.trim())))
+  .filter((e) => !e.getAttribute("aria-label") && !e.textContent.trim())
+  .filter((e) => ![...(e.labels ?? [])].some((l) => l.textContent.trim()))
   .map((e) => e.outerHTML)"""
 
 WIDE = "document.documentElement.scrollWidth - document.documentElement.clientWidth"

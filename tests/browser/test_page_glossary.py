@@ -38,6 +38,19 @@ def test_an_entry_is_kept_as_it_is_typed(visit: Any) -> None:
     assert at.page.input_value("#entry-note") == "also: good"
 
 
+def test_it_is_told_who_changed_a_word(visit: Any) -> None:
+    at = visit("#glossary")
+    add(at, "mbote")
+    with at.page.expect_response(lambda reply: reply.request.method == "PATCH"):
+        at.page.fill("#entry-gloss", "hello")
+        at.page.locator("#entry-gloss").blur()
+    at.until("document.querySelector('#said').textContent === 'Saved.'")
+    at.page.reload()
+    at.page.click("#history summary")
+    at.page.wait_for_selector("#history-changes li >> nth=1")
+    assert all("me: " in line for line in at.page.locator("#history-changes li").all_inner_texts())
+
+
 def test_words_are_found_within_the_glossary(visit: Any) -> None:
     at = visit("#glossary")
     for form in ("mbote", "nzoku", "ndako"):
@@ -124,8 +137,17 @@ def test_news_of_a_watched_folder(visit: Any) -> None:
     at = visit("#glossary")
     add(at, "mbote")
     entry = int(at.page.url.rpartition("/")[2])
-    hit = {"doc_id": "doc0", "channels": [0], "recording": "new.wav", "start": 3.1, "end": 3.7, "at": 3.1, "score": 1.0}
-    news = {"news": [{"entry_id": entry, "form": "mbote", "hits": [{**hit, "likely": 0.8, "speaker": "", "date": ""}], "documents": 2}]}
+    hit = {"doc_id": "doc0", "channels": [1], "recording": "new.wav", "start": 3.1, "end": 3.7, "at": 3.1, "score": 1.0}
+    news = {
+        "news": [
+            {
+                "entry_id": entry,
+                "form": "mbote",
+                "hits": [{**hit, "likely": 0.8, "speaker": "", "date": ""}],
+                "documents": 2,
+            }
+        ]
+    }
     at.page.route("**/api/news", lambda route: route.fulfill(body=json.dumps(news)))
     at.page.click("#to-news")
     at.page.wait_for_selector("#news .hit")

@@ -25,7 +25,10 @@ def test_hits_are_drawn_and_play_at_once(visit: Any) -> None:
     at.until("document.querySelector('.hit.current canvas').width > 300")
     drawn = "c => { const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data; return new Set(d).size }"
     assert at.page.locator(".hit.current canvas").evaluate(drawn) > 50
-    begin, end = (float(at.page.locator(f".hit.current .handle[data-side={s}]").get_attribute("aria-valuenow")) for s in ("start", "end"))
+    begin, end = (
+        float(at.page.locator(f".hit.current .handle[data-side={s}]").get_attribute("aria-valuenow"))
+        for s in ("start", "end")
+    )
     low = float(at.page.locator(".hit.current .handle").first.get_attribute("aria-valuemin"))
     assert low < begin < end  # within its context
     at.page.keyboard.press(" ")
@@ -97,7 +100,9 @@ def test_the_ends_of_a_hit_move_before_it_is_judged(visit: Any) -> None:
     before = float(at.page.locator(":focus").get_attribute("aria-valuenow"))
     at.page.keyboard.press("Shift+ArrowRight")
     assert float(at.page.locator(":focus").get_attribute("aria-valuenow")) == pytest.approx(before + 0.1, abs=0.011)
-    with at.page.expect_request(lambda request: request.url.endswith("/tokens") and "score" in (request.post_data or "")) as sent:
+    with at.page.expect_request(
+        lambda request: request.url.endswith("/tokens") and "score" in (request.post_data or "")
+    ) as sent:
         at.page.keyboard.press("y")
     assert json.loads(sent.value.post_data)["place"]["start"] == pytest.approx(before + 0.1, abs=0.02)
 
@@ -168,7 +173,55 @@ def test_a_stretch_of_a_recording_is_marked(visit: Any, served: Any) -> None:
     at.until("document.querySelector('#mark-place').value > 0")
     at.page.click("#mark-closer")
     at.page.click("#asked-sound .trim-take")
-    at.page.wait_for_selector(f"#examples li:has-text('{served.recording}')")
+    at.page.wait_for_selector(f"#examples [title='{served.recording}']")
+
+
+def test_a_stretch_is_drawn_over_the_picture(visit: Any, served: Any) -> None:
+    at = visit()
+    at.page.click("#tab-mark")
+    at.page.click("#recordings button >> nth=0")
+    at.page.wait_for_selector("#asked-sound .handle[aria-valuenow]")
+    box = at.page.locator("#asked-sound canvas").bounding_box()
+    at.page.mouse.move(box["x"] + 0.1 * box["width"], box["y"] + 20)
+    at.page.mouse.down()
+    at.page.mouse.move(box["x"] + 0.2 * box["width"], box["y"] + 20, steps=5)
+    at.page.mouse.up()
+    ends = [float(handle.get_attribute("aria-valuenow")) for handle in at.page.locator("#asked-sound .handle").all()]
+    low, high = (float(at.page.get_attribute("#asked-sound .handle", f"aria-value{end}")) for end in ("min", "max"))
+    assert [(end - low) / (high - low) for end in ends] == pytest.approx([0.1, 0.2], abs=0.01)
+    at.page.locator("#asked-sound canvas").click(position={"x": 5, "y": 5})
+    at.page.wait_for_selector("#asked-sound .playing")
+
+
+def test_what_was_asked_is_there_after_a_reload(visit: Any) -> None:
+    at = visit()
+    at.page.fill("#word-form", "mbote")
+    at.record()
+    at.page.click(".trim-take")
+    at.page.wait_for_selector("#examples li")
+    at.page.reload()
+    at.page.wait_for_selector("#examples li")
+    assert at.page.input_value("#word-form") == "mbote"
+    at.page.click("#word-new")
+    at.page.wait_for_selector("#examples li", state="detached")
+    assert at.page.input_value("#word-form") == ""
+
+
+def test_a_form_that_the_glossary_has_is_no_second_word(visit: Any) -> None:
+    at = visit("#glossary")
+    at.page.fill("#new-form", "mbote")
+    at.page.keyboard.press("Enter")
+    at.page.wait_for_selector("#entries li[aria-current]")
+    at.page.goto(at.page.url.partition("#")[0] + "#search")
+    at.page.fill("#word-form", "mbote")
+    assert "is in the glossary" in at.text("#word-counts")
+    at.search()
+    at.page.keyboard.press("y")
+    at.page.wait_for_selector(".hit[data-verdict=yes]")
+    at.page.keyboard.press("g")
+    assert at.count("#entries li") == 1
+    at.page.click("#undo")
+    at.page.wait_for_selector(".token >> nth=1", state="detached")
 
 
 def test_a_text_and_a_class_are_searched(visit: Any) -> None:
@@ -198,8 +251,26 @@ def test_a_search_is_narrowed(visit: Any) -> None:
 
 def test_it_says_when_it_is_no_use_to_go_on(visit: Any) -> None:
     at = visit()
-    nothing = {"judged": 20, "yes": 1, "no": 19, "expected": 0.2, "low": 0, "high": 1, "listed": 0.2, "worth": False, "why": None}
-    line = {"part": 1, "hits": [], "final": True, "search": "s", "likelihood": nothing, "warnings": ["Two files went away."], "seconds": 1}
+    nothing = {
+        "judged": 20,
+        "yes": 1,
+        "no": 19,
+        "expected": 0.2,
+        "low": 0,
+        "high": 1,
+        "listed": 0.2,
+        "worth": False,
+        "why": None,
+    }
+    line = {
+        "part": 1,
+        "hits": [],
+        "final": True,
+        "search": "s",
+        "likelihood": nothing,
+        "warnings": ["Two files went away."],
+        "seconds": 1,
+    }
     at.page.route("**/api/search", lambda route: route.fulfill(body=json.dumps(line) + "\n"))
     at.record()
     at.page.click(".trim-search")

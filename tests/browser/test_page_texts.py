@@ -12,7 +12,9 @@ import pytest
 import swsdist
 
 STATIC = Path(swsdist.__file__).parent / "server" / "static"
-LANGUAGES = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted((STATIC / "texts").glob("*.json"))}
+LANGUAGES = {
+    path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted((STATIC / "texts").glob("*.json"))
+}
 SCRIPTS = sorted(STATIC.glob("*.js"))
 SHOWN = {"aria-label", "title", "placeholder", "alt"}
 #: Keys of which the last part is a value: `export.csv`.
@@ -80,7 +82,9 @@ def test_no_text_is_written_in_the_page() -> None:
 def test_no_text_is_written_in_a_script(path: Path) -> None:
     source = re.sub(r"/\*.*?\*/|//[^\n]*", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
     literals = re.findall(r'"((?:[^"\\\n]|\\.)*)"', source)
-    sentences = [text for text in literals if re.search(r"[^\W\d_]{2,} [^\W\d_]{2,}", text) and not re.search(r"[.#\[(]", text)]
+    sentences = [
+        text for text in literals if re.search(r"[^\W\d_]{2,} [^\W\d_]{2,}", text) and not re.search(r"[.#\[(]", text)
+    ]
     assert sentences == []
     shown = re.findall(r"(?:textContent|innerText|title|placeholder|innerHTML) = (\"[^\"]*[A-Za-z][^\"]*\")", source)
     assert shown == []

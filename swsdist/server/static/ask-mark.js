@@ -49,7 +49,7 @@ async function list(text, offset = 0) {
 }
 
 function name({ recording, channel }) {
-  return channel ? t("mark.channel", { recording, channel: channel + 1 }) : recording;
+  return channel > 1 ? t("mark.channel", { recording, channel }) : recording;
 }
 
 function choose() {

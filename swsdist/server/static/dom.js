@@ -9,7 +9,7 @@
 export function el(tag, set = {}, ...children) {
   const [name, ...classes] = tag.split(".");
   const element = document.createElement(name);
-  element.classList.add(...classes);
+  if (classes.length) element.classList.add(...classes);
   const { on = {}, data = {}, aria = {}, attr = {}, ...properties } = set;
   for (const [event, listener] of Object.entries(on)) element.addEventListener(event, listener);
   for (const [key, value] of Object.entries(data)) element.dataset[key] = value;

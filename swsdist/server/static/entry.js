@@ -1,14 +1,16 @@
 /** An entry of the glossary: what is said of the word, kept as it is typed. */
 
-import { change } from "./api.js";
-import { byId } from "./dom.js";
+import { change, get } from "./api.js";
+import { byId, el, fill } from "./dom.js";
 import { on } from "./events.js";
 import { attempt, say } from "./notices.js";
+import { known } from "./known.js";
 import { go } from "./routes.js";
-import { t } from "./texts.js";
+import { day, t } from "./texts.js";
 import { showTokens, startTokens } from "./tokens.js";
-import { readEntries, word } from "./word.js";
+import { changeName, readEntries, word } from "./word.js";
 
+const PAST = 200;
 const FIELDS = ["form", "gloss", "variants", "speaker", "note"];
 let removing = 0;
 
@@ -17,7 +19,19 @@ export function startEntry() {
   for (const field of FIELDS) byId(`entry-${field}`).addEventListener("change", () => keep(field));
   byId("entry-search").addEventListener("click", () => go("search", word.entry.entry_id));
   byId("entry-remove").addEventListener("click", remove);
+  byId("history").addEventListener("toggle", () => attempt(showHistory));
   on("word", showEntry);
+}
+
+/** Who changed the entry when, the newest first: among the last changes of the glossary. */
+async function showHistory() {
+  if (!byId("history").open || !word.entry) return;
+  const id = word.entry.entry_id;
+  const { changes } = await get("changes", { after: Math.max(0, known.state.change - PAST) });
+  const own = changes.filter((made) => made.entry_id === id).reverse();
+  fill(byId("history-changes"), ...own.map((made) => el("li", {}, t("history.change", {
+    what: changeName(made), person: made.person, at: day(made.at),
+  }))));
 }
 
 function written(field) {
@@ -31,6 +45,8 @@ export function showEntry() {
   byId("entry-none").hidden = Boolean(word.entry);
   if (!word.entry) return;
   const id = word.entry.entry_id;
+  if (byId("entry-title").dataset.entry !== String(id)) byId("history").open = false;
+  byId("entry-title").dataset.entry = id;
   byId("entry-title").textContent = word.entry.form;
   for (const field of FIELDS) {
     const input = byId(`entry-${field}`);

@@ -8,18 +8,23 @@ import { attempt } from "./notices.js";
 import { search } from "./search.js";
 import { playPlace } from "./sounds.js";
 import { clock, keyMark, length, t, tn } from "./texts.js";
-import { dropExample, examples, needEntry, readEntries, useExample, word } from "./word.js";
+import { dropExample, entryOf, examples, glossary, keepDraft, needEntry, readEntries, useExample, word } from "./word.js";
 
 export function startExamples() {
   bindChoice("most", "most");
   byId("search-button").addEventListener("click", () => search());
   byId("search-button").append(keyMark("s"));
+  byId("keep-word").addEventListener("click", () => attempt(needEntry));
   byId("use-all").addEventListener("click", () => useEach(true));
   byId("use-none").addEventListener("click", () => useEach(false));
   byId("word-form").addEventListener("change", keepWord);
   byId("word-gloss").addEventListener("change", keepWord);
   for (const name of ["form", "gloss"]) {
-    byId(`word-${name}`).addEventListener("input", (event) => (word.draft[name] = event.target.value));
+    byId(`word-${name}`).addEventListener("input", (event) => {
+      word.draft[name] = event.target.value;
+      keepDraft();
+      showWord();
+    });
   }
   on("word", show);
   on("entries", showWord);
@@ -48,10 +53,12 @@ function showWord() {
     const input = byId(`word-${name}`);
     if (document.activeElement !== input) input.value = word.entry ? word.entry[name] : word.draft[name];
   }
-  byId("keep-word").hidden = Boolean(word.entry);
+  const same = !word.entry && entryOf(word.draft.form);
+  byId("keep-word").hidden = Boolean(word.entry) || !(word.draft.form.trim() || word.loose.length);
   byId("word-counts").textContent = word.entry
     ? t("word.counts", { yes: word.entry.yes, no: word.entry.no, unsure: word.entry.unsure })
-    : t("word.fresh");
+    : same ? t("word.same", { form: same.form }) : t("word.fresh");
+  fill(byId("forms"), ...(word.entry ? [] : glossary.entries.map(({ form }) => el("option", { value: form }))));
 }
 
 function show() {
@@ -62,13 +69,14 @@ function show() {
   byId("use-all").disabled = used === all.length;
   byId("use-none").disabled = !used;
   byId("examples-tools").hidden = !all.length;
+  byId("examples-card").hidden = !all.length && !word.text;
   byId("search-button").disabled = !used && !word.text;
   fill(byId("examples"), ...all.map(row));
 }
 
 function row(example, index) {
   const { place, name, used, token } = example;
-  const label = t("examples.label", { n: index + 1, name: name ?? t("examples.sound"), at: clock(place.start) });
+  const label = t("examples.label", { n: index + 1, name, at: clock(place.start) });
   const box = el("input", {
     type: "checkbox",
     checked: used,
@@ -85,12 +93,7 @@ function row(example, index) {
   const drop = token ? null : el("button.plain", {
     type: "button", aria: { label: t("examples.drop", { label }) }, on: { click: () => dropExample(example) },
   }, "✕");
-  const text = el("span.what", {}, el("span", {}, name ?? t("examples.sound")),
+  const text = el("span.what", { title: name }, el("span", {}, name.split("/").at(-1)),
     el("span.quiet", {}, ` ${clock(place.start)} · ${length(place.end - place.start)}`));
   return el("li", {}, el("label", {}, box, text), play, drop);
-}
-
-/** Put the word into the glossary before anything is judged. */
-export function startKeeping() {
-  byId("keep-word").addEventListener("click", () => attempt(needEntry));
 }

@@ -37,7 +37,6 @@ export class HitCard {
       el("div.actions", {}, this.playButton(), el("div.verdicts", { attr: { role: "group" }, aria: { label: t("hit.verdict") } },
         ...Object.values(this.buttons)), this.note),
     );
-    this.element.classList.add("hit");
   }
 
   playButton() {

@@ -6,7 +6,7 @@ import { on } from "./events.js";
 import { HitCard } from "./hit.js";
 import { attempt, say, showFailure } from "./notices.js";
 import { hitKey } from "./places.js";
-import { found, halt, judgeHit } from "./search.js";
+import { found, halt, judgeHit, search } from "./search.js";
 import { number, percent, t, tn } from "./texts.js";
 import { judgement } from "./word.js";
 
@@ -20,6 +20,7 @@ export function startHits() {
   bindChoice("grouped", "grouped");
   bindChoice("autoplay", "autoplay");
   byId("halt").addEventListener("click", halt);
+  byId("search-again").addEventListener("click", () => search());
   for (const event of ["hits", "word", "choices"]) on(event, show);
   on("opened", () => (current = null));
 }
@@ -73,6 +74,7 @@ function headOf(recording, hits) {
 function showProgress() {
   byId("results").hidden = !found.asked;
   byId("halt").hidden = !found.running;
+  byId("search-again").hidden = found.running || !found.hits.length;
   byId("search-part").hidden = !found.running;
   byId("search-part").value = found.part;
   const count = tn("hits.count", found.hits.length);

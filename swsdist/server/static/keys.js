@@ -7,7 +7,7 @@ import { byId, el, fill, takesText } from "./dom.js";
 import { tell } from "./events.js";
 import { judgeCurrent, moveBy, noteCurrent, playCurrent, trimCurrent } from "./hits.js";
 import { attempt } from "./notices.js";
-import { currentView, go } from "./routes.js";
+import { currentView, go, newWord } from "./routes.js";
 import { search } from "./search.js";
 import { t } from "./texts.js";
 import { undo } from "./word.js";
@@ -21,12 +21,12 @@ const KEYS = [
   [["y"], "keys.yes", () => judgeCurrent("yes"), "search"],
   [["n"], "keys.no", () => judgeCurrent("no"), "search"],
   [["u"], "keys.unsure", () => judgeCurrent("unsure"), "search"],
-  [["z"], "keys.undo", () => attempt(undo).then(() => tell("undone")), null],
+  [["z"], "keys.undo", takeBack, null],
   [["m"], "keys.note", noteCurrent, "search"],
   [["t"], "keys.trim", trimCurrent, "search"],
   [["s"], "keys.search", () => search(), "search"],
   [["r"], "keys.record", () => (chooseAsking("record"), toggleRecording()), "search"],
-  [["w"], "keys.new", () => go("search"), null],
+  [["w"], "keys.new", newWord, null],
   [["g"], "keys.glossary", () => byId("to-glossary").click(), null],
   [["f"], "keys.search.view", () => byId("to-search").click(), null],
   [["/"], "keys.find", () => (go("glossary"), byId("glossary-text").focus()), null],
@@ -35,7 +35,13 @@ const KEYS = [
 
 const NAMES = { " ": "key.space", ArrowDown: "key.down", ArrowUp: "key.up" };
 
+function takeBack() {
+  return attempt(undo).then(() => tell("undone"));
+}
+
 export function startKeys() {
+  byId("undo").addEventListener("click", takeBack);
+  byId("word-new").addEventListener("click", newWord);
   bindChoice("keys-on", "keys");
   byId("help-button").addEventListener("click", () => byId("help").showModal());
   for (const button of document.querySelectorAll("dialog [data-close]")) {

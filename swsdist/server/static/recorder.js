@@ -5,7 +5,7 @@ export async function record(level) {
   const constraints = { channelCount: 1, echoCancellation: false, noiseSuppression: false, autoGainControl: false };
   const stream = await navigator.mediaDevices.getUserMedia({ audio: constraints });
   const context = new AudioContext();
-  await context.audioWorklet.addModule("recorder-worklet.js");
+  await context.audioWorklet.addModule(new URL("recorder-worklet.js", import.meta.url));
   const node = new AudioWorkletNode(context, "recorder", { numberOfOutputs: 0 });
   const chunks = [];
   node.port.onmessage = ({ data }) => {

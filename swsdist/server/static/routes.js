@@ -30,6 +30,13 @@ function linkWord() {
 
 let begun = false;
 
+/** Begin a new word: what was tried without a word is forgotten. */
+export async function newWord() {
+  history.pushState(null, "", "#search");
+  await attempt(() => openWord());
+  await follow();
+}
+
 async function follow() {
   const view = currentView();
   stop();

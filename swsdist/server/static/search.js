@@ -8,7 +8,7 @@ import { hitKey, placeOfHit } from "./places.js";
 import { t, tn } from "./texts.js";
 import { examples, judge, judgement, word } from "./word.js";
 
-/** running, part (0..1), hits (best first), name of the search, summary, seconds, warnings, text, told (of anything yet). */
+/** running, part (0..1), hits (best first), name of the search, summary, seconds, warnings, text, asked (anything yet). */
 export const found = nothing();
 let stopping = null;
 
@@ -44,7 +44,10 @@ export async function search(text = null) {
   const body = { narrow: narrowed(), text };
   if (word.entry) body.entry_id = word.entry.entry_id;
   else if (text === null) body.examples = used.map((example) => example.place);
-  word.text = text ?? word.text;
+  if (text !== null && text !== word.text) {
+    word.text = text;
+    tell("word");
+  }
   Object.assign(found, { running: true, asked: true, text });
   stopping = new AbortController();
   const { signal } = stopping;
@@ -65,7 +68,7 @@ export async function search(text = null) {
 function take(line) {
   const keys = new Set(line.hits.map(hitKey));
   const kept = found.hits.filter((hit) => !keys.has(hitKey(hit)) && judgement(hit));
-  found.hits = [...line.hits, ...kept].sort((a, b) => b.score - a.score);
+  found.hits = kept.length ? [...line.hits, ...kept].sort((a, b) => b.score - a.score) : line.hits;
   found.listed = line.hits;
   found.search = line.search ?? found.search;
   found.part = line.part;

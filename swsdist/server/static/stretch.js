@@ -6,6 +6,7 @@ import { clip, isPlaying, play, stop } from "./sounds.js";
 import { clock, length, t } from "./texts.js";
 
 const SHORTEST = 0.05; // s
+const DRAWN = 5; // px: less is a press
 const STEPS = { ArrowLeft: -0.01, ArrowRight: 0.01, ArrowDown: -0.01, ArrowUp: 0.01, PageDown: -0.1, PageUp: 0.1 };
 
 const shown = new Map();
@@ -33,6 +34,7 @@ export class Stretch {
     this.mark = el("div.mark");
     this.trouble = el("p.trouble", { hidden: true });
     this.handles = changed ? ["start", "end"].map((side) => this.handle(side)) : [];
+    this.canvas.addEventListener("pointerdown", (event) => this.press(event));
     const parts = [this.canvas, this.before, this.after, this.mark, ...this.handles, this.head, this.trouble];
     this.element = el("div.stretch", {}, ...parts);
     shown.set(this.element, this);
@@ -111,6 +113,36 @@ export class Stretch {
     this.setMark();
   }
 
+  /** The second under a pointer. */
+  under({ clientX }) {
+    const { left, width } = this.canvas.getBoundingClientRect();
+    return this.clip.begin + ((clientX - left) / width) * (this.clip.end - this.clip.begin);
+  }
+
+  /** A press on the picture plays the stretch; drawing over it marks another. */
+  press(event) {
+    if (!this.clip || event.button) return;
+    const from = this.under(event);
+    let drawn = false;
+    const moved = (move) => {
+      drawn ||= this.changed && Math.abs(move.clientX - event.clientX) > DRAWN;
+      if (!drawn) return;
+      const ends = [from, this.under(move)].sort((a, b) => a - b);
+      [this.start, this.end] = [Math.max(this.clip.begin, ends[0]), Math.min(this.clip.end, ends[1])];
+      this.setMark();
+    };
+    this.canvas.setPointerCapture(event.pointerId);
+    this.canvas.addEventListener("pointermove", moved);
+    this.canvas.addEventListener("lostpointercapture", () => {
+      this.canvas.removeEventListener("pointermove", moved);
+      if (!drawn) return;
+      this.end = Math.max(this.end, this.start + SHORTEST);
+      this.move("end", this.end);
+      this.changed(this.start, this.end);
+    }, { once: true });
+    this.canvas.addEventListener("click", () => drawn || this.play(), { once: true });
+  }
+
   handle(side) {
     const handle = el("div.handle", {
       tabIndex: 0,
@@ -128,10 +160,7 @@ export class Stretch {
     handle.addEventListener("pointerdown", (event) => {
       if (!this.clip) return;
       handle.setPointerCapture(event.pointerId);
-      const moved = ({ clientX }) => {
-        const { left, width } = this.canvas.getBoundingClientRect();
-        this.move(side, this.clip.begin + ((clientX - left) / width) * (this.clip.end - this.clip.begin));
-      };
+      const moved = (move) => this.move(side, this.under(move));
       handle.addEventListener("pointermove", moved);
       handle.addEventListener("lostpointercapture", () => {
         handle.removeEventListener("pointermove", moved);

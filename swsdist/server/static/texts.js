@@ -17,7 +17,7 @@ export function firstLanguage() {
 
 /** Read the texts of a language. */
 export async function readTexts(chosen) {
-  const reply = await fetch(`texts/${chosen}.json`);
+  const reply = await fetch(new URL(`texts/${chosen}.json`, import.meta.url));
   texts = await reply.json();
   language = chosen;
   plural = new Intl.PluralRules(chosen);
@@ -66,6 +66,16 @@ export function clock(seconds, digits = 1) {
 /** Seconds as a length: 0.52 s. */
 export function length(seconds) {
   return t("unit.seconds", { s: number(seconds, 2) });
+}
+
+/** Hours, or minutes where they are few. */
+export function hours(value) {
+  return value < 1 ? t("unit.minutes", { n: number(value * 60) }) : t("unit.hours", { n: number(value, value < 10 ? 1 : 0) });
+}
+
+/** A day. */
+export function day(at) {
+  return new Date(at).toLocaleDateString(language, { dateStyle: "medium" });
 }
 
 /** Put the texts into the parts of index.html that name them. */

@@ -5,8 +5,8 @@ import { byId, el, fill } from "./dom.js";
 import { attempt, say } from "./notices.js";
 import { go } from "./routes.js";
 import { Stretch } from "./stretch.js";
-import { clock, length, t, tn } from "./texts.js";
-import { readEntries, readTokens, word } from "./word.js";
+import { clock, day, length, t, tn } from "./texts.js";
+import { nameOf, readEntries, readTokens, word } from "./word.js";
 
 const rows = new Map(); // token_id: {row, stretch, written}
 const chosen = new Set();
@@ -47,7 +47,7 @@ function rowOf(token) {
 
 function makeRow(token) {
   const { place } = token;
-  const name = token.recording ?? t("examples.sound");
+  const name = nameOf(token);
   const label = t("tokens.label", { name, at: clock(place.start) });
   const keep = (fields) => attempt(async () => {
     await change("PATCH", `tokens/${token.token_id}`, fields);
@@ -78,7 +78,7 @@ function makeRow(token) {
   const drop = el("button.plain", { type: "button", on: { click: () => remove(token) },
     aria: { label: t("tokens.remove", { label }) } }, "✕");
   const gone = token.path_known === false ? el("p.trouble", {}, t("tokens.gone")) : null;
-  const who = t("tokens.who", { person: token.person, at: new Date(token.at).toLocaleDateString(document.documentElement.lang) });
+  const who = t("tokens.who", { person: token.person, at: day(token.at) });
   const row = el("li.token", { data: { verdict: token.verdict, token: token.token_id } },
     el("div.row", {}, box, play, el("span.what", {}, el("span", {}, name),
       el("span.quiet", {}, ` ${clock(place.start)} · ${length(place.end - place.start)} · ${who}`)), drop),

@@ -59,7 +59,7 @@ function closeTrim() {
 export function showSound(parent, { sound, duration, speech }, name) {
   const longest = known.state.limits.clip_seconds;
   const [start, end] = speech ?? [0, duration];
-  const place = { sound, doc_id: null, channel: 0, start, end: Math.min(end, duration) };
+  const place = { sound, doc_id: null, channel: 1, start, end: Math.min(end, duration) };
   const begin = duration <= longest ? 0 : Math.max(0, start - 1);
   showTrim(parent, { place, window: { ...place, start: begin, end: Math.min(duration, begin + longest) }, name });
   byId("asked-sound").scrollIntoView({ block: "nearest" });

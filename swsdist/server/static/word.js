@@ -12,12 +12,16 @@ import { say } from "./notices.js";
 import { sameMoment } from "./places.js";
 import { hasText, t } from "./texts.js";
 
-/** entry: Entry or null; tokens; loose: examples {place, name, used} that no entry has yet; draft: what is typed for a new one. */
-export const word = { entry: null, tokens: [], loose: [], draft: { form: "", gloss: "" } };
+/**
+ * entry: Entry or null; tokens; loose: examples {place, name, used} that no entry has yet; draft: what is typed for a new one;
+ * text: searched last.
+ */
+export const word = { entry: null, tokens: [], loose: [], draft: { form: "", gloss: "" }, text: null };
 /** All entries of the glossary. */
 export const glossary = { entries: [] };
 
 let making = null;
+let begun = false;
 let turn = Promise.resolve();
 
 /** Do one thing after the other, as they were begun, so that undo takes back what was done last. */
@@ -34,9 +38,9 @@ export async function readEntries() {
 }
 
 export async function readTokens() {
-  const entry = word.entry;
-  const tokens = entry ? (await get(`entries/${entry.entry_id}/tokens`)).tokens : [];
-  if (word.entry === entry) word.tokens = tokens;
+  const id = word.entry?.entry_id;
+  const tokens = id === undefined ? [] : (await get(`entries/${id}/tokens`)).tokens;
+  if (word.entry?.entry_id === id) word.tokens = tokens;
   tell("word");
 }
 
@@ -44,7 +48,9 @@ export async function readTokens() {
 export async function openWord(entryId = null) {
   if (entryId !== null && !glossary.entries.some((entry) => entry.entry_id === entryId)) await readEntries();
   word.entry = glossary.entries.find((entry) => entry.entry_id === entryId) ?? null;
-  Object.assign(word, { tokens: [], loose: [], draft: { form: "", gloss: "" } });
+  const kept = begun || word.entry ? null : sessionStorage.getItem("word");
+  begun = true;
+  Object.assign(word, { tokens: [], text: null, ...(kept ? JSON.parse(kept) : { loose: [], draft: { form: "", gloss: "" } }) });
   tell("opened");
   await readTokens();
 }
@@ -59,7 +65,7 @@ export function needEntry() {
 async function makeEntry() {
   const { form, gloss } = word.draft;
   const named = form.trim() || nameless();
-  const entry = await change("POST", "entries", { form: named, gloss });
+  const entry = entryOf(named) ?? (await change("POST", "entries", { form: named, gloss }));
   word.entry = entry;
   const loose = word.loose.splice(0);
   for (const { place, used } of loose) {
@@ -72,19 +78,23 @@ async function makeEntry() {
   return word.entry;
 }
 
+/** The entry of this form, if the glossary has it. */
+export function entryOf(form) {
+  return glossary.entries.find((entry) => entry.form === form.trim());
+}
+
 /** A form for a word that has none yet: the first number that is free. */
 function nameless() {
-  const forms = new Set(glossary.entries.map((entry) => entry.form));
   for (let n = 1; ; n++) {
     const form = t("word.nameless", { n });
-    if (!forms.has(form)) return form;
+    if (!entryOf(form)) return form;
   }
 }
 
 /** Examples of the word: {place, name, used, token}. */
 export function examples() {
   const confirmed = word.tokens.filter((token) => token.verdict === "yes");
-  const known = confirmed.map((token) => ({ place: token.place, name: token.recording, used: token.example, token }));
+  const known = confirmed.map((token) => ({ place: token.place, name: nameOf(token), used: token.example, token }));
   return [...known, ...word.loose];
 }
 
@@ -144,13 +154,26 @@ async function judgeNow(place, verdict, more) {
 /** Take this person's last change back. */
 export async function undo() {
   const { change: undone } = await inTurn(() => change("POST", "undo"));
-  say(undone ? t("undo.done", { what: nameOf(undone) }) : t("undo.nothing"));
+  say(undone ? t("undo.done", { what: changeName(undone) }) : t("undo.nothing"));
   await Promise.all([readEntries(), readTokens()]);
 }
 
+/** What the place of a token is called: its recording, or that it is a sound that somebody gave. */
+export function nameOf({ recording, place }) {
+  return place.sound ? t("examples.sound") : (recording ?? place.doc_id);
+}
+
 /** What a change is called; kinds that have no name of their own are the last change. */
-function nameOf({ kind }) {
+export function changeName({ kind }) {
   return t(hasText(`change.${kind}`) ? `change.${kind}` : "change.any");
 }
 
+/** Keep a word that has no entry yet while the page is loaded again. */
+export function keepDraft() {
+  const { loose, draft } = word;
+  if (word.entry) sessionStorage.removeItem("word");
+  else sessionStorage.setItem("word", JSON.stringify({ loose, draft }));
+}
+
+on("word", keepDraft);
 on("changes", () => Promise.all([readEntries(), readTokens()]).catch(() => {}));

@@ -27,7 +27,14 @@ class Project:
         """Note that somebody changes something now."""
         self.before.append((copy.deepcopy(self.entries), copy.deepcopy(self.tokens)))
         number = len(self.changes) + 1
-        change = {"change_id": number, "at": now(), "person": person, "kind": kind, "entry_id": entry_id, "undoes": None}
+        change = {
+            "change_id": number,
+            "at": now(),
+            "person": person,
+            "kind": kind,
+            "entry_id": entry_id,
+            "undoes": None,
+        }
         self.changes.append({**change, "before": None, "after": None})
 
     def new_id(self) -> int:
@@ -50,7 +57,7 @@ class Project:
     def add(self, person: str, fields: Row) -> Row:
         """A new entry."""
         entry_id = self.new_id()
-        self.begin(person, "add_entry", entry_id)
+        self.begin(person, "add-entry", entry_id)
         empty = {"form": "", "gloss": "", "variants": [], "speaker": "", "note": ""}
         self.entries[entry_id] = {"entry_id": entry_id, **empty, **fields}
         return self.entry(entry_id)
@@ -69,7 +76,9 @@ class Project:
     def undo(self, person: str) -> Row | None:
         """Take this person's last change back."""
         undone = {change["undoes"] for change in self.changes}
-        own = [c for c in self.changes if c["person"] == person and c["undoes"] is None and c["change_id"] not in undone]
+        own = [
+            c for c in self.changes if c["person"] == person and c["undoes"] is None and c["change_id"] not in undone
+        ]
         if not own:
             return None
         last = own[-1]

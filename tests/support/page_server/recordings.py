@@ -21,7 +21,9 @@ WORD_SECONDS = 0.6
 Samples = NDArray[np.float32]
 
 
-def syllable(rng: np.random.Generator, seconds: float, first: tuple[float, float], second: tuple[float, float]) -> Samples:
+def syllable(
+    rng: np.random.Generator, seconds: float, first: tuple[float, float], second: tuple[float, float]
+) -> Samples:
     """A vowel whose two formants glide (Hz), on a voice of 110 to 180 Hz: [seconds * RATE]."""
     time = np.arange(int(seconds * RATE)) / RATE
     voice = rng.uniform(110, 180)
@@ -29,9 +31,7 @@ def syllable(rng: np.random.Generator, seconds: float, first: tuple[float, float
     sound = np.zeros_like(time)
     for harmonic in range(1, 30):
         pitch = harmonic * voice
-        gain = sum(
-            np.exp(-(((pitch - (low + (high - low) * part)) / 160) ** 2)) for low, high in (first, second)
-        )
+        gain = sum(np.exp(-(((pitch - (low + (high - low) * part)) / 160) ** 2)) for low, high in (first, second))
         sound += (gain + 0.02) / harmonic**0.3 * np.sin(2 * np.pi * pitch * time)
     return np.asarray(sound * np.hanning(len(time)), dtype=np.float32)
 
@@ -50,7 +50,11 @@ def recording(seed: int) -> Samples:
     at = 0.3
     while at < SECONDS - 1:
         seconds = rng.uniform(0.12, 0.35)
-        put(samples, at, 0.25 * syllable(rng, seconds, tuple(rng.uniform(250, 800, 2)), tuple(rng.uniform(900, 2500, 2))))
+        put(
+            samples,
+            at,
+            0.25 * syllable(rng, seconds, tuple(rng.uniform(250, 800, 2)), tuple(rng.uniform(900, 2500, 2))),
+        )
         at += seconds + rng.choice([0.02, 0.05, 0.4])
     for at in WORD_AT:
         samples[int((at - 0.05) * RATE) : int((at + WORD_SECONDS + 0.05) * RATE)] *= 0.05
@@ -74,7 +78,7 @@ def wav(samples: Samples) -> bytes:
 def documents() -> list[dict[str, Any]]:
     """What is known of each recording."""
     return [
-        {"doc_id": f"doc{n}", "channel": 0, "recording": name, "duration": SECONDS, "speaker": speaker, "date": date}
+        {"doc_id": f"doc{n}", "channel": 1, "recording": name, "duration": SECONDS, "speaker": speaker, "date": date}
         for n, (name, speaker, date) in enumerate(zip(NAMES, SPEAKERS, DATES, strict=True))
     ]
 
@@ -86,7 +90,7 @@ def hits(seed: int) -> list[dict[str, Any]]:
     for document in documents():
         for at, true in [*((at, True) for at in WORD_AT), *((float(at), False) for at in rng.uniform(6, 33, 4))]:
             likely = float(rng.uniform(0.55, 0.97) if true else rng.uniform(0.05, 0.5))
-            place = {"start": round(at, 2), "end": round(at + WORD_SECONDS, 2), "at": round(at, 2), "channels": [0]}
+            place = {"start": round(at, 2), "end": round(at + WORD_SECONDS, 2), "at": round(at, 2), "channels": [1]}
             kept = {key: document[key] for key in ("doc_id", "recording", "speaker", "date")}
             found.append({**kept, **place, "score": round(likely * 3 - 1, 3), "likely": round(likely, 3)})
     return sorted(found, key=lambda hit: -float(hit["score"]))

@@ -16,7 +16,7 @@ import soundfile
 import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
@@ -26,7 +26,7 @@ from tests.support.page_server.project import Missing, Project, Row, overlap
 
 STATIC = Path(swsdist.__file__).parent / "server" / "static"
 POLICY = "default-src 'self'"
-EXPORTS = ["eaf", "textgrid", "labels", "csv", "clips", "html", "tables", "project"]
+EXPORTS = ["eaf", "textgrid", "labels", "csv", "clips", "page", "tables", "project"]
 CLIP_SECONDS = 60
 
 
@@ -53,10 +53,26 @@ def state(request: Request) -> JSONResponse:
     served: Served = request.app.state.served
     limits = {"upload_bytes": 20_000_000, "upload_seconds": 60, "clip_seconds": CLIP_SECONDS}
     hours = len(served.documents) * recordings.SECONDS / 3600
-    content = {"store": "/archive/likouala", "hours": hours, "documents": 3, "recordings": 3, "kinds": ["spoken", "text"]}
+    content = {
+        "store": "/archive/likouala",
+        "hours": hours,
+        "documents": 3,
+        "recordings": 3,
+        "kinds": ["spoken", "text"],
+    }
     people = {"person": person_of(request), "people": served.people, "change": len(served.project.changes)}
-    where = {"folders": ["bakolo", "mossaka"], "speakers": list(recordings.SPEAKERS), "dates": ["2009-05-02", "2012-01-30"]}
-    more = {"indexing": None, "ready": True, "limits": limits, "project": "/archive/words", "watch": {"folder": "/archive/new"}}
+    where = {
+        "folders": ["bakolo", "mossaka"],
+        "speakers": list(recordings.SPEAKERS),
+        "dates": ["2009-05-02", "2012-01-30"],
+    }
+    more = {
+        "indexing": None,
+        "ready": True,
+        "limits": limits,
+        "project": "/archive/words",
+        "watch": {"folder": "/archive/new"},
+    }
     last = {"secure": True, "news": len(served.news), "languages": ["en", "fr"], "exports": EXPORTS, "classes": True}
     return JSONResponse({**content, **people, **where, **more, **last})
 
@@ -68,7 +84,9 @@ async def entries(request: Request) -> JSONResponse:
         return JSONResponse(project.add(person_of(request), await request.json()))
     text = request.query_params.get("text", "").lower()
     listed = [project.entry(entry_id) for entry_id in project.entries]
-    return JSONResponse({"entries": [row for row in listed if text in f"{row['form']} {row['gloss']} {row['note']}".lower()]})
+    return JSONResponse(
+        {"entries": [row for row in listed if text in f"{row['form']} {row['gloss']} {row['note']}".lower()]}
+    )
 
 
 async def entry(request: Request) -> JSONResponse:
@@ -77,11 +95,11 @@ async def entry(request: Request) -> JSONResponse:
     entry_id = request.path_params["entry_id"]
     project.entry(entry_id)
     if request.method == "DELETE":
-        project.begin(person_of(request), "remove_entry", entry_id)
+        project.begin(person_of(request), "remove-entry", entry_id)
         del project.entries[entry_id]
         project.tokens = {key: token for key, token in project.tokens.items() if token["entry_id"] != entry_id}
         return JSONResponse({})
-    project.begin(person_of(request), "change_entry", entry_id)
+    project.begin(person_of(request), "change-entry", entry_id)
     project.entries[entry_id].update(await request.json())
     return JSONResponse(project.entry(entry_id))
 
@@ -117,7 +135,7 @@ async def tokens(request: Request) -> JSONResponse:
         served.project.entry(entry_id)
         name = body.pop("search", None)
         token = served.project.judge(person_of(request), entry_id, body)
-        return JSONResponse({"token": described(served, token), "likelihood": summary(served, entry_id, name)})
+        return JSONResponse({"token": token, "likelihood": summary(served, entry_id, name)})
     served.project.entry(entry_id)
     return JSONResponse({"tokens": [described(served, token) for token in served.project.of(entry_id)]})
 
@@ -128,7 +146,7 @@ async def token(request: Request) -> JSONResponse:
     token_id = request.path_params["token_id"]
     if token_id not in served.project.tokens:
         raise Missing
-    served.project.begin(person_of(request), "change_token", served.project.tokens[token_id]["entry_id"])
+    served.project.begin(person_of(request), "change-token", served.project.tokens[token_id]["entry_id"])
     if request.method == "DELETE":
         del served.project.tokens[token_id]
         return JSONResponse({})
@@ -150,7 +168,7 @@ def summary(served: Served, entry_id: int | None, name: str | None) -> Row:
     counts = {verdict: sum(row["verdict"] == verdict for row in judged) for verdict in ("yes", "no")}
     worth = any(hit["likely"] > 0.5 for hit in left) or not left
     bounds = {"expected": expected, "low": expected * 0.7, "high": expected * 1.4 + 1, "listed": expected}
-    return {"judged": len(judged), **counts, **bounds, "worth": worth, "why": "likely" if worth else "unlikely"}
+    return {"judged": len(judged), **counts, **bounds, "worth": worth, "why": "likely" if worth else "nothing-likely"}
 
 
 async def undo(request: Request) -> JSONResponse:
@@ -181,13 +199,19 @@ async def sounds(request: Request) -> JSONResponse:
     try:
         samples, rate = soundfile.read(io.BytesIO(body), dtype="float32")
     except soundfile.LibsndfileError:
-        error = {"error": "This is not audio that can be read.", "remedy": "Give a WAV, FLAC, OGG or MP3 file.", "code": "sound"}
+        error = {
+            "error": "This is not audio that can be read.",
+            "remedy": "Give a WAV, FLAC, OGG or MP3 file.",
+            "code": "sound",
+        }
         return JSONResponse(error, 415)
     name = hashlib.sha256(body).hexdigest()
     samples = samples if samples.ndim == 1 else samples.mean(axis=1)
     request.app.state.served.sounds[name] = (samples, rate)
     duration = len(samples) / rate
-    return JSONResponse({"sound": name, "duration": duration, "rate": rate, "speech": [0.15 * duration, 0.85 * duration]})
+    return JSONResponse(
+        {"sound": name, "duration": duration, "rate": rate, "speech": [0.15 * duration, 0.85 * duration]}
+    )
 
 
 async def search(request: Request) -> StreamingResponse:
@@ -198,7 +222,11 @@ async def search(request: Request) -> StreamingResponse:
     judged = [row["place"] for row in served.project.of(entry_id)] if entry_id else []
     narrow = body.get("narrow", {})
     found = [hit for hit in recordings.hits(7) if not any(overlap(hit, place) for place in judged)]
-    found = [hit for hit in found if narrow.get("folder", "") in hit["recording"] and narrow.get("speaker", "") in hit["speaker"]]
+    found = [
+        hit
+        for hit in found
+        if narrow.get("folder", "") in hit["recording"] and narrow.get("speaker", "") in hit["speaker"]
+    ]
     name = f"s{len(served.searches)}"
     served.searches[name] = found
 
@@ -256,7 +284,7 @@ def overview(request: Request) -> JSONResponse:
 
 def classes(request: Request) -> JSONResponse:
     """Classes of a run of `discover`."""
-    place = {"doc_id": "doc0", "channel": 0, "start": 3.1, "end": 3.7, "sound": None}
+    place = {"doc_id": "doc0", "channel": 1, "start": 3.1, "end": 3.7, "sound": None}
     rows = [{"name": str(n), "members": 12 - n, "place": place} for n in range(1, 6)]
     return JSONResponse({"classes": rows, "total": len(rows)})
 
@@ -303,6 +331,11 @@ class Page(StaticFiles):
         return reply
 
 
+def page(request: Request) -> Response:
+    """The page itself."""
+    return FileResponse(STATIC / "index.html", headers={"Content-Security-Policy": POLICY})
+
+
 def app(served: Served | None = None) -> Starlette:
     """The server."""
     routes: list[Any] = [
@@ -327,7 +360,8 @@ def app(served: Served | None = None) -> Starlette:
         Route("/api/news/seen", news, methods=["POST"]),
         Route("/api/export/{kind}", export),
         Route("/api/import", bring_in, methods=["POST"]),
-        Mount("/", Page(directory=STATIC, html=True)),
+        Route("/", page),
+        Mount("/static", Page(directory=STATIC)),
     ]
     made = Starlette(routes=routes, exception_handlers={Missing: missing})
     made.state.served = served or Served()
