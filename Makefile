@@ -31,8 +31,8 @@ endif
 
 pytest = "$(bin)/python" -m pytest -n $(WORKERS) --dist loadgroup --max-worker-restart 0
 # Of the marks, what `make test` takes and what `make test-all` takes.
-quick = not (slow or ray or compile or docs or cluster or soak)
-rest = (slow or ray or compile or docs) and not (cluster or soak)
+quick = not (slow or ray or compile or docs or browser or cluster or soak)
+rest = (slow or ray or compile or docs or browser) and not (cluster or soak)
 
 help:
 	@echo "make demo       make a small corpus, run everything on it, show the table and where the report lies"

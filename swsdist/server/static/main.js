@@ -1,0 +1,57 @@
+/** The page begins here. */
+
+import { startAsking } from "./ask.js";
+import { byId, el, fill } from "./dom.js";
+import { startEntry } from "./entry.js";
+import { on } from "./events.js";
+import { startExamples } from "./examples.js";
+import { startGlossary } from "./glossary.js";
+import { startHits } from "./hits.js";
+import { startKeys } from "./keys.js";
+import { readState } from "./known.js";
+import { startLikely } from "./likely.js";
+import { startNarrow } from "./narrow.js";
+import { startNews } from "./news.js";
+import { showFailure } from "./notices.js";
+import { startPeople } from "./people.js";
+import { startProgress } from "./progress.js";
+import { noteWord, startRoutes } from "./routes.js";
+import { currentLanguage, firstLanguage, readTexts, t, writeTexts } from "./texts.js";
+import { readEntries } from "./word.js";
+
+function offerLanguages({ languages }) {
+  const select = byId("language");
+  if (select.options.length) return;
+  fill(select, ...languages.map((tag) => el("option", { value: tag, selected: tag === currentLanguage() }, t(`language.${tag}`))));
+  select.addEventListener("change", () => {
+    localStorage.setItem("language", select.value);
+    location.reload();
+  });
+}
+
+async function start() {
+  await readTexts(firstLanguage());
+  writeTexts();
+  document.title = t("page.title");
+  for (const begin of [startProgress, startNarrow, startAsking, startExamples, startHits, startLikely, startGlossary, startEntry]) begin();
+  startKeys();
+  on("state", offerLanguages);
+  on("made", noteWord);
+  await begin();
+}
+
+/** What needs the server; tried again by the person if it fails. */
+async function begin() {
+  try {
+    await readState();
+    await readEntries();
+    await startRoutes();
+    startPeople();
+    startNews();
+    document.body.dataset.ready = "yes";
+  } catch (error) {
+    showFailure(error, begin);
+  }
+}
+
+start();

@@ -1,0 +1,41 @@
+/** What the page tells: failures with their remedy, and short news for eyes and screen readers. */
+
+import { byId, el } from "./dom.js";
+import { t } from "./texts.js";
+
+let fading = 0;
+
+/** Say something briefly; screen readers read it when they are free. What the page shows elsewhere need not be `seen` here. */
+export function say(text, { seen = true } = {}) {
+  const place = byId("said");
+  place.textContent = text;
+  place.classList.toggle("shown", seen);
+  clearTimeout(fading);
+  fading = setTimeout(() => place.classList.remove("shown"), 6000);
+}
+
+/** Show a failure until it is closed, or until what failed is tried again. */
+export function showFailure(error, again = null) {
+  if (error.name === "AbortError") return;
+  if (error.remedy === undefined) console.error(error);
+  const notice = el("div.failure", { attr: { role: "alert" } });
+  const close = () => notice.remove();
+  const retry = again && el("button", { type: "button", on: { click: () => (close(), again()) } }, t("failure.again"));
+  notice.append(
+    el("p", {}, el("strong", {}, error.message), " ", error.remedy ?? t("failure.page.remedy")),
+    el("div.row", {}, retry ?? "", el("button.plain", { type: "button", on: { click: close } }, t("failure.close"))),
+  );
+  const place = byId("failures");
+  for (const other of [...place.children]) if (other.textContent === notice.textContent) other.remove();
+  place.append(notice);
+}
+
+/** Do something, and show it if it fails; gives null then. `again` does the same once more. */
+export async function attempt(work) {
+  try {
+    return await work();
+  } catch (error) {
+    showFailure(error, () => attempt(work));
+    return null;
+  }
+}

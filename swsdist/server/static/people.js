@@ -1,0 +1,64 @@
+/** Several people at once: who one is, and what the others changed, asked for every few seconds. */
+
+import { change, get } from "./api.js";
+import { byId, el, fill } from "./dom.js";
+import { on, tell } from "./events.js";
+import { attempt, say } from "./notices.js";
+import { known, readState } from "./known.js";
+import { t, tn } from "./texts.js";
+
+const EVERY = 3000; // ms
+const SLOW = 5; // turns between two questions for the state while nothing is indexed
+
+let last = 0;
+let turn = 0;
+let lost = false;
+
+export function startPeople() {
+  last = known.state.change;
+  byId("person-button").addEventListener("click", () => byId("person-dialog").showModal());
+  byId("person-form").addEventListener("submit", () => attempt(keepPerson));
+  on("state", ({ person, people }) => {
+    byId("person-name").textContent = person;
+    if (!byId("person-dialog").open) byId("person").value = person;
+    fill(byId("people"), ...people.map((value) => el("option", { value })));
+  });
+  setTimeout(ask, EVERY);
+}
+
+async function keepPerson() {
+  const person = byId("person").value.trim();
+  if (!person) return;
+  await change("POST", "person", { person });
+  await readState();
+  say(t("person.kept", { person }));
+}
+
+/** Ask what changed; a server that does not answer is told once, and asked again. */
+async function ask() {
+  try {
+    if (!document.hidden) await readChanges();
+    if (lost) say(t("failure.back"));
+    setLost(false);
+  } catch {
+    setLost(true);
+  }
+  setTimeout(ask, known.state.indexing ? EVERY / 3 : EVERY);
+}
+
+async function readChanges() {
+  const { changes, change: newest } = await get("changes", { after: last });
+  last = newest;
+  const others = changes.filter(({ person }) => person !== known.state.person);
+  if (changes.length) tell("changes", changes);
+  if (others.length) {
+    const names = [...new Set(others.map(({ person }) => person))].join(", ");
+    say(tn("people.changed", others.length, { names }));
+  }
+  if (known.state.indexing || turn++ % SLOW === 0) await readState();
+}
+
+function setLost(now) {
+  lost = now;
+  byId("lost").hidden = !now;
+}

@@ -1,0 +1,101 @@
+/** A search: asked with the word's examples or a text; hits come line by line. */
+
+import { get, lines } from "./api.js";
+import { on, tell } from "./events.js";
+import { narrowed } from "./narrow.js";
+import { say, showFailure } from "./notices.js";
+import { hitKey, placeOfHit } from "./places.js";
+import { t, tn } from "./texts.js";
+import { examples, judge, judgement, word } from "./word.js";
+
+/** running, part (0..1), hits (best first), name of the search, summary, seconds, warnings, text, asked (anything yet). */
+export const found = nothing();
+let stopping = null;
+
+function nothing() {
+  return { running: false, part: 0, hits: [], search: null, summary: null, seconds: null, warnings: [], text: null, asked: false };
+}
+
+/** Stop the search that runs, and forget its hits. */
+export function forget() {
+  stopping?.abort();
+  stopping = null;
+  Object.assign(found, nothing());
+  tell("hits");
+}
+
+/** Stop the search that runs; what was found stays. */
+export function halt() {
+  stopping?.abort();
+  stopping = null;
+  found.running = false;
+  say(t("search.halted"));
+  tell("hits");
+}
+
+/** Search with the examples in use, or with a text. What ran before is stopped. */
+export async function search(text = null) {
+  const used = examples().filter((example) => example.used);
+  if (text === null && !used.length) {
+    if (!word.text) return say(t("search.nothing"));
+    text = word.text;
+  }
+  forget();
+  const body = { narrow: narrowed(), text };
+  if (word.entry) body.entry_id = word.entry.entry_id;
+  else if (text === null) body.examples = used.map((example) => example.place);
+  if (text !== null && text !== word.text) {
+    word.text = text;
+    tell("word");
+  }
+  Object.assign(found, { running: true, asked: true, text });
+  stopping = new AbortController();
+  const { signal } = stopping;
+  say(t("search.begun"), { seen: false });
+  tell("hits");
+  try {
+    await lines("search", body, (line) => signal.aborted || take(line), signal);
+    if (!signal.aborted) found.running = false;
+  } catch (error) {
+    if (signal.aborted) return;
+    found.running = false;
+    showFailure(error, () => search(text));
+  }
+  tell("hits");
+}
+
+/** Take a line in; hits that were judged meanwhile stay where they are seen. */
+function take(line) {
+  const keys = new Set(line.hits.map(hitKey));
+  const kept = found.hits.filter((hit) => !keys.has(hitKey(hit)) && judgement(hit));
+  found.hits = kept.length ? [...line.hits, ...kept].sort((a, b) => b.score - a.score) : line.hits;
+  found.listed = line.hits;
+  found.search = line.search ?? found.search;
+  found.part = line.part;
+  if (line.final) {
+    Object.assign(found, { summary: line.likelihood, warnings: line.warnings ?? [], seconds: line.seconds, running: false });
+    say(tn("search.done", found.hits.length), { seen: false });
+  }
+  tell("hits");
+}
+
+/** Judge a hit, and ask how likely the others are now. */
+export async function judgeHit(hit, verdict, more = {}) {
+  const place = placeOfHit(hit);
+  found.summary = (await judge(place, verdict, { score: hit.score, search: found.search, ...more })) ?? found.summary;
+  tell("hits");
+  readLikely().catch(() => {}); // the next judgement asks again
+}
+
+async function readLikely() {
+  if (!word.entry || !found.asked) return;
+  const name = found.search;
+  const { likelihood, likely } = await get("likely", { entry_id: word.entry.entry_id, search: name });
+  if (found.search !== name) return;
+  found.summary = likelihood;
+  found.listed?.forEach((hit, n) => (hit.likely = likely[n] ?? hit.likely));
+  tell("hits");
+}
+
+on("opened", forget);
+on("undone", () => readLikely().catch(() => {}));

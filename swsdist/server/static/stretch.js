@@ -1,0 +1,172 @@
+/** A stretch of sound within its context: picture, mark, two handles that move its ends, and a playhead. */
+
+import { el } from "./dom.js";
+import { drawClip, onColours } from "./pictures.js";
+import { clip, isPlaying, play, stop } from "./sounds.js";
+import { clock, length, t } from "./texts.js";
+
+const SHORTEST = 0.05; // s
+const DRAWN = 5; // px: less is a press
+const STEPS = { ArrowLeft: -0.01, ArrowRight: 0.01, ArrowDown: -0.01, ArrowUp: 0.01, PageDown: -0.1, PageUp: 0.1 };
+
+const shown = new Map();
+const watcher = new IntersectionObserver((changes) => {
+  for (const { target, isIntersecting } of changes) if (isIntersecting) shown.get(target)?.draw();
+}, { rootMargin: "300px" });
+const resizing = new ResizeObserver((changes) => {
+  for (const { target } of changes) shown.get(target)?.redraw();
+});
+onColours(() => shown.forEach((stretch) => stretch.redraw()));
+
+export class Stretch {
+  /**
+   * @param {object} place whose start and end are marked
+   * @param {{pad?: number, window?: object, offset?: number, changed?: (start: number, end: number) => void}} options
+   *   `window` is a place whose sound is shown instead of the stretch with `pad` s around; `offset` is added to times that
+   *   are said; with `changed` the ends can be moved
+   */
+  constructor(place, { pad = 0.6, window = null, offset = 0, changed = null } = {}) {
+    Object.assign(this, { place, pad, window, offset, changed, start: place.start, end: place.end, clip: null, drawn: false });
+    this.canvas = el("canvas", { attr: { role: "img" }, aria: { label: t("stretch.picture") } });
+    this.before = el("div.outside.before");
+    this.after = el("div.outside.after");
+    this.head = el("div.playhead", { hidden: true });
+    this.mark = el("div.mark");
+    this.trouble = el("p.trouble", { hidden: true });
+    this.handles = changed ? ["start", "end"].map((side) => this.handle(side)) : [];
+    this.canvas.addEventListener("pointerdown", (event) => this.press(event));
+    const parts = [this.canvas, this.before, this.after, this.mark, ...this.handles, this.head, this.trouble];
+    this.element = el("div.stretch", {}, ...parts);
+    shown.set(this.element, this);
+    watcher.observe(this.element);
+    resizing.observe(this.element);
+  }
+
+  /** Read the sound, if that was not done, and draw it. */
+  async draw() {
+    if (this.drawn) return;
+    this.drawn = true;
+    try {
+      this.clip = await clip(this.window ?? this.place, this.window ? 0 : this.pad);
+      this.trouble.hidden = true;
+      this.redraw();
+    } catch (error) {
+      this.drawn = false;
+      this.trouble.textContent = `${error.message} ${error.remedy ?? ""}`;
+      this.trouble.hidden = false;
+    }
+  }
+
+  redraw() {
+    if (!this.clip || !this.element.isConnected) return;
+    drawClip(this.canvas, this.clip.buffer);
+    this.setMark();
+  }
+
+  /** Forget the element: it is no longer on the page. */
+  close() {
+    watcher.unobserve(this.element);
+    resizing.unobserve(this.element);
+    shown.delete(this.element);
+    if (isPlaying(this)) stop();
+  }
+
+  /** Play the marked stretch, or with `around` all that is shown; stop if it plays. */
+  async play(around = false) {
+    if (isPlaying(this)) return stop();
+    await this.draw();
+    if (!this.clip) return;
+    const [start, end] = around ? [this.clip.begin, this.clip.end] : [this.start, this.end];
+    play(this, this.clip, start, end, (at) => {
+      this.head.hidden = at === null;
+      this.element.classList.toggle("playing", at !== null);
+      if (at !== null) this.head.style.left = `${100 * this.share(at)}%`;
+    });
+  }
+
+  share(at) {
+    return Math.min(1, Math.max(0, (at - this.clip.begin) / (this.clip.end - this.clip.begin)));
+  }
+
+  setMark() {
+    const [from, to] = [this.share(this.start), this.share(this.end)];
+    this.before.style.width = `${100 * from}%`;
+    this.after.style.left = `${100 * to}%`;
+    this.mark.style.left = `${100 * from}%`;
+    this.mark.style.width = `${100 * (to - from)}%`;
+    for (const handle of this.handles) {
+      const side = handle.dataset.side;
+      handle.style.left = `${100 * (side === "start" ? from : to)}%`;
+      handle.setAttribute("aria-valuemin", this.clip.begin.toFixed(2));
+      handle.setAttribute("aria-valuemax", this.clip.end.toFixed(2));
+      handle.setAttribute("aria-valuenow", this[side].toFixed(2));
+      const values = { at: clock(this[side] + this.offset, 2), length: length(this.end - this.start) };
+      handle.setAttribute("aria-valuetext", t("stretch.value", values));
+    }
+  }
+
+  /** Move an end; it stays within what is shown, and the stretch keeps some length. */
+  move(side, at) {
+    const { begin, end } = this.clip;
+    if (side === "start") this.start = Math.min(Math.max(begin, at), this.end - SHORTEST);
+    else this.end = Math.max(Math.min(end, at), this.start + SHORTEST);
+    this.setMark();
+  }
+
+  /** The second under a pointer. */
+  under({ clientX }) {
+    const { left, width } = this.canvas.getBoundingClientRect();
+    return this.clip.begin + ((clientX - left) / width) * (this.clip.end - this.clip.begin);
+  }
+
+  /** A press on the picture plays the stretch; drawing over it marks another. */
+  press(event) {
+    if (!this.clip || event.button) return;
+    const from = this.under(event);
+    let drawn = false;
+    const moved = (move) => {
+      drawn ||= this.changed && Math.abs(move.clientX - event.clientX) > DRAWN;
+      if (!drawn) return;
+      const ends = [from, this.under(move)].sort((a, b) => a - b);
+      [this.start, this.end] = [Math.max(this.clip.begin, ends[0]), Math.min(this.clip.end, ends[1])];
+      this.setMark();
+    };
+    this.canvas.setPointerCapture(event.pointerId);
+    this.canvas.addEventListener("pointermove", moved);
+    this.canvas.addEventListener("lostpointercapture", () => {
+      this.canvas.removeEventListener("pointermove", moved);
+      if (!drawn) return;
+      this.end = Math.max(this.end, this.start + SHORTEST);
+      this.move("end", this.end);
+      this.changed(this.start, this.end);
+    }, { once: true });
+    this.canvas.addEventListener("click", () => drawn || this.play(), { once: true });
+  }
+
+  handle(side) {
+    const handle = el("div.handle", {
+      tabIndex: 0,
+      data: { side },
+      attr: { role: "slider" },
+      aria: { label: t(`stretch.${side}`), orientation: "horizontal" },
+    });
+    handle.addEventListener("keydown", (event) => {
+      if (!(event.key in STEPS) || !this.clip) return;
+      event.preventDefault();
+      event.stopPropagation();
+      this.move(side, this[side] + STEPS[event.key] * (event.shiftKey ? 10 : 1));
+      this.changed(this.start, this.end);
+    });
+    handle.addEventListener("pointerdown", (event) => {
+      if (!this.clip) return;
+      handle.setPointerCapture(event.pointerId);
+      const moved = (move) => this.move(side, this.under(move));
+      handle.addEventListener("pointermove", moved);
+      handle.addEventListener("lostpointercapture", () => {
+        handle.removeEventListener("pointermove", moved);
+        this.changed(this.start, this.end);
+      }, { once: true });
+    });
+    return handle;
+  }
+}

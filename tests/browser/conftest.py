@@ -1,0 +1,146 @@
+"""The page in a real browser. `served` is the server: here one with made-up answers; a folder of tests may exchange it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+#: Programs that are a Chromium.
+CHROMIUMS = ("chromium", "chromium-browser", "google-chrome")
+
+
+@dataclass
+class Browsed:
+    """A server to browse: its address, a sound of a word that its recordings hold, and the name of one of them."""
+
+    url: str
+    sound: Path
+    recording: str
+
+
+@pytest.fixture(scope="session")
+def example_sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A token of the word between silences, for the microphone and for uploads."""
+    from tests.support.page_server import recordings
+
+    silence = np.zeros(int(0.4 * recordings.RATE), dtype=np.float32)
+    samples = np.concatenate([silence, 0.5 * recordings.word(np.random.default_rng(1)), silence])
+    path = tmp_path_factory.mktemp("sound") / "word.wav"
+    path.write_bytes(recordings.wav(samples))
+    return path
+
+
+@pytest.fixture
+def served(example_sound: Path) -> Iterator[Browsed]:
+    """A server of this test alone."""
+    uvicorn = pytest.importorskip("uvicorn", reason="the extra `serve` is not installed")
+    from tests.support.page_server import recordings
+    from tests.support.page_server.server import app
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    server = uvicorn.Server(uvicorn.Config(app(), port=port, log_level="error"))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    until = time.monotonic() + 30
+    while not server.started and time.monotonic() < until:
+        time.sleep(0.01)
+    yield Browsed(f"http://127.0.0.1:{port}/", example_sound, recordings.NAMES[0])
+    server.should_exit = True
+    thread.join(10)
+
+
+@pytest.fixture(scope="session")
+def chromium(example_sound: Path) -> Iterator[Any]:
+    """A Chromium whose microphone gives the example."""
+    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    found = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, CHROMIUMS)), None)
+    if found is None:
+        pytest.skip("there is no chromium on the PATH, and CHROMIUM names none")
+    flags = ["--no-sandbox", "--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream"]
+    with sync_api.sync_playwright() as playwright:
+        capture = f"--use-file-for-fake-audio-capture={example_sound}"
+        browser = playwright.chromium.launch(executable_path=found, args=[*flags, capture])
+        yield browser
+        browser.close()
+
+
+@dataclass
+class Visitor:
+    """Somebody at the page: `page` is playwright's, `faults` what the browser complained of."""
+
+    page: Any
+    faults: list[str]
+
+    def open(self, url: str) -> Visitor:
+        """Go to the page, and wait until it is there."""
+        self.page.goto(url)
+        self.page.wait_for_selector("body[data-ready=yes]")
+        return self
+
+    def until(self, expression: str) -> None:
+        """Wait until an expression holds. The page's policy forbids playwright's own way, which compiles in the page."""
+        end = time.monotonic() + 15
+        while not self.page.evaluate(expression):
+            assert time.monotonic() < end, f"never: {expression}"
+            self.page.wait_for_timeout(20)
+
+    def record(self) -> None:
+        """Say the word."""
+        self.page.click("#record-button")
+        self.until("document.querySelector('#record-clock').textContent > '0:01.2'")
+        self.page.click("#record-button")
+        self.page.wait_for_selector(".trim-search")
+
+    def search(self) -> None:
+        """Say the word, search it, and wait for all hits."""
+        self.record()
+        self.page.click(".trim-search")
+        self.wait_for_hits()
+
+    def wait_for_hits(self) -> None:
+        """Wait until a search has ended."""
+        self.page.wait_for_selector(".hit")
+        self.page.wait_for_selector("#search-part", state="hidden")
+
+    def count(self, selector: str) -> int:
+        """How many elements there are."""
+        return int(self.page.locator(selector).count())
+
+    def text(self, selector: str) -> str:
+        """What an element says."""
+        return str(self.page.locator(selector).inner_text())
+
+
+@pytest.fixture
+def visit(chromium: Any, served: Browsed) -> Iterator[Any]:
+    """Opens the page for one more visitor; at the end no page may have complained."""
+    visitors: list[Visitor] = []
+    contexts = []
+
+    def opened(where: str = "", **options: Any) -> Visitor:
+        context = chromium.new_context(**{"viewport": {"width": 1280, "height": 900}, "locale": "en-GB", **options})
+        contexts.append(context)
+        context.set_default_timeout(15_000)
+        visitor = Visitor(context.new_page(), [])
+        visitor.page.on("pageerror", lambda error: visitor.faults.append(str(error)))
+        visitor.page.on("console", lambda line: line.type == "error" and visitor.faults.append(line.text))
+        visitors.append(visitor)
+        return visitor.open(served.url + where)
+
+    yield opened
+    faults = [fault for visitor in visitors for fault in visitor.faults]
+    for context in contexts:
+        context.close()
+    assert faults == []

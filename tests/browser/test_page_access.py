@@ -1,0 +1,246 @@
+"""The page for everybody: keyboard alone, screen readers, contrast, 200 %, a phone, French, and a server that fails."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.browser
+
+VIEWS = ["#search", "#glossary", "#news"]
+
+#: Contrast of each text with what lies behind it: [[ratio, text], ...] below the ratio wanted.
+CONTRAST = """() => {
+  const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  const rgba = (colour) => {
+    canvas.clearRect(0, 0, 1, 1);
+    canvas.fillStyle = colour;
+    canvas.fillRect(0, 0, 1, 1);
+    return [...canvas.getImageData(0, 0, 1, 1).data];
+  };
+  const light = ([r, g, b]) => [r, g, b].map((c) => c / 255)
+    .map((c) => (c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4))
+    .reduce((sum, c, n) => sum + c * [0.2126, 0.7152, 0.0722][n], 0);
+  const behind = (element) => {
+    for (let e = element; e; e = e.parentElement) {
+      const colour = rgba(getComputedStyle(e).backgroundColor);
+      if (colour[3] === 255) return colour;
+    }
+    return [255, 255, 255];
+  };
+  const wrong = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const element = walker.currentNode.parentElement;
+    if (!walker.currentNode.textContent.trim() || !element.checkVisibility({ opacityProperty: true })) continue;
+    if (element.closest(":disabled, .visually-hidden, option, datalist, script, kbd")) continue;
+    const style = getComputedStyle(element);
+    const [a, b] = [light(rgba(style.color)), light(behind(element))].sort((x, y) => y - x);
+    const ratio = (a + 0.05) / (b + 0.05);
+    if (ratio < 4.5) wrong.push([ratio, walker.currentNode.textContent]);
+  }
+  return wrong;
+}"""
+
+#: Things to press or fill that have no name.
+NAMELESS = """() => [...document.querySelectorAll("button, a, input, select, textarea, [role=slider], canvas, progress, meter")]
+  .filter((e) => e.checkVisibility())
+  .filter((e) => !e.getAttribute("aria-label") && !e.textContent.trim())
+  .filter((e) => ![...(e.labels ?? [])].some((l) => l.textContent.trim()))
+  .map((e) => e.outerHTML)"""
+
+WIDE = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_texts_have_contrast_and_controls_have_names(visit: Any, scheme: str) -> None:
+    at = visit(color_scheme=scheme)
+    assert at.page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches") == (scheme == "dark")
+    at.search()
+    at.page.keyboard.press("y")
+    at.page.wait_for_selector(".hit[data-verdict=yes]")
+    for view in VIEWS:
+        at.page.goto(at.page.url.partition("#")[0] + view)
+        at.page.wait_for_selector(f"#view-{view[1:]}")
+        assert at.page.evaluate(CONTRAST) == []
+        assert at.page.evaluate(NAMELESS) == []
+
+
+@pytest.mark.parametrize(("width", "size"), [(390, 100), (640, 200)])
+def test_nothing_scrolls_sideways(visit: Any, width: int, size: int) -> None:
+    """At a phone's width, and at 200 % on a screen of 1280 (a page of 640 with letters as they are)."""
+    at = visit(viewport={"width": width, "height": 800}, device_scale_factor=size / 100)
+    at.search()
+    at.page.keyboard.press("y")
+    at.page.wait_for_selector(".hit[data-verdict=yes]")
+    for tab in ("upload", "mark", "text", "class"):
+        if at.page.locator(f"#tab-{tab}").is_visible():
+            at.page.click(f"#tab-{tab}")
+            assert at.page.evaluate(WIDE) <= 0, tab
+    for view in VIEWS:
+        at.page.evaluate(f"document.querySelector('#to-{view[1:]}').click()")
+        at.page.wait_for_selector(f"#view-{view[1:]}")
+        assert at.page.evaluate(WIDE) <= 0, view
+
+
+def test_letters_twice_as_large_stay_within_the_page(visit: Any) -> None:
+    at = visit()
+    at.search()
+    at.page.evaluate("document.documentElement.classList.add('twice')")
+    at.page.evaluate("""() => {
+      const sheet = new CSSStyleSheet();
+      sheet.replaceSync("html.twice { font-size: 200% }");
+      document.adoptedStyleSheets = [sheet];
+    }""")
+    for view in VIEWS:
+        at.page.evaluate(f"document.querySelector('#to-{view[1:]}').click()")
+        assert at.page.evaluate(WIDE) <= 0, view
+
+
+def test_the_whole_way_by_keyboard_alone(visit: Any) -> None:
+    at = visit()
+    at.page.keyboard.press("Tab")
+    assert at.page.locator("#skip:focus").is_visible()
+    at.page.keyboard.press("r")
+    at.until("document.querySelector('#record-clock').textContent > '0:01.2'")
+    at.page.keyboard.press("r")
+    at.page.wait_for_selector(".trim-search")
+    for _ in range(40):
+        at.page.keyboard.press("Tab")
+        focus = "getComputedStyle(document.activeElement).outlineStyle"
+        assert at.page.evaluate(focus) != "none"  # one sees where one is
+        if at.page.evaluate("document.activeElement.classList.contains('trim-search')"):
+            break
+    at.page.keyboard.press("Enter")
+    at.wait_for_hits()
+    at.page.keyboard.press("j")
+    at.page.keyboard.press("y")
+    at.page.wait_for_selector(".hit[data-verdict=yes]")
+    at.page.keyboard.press("?")
+    assert at.page.locator("#help").is_visible()
+    assert at.count("#keys dt") == at.count("#keys dd") > 12
+    at.page.keyboard.press("Escape")
+    assert not at.page.locator("#help").is_visible()
+
+
+def test_tabs_are_chosen_by_arrows(visit: Any) -> None:
+    at = visit()
+    at.page.locator("#tab-record").focus()
+    at.page.keyboard.press("ArrowRight")
+    assert at.page.locator("#ask-upload").is_visible()
+    at.page.keyboard.press("Home")
+    assert at.page.locator("#ask-record").is_visible()
+    assert at.count("[role=tab][aria-selected=true]") == 1
+
+
+def test_single_keys_can_be_switched_off(visit: Any) -> None:
+    at = visit()
+    at.search()
+    at.page.keyboard.press("?")
+    at.page.uncheck("#keys-on")
+    at.page.keyboard.press("Escape")
+    at.page.locator(".hit.current").focus()
+    at.page.keyboard.press("y")
+    assert at.count(".hit:not([data-verdict=''])") == 0
+
+
+def test_typing_is_never_a_key(visit: Any) -> None:
+    at = visit()
+    at.search()
+    at.page.fill("#word-form", "")
+    at.page.locator("#word-form").focus()
+    at.page.keyboard.type("synuz")
+    assert at.page.input_value("#word-form") == "synuz"
+    assert at.count(".hit:not([data-verdict=''])") == 0
+
+
+def test_screen_readers_are_told(visit: Any) -> None:
+    at = visit()
+    at.search()
+    assert at.page.get_attribute("#said", "aria-live") == "polite"
+    assert str(at.count(".hit")) in at.page.locator("#said").text_content()
+    label = at.page.get_attribute(".hit.current", "aria-label")
+    assert "likely" in label
+    assert at.text(".hit.current .time") in label
+
+
+def test_the_page_is_french_for_who_wants_it(visit: Any) -> None:
+    at = visit(locale="fr-FR")
+    assert at.page.get_attribute("html", "lang") == "fr"
+    assert at.text("#to-glossary") == "Glossaire"
+    at.page.select_option("#language", "en")
+    at.page.wait_for_selector("html[lang=en] #to-glossary:has-text('Glossary')")
+
+
+def test_no_text_comes_from_elsewhere_than_the_texts(visit: Any) -> None:
+    """With every text in brackets, each text that is shown has brackets, or is a name, a number or a key."""
+    at = visit()
+
+    def bracketed(route: Any) -> None:
+        texts = json.loads(route.fetch().text())
+        route.fulfill(body=json.dumps({key: f"⟦{text}⟧" for key, text in texts.items()}))
+
+    at.page.route("**/texts/en.json", bracketed)
+    at.page.reload()
+    at.page.wait_for_selector("body[data-ready=yes]")
+    at.search()
+    at.page.keyboard.press("y")
+    at.page.wait_for_selector(".hit[data-verdict=yes]")
+    at.page.keyboard.press("?")
+    bare = at.page.evaluate("""() => {
+      const found = [];
+      const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+      while (walker.nextNode()) {
+        const part = walker.currentNode.parentElement;
+        if (part.closest("kbd, .recording, .who, #people, #person-name, #store-name, #narrow option")) continue;
+        if (part.closest(".what") && !part.classList.contains("quiet")) continue;
+        found.push(walker.currentNode.textContent);
+      }
+      return found;
+    }""")
+    letters = [text for text in bare if any(c.isalpha() for c in text) and not ("⟦" in text and "⟧" in text)]
+    assert letters == []
+
+
+def test_a_judgement_that_fails_is_tried_again(visit: Any) -> None:
+    at = visit()
+    at.search()
+    full = {"error": "The disk is full.", "remedy": "Make room, then try again.", "code": "disk"}
+    at.page.route("**/api/entries*", lambda route: route.fulfill(status=507, body=json.dumps(full)))
+    at.page.keyboard.press("y")
+    at.page.wait_for_selector(".failure")
+    assert "The disk is full. Make room, then try again." in at.text(".failure")
+    assert "Not saved" in at.page.locator(".hit .verdict").all_inner_texts()[0]
+    at.page.unroute("**/api/entries*")
+    at.page.click(".failure button >> nth=0")
+    at.page.wait_for_selector(".hit[data-verdict=yes]")
+    assert at.count(".failure") == 0
+    at.faults[:] = [fault for fault in at.faults if "507" not in fault]
+
+
+def test_a_server_that_goes_away_is_told_and_nothing_is_lost(visit: Any) -> None:
+    at = visit()
+    at.page.fill("#word-form", "mbote")
+    at.search()
+    at.page.context.set_offline(True)
+    at.page.wait_for_selector("#lost")
+    assert at.page.input_value("#word-form") == "mbote"
+    at.page.context.set_offline(False)
+    at.page.wait_for_selector("#lost", state="hidden")
+    assert at.count("#examples li") == 1
+    at.faults[:] = [fault for fault in at.faults if "ERR_INTERNET" not in fault]
+
+
+def test_progress_of_indexing_is_at_the_top(visit: Any) -> None:
+    at = visit()
+    told = at.page.evaluate("fetch('api/state').then((reply) => reply.json())")
+    told["indexing"] = {"part": 0.4, "documents": 40, "of": 100, "text": "market_2009.wav"}
+    at.page.route("**/api/state", lambda route: route.fulfill(body=json.dumps(told)))
+    at.page.reload()
+    at.page.wait_for_selector("#indexing")
+    assert "40 of 100" in at.text("#indexing-words")
+    assert "can search" in at.text("#indexing-words")
+    told["indexing"] = None
+    at.page.wait_for_selector("#indexing", state="hidden")

@@ -1,0 +1,159 @@
+"""The glossary in a real browser: words, tokens, merging, splitting, taking along, two people at once, news."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.browser
+
+
+def add(at: Any, form: str) -> None:
+    """Add a word in the glossary."""
+    at.page.fill("#new-form", form)
+    at.page.keyboard.press("Enter")
+    at.page.wait_for_selector(f"#entries li[aria-current]:has-text('{form}')")
+
+
+def judged(at: Any, form: str, keys: str) -> None:
+    """Search a word, and judge its first hits."""
+    at.page.fill("#word-form", form)
+    at.search()
+    for n, key in enumerate(keys):
+        at.page.keyboard.press(key)
+        at.until(f"document.querySelectorAll('.hit[data-verdict]:not([data-verdict=\"\"])').length === {n + 1}")
+
+
+def test_an_entry_is_kept_as_it_is_typed(visit: Any) -> None:
+    at = visit("#glossary")
+    add(at, "mbote")
+    for field, value in {"gloss": "hello", "variants": "mboté, mbota", "speaker": "Abo", "note": "also: good"}.items():
+        at.page.fill(f"#entry-{field}", value)
+        with at.page.expect_response(lambda reply: reply.request.method == "PATCH"):
+            at.page.locator(f"#entry-{field}").blur()
+    at.page.reload()
+    at.until("document.querySelector('#entry-variants').value === 'mboté, mbota'")
+    assert at.page.input_value("#entry-note") == "also: good"
+
+
+def test_it_is_told_who_changed_a_word(visit: Any) -> None:
+    at = visit("#glossary")
+    add(at, "mbote")
+    with at.page.expect_response(lambda reply: reply.request.method == "PATCH"):
+        at.page.fill("#entry-gloss", "hello")
+        at.page.locator("#entry-gloss").blur()
+    at.until("document.querySelector('#said').textContent === 'Saved.'")
+    at.page.reload()
+    at.page.click("#history summary")
+    at.page.wait_for_selector("#history-changes li >> nth=1")
+    assert all("me: " in line for line in at.page.locator("#history-changes li").all_inner_texts())
+
+
+def test_words_are_found_within_the_glossary(visit: Any) -> None:
+    at = visit("#glossary")
+    for form in ("mbote", "nzoku", "ndako"):
+        add(at, form)
+    at.page.locator("#entry-title").click()
+    at.page.keyboard.press("/")
+    at.page.keyboard.type("nzo")
+    at.until("document.querySelectorAll('#entries li').length === 1")
+    assert at.text("#entries .form") == "nzoku"
+
+
+def test_two_words_are_merged_and_that_is_undone(visit: Any) -> None:
+    at = visit("#glossary")
+    for form in ("mbote", "mboté"):
+        add(at, form)
+    for n in (0, 1):
+        at.page.check(f"#entries li >> nth={n} >> input")
+    at.page.click("#merge")
+    at.until("document.querySelectorAll('#entries li').length === 1")
+    at.page.locator("#entry-title").click()
+    at.page.keyboard.press("z")
+    at.until("document.querySelectorAll('#entries li').length === 2")
+
+
+def test_tokens_are_changed_and_split_off(visit: Any) -> None:
+    at = visit()
+    judged(at, "mbote", "yyn")
+    at.page.keyboard.press("g")
+    at.page.wait_for_selector(".token >> nth=3")
+    at.until("document.querySelector('.token canvas').width > 300")
+    at.page.select_option("#tokens-only", "no")
+    assert at.count(".token") == 1
+    with at.page.expect_response(lambda reply: reply.request.method == "PATCH"):
+        at.page.select_option(".token select", "unsure")
+    at.page.select_option("#tokens-only", "all")
+    at.page.wait_for_selector(".token[data-verdict=unsure]")
+    at.page.check(".token[data-verdict=unsure] .row input")
+    at.page.fill("#split-form", "nzoku")
+    at.page.keyboard.press("Enter")
+    at.page.wait_for_selector("#entries li[aria-current]:has-text('nzoku')")
+    at.until("document.querySelectorAll('.token').length === 1")
+
+
+def test_words_are_taken_along_and_brought_in(visit: Any, tmp_path: Any) -> None:
+    at = visit("#glossary")
+    add(at, "mbote")
+    add(at, "nzoku")
+    at.page.check("#entries li >> nth=0 >> input")
+    at.page.select_option("#export-kind", "csv")
+    link = at.page.get_attribute("#export-link", "href")
+    assert link.startswith("api/export/csv?entries=")
+    assert "," not in link.partition("entries=")[2].partition("&")[0]
+    with at.page.expect_download() as download:
+        at.page.click("#export-link")
+    assert download.value.path().stat().st_size > 0
+    whole = at.page.request.get(at.page.url.partition("#")[0] + "api/export/project").body()
+    brought = tmp_path / "words.json"
+    brought.write_bytes(whole)
+    at.page.set_input_files("#import-file", brought)
+    at.page.wait_for_selector("#import-told:has-text('added')")
+
+
+def test_two_people_at_once(visit: Any) -> None:
+    ann, ben = visit(), visit()
+    for at, name in ((ann, "Ann"), (ben, "Ben")):
+        at.page.click("#person-button")
+        at.page.fill("#person", name)
+        at.page.keyboard.press("Enter")
+        at.page.wait_for_selector(f"#person-name:has-text('{name}')")
+    judged(ann, "mbote", "y")
+    ben.page.wait_for_selector("#said:has-text('Ann')", state="attached")
+    ben.page.keyboard.press("g")
+    ben.page.click("#entries a:has-text('mbote')")
+    ben.page.click("#entry-search")
+    ben.page.keyboard.press("s")
+    ben.wait_for_hits()
+    ann.page.keyboard.press("n")  # while Ben has the hit on his page
+    ben.page.wait_for_selector(".hit[data-verdict=no] .verdict:has-text('Ann')", state="attached")
+    ben.page.keyboard.press("z")  # his own last change, of which there is none
+    ben.page.wait_for_selector("#said:has-text('nothing')", state="attached")
+
+
+def test_news_of_a_watched_folder(visit: Any) -> None:
+    at = visit("#glossary")
+    add(at, "mbote")
+    entry = int(at.page.url.rpartition("/")[2])
+    hit = {"doc_id": "doc0", "channels": [1], "recording": "new.wav", "start": 3.1, "end": 3.7, "at": 3.1, "score": 1.0}
+    news = {
+        "news": [
+            {
+                "entry_id": entry,
+                "form": "mbote",
+                "hits": [{**hit, "likely": 0.8, "speaker": "", "date": ""}],
+                "documents": 2,
+            }
+        ]
+    }
+    at.page.route("**/api/news", lambda route: route.fulfill(body=json.dumps(news)))
+    at.page.click("#to-news")
+    at.page.wait_for_selector("#news .hit")
+    assert "2 recordings" in at.text("#news h3")
+    with at.page.expect_request("**/tokens") as sent:
+        at.page.click("#news .hit button[data-verdict=yes]")
+    assert json.loads(sent.value.post_data)["verdict"] == "yes"
+    at.page.wait_for_selector("#news .hit[data-verdict=yes]")
+    at.page.click("#news-seen")

@@ -1,0 +1,280 @@
+"""Asking and judging in a real browser: record, upload, mark, type, take a class; keys; undo; again with the examples."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.browser
+
+
+def test_the_recorded_word_is_searched(visit: Any) -> None:
+    at = visit()
+    at.search()
+    assert at.count(".hit") >= 3
+    assert at.text("#hits-count").split()[0] == str(at.count(".hit"))
+    assert at.count("#examples li") == 1
+    assert at.page.locator("#entries li").count() == 0  # nothing is kept before a judgement
+
+
+def test_hits_are_drawn_and_play_at_once(visit: Any) -> None:
+    at = visit()
+    at.search()
+    at.until("document.querySelector('.hit.current canvas').width > 300")
+    drawn = "c => { const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data; return new Set(d).size }"
+    assert at.page.locator(".hit.current canvas").evaluate(drawn) > 50
+    begin, end = (
+        float(at.page.locator(f".hit.current .handle[data-side={s}]").get_attribute("aria-valuenow"))
+        for s in ("start", "end")
+    )
+    low = float(at.page.locator(".hit.current .handle").first.get_attribute("aria-valuemin"))
+    assert low < begin < end  # within its context
+    at.page.keyboard.press(" ")
+    at.page.wait_for_selector(".hit.current .stretch.playing")
+    at.page.wait_for_selector(".hit.current .stretch.playing", state="detached")
+
+
+def test_hits_are_grouped_by_recording_or_not(visit: Any) -> None:
+    at = visit()
+    at.search()
+    groups = at.page.locator("#hits > .recording .name").all_inner_texts()
+    assert len(groups) == len(set(groups)) > 1
+    assert at.text(".hit >> nth=0 >> .rank") == "1"
+    at.page.click("#grouped")
+    assert at.count("#hits > .recording") == 0
+    ranks = [int(rank) for rank in at.page.locator(".hit .rank").all_inner_texts()]
+    assert ranks == sorted(ranks)
+
+
+def test_judging_by_keys_undo_and_searching_again(visit: Any) -> None:
+    at = visit()
+    at.page.fill("#word-form", "mbote")
+    at.search()
+    before = at.count(".hit")
+    for key in "ynu":
+        at.page.keyboard.press(key)
+    at.until("document.querySelectorAll('.hit[data-verdict]:not([data-verdict=\"\"])').length === 3")
+    at.until("document.querySelector('#word-counts').textContent.startsWith('2 confirmed, 1 rejected, 1 unsure')")
+    assert at.page.input_value("#word-form") == "mbote"
+    assert at.count("#examples li") == 2  # the given one and the confirmed one
+    assert at.page.locator("#expected").is_visible()
+    at.page.keyboard.press("z")
+    at.page.wait_for_selector(".hit[data-verdict=unsure]", state="detached")
+    at.page.keyboard.press("s")
+    at.until(f"document.querySelectorAll('.hit').length === {before - 2}")
+    assert at.count(".hit:not([data-verdict=''])") == 0  # what was judged does not come back
+
+
+def test_judgements_are_there_after_a_reload(visit: Any) -> None:
+    at = visit()
+    at.page.fill("#word-form", "mbote")
+    at.search()
+    at.page.keyboard.press("y")
+    at.page.wait_for_selector(".hit[data-verdict=yes] .verdict:has-text('me')", state="attached")
+    at.page.reload()
+    at.page.wait_for_selector("#examples li >> nth=1")
+    assert at.page.input_value("#word-form") == "mbote"
+    assert at.page.locator("#search-button").is_enabled()
+
+
+def test_a_note_goes_with_the_judgement(visit: Any, served: Any) -> None:
+    at = visit()
+    at.search()
+    at.page.keyboard.press("m")
+    at.page.keyboard.type("sung, not said")
+    at.page.keyboard.press("Escape")
+    at.page.locator(".hit.current").focus()
+    at.page.keyboard.press("y")
+    at.page.wait_for_selector(".hit[data-verdict=yes]")
+    at.page.keyboard.press("g")
+    at.until("[...document.querySelectorAll('.token input')].some((input) => input.value === 'sung, not said')")
+
+
+def test_the_ends_of_a_hit_move_before_it_is_judged(visit: Any) -> None:
+    at = visit()
+    at.search()
+    at.until("document.querySelector('.hit.current canvas').width > 300")
+    at.page.keyboard.press("t")
+    before = float(at.page.locator(":focus").get_attribute("aria-valuenow"))
+    at.page.keyboard.press("Shift+ArrowRight")
+    assert float(at.page.locator(":focus").get_attribute("aria-valuenow")) == pytest.approx(before + 0.1, abs=0.011)
+    with at.page.expect_request(
+        lambda request: request.url.endswith("/tokens") and "score" in (request.post_data or "")
+    ) as sent:
+        at.page.keyboard.press("y")
+    assert json.loads(sent.value.post_data)["place"]["start"] == pytest.approx(before + 0.1, abs=0.02)
+
+
+def test_moving_with_j_and_k(visit: Any) -> None:
+    at = visit()
+    at.search()
+    first = at.page.locator(".hit.current").get_attribute("aria-label")
+    at.page.keyboard.press("j")
+    second = at.page.locator(".hit:focus").get_attribute("aria-label")
+    assert second != first
+    at.page.keyboard.press("k")
+    assert at.page.locator(".hit:focus").get_attribute("aria-label") == first
+    assert at.count(".hit[tabindex='0']") == 1  # Tab goes through one hit, not through all
+
+
+def test_examples_can_be_left_out(visit: Any) -> None:
+    at = visit()
+    at.search()
+    at.page.uncheck("#examples input")
+    assert at.page.locator("#search-button").is_disabled()
+    assert at.text("#examples-count").startswith("0 of 1")
+    at.page.fill("#most", "1")
+    at.page.locator("#most").blur()
+    at.page.check("#examples input")
+    at.page.locator(".hit.current").focus()
+    at.page.keyboard.press("y")
+    at.page.wait_for_selector("#examples li >> nth=1")
+    assert at.text("#examples-count").startswith("1 of 2")  # one is enough, the person said
+
+
+def test_an_uploaded_file_is_trimmed_and_searched(visit: Any, served: Any) -> None:
+    at = visit()
+    at.page.click("#tab-upload")
+    at.page.set_input_files("#upload-file", served.sound)
+    handle = at.page.locator("#asked-sound .handle[data-side=end]")
+    at.page.wait_for_selector("#asked-sound .handle[data-side=end][aria-valuenow]")
+    before = float(handle.get_attribute("aria-valuenow"))
+    box = handle.bounding_box()
+    at.page.mouse.move(box["x"] + 12, box["y"] + 60)
+    at.page.mouse.down()
+    at.page.mouse.move(box["x"] - 60, box["y"] + 60, steps=4)
+    at.page.mouse.up()
+    assert float(handle.get_attribute("aria-valuenow")) < before
+    at.page.click(".trim-search")
+    at.wait_for_hits()
+
+
+def test_what_is_no_audio_is_refused_in_words(visit: Any, tmp_path: Any) -> None:
+    at = visit()
+    wrong = tmp_path / "letter.wav"
+    wrong.write_text("Dear archive")
+    at.page.click("#tab-upload")
+    at.page.set_input_files("#upload-file", wrong)
+    at.page.wait_for_selector(".failure")
+    assert len(at.text(".failure p").split(".")) >= 2  # what is wrong, and what to do
+    at.faults[:] = [fault for fault in at.faults if "415" not in fault]
+
+
+def test_a_stretch_of_a_recording_is_marked(visit: Any, served: Any) -> None:
+    at = visit()
+    at.page.click("#tab-mark")
+    at.page.fill("#recordings-text", served.recording)
+    at.page.click(f"#recordings button:has-text('{served.recording}') >> nth=0")
+    at.page.wait_for_selector("#asked-sound .handle[aria-valuenow]")
+    at.page.locator("#mark-place").focus()
+    at.page.keyboard.press("PageUp")
+    at.until("document.querySelector('#mark-place').value > 0")
+    at.page.click("#mark-closer")
+    at.page.click("#asked-sound .trim-take")
+    at.page.wait_for_selector(f"#examples [title='{served.recording}']")
+
+
+def test_a_stretch_is_drawn_over_the_picture(visit: Any, served: Any) -> None:
+    at = visit()
+    at.page.click("#tab-mark")
+    at.page.click("#recordings button >> nth=0")
+    at.page.wait_for_selector("#asked-sound .handle[aria-valuenow]")
+    box = at.page.locator("#asked-sound canvas").bounding_box()
+    at.page.mouse.move(box["x"] + 0.1 * box["width"], box["y"] + 20)
+    at.page.mouse.down()
+    at.page.mouse.move(box["x"] + 0.2 * box["width"], box["y"] + 20, steps=5)
+    at.page.mouse.up()
+    ends = [float(handle.get_attribute("aria-valuenow")) for handle in at.page.locator("#asked-sound .handle").all()]
+    low, high = (float(at.page.get_attribute("#asked-sound .handle", f"aria-value{end}")) for end in ("min", "max"))
+    assert [(end - low) / (high - low) for end in ends] == pytest.approx([0.1, 0.2], abs=0.01)
+    at.page.locator("#asked-sound canvas").click(position={"x": 5, "y": 5})
+    at.page.wait_for_selector("#asked-sound .playing")
+
+
+def test_what_was_asked_is_there_after_a_reload(visit: Any) -> None:
+    at = visit()
+    at.page.fill("#word-form", "mbote")
+    at.record()
+    at.page.click(".trim-take")
+    at.page.wait_for_selector("#examples li")
+    at.page.reload()
+    at.page.wait_for_selector("#examples li")
+    assert at.page.input_value("#word-form") == "mbote"
+    at.page.click("#word-new")
+    at.page.wait_for_selector("#examples li", state="detached")
+    assert at.page.input_value("#word-form") == ""
+
+
+def test_a_form_that_the_glossary_has_is_no_second_word(visit: Any) -> None:
+    at = visit("#glossary")
+    at.page.fill("#new-form", "mbote")
+    at.page.keyboard.press("Enter")
+    at.page.wait_for_selector("#entries li[aria-current]")
+    at.page.goto(at.page.url.partition("#")[0] + "#search")
+    at.page.fill("#word-form", "mbote")
+    assert "is in the glossary" in at.text("#word-counts")
+    at.search()
+    at.page.keyboard.press("y")
+    at.page.wait_for_selector(".hit[data-verdict=yes]")
+    at.page.keyboard.press("g")
+    assert at.count("#entries li") == 1
+    at.page.click("#undo")
+    at.page.wait_for_selector(".token >> nth=1", state="detached")
+
+
+def test_a_text_and_a_class_are_searched(visit: Any) -> None:
+    at = visit()
+    if not at.page.locator("#tab-text").is_visible():
+        pytest.skip("the store has no text")
+    at.page.click("#tab-text")
+    at.page.fill("#text-query", "mbote")
+    at.page.keyboard.press("Enter")
+    at.wait_for_hits()
+    at.page.click("#tab-class")
+    at.page.click("#classes li >> nth=0 >> button >> nth=1")
+    at.page.wait_for_selector("#examples li")
+
+
+def test_a_search_is_narrowed(visit: Any) -> None:
+    at = visit()
+    at.page.click("#narrow summary")
+    folder = at.page.locator("#narrow-folder option").nth(1).get_attribute("value")
+    at.page.select_option("#narrow-folder", folder)
+    with at.page.expect_request("**/api/search") as sent:
+        at.search()
+    assert json.loads(sent.value.post_data)["narrow"] == {"folder": folder}
+    assert folder in at.text("#narrow-summary")
+    assert all(name.startswith(folder) for name in at.page.locator("#hits .recording .name").all_inner_texts())
+
+
+def test_it_says_when_it_is_no_use_to_go_on(visit: Any) -> None:
+    at = visit()
+    nothing = {
+        "judged": 20,
+        "yes": 1,
+        "no": 19,
+        "expected": 0.2,
+        "low": 0,
+        "high": 1,
+        "listed": 0.2,
+        "worth": False,
+        "why": None,
+    }
+    line = {
+        "part": 1,
+        "hits": [],
+        "final": True,
+        "search": "s",
+        "likelihood": nothing,
+        "warnings": ["Two files went away."],
+        "seconds": 1,
+    }
+    at.page.route("**/api/search", lambda route: route.fulfill(body=json.dumps(line) + "\n"))
+    at.record()
+    at.page.click(".trim-search")
+    at.page.wait_for_selector("#worth[data-worth=false]")
+    assert "no use" in at.text("#worth")
+    assert at.page.locator("#hits-none").is_visible()
+    assert at.text("#warnings") == "Two files went away."

@@ -1,0 +1,105 @@
+"""Every text of the page is in texts/LANGUAGE.json, in each language; nothing is written in JavaScript or HTML."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+import swsdist
+
+STATIC = Path(swsdist.__file__).parent / "server" / "static"
+LANGUAGES = {
+    path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted((STATIC / "texts").glob("*.json"))
+}
+SCRIPTS = sorted(STATIC.glob("*.js"))
+SHOWN = {"aria-label", "title", "placeholder", "alt"}
+#: Keys of which the last part is a value: `export.csv`.
+BUILT = ("change", "export", "language", "stretch", "tokens", "verdict", "why", "key", "keys", "failure", "record")
+
+
+def holes(text: str) -> set[str]:
+    return set(re.findall(r"\{(\w+)\}", text))
+
+
+@pytest.mark.parametrize("language", sorted(LANGUAGES))
+def test_each_language_has_every_text(language: str) -> None:
+    english, texts = LANGUAGES["en"], LANGUAGES[language]
+    assert list(texts) == list(english)
+    assert {key for key in english if holes(texts[key]) != holes(english[key])} == set()
+    assert [key for key, text in texts.items() if not text.strip()] == []
+
+
+def test_the_page_knows_the_languages_that_there_are() -> None:
+    source = (STATIC / "texts.js").read_text(encoding="utf-8")
+    named = re.search(r"LANGUAGES = (\[.*?\])", source)
+    assert named is not None
+    assert sorted(json.loads(named[1])) == sorted(LANGUAGES)
+
+
+def test_every_text_that_is_named_is_there_and_every_text_is_named() -> None:
+    named: set[str] = set()
+    for path in (*SCRIPTS, STATIC / "index.html"):
+        named |= set(re.findall(r"[\"`]([a-z]+(?:\.[a-z]+)+)[\"`]", path.read_text(encoding="utf-8")))
+    known = {key.removesuffix(".one").removesuffix(".other") for key in LANGUAGES["en"]}
+    files = {path.name for path in STATIC.rglob("*")}
+    wrong = {key for key in named - known - files if not re.search(r"\.(js|json|css|svg|html|wav)$", key)}
+    assert {key for key in wrong if "." in key and not key.startswith(TAGS)} == set()
+    assert {key for key in known - named if key.partition(".")[0] not in BUILT} == set()
+
+
+#: Elements with classes, as `el` takes them.
+TAGS = ("a.", "article.", "button.", "div.", "dt.", "h3.", "input.", "li.", "p.", "span.")
+
+
+class Written(HTMLParser):
+    """Texts of a page that have letters, and attributes that are read out or shown."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+        self.inside = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.inside = tag
+        self.texts += [f"{name}={value}" for name, value in attrs if name in SHOWN]
+
+    def handle_data(self, data: str) -> None:
+        if self.inside != "title" and re.search(r"[^\W\d_]", data):
+            self.texts.append(data.strip())
+
+
+def test_no_text_is_written_in_the_page() -> None:
+    page = Written()
+    page.feed((STATIC / "index.html").read_text(encoding="utf-8"))
+    assert page.texts == []
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
+def test_no_text_is_written_in_a_script(path: Path) -> None:
+    source = re.sub(r"/\*.*?\*/|//[^\n]*", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+    literals = re.findall(r'"((?:[^"\\\n]|\\.)*)"', source)
+    sentences = [
+        text for text in literals if re.search(r"[^\W\d_]{2,} [^\W\d_]{2,}", text) and not re.search(r"[.#\[(]", text)
+    ]
+    assert sentences == []
+    shown = re.findall(r"(?:textContent|innerText|title|placeholder|innerHTML) = (\"[^\"]*[A-Za-z][^\"]*\")", source)
+    assert shown == []
+
+
+@pytest.mark.parametrize("path", [*SCRIPTS, *STATIC.glob("*.css"), STATIC / "index.html"], ids=lambda path: path.name)
+def test_nothing_comes_from_another_host(path: Path) -> None:
+    source = path.read_text(encoding="utf-8")
+    assert re.findall(r"(?:https?:)?//[a-z0-9-]+\.[a-z]", source.replace("http://www.w3.org/2000/svg", "")) == []
+    assert not re.search(r"<script(?![^>]*\bsrc=)|\sstyle=|\son[a-z]+=|innerHTML|eval\(", source)
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
+def test_scripts_are_short_and_say_what_they_are(path: Path) -> None:
+    lines = path.read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= 260
+    assert lines[0].startswith("/**")
+    assert max(map(len, lines)) <= 140
