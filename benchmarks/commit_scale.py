@@ -2,8 +2,7 @@
 
 The tables of documents that the tasks of `index` leave (no audio, no frames) and their receipts are written, for a corpus of
 short recordings in no order, half without a speaker. Then a process of its own, on one core, plans the stage and finishes it,
-which commits the store, and plans it again, which finds nothing to do. Peaks of memory are those of the process, with all that
-it imports.
+which commits the store. Peaks of memory are those of the process, with all that it imports.
 """
 
 from __future__ import annotations
@@ -154,7 +153,7 @@ def measure(folder: Path, documents: int) -> list[Row]:
     found = json.loads(_apart("commit", folder))
     say(json.dumps(found))
     rows = []
-    for part in ("plan", "commit", "again"):
+    for part in ("plan", "finish"):
         rows += [
             Row(f"{part}: {documents} documents, CPU", found[part]["cpu"], "s"),
             Row(f"{part}: {documents} documents, peak memory", found[part]["mb"], "MB", at_most(1500)),
