@@ -27,7 +27,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
@@ -38,7 +38,7 @@ from swsdist.core.fingerprint import Naming, fingerprint
 from swsdist.core.path_safety import demand_inside
 from swsdist.core.types import DOCUMENTS, REJECTED
 from swsdist.features.extractors import recipe_fingerprint
-from swsdist.features.interface import Kind
+from swsdist.features.interface import Dtype, Kind
 from swsdist.io.filesystem import Folder
 from swsdist.store import parquet, totals, voices
 from swsdist.store.libraries import with_these
@@ -116,6 +116,11 @@ class Track:
     columns: tuple[str, ...]
     kind: Kind
     documents: str
+
+    @property
+    def dtype(self) -> Dtype:
+        """Type of the numbers in the shards, little-endian; readers give float32."""
+        return cast(Dtype, self.recipe.get("dtype", "float32"))
 
 
 class NewTrack(NamedTuple):
