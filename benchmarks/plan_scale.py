@@ -169,7 +169,7 @@ def _make_store(folder: Path, corpus: pa.Table, shards: int) -> None:
     place.write_bytes("manifest.json", place.read_bytes(state_name(state)))
 
 
-def _receipt(stage: str, name: str, parts: tuple[Part, ...], told: dict[str, Any], work: float = 1.0) -> Receipt:
+def receipt_of(stage: str, name: str, parts: tuple[Part, ...], told: dict[str, Any], work: float = 1.0) -> Receipt:
     cost = Cost(1.5, 0.1, 1.7, 300_000_000, 10_000, sum(part.size for part in parts), 1_000_000)
     return Receipt(stage, 1, name, f"{stage} task", work, parts, told, [], cost, "host", 4711, 1.7e9, 1.7e9 + 2)
 
@@ -197,9 +197,9 @@ def plan(config: Config, finished: bool = False) -> dict[str, int]:
                 groups = [_group(chain_run, task.fingerprint, task.payload.examples) for task in one.left]
                 ended.receipts = ReceiptList(groups)
                 if finished:
-                    _finish(chain_run, name, groups)
+                    finish_tasks(chain_run, name, groups)
             elif finished and one.left:
-                _finish(chain_run, name, [_searched(task.stage, task.fingerprint, task.work) for task in one.left])
+                finish_tasks(chain_run, name, [_searched(task.stage, task.fingerprint, task.work) for task in one.left])
         if name == "index":
             step.stage.finish(chain_run.inputs(step))
         names = Names(one.names) if name == "search" else Names(ended.receipts.fingerprints)
@@ -218,16 +218,16 @@ def plan(config: Config, finished: bool = False) -> dict[str, int]:
 def _group(chain_run: ChainRun, name: str, examples: list[dict[str, Any]]) -> Receipt:
     told = Extracted(len(examples), [row["query_id"] for row in examples], 50 * len(examples), 0.5 * len(examples))
     part = Part("groups", f"manifest-{name}.json", 0, "0" * 64)
-    return _receipt("queries", name, (part,), told._asdict(), len(examples))
+    return receipt_of("queries", name, (part,), told._asdict(), len(examples))
 
 
 def _searched(stage: str, name: str, work: float) -> Receipt:
     slots = int(name[:4], 16) % 2048
     part = Part("candidates", f"tables/candidates/{name}.parquet", 0, name * 2, 10, (slots, slots + 2047))
-    return _receipt(stage, name, (part,), {"candidates": 10, "fill": None, "saturated": 0}, work)
+    return receipt_of(stage, name, (part,), {"candidates": 10, "fill": None, "saturated": 0}, work)
 
 
-def _finish(chain_run: ChainRun, step: str, receipts: list[Receipt]) -> None:
+def finish_tasks(chain_run: ChainRun, step: str, receipts: list[Receipt]) -> None:
     """Write the files of tasks, empty ones, and their receipts as the driver packs them."""
     place = chain_run.place(chain_run.chain.step(step))
     folder = chain_run.ledger.folder(place)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, PositiveFloat, PositiveInt, model_validator
+from pydantic import Field, PositiveFloat, PositiveInt, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from swsdist.config.calibration import Calibrate, misfit_of
 from swsdist.config.corpus import Corpus, Protocol
@@ -49,6 +49,19 @@ class Features(Section):
     track: Annotated[str, Field(min_length=1)] | None = Field(
         None, description="name of the track in the store; default: the extractor's name"
     )
+    dtype: Literal["float32", "float16"] = Field(
+        "float32",
+        description="what the store keeps: float16 takes half the space, and rounds numbers to 11 bits before anything else "
+        "sees them; none may exceed 65504",
+    )
+
+    @model_serializer(mode="wrap")
+    def _plain(self, serialise: SerializerFunctionWrapHandler) -> dict[str, object]:
+        """Without the default `dtype`, which keeps the names of what was made before there was one."""
+        values: dict[str, object] = serialise(self)
+        if values["dtype"] == "float32":
+            del values["dtype"]
+        return values
 
     @property
     def track_name(self) -> str:

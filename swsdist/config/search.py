@@ -85,7 +85,7 @@ class KeepWindows(Keep):
     """How many windows of a first pass to keep."""
 
     least: PositiveInt = Field(10, description="keep at least this many")
-    per_second: float = Field(0.03, ge=0, description="and this many per second of searched audio")
+    per_second: float = Field(0.06, ge=0, description="and this many per second of searched audio")
 
 
 class FirstPass(Section):

@@ -118,7 +118,7 @@ STATISTICS = pa.schema(
     ]
 )
 
-#: Store: consecutive rows are consecutive frames. `features` is little-endian float32, frames x dimension.
+#: Store: consecutive rows are consecutive frames. `features` is little-endian, frames x dimension, of the track's `dtype`.
 FRAMES = pa.schema(
     [
         *_key,
@@ -128,7 +128,7 @@ FRAMES = pa.schema(
     ]
 )
 
-#: Query features: a row per example; `features` as in FRAMES, not normalised.
+#: Query features: a row per example; `features` is little-endian float32, frames x dimension, not normalised.
 EXAMPLES = pa.schema(
     [
         pa.field("query_id", pa.string(), False),

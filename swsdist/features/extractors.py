@@ -27,10 +27,12 @@ from swsdist.core.errors import SwsdistError
 from swsdist.core.fingerprint import fingerprint
 from swsdist.features.blocks import BLOCK_FRAMES
 from swsdist.features.interface import (
+    Dtype,
     Extractor,
     Framed,
     Precomputed,
     WholeUtterance,
+    dtype_of,
     files_of,
     kind_of,
     places_of,
@@ -69,6 +71,7 @@ def create(
     options: dict[str, object],
     where: str = "features",
     transforms: Sequence[tuple[str, dict[str, object]]] = (),
+    dtype: Dtype = "float32",
 ) -> Extractor | Precomputed:
     """Create an extractor, or return the cached one if none of its files changed.
 
@@ -77,21 +80,21 @@ def create(
         options: by name; others have their defaults.
         where: place in the config, for errors.
         transforms: names and options of the transforms behind it, in order.
+        dtype: that a store keeps the frames in.
 
     Raises:
         ConfigError: the name or an option is unknown, a value is invalid, or a file is missing, of the extractor or a
             transform; or a transform does not accept its input.
     """
-    key = json.dumps([name, options, transforms], sort_keys=True, default=str)
+    key = json.dumps([name, options, transforms, dtype], sort_keys=True, default=str)
     cached = _created.get(key)
     if cached is not None and cached[1] == _file_states(cached[0]):
         _created.move_to_end(key)
         return cached[0]
     extractor: Extractor | Precomputed = _build(FEATURES, name, options, where)
-    if transforms:
-        extractor = transformed(
-            extractor, [create_transform(transform, values, where) for transform, values in transforms]
-        )
+    if transforms or dtype != "float32":
+        behind = [create_transform(transform, values, where) for transform, values in transforms]
+        extractor = transformed(extractor, behind, dtype)
     _created[key] = extractor, _file_states(extractor)
     while len(_created) > _CACHED:
         _created.popitem(last=False)
@@ -163,8 +166,10 @@ def identity(extractor: Extractor | Precomputed) -> dict[str, object]:
         values["whole"] = [extractor.whole_frames, extractor.chunk_frames, extractor.overlap_frames]
     if kind_of(extractor) != "features":
         values["kind"] = kind_of(extractor)
-    if isinstance(extractor, Transformed):
+    if isinstance(extractor, Transformed) and extractor.transforms:
         values["transforms"] = [_identity(transform) for transform in extractor.transforms]
+    if dtype_of(extractor) != "float32":
+        values["dtype"] = dtype_of(extractor)
     return values
 
 
@@ -186,12 +191,9 @@ def recipe(extractor: Extractor | Precomputed) -> dict[str, object]:
     if not isinstance(extractor, Transformed):
         return {**identity(extractor), **_paths(extractor)}
     values: Any = identity(extractor)
-    parts = zip(values["transforms"], extractor.transforms, strict=True)
-    return {
-        **values,
-        **_paths(extractor.inner),
-        "transforms": [{**stored, **_paths(transform)} for stored, transform in parts],
-    }
+    parts = zip(values.get("transforms", ()), extractor.transforms, strict=True)
+    behind = [{**stored, **_paths(transform)} for stored, transform in parts]
+    return {**values, **_paths(extractor.inner), **({"transforms": behind} if behind else {})}
 
 
 def _paths(source: Framed | Transform) -> dict[str, object]:
@@ -246,7 +248,7 @@ def from_recipe(stored: dict[str, Any]) -> Extractor | Precomputed:
     (name, options), *transforms = (
         (item["name"], {**item["options"], **item.get("paths", {})}) for item in (stored, *stored.get("transforms", ()))
     )
-    extractor = create(name, options, transforms=transforms)
+    extractor = create(name, options, transforms=transforms, dtype=stored.get("dtype", "float32"))
     demand(extractor, recipe_fingerprint(stored))
     return extractor
 

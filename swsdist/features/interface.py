@@ -38,6 +38,9 @@ Kind = Literal["features", "posteriors", "logits"]
 
 KINDS: tuple[Kind, ...] = ("features", "posteriors", "logits")
 
+#: Types that a store keeps frames in.
+Dtype = Literal["float32", "float16"]
+
 
 class Framed(Protocol):
     """A source of frames. docs/how-to/add-a-feature-extractor.md lists the optional attributes, below `describe`.
@@ -197,6 +200,12 @@ def kind_of(extractor: Framed) -> Kind:
     """Kind of an extractor's frames: its attribute `kind`, by default `features`."""
     kind: Kind = getattr(extractor, "kind", "features")
     return kind
+
+
+def dtype_of(extractor: Framed) -> Dtype:
+    """Type that a store keeps an extractor's frames in: its attribute `stored_as`, by default float32."""
+    dtype: Dtype = getattr(extractor, "stored_as", "float32")
+    return dtype
 
 
 def columns_of(extractor: Framed) -> tuple[str, ...]:

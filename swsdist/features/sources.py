@@ -11,9 +11,11 @@ from swsdist.core.needs import Needs
 from swsdist.features.extractors import create, demand, identity, recipe_fingerprint
 from swsdist.features.interface import (
     Columns,
+    Dtype,
     Extractor,
     Precomputed,
     columns_of,
+    dtype_of,
     frame_shift,
     needs_of,
     tracks_of,
@@ -28,6 +30,7 @@ class Planned(NamedTuple):
     options: dict[str, object]
     recipe: str
     transforms: tuple[tuple[str, dict[str, object]], ...] = ()
+    dtype: Dtype = "float32"
 
     def granted(self, needs: Needs) -> Extractor | Precomputed:
         """Create the extractor on this machine, with the resources of this worker.
@@ -35,7 +38,7 @@ class Planned(NamedTuple):
         Raises:
             DataError: it differs from the planned one.
         """
-        extractor = create(self.name, self.options, transforms=self.transforms)
+        extractor = create(self.name, self.options, transforms=self.transforms, dtype=self.dtype)
         demand(extractor, self.recipe)
         use(extractor, needs)
         return extractor
@@ -61,12 +64,12 @@ class Source(NamedTuple):
     @property
     def planned(self) -> Planned:
         """The plan for tasks."""
-        return Planned(self.name, self.options, self.fingerprint, self.transforms)
+        return Planned(self.name, self.options, self.fingerprint, self.transforms, dtype_of(self.extractor))
 
     def columns(self, track: Columns) -> tuple[str, ...]:
         """Names of a track's dimensions."""
         named = columns_of(self.extractor)[track.first : track.stop]
-        plain = getattr(self.extractor, "columns", None) is None
+        plain = named == tuple(f"c{k}" for k in range(track.first, track.stop))
         return tuple(f"c{k}" for k in range(len(named))) if plain else named
 
 
@@ -84,7 +87,7 @@ def sources_of(features: Sequence[Features]) -> tuple[Source, ...]:
     sources = []
     for feature in features:
         transforms = tuple((transform.name, dict(transform.options)) for transform in feature.transforms)
-        extractor = create(feature.name, feature.options, transforms=transforms)
+        extractor = create(feature.name, feature.options, transforms=transforms, dtype=feature.dtype)
         yielded = tracks_of(extractor)
         if len(yielded) == 1:
             tracks: tuple[Columns, ...] = (yielded[0]._replace(name=feature.track or feature.name),)

@@ -30,8 +30,8 @@ from swsdist.store import parquet
 
 T = TypeVar("T", bound=TaskResult)
 
-#: Tasks looked up at once.
-_BATCH = 8192
+#: Tasks looked up at once; one of `index` holds up to 4096 rows.
+_BATCH = 64
 
 
 @dataclass(frozen=True)

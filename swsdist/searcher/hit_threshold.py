@@ -193,7 +193,8 @@ def _features_as_named(training: str, recipes: list[Values]) -> str:
 
     def all_match(values: Values, recipe: Values) -> bool:
         parts, stored = values.get("transforms", ()), recipe.get("transforms", ())
-        return matches(values, recipe) and len(parts) == len(stored) and all(map(matches, parts, stored))
+        same = values.get("dtype", "float32") == recipe.get("dtype", "float32")
+        return same and matches(values, recipe) and len(parts) == len(stored) and all(map(matches, parts, stored))
 
     # An extractor may yield several tracks.
     distinct = [recipe for k, recipe in enumerate(recipes) if recipe not in recipes[:k]]

@@ -41,6 +41,7 @@ from swsdist.store.libraries import made_with
 from swsdist.store.manifest import REJECTED_DOCUMENTS, File, NewTrack, Shard, commit, frozen_statistics
 from swsdist.store.reading import Store
 from swsdist.store.sharding import cut
+from swsdist.store.spooled import SpooledDocuments
 from swsdist.store.stored_frames import reuse_frames
 from swsdist.store.unfinished import Unfinished
 from swsdist.store.writing import (
@@ -285,15 +286,8 @@ class Index(Stage[Indexing]):
         pending = chain_inputs.store.interrupted or (old is not None and old.provisional) or chain_inputs.store.lost
         if not new if unfinished else old is not None and same and unchanged and not new and not pending:
             return
-        tables = {
-            name: [_where_now(store.documents(track=name).filter(pa.array(masks[name])), chain_inputs, source)]
-            if store is not None and name in masks
-            else [DOCUMENTS.empty_table()]
-            for source in chain_inputs.features.sources
-            for name in (track.name for track in source.tracks)
-        }
         files = {shard: dict(known) for shard, known in state.files.items()}
-        refusals = [still]
+        refusals, added = [still], dict[str, list[str]]()
         for receipt in new:
             source, shard, _ = chain_inputs.store.planned[receipt.fingerprint]
             refusals.append(parquet.read(chain_inputs.store.folder, rejected_name(receipt.fingerprint)))
@@ -301,13 +295,27 @@ class Index(Stage[Indexing]):
             for track, yielded in zip(source.tracks, tracks_of(source.extractor), strict=True):
                 leads = yielded.first == 0
                 end = receipt.fingerprint if leads else f"{receipt.fingerprint}-{yielded.name}"
-                tables[track.name].append(parquet.read(chain_inputs.store.folder, documents_name(end)))
+                added.setdefault(track.name, []).append(documents_name(end))
                 file = shard_name(end) if leads else track_file(receipt.fingerprint, yielded.name)
                 output = outputs[file]
                 files.setdefault(shard, {})[track.name] = File(output.name, output.size, output.sha256)
         bad = _once(pa.concat_tables(refusals).combine_chunks())
-        # Two copies of a million documents would take a gigabyte.
-        live = {name: _without(pa.concat_tables(tables.pop(name)), bad) for name in [*tables]}
+
+        def documents_of(source: Source, track: str) -> Iterator[pa.Table]:
+            if old is not None and track in masks:
+                first = 0
+                for batch in parquet.rows(chain_inputs.store.folder, old.track(track).documents):
+                    there = pa.array(masks[track][first : first + batch.num_rows])
+                    first += batch.num_rows
+                    yield _where_now(pa.table(batch).filter(there), chain_inputs, source)
+            for name in added.get(track, ()):
+                yield parquet.read(chain_inputs.store.folder, name)
+
+        live = {
+            track.name: SpooledDocuments(_without(table, bad) for table in documents_of(source, track.name))
+            for source in chain_inputs.features.sources
+            for track in source.tracks
+        }
         for name, documents in live.items():
             if documents.num_rows == 0:
                 if unfinished:
@@ -374,13 +382,20 @@ class Index(Stage[Indexing]):
         return {} if chain_inputs.store.manifest is None else digest.of_store(chain_inputs.store.open())
 
 
-def _note_copies(chain_inputs: SearchInputs, documents: pa.Table) -> None:
+def _note_copies(chain_inputs: SearchInputs, documents: SpooledDocuments) -> None:
     """Note recordings with equal bytes. All are indexed: benchmark corpora contain copies on purpose."""
-    names = documents.select(["sha256", "doc_id"]).group_by("sha256").aggregate([("doc_id", "count_distinct")])
-    if names.num_rows == 0 or pc.max(names["doc_id_count_distinct"]).as_py() == 1:
+    digests = documents.read(["sha256"])["sha256"].combine_chunks()
+    digests = digests.take(pc.array_sort_indices(digests))
+    again = pc.unique(digests.slice(1).filter(pc.equal(digests.slice(1), digests.slice(0, max(0, len(digests) - 1)))))
+    if not len(again):
+        return
+    table = documents.read(["sha256", "doc_id"])
+    table = table.filter(pc.is_in(table["sha256"], again))
+    names = table.group_by("sha256").aggregate([("doc_id", "count_distinct")])
+    if pc.max(names["doc_id_count_distinct"]).as_py() == 1:
         return
     several = names.filter(pc.greater(names["doc_id_count_distinct"], 1))
-    equal = documents.filter(pc.is_in(documents["sha256"], several["sha256"].combine_chunks()))
+    equal = table.filter(pc.is_in(table["sha256"], several["sha256"].combine_chunks()))
     first, *copies = sorted(set(equal.filter(pc.equal(equal["sha256"], equal["sha256"][0]))["doc_id"].to_pylist()))
     chain_inputs.notices.inform(
         codes.DUPLICATE_RECORDING,
@@ -427,26 +442,21 @@ def _without(documents: pa.Table, rejected: pa.Table) -> pa.Table:
     return documents.filter(pa.array(places_in(keys, keys_of(rejected["id"], rejected["part"])) < 0))
 
 
-def _by_shard(tracks: Iterable[pa.Table]) -> dict[str, tuple[int, int]]:
+def _by_shard(tracks: Iterable[SpooledDocuments]) -> dict[str, tuple[int, int]]:
     """Documents and frames of each shard; each document counts once, in its first track."""
     result: dict[str, tuple[int, int]] = {}
     several = [*tracks]
     seen = pa.array([], pa.large_string())
     for documents in several:
-        fresh = np.ones(documents.num_rows, bool)
+        table = documents.read(["shard", "frames"])
         if len(several) > 1:
-            keys = keys_of(documents["doc_id"], documents["channel"])
-            fresh = places_in(keys, seen) < 0
+            keys = keys_of(*documents.read(["doc_id", "channel"]).columns)
+            table = table.filter(pa.array(places_in(keys, seen) < 0))
             seen = pa.concat_arrays([seen, keys])
-        shards = documents["shard"].filter(pa.array(fresh)).combine_chunks().dictionary_encode()
-        if isinstance(shards, pa.ChunkedArray):
-            shards = shards.unify_dictionaries().combine_chunks()
-        codes, frames = shards.indices.to_numpy(), documents["frames"].to_numpy()[fresh]
-        names = shards.dictionary.to_pylist()
-        counts = np.bincount(codes, minlength=len(names))
-        sums = np.zeros(len(names), np.int64)
-        np.add.at(sums, codes, frames)
-        for name, count, total in zip(names, counts.tolist(), sums.tolist(), strict=True):
+        sums = table.group_by("shard", use_threads=False).aggregate([("frames", "count"), ("frames", "sum")])
+        for name, count, total in zip(
+            *(sums[name].to_pylist() for name in ("shard", "frames_count", "frames_sum")), strict=True
+        ):
             before = result.get(name, (0, 0))
             result[name] = before[0] + count, before[1] + total
     return result

@@ -188,7 +188,7 @@ def _rewritten(store: Store, track: Track, name: str, by_shard: dict[str, set[tu
     """Write the frames of documents of several shards to one file."""
     with store.folder.temporary(".parquet") as path:
         with parquet.writer(path, FRAMES) as file:
-            writer = ShardWriter(file, track.dimension)
+            writer = ShardWriter(file, track.dtype)
             for source, live in by_shard.items():
                 for block in store.blocks(source, live, track.name):
                     writer.append(block.doc_id, block.channel, block.first_frame, block.features)

@@ -27,7 +27,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
@@ -38,12 +38,13 @@ from swsdist.core.fingerprint import Naming, fingerprint
 from swsdist.core.path_safety import demand_inside
 from swsdist.core.types import DOCUMENTS, REJECTED
 from swsdist.features.extractors import recipe_fingerprint
-from swsdist.features.interface import Kind
+from swsdist.features.interface import Dtype, Kind
 from swsdist.io.filesystem import Folder
 from swsdist.store import parquet, totals, voices
 from swsdist.store.libraries import with_these
 from swsdist.store.places import recordings_root
 from swsdist.store.sharding import by_shard
+from swsdist.store.spooled import SpooledDocuments
 from swsdist.store.statistics import pinned
 from swsdist.store.unfinished import Unfinished, tasks_done
 
@@ -116,20 +117,25 @@ class Track:
     kind: Kind
     documents: str
 
+    @property
+    def dtype(self) -> Dtype:
+        """Type of the numbers in the shards, little-endian; readers give float32."""
+        return cast(Dtype, self.recipe.get("dtype", "float32"))
+
 
 class NewTrack(NamedTuple):
     """A track to commit.
 
     Attributes:
         name, recipe, dimension, columns, kind: as in `Track`.
-        documents: table DOCUMENTS, the live ones, in the order of shards and rows.
+        documents: DOCUMENTS, the live ones, in the order of shards and rows; spooled if they may be very many.
         frozen: table STATISTICS of the previous state (`frozen_statistics`); None at first.
     """
 
     name: str
     recipe: dict[str, object]
     dimension: int
-    documents: pa.Table
+    documents: pa.Table | SpooledDocuments
     frozen: pa.Table | None = None
     columns: Sequence[str] | None = None
     kind: Kind = "features"
@@ -334,28 +340,31 @@ def commit(
         unfinished: the state belongs to an interrupted index.
     """
     tracks, shards = [result] if isinstance(result, NewTrack) else list(result), tuple(shards)
+    documents = {track.name: _spooled(track.documents) for track in tracks}
     fitted = {
-        track.name: pinned(folder, track.name, track.documents, track.dimension, track.frozen, provisional)
+        track.name: pinned(folder, track.name, documents[track.name], track.dimension, track.frozen, provisional)
         for track in tracks
     }
     files = {**(models or {}), **{f"statistics.{name}": fit.file for name, fit in fitted.items()}}
+    marked: dict[str, pa.ChunkedArray] = {}
     if kind == "frames" and not (source or "").startswith(GROUPS):
         # Those of a track stay as long as its statistics: another run may have it first.
         stay = {f"voices.{recipe_fingerprint(track.recipe)}" for track in tracks if not fitted[track.name].anew}
         files = {key: path for key, path in files.items() if not key.startswith("voices.") or key in stay}
         of_track = f"voices.{recipe_fingerprint(tracks[0].recipe)}"
         known = files.get(of_track)
-        documents, file = voices.pinned(folder, tracks[0].documents, tick, known)
-        later = [track._replace(documents=voices.without(track.documents)) for track in tracks[1:]]
-        tracks = [tracks[0]._replace(documents=documents), *later]
+        column, file = voices.pinned(folder, documents[tracks[0].name], tick, known)
+        marked = {track.name: voices.nothing(documents[track.name].num_rows) for track in tracks[1:]}
+        if column is not None:
+            marked[tracks[0].name] = column
         # Those that a provisional state fits are fitted anew at the next commit.
         if file is not None and (known is not None or not provisional):
             files[of_track] = file
     recipes = [[track.name, recipe_fingerprint(track.recipe)] for track in tracks]
     cut = [[shard.name, sorted(file.name for file in shard.files.values())] for shard in shards]
-    naming = Naming(SCHEMA, kind, recipes, cut).listings(totals.keys(track.documents) for track in tracks)
+    naming = Naming(SCHEMA, kind, recipes, cut).listings(map(totals.keys, documents.values()))
     name = naming(sorted(files.items()), rejected.to_pylist(), source, provisional)
-    first = tracks[0].documents
+    first = documents[tracks[0].name]
     manifest = Manifest(
         fingerprint=name,
         kind=kind,
@@ -366,24 +375,29 @@ def commit(
         models=files,
         counts={
             "documents": first.num_rows,
-            "frames": pc.sum(first["frames"]).as_py() or 0,
-            "seconds": round(sum(map(float, np.sort(first["duration"].to_numpy()))), 6),
-            **totals.speech([track.documents for track in tracks], tick),
+            "frames": pc.sum(first.read(["frames"])["frames"]).as_py() or 0,
+            "seconds": round(sum(map(float, np.sort(first.read(["duration"])["duration"].to_numpy()))), 6),
+            **totals.speech(documents.values(), tick),
             "rejected": rejected.num_rows,
-            "cut_off": first.num_rows - first["cut_off"].null_count,
+            "cut_off": first.num_rows - first.read(["cut_off"])["cut_off"].null_count,
             "statistics_gone": fitted[tracks[0].name].gone,
         },
         source=source,
         provisional=provisional,
         libraries={name: tuple(known) for name, known in (with_these({}) if libraries is None else libraries).items()},
         unfinished=unfinished,
-        recordings=recordings_root(folder, first["path"]),
+        recordings=recordings_root(folder, first.read(["path"])["path"]),
     )
-    for entry, track in zip(tracks, manifest.tracks, strict=True):
-        parquet.publish(folder, track.documents, by_shard(entry.documents), DOCUMENTS)
+    for track in manifest.tracks:
+        tables = voices.replaced(by_shard(documents[track.name]), marked.get(track.name))
+        parquet.publish(folder, track.documents, tables, DOCUMENTS)
     parquet.publish(folder, manifest.rejected, [rejected], REJECTED_DOCUMENTS)
     _publish(folder, manifest)
     return manifest
+
+
+def _spooled(documents: pa.Table | SpooledDocuments) -> SpooledDocuments:
+    return documents if isinstance(documents, SpooledDocuments) else SpooledDocuments([documents])
 
 
 def pin(folder: Folder, manifest: Manifest, models: Mapping[str, str]) -> Manifest:

@@ -1,6 +1,6 @@
 """Parquet files, published complete, read in bounded pieces.
 
-A feature column stores a blob per row: no dictionary, no statistics, no compression (float32 mantissas do not
+A feature column stores a blob per row: no dictionary, no statistics, no compression (mantissas do not
 compress), which reads about 4.7 times faster than lists. All other columns are compressed with zstd; strings are also
 dictionary-coded. Page checksums turn damage into errors.
 """
@@ -24,6 +24,7 @@ from swsdist.core.codes import store as store_codes
 from swsdist.core.errors import DamagedTransferError, StoreError
 from swsdist.core.path_safety import demand_no_detour
 from swsdist.core.threads import in_threads
+from swsdist.features.interface import Dtype
 from swsdist.io.filesystem import Folder
 
 _BLOBS = ("features", "codes")
@@ -35,6 +36,11 @@ _WITHOUT_STATISTICS = (
 
 #: Most rows in a row group; larger groups are cut, so readers of a part need not hold everything.
 LARGEST_ROW_GROUP = 1 << 22
+
+
+def numbers(dtype: Dtype) -> np.dtype[np.floating]:
+    """Type of the numbers of a feature column: little-endian."""
+    return np.dtype(dtype).newbyteorder("<")
 
 
 class Output(NamedTuple):

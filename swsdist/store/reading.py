@@ -211,11 +211,11 @@ class Store:
             raise codes.NO_FRAMES_IN_STORE(where=self.folder.path(), kind=self.manifest.kind)
         chosen = self.manifest.track(track)
         live = self.live(shard, chosen.name) if live is None else live
-        dimension = chosen.dimension
+        dimension, dtype = chosen.dimension, parquet.numbers(chosen.dtype)
         watch = self._watch if chosen.name == self.manifest.tracks[0].name else None
         for table in self._row_groups(shard, chosen.name, threads, live):
             doc_ids, channels, firsts = (table[name].to_pylist() for name in ("doc_id", "channel", "first_frame"))
-            features, ends = _frames_of(table["features"], dimension)
+            features, ends = _frames_of(table["features"], dimension, dtype)
             for key, first_frame, (begin, end) in zip(
                 zip(doc_ids, channels, strict=True), firsts, pairwise(ends), strict=True
             ):
@@ -308,13 +308,15 @@ class Store:
         return np.concatenate([block.features for block in blocks])
 
 
-def _frames_of(column: pa.ChunkedArray, dimension: int) -> tuple[NDArray[np.float32], list[int]]:
-    """The frames of a column of blobs, all one after the other, without copying, and the borders of its rows."""
+def _frames_of(
+    column: pa.ChunkedArray, dimension: int, dtype: np.dtype[np.floating]
+) -> tuple[NDArray[np.float32], list[int]]:
+    """The frames of a column of blobs, all one after the other, float32 without copying, and the borders of its rows."""
     (blobs,) = column.chunks
     _, offsets, data = blobs.buffers()
     ends = np.frombuffer(offsets, np.int64)[blobs.offset : blobs.offset + len(blobs) + 1]
-    features = np.frombuffer(data, "<f4", ends[-1] // 4).reshape(-1, dimension)
-    return features, (ends // (4 * dimension)).tolist()
+    features = np.frombuffer(data, dtype, ends[-1] // dtype.itemsize).reshape(-1, dimension)
+    return features.astype(np.float32, copy=False), (ends // (dtype.itemsize * dimension)).tolist()
 
 
 def pieces_of(blocks: Iterator[Block]) -> Iterator[Iterator[Block]]:

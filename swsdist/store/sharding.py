@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from swsdist.core.types import DOCUMENTS
+from swsdist.store.spooled import SpooledDocuments
 
 #: Most documents in a shard: a search's memory grows with them, by a candidate per document and query.
 MOST_DOCUMENTS = 4096
@@ -54,11 +57,18 @@ def _cut_into(seconds: Sequence[float], shards: int) -> list[range]:
     return ranges
 
 
-def by_shard(documents: pa.Table) -> list[pa.Table]:
+def by_shard(documents: SpooledDocuments) -> Iterator[pa.Table]:
     """A table for each shard's consecutive documents; for several shards if there are very many."""
-    names, count = documents["shard"], documents.num_rows
+    names, count = documents.read(["shard"])["shard"], documents.num_rows
     changes = pc.not_equal(names.slice(1), names.slice(0, max(0, count - 1)))
     borders = [0, *(np.flatnonzero(changes) + 1).tolist(), count]
     every = -(-len(borders) // _MOST_GROUPS)
-    borders = [*borders[:-1:every], count]
-    return [documents.slice(first, last - first) for first, last in pairwise(borders)]
+    del names, changes
+    pieces, held = documents.pieces(), DOCUMENTS.empty_table()
+    for first, last in pairwise([*borders[:-1:every], count]):
+        some = [held]
+        while sum(table.num_rows for table in some) < last - first:
+            some.append(next(pieces))
+        joined = pa.concat_tables(some)
+        yield joined.slice(0, last - first)
+        held = joined.slice(last - first)

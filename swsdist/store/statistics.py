@@ -12,7 +12,10 @@ committed, and then **frozen**: later documents do not change them, so no earlie
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+import tempfile
+from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,14 +23,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from swsdist.core.fingerprint import fingerprint, stable_hash
+from swsdist.core.fingerprint import Naming, stable_hash
 from swsdist.core.types import STATISTICS
 from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder
+from swsdist.io.remote.scratch import scratch
 from swsdist.store import parquet
+from swsdist.store.spooled import SpooledDocuments
 
 #: Documents whose means and variances are in memory at a time.
-_DOCUMENTS = 1 << 16
+_DOCUMENTS = 1 << 14
 
 #: `("collection", "")` or `("speaker", name)`.
 Scope = tuple[str, str]
@@ -48,7 +53,7 @@ class Pinned(NamedTuple):
 
 
 def pinned(
-    folder: Folder, track: str, documents: pa.Table, dimension: int, frozen: pa.Table | None, provisional: bool
+    folder: Folder, track: str, documents: SpooledDocuments, dimension: int, frozen: pa.Table | None, provisional: bool
 ) -> Pinned:
     """Publish the statistics of a state.
 
@@ -62,31 +67,34 @@ def pinned(
     """
     table, gone, anew = fitted(documents, dimension, frozen, provisional)
     # Named by content: equal statistics keep their file.
-    name = f"models/statistics-{fingerprint(track, table.to_pylist())}.parquet"
+    rows = (table.slice(k, 1).to_pylist() for k in range(table.num_rows))
+    name = f"models/statistics-{Naming(track).listing(rows)()}.parquet"
     parquet.publish(folder, name, [table], STATISTICS)
     return Pinned(name, gone, anew)
 
 
 def fitted(
-    documents: pa.Table, dimension: int, frozen: pa.Table | None, provisional: bool
+    documents: SpooledDocuments, dimension: int, frozen: pa.Table | None, provisional: bool
 ) -> tuple[pa.Table, int, bool]:
     """STATISTICS of a state, sorted by scope; of the collection's the number of missing recordings behind them, and whether
     they are new.
     """
-    # A million documents take several hundred MB, so columns are sorted piecewise.
-    order = pc.sort_indices(documents, [("doc_id", "ascending"), ("channel", "ascending")]).to_numpy()
-    marks = np.empty(len(order), np.uint64)
-    for place, some in _pieces(documents, order, ("doc_id", "channel", "sha256")):
-        rows = zip(*(column.to_pylist() for column in some.columns), strict=True)
-        marks[place : place + some.num_rows] = [_mark(*row) for row in rows]
-    before = [row for row in frozen.to_pylist() if row["frozen"]] if frozen is not None else []
-    taken_from = {(row["scope"], row["name"]): np.array(row["taken_from"], np.uint64) for row in before}
+    order = pc.sort_indices(
+        documents.read(["doc_id", "channel"]), [("doc_id", "ascending"), ("channel", "ascending")]
+    ).to_numpy()
+    marks = marks_of(documents)[order]
+    # Marks of a million recordings are no Python objects.
+    before = frozen.filter(frozen["frozen"]) if frozen is not None else STATISTICS.empty_table()
+    rows = before.drop_columns(["taken_from"]).to_pylist()
+    for row, there in zip(rows, before["taken_from"], strict=True):
+        row["taken_from"] = there.values.to_numpy()
+    taken_from = {(row["scope"], row["name"]): row["taken_from"] for row in rows}
     stay = provisional or any(
         scope == "collection" and bool(np.isin(there, marks).any()) for (scope, _), there in taken_from.items()
     )
-    known: dict[Scope, dict[str, Any]] = {(row["scope"], row["name"]): row for row in before} if stay else {}
+    known: dict[Scope, dict[str, Any]] = {(row["scope"], row["name"]): row for row in rows} if stay else {}
     anew = ("collection", "") not in known
-    speakers = pc.fill_null(documents["speaker"], "").combine_chunks().dictionary_encode()
+    speakers = pc.fill_null(documents.read(["speaker"])["speaker"], "").combine_chunks().dictionary_encode()
     names = speakers.dictionary.to_pylist()
     for scopes, codes in (
         ([("collection", "")], np.zeros(len(marks), np.int64)),
@@ -106,15 +114,17 @@ def fitted(
                 "taken_from": np.sort(marks[of[k]]),
             }
     collection = known.get(("collection", ""))
-    gone = 0 if collection is None else int((~np.isin(np.array(collection["taken_from"], np.uint64), marks)).sum())
+    gone = 0 if collection is None else int((~np.isin(collection["taken_from"], marks)).sum())
     return pa.Table.from_pylist([known[scope] for scope in sorted(known)], STATISTICS), gone, anew
 
 
-def _pieces(documents: pa.Table, order: NDArray[np.integer], columns: Sequence[str]) -> Iterator[tuple[int, pa.Table]]:
-    """Yield columns in an order, in pieces, with the position of each piece's first row."""
-    chosen = documents.select(list(columns))
-    for place in range(0, len(order), _DOCUMENTS):
-        yield place, chosen.take(pa.array(order[place : place + _DOCUMENTS])).combine_chunks()
+def marks_of(documents: SpooledDocuments) -> NDArray[np.uint64]:
+    """64-bit digest of each recording's doc_id, channel and SHA-256, uint64 (documents,)."""
+    result = [np.empty(0, np.uint64)]
+    for some in documents.pieces(["doc_id", "channel", "sha256"]):
+        rows = zip(*(column.to_pylist() for column in some.columns), strict=True)
+        result.append(np.array([stable_hash(" ".join(map(str, row))) for row in rows], np.uint64))
+    return np.concatenate(result)
 
 
 def _by_group(group: NDArray[np.int64]) -> dict[int, NDArray[np.int64]]:
@@ -126,7 +136,7 @@ def _by_group(group: NDArray[np.int64]) -> dict[int, NDArray[np.int64]]:
 
 
 def _merged(
-    documents: pa.Table, order: NDArray[np.integer], group: NDArray[np.int64], dimension: int
+    documents: SpooledDocuments, order: NDArray[np.integer], group: NDArray[np.int64], dimension: int
 ) -> dict[int, Statistics]:
     """Statistics of groups of documents, added in an order, as `Statistics` adds, to the last bit.
 
@@ -142,17 +152,13 @@ def _merged(
     counts: dict[int, int] = {}
     means: dict[int, NDArray[np.float64]] = {}
     scatters: dict[int, NDArray[np.float64]] = {}
-    for place, batch in _pieces(documents, order, ("frames", "mean", "variance")):
-        mean, variance = (
-            pc.list_flatten(batch[name]).to_numpy().reshape(-1, dimension) for name in ("mean", "variance")
-        )
-        frames = batch["frames"].to_numpy()
+    chosen = group >= 0
+    order, group = order[chosen], group[chosen]
+    for place, frames, mean, variance in _moments(documents, order, dimension):
         scatter = variance * frames[:, None]
         some = group[place : place + len(frames)].tolist()
         # In place: for a million documents, objects would take three times as long.
         for g, part, its_mean, its_scatter in zip(some, frames.tolist(), mean, scatter, strict=True):
-            if g < 0:
-                continue
             if g not in counts:
                 counts[g], means[g], scatters[g] = 0, np.zeros(dimension), np.zeros(dimension)
             if not (count := counts[g] + part):
@@ -167,6 +173,29 @@ def _merged(
     return {k: Statistics(count, means[k], scatters[k]) for k, count in counts.items()}
 
 
+def _moments(
+    documents: SpooledDocuments, order: NDArray[np.integer], dimension: int
+) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]]:
+    """Yield frames (documents,), means and variances (documents, dimension) in an order, in pieces, with the position of the
+    first; through a file of rows of equal length, since pieces of any order are all over the documents.
+    """
+    if not len(order):
+        return
+    every, frames = 8 * 2 * dimension, documents.read(["frames"])["frames"].to_numpy()
+    with tempfile.TemporaryFile(dir=scratch()) as file:
+        for some in documents.pieces(["mean", "variance"]):
+            both = [pc.list_flatten(column).to_numpy().reshape(-1, dimension) for column in some.columns]
+            file.write(np.concatenate(both, axis=1).tobytes())
+        file.flush()
+        for place in range(0, len(order), _DOCUMENTS):
+            rows = order[place : place + _DOCUMENTS].astype(np.int64)
+            values = np.empty((len(rows), 2, dimension))
+            starts = [0, *(np.flatnonzero(np.diff(rows) != 1) + 1).tolist(), len(rows)]
+            for first, last in pairwise(starts):
+                os.preadv(file.fileno(), [values[first:last].data], int(rows[first]) * every)
+            yield place, frames[rows], values[:, 0], values[:, 1]
+
+
 def statistics_in(table: pa.Table) -> dict[Scope, Statistics]:
     """Rows of STATISTICS by scope."""
     columns = ["scope", "name", "frames", "mean", "variance"]
@@ -174,8 +203,3 @@ def statistics_in(table: pa.Table) -> dict[Scope, Statistics]:
         (row["scope"], row["name"]): Statistics.from_variance(row["frames"], row["mean"], row["variance"])
         for row in table.select(columns).to_pylist()
     }
-
-
-def _mark(doc_id: str, channel: int, sha256: str) -> int:
-    """64-bit digest of a recording's doc_id, channel and SHA-256."""
-    return stable_hash(f"{doc_id} {channel} {sha256}")

@@ -18,7 +18,7 @@ detection and clustering via the Bayesian information criterion".
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -26,11 +26,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from swsdist.core.fingerprint import fingerprint, stable_hash
+from swsdist.core.fingerprint import fingerprint
 from swsdist.core.types import DOCUMENTS, VOICES
 from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder
 from swsdist.store import parquet
+from swsdist.store.spooled import SpooledDocuments
+from swsdist.store.statistics import marks_of
 
 #: Frames of a stretch; a rest that is shorter belongs to the last one.
 STRETCH = 1024
@@ -44,6 +46,9 @@ _ROUNDS = 10
 _FLOOR = 0.01
 #: Stretches in memory at a time.
 _PIECE = 1 << 14
+
+#: Columns that voices depend on.
+_COLUMNS = ("speaker", "frames", "mean", "variance", "stretches")
 
 Floats = NDArray[np.float64]
 
@@ -114,8 +119,10 @@ class Gaussian(NamedTuple):
         return np.asarray(_total(terms.T) + sum(map(math.log, self.variance.tolist())))
 
 
-def pinned(folder: Folder, documents: pa.Table, tick: float, file: str | None) -> tuple[pa.Table, str | None]:
-    """Documents with a voice for each stretch of those without a speaker.
+def pinned(
+    folder: Folder, documents: SpooledDocuments, tick: float, file: str | None
+) -> tuple[pa.ChunkedArray | None, str | None]:
+    """A voice for each stretch of the documents without a speaker.
 
     Args:
         folder: the store.
@@ -124,10 +131,11 @@ def pinned(folder: Folder, documents: pa.Table, tick: float, file: str | None) -
         file: the pinned model; None: there is none, or it is to be fitted again.
 
     Returns:
-        DOCUMENTS, and the file of the model; None if each document has a speaker.
+        Column `voices` of DOCUMENTS, and the file of the model; None for the column if nothing is to be changed, and for the
+        file if each document has a speaker.
     """
-    if not documents["speaker"].null_count:
-        return documents, file
+    if not documents.read(["speaker"])["speaker"].null_count:
+        return None, file
     if file is not None:
         rows = parquet.read(folder, file).to_pylist()
         groups = [Gaussian(row["frames"], np.array(row["mean"]), np.array(row["variance"])) for row in rows]
@@ -142,42 +150,61 @@ def pinned(folder: Folder, documents: pa.Table, tick: float, file: str | None) -
         file = f"models/voices-{fingerprint(table.to_pylist())}.parquet"
         parquet.publish(folder, file, [table], VOICES)
     else:
-        return documents, None
-    column = pa.chunked_array(
-        [_voices(documents.slice(k, stop - k), groups) for k, stop in _pieces(documents)],
-        DOCUMENTS.field("voices").type,
-    )
-    return documents.set_column(DOCUMENTS.get_field_index("voices"), DOCUMENTS.field("voices"), column), file
+        return None, None
+    column = [
+        _voices(some.slice(k, stop - k), groups) for some in documents.pieces(_COLUMNS) for k, stop in _pieces(some)
+    ]
+    return pa.chunked_array(column, DOCUMENTS.field("voices").type), file
 
 
-def without(documents: pa.Table) -> pa.Table:
-    """DOCUMENTS without voices."""
-    nothing = pa.nulls(documents.num_rows, DOCUMENTS.field("voices").type)
-    return documents.set_column(DOCUMENTS.get_field_index("voices"), DOCUMENTS.field("voices"), nothing)
+def nothing(documents: int) -> pa.ChunkedArray:
+    """Column `voices` of so many documents without any."""
+    return pa.chunked_array([pa.nulls(documents, DOCUMENTS.field("voices").type)])
 
 
-def fitted(documents: pa.Table, tick: float) -> list[Gaussian]:
+def replaced(tables: Iterable[pa.Table], column: pa.ChunkedArray | None) -> Iterator[pa.Table]:
+    """Tables of consecutive documents with another column `voices`; None: the one that they have."""
+    first = 0
+    for table in tables:
+        if column is not None:
+            some = column.slice(first, table.num_rows)
+            table = table.set_column(DOCUMENTS.get_field_index("voices"), DOCUMENTS.field("voices"), some)
+            first += table.num_rows
+        yield table
+
+
+def fitted(documents: SpooledDocuments, tick: float) -> list[Gaussian]:
     """The groups of the documents without a speaker.
 
     Args:
         documents: DOCUMENTS, in any order.
         tick: seconds from one frame to the next.
     """
-    nameless = documents.filter(pc.and_(pc.is_null(documents["speaker"]), pc.greater(documents["frames"], 0)))
-    if not nameless.num_rows:
+    listed = [(_nameless(some), _counts(some), some["frames"].to_numpy()) for some in documents.pieces(_COLUMNS)]
+    if not listed:
         return []
-    names = zip(*(nameless[name].to_pylist() for name in ("doc_id", "channel", "sha256")), strict=True)
-    order = np.argsort([stable_hash(f"{doc_id} {channel} {sha256}") for doc_id, channel, sha256 in names])
-    nameless = nameless.take(pa.array(order))
-    every, seen = math.ceil(_counts(nameless).sum() / _FITTED), 0
-    chosen = []
-    for k, stop in _pieces(nameless):
-        stretches, _ = stretches_of(nameless.slice(k, stop - k))
-        chosen.append(stretches.take(np.arange(-seen % every, len(stretches.frames), every)))
-        seen += len(stretches.frames)
-    joined = Stretches(*(np.concatenate(several, axis=-1) for several in zip(*chosen, strict=True)))
-    seconds = tick * pc.sum(nameless["frames"]).as_py()
-    return grouped(joined, min(_MOST, max(1, round(seconds / _SECONDS))))
+    nameless, counts, frames = (np.concatenate(several) for several in zip(*listed, strict=True))
+    rows = np.flatnonzero(nameless)
+    if not len(rows):
+        return []
+    rows = rows[np.argsort(marks_of(documents)[rows])]
+    ends = np.cumsum(counts[rows])
+    places = np.arange(0, ends[-1], math.ceil(ends[-1] / _FITTED))
+    ranks = np.searchsorted(ends, places, side="right")
+    rows, stretch = rows[ranks], places - ends[ranks] + counts[rows[ranks]]
+    chosen, first = [], 0
+    for some in documents.pieces(_COLUMNS):
+        for k, stop in _pieces(some):
+            here = np.flatnonzero((rows >= first + k) & (rows < first + stop))
+            stretches, many = stretches_of(some.slice(k, stop - k))
+            chosen.append((here, stretches.take((np.cumsum(many) - many)[rows[here] - first - k] + stretch[here])))
+        first += some.num_rows
+    order = np.argsort(np.concatenate([here for here, _ in chosen]))
+    joined = Stretches(
+        *(np.concatenate(several, axis=-1) for several in zip(*(part for _, part in chosen), strict=True))
+    )
+    seconds = tick * int(frames[nameless].sum())
+    return grouped(joined.take(order), min(_MOST, max(1, round(seconds / _SECONDS))))
 
 
 def grouped(stretches: Stretches, many: int) -> list[Gaussian]:
@@ -212,6 +239,11 @@ def stretches_of(documents: pa.Table) -> tuple[Stretches, NDArray[np.int64]]:
     frames = np.full(len(moments), float(STRETCH))
     frames[first + counts - 1] = documents["frames"].to_numpy() - STRETCH * (counts - 1)
     return Stretches(frames, *moments.transpose(1, 2, 0)), counts
+
+
+def _nameless(documents: pa.Table) -> NDArray[np.bool_]:
+    """Which documents are of speech by nobody named."""
+    return np.asarray(pc.and_(pc.is_null(documents["speaker"]), pc.greater(documents["frames"], 0)).to_numpy())
 
 
 def _counts(documents: pa.Table) -> NDArray[np.int64]:
@@ -252,12 +284,12 @@ def _nearest(stretches: Stretches, groups: list[Gaussian]) -> NDArray[np.int64]:
 
 def _voices(documents: pa.Table, groups: list[Gaussian]) -> pa.Array:
     """Column `voices` of DOCUMENTS."""
-    nameless = pc.and_(pc.is_null(documents["speaker"]), pc.greater(documents["frames"], 0))
-    stretches, counts = stretches_of(documents.filter(nameless))
+    nameless = _nameless(documents)
+    stretches, counts = stretches_of(documents.filter(pa.array(nameless)))
     ends = np.cumsum(counts)
     voices = np.split(_nearest(stretches, groups), ends[:-1]) if len(ends) else []
     given = iter(voices)
-    rows = [next(given).tolist() if there else None for there in nameless.to_pylist()]
+    rows = [next(given).tolist() if there else None for there in nameless.tolist()]
     return pa.array(rows, DOCUMENTS.field("voices").type)
 
 

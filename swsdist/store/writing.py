@@ -29,7 +29,16 @@ from swsdist.core.codes import store as codes
 from swsdist.core.errors import DataError, StorageError, UnusableError
 from swsdist.core.types import DOCUMENTS, FRAMES
 from swsdist.features.blocks import in_blocks
-from swsdist.features.interface import Columns, Extractor, Precomputed, for_speaker, frame_shift, tracks_of
+from swsdist.features.interface import (
+    Columns,
+    Dtype,
+    Extractor,
+    Precomputed,
+    dtype_of,
+    for_speaker,
+    frame_shift,
+    tracks_of,
+)
 from swsdist.features.statistics import Statistics
 from swsdist.io.failures import as_file_fault
 from swsdist.io.filesystem import Folder, is_remote
@@ -70,7 +79,7 @@ Reading = Callable[[dict[str, Any], Extractor | Precomputed, Folder], Generator[
 #: Prefixes of the identity of a missing or unreadable file (`stages.inputs.recordings.identities`).
 NO_FILE = ("missing", "unreadable")
 
-#: Bytes of features in a row group: the least a reader holds.
+#: Bytes of features in a row group, as float32: the least a reader holds.
 ROW_GROUP_BYTES = 2_000_000
 
 
@@ -84,23 +93,23 @@ class Indexed(NamedTuple):
 
 
 class ShardWriter:
-    """Appends frames of documents to a Parquet file, a bounded row group at a time."""
+    """Appends frames of documents to a Parquet file, as `dtype`, a bounded row group at a time."""
 
-    def __init__(self, file: Any, dimension: int) -> None:
+    def __init__(self, file: Any, dtype: Dtype = "float32") -> None:
         self._file = file
         self._rows: list[dict[str, Any]] = []
         self._bytes = 0
-        self._dimension = dimension
+        self._dtype = parquet.numbers(dtype)
 
     def append(self, doc_id: str, channel: int, first_frame: int, frames: NDArray[np.float32]) -> None:
-        """Add a row: float32 (frames, dimension), following the frames appended before."""
+        """Add a row: float32 (frames, dimension), numbers of `dtype`, following the frames appended before."""
         self._rows.append(
             {
                 "doc_id": doc_id,
                 "channel": channel,
                 "first_frame": first_frame,
                 "frames": len(frames),
-                "features": np.ascontiguousarray(frames, "<f4").tobytes(),
+                "features": np.ascontiguousarray(frames, self._dtype).tobytes(),
             }
         )
         self._bytes += frames.nbytes
@@ -169,8 +178,7 @@ def write_tracks(
         paths = [files.enter_context(folder.temporary(".parquet")) for _ in tracks]
         with ExitStack() as writers, places.caching():
             shards = [
-                ShardWriter(writers.enter_context(parquet.writer(path, FRAMES)), track.stop - track.first)
-                for path, track in zip(paths, tracks, strict=True)
+                ShardWriter(writers.enter_context(parquet.writer(path, FRAMES)), dtype_of(extractor)) for path in paths
             ]
             files_read, from_audio = _Files(folder), isinstance(extractor, Extractor)
             for document in documents:

@@ -7,18 +7,24 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
+import soundfile
 from pydantic import BaseModel, ConfigDict
 
+from swsdist.core.codes import features as codes
 from swsdist.core.errors import ConfigError
-from swsdist.features.extractors import create, installed
+from swsdist.features.extractors import create, from_recipe, identity, installed, recipe
 from swsdist.features.fitting.interface import Document, Learning, fit
-from swsdist.features.interface import Extractor, Precomputed, frame_count
+from swsdist.features.interface import Extractor, Precomputed, dtype_of, frame_count, tracks_of
 from swsdist.features.model import Model
+from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder
+from swsdist.store.writing import write_tracks
 from swsdist.testing.conformance import check_extractor, check_precomputed
 from swsdist.testing.synthesis.encoder import make_encoder
 from swsdist.testing.synthesis.recogniser import make_recogniser
+from tests.support.coded import raises
 
 #: Frames that are given need options.
 GIVEN = {"external": {"shift": 0.01, "dimension": 3, "kind": "posteriors"}}
@@ -41,30 +47,95 @@ def fitted_factors(options: dict[str, object], place: Path) -> str:
     return str(place / "vtln.npz")
 
 
+def options_of(name: str, place: Path) -> dict[str, object]:
+    """Options of an installed extractor, with the models or frames that they name."""
+    place.mkdir(exist_ok=True)
+    if name in GIVEN:
+        for key, count in (("a", 5000), ("b", 1)):
+            np.save(place / f"{key}.npy", np.random.default_rng(count).dirichlet(np.ones(3), size=count))
+        return {"path": str(place), **GIVEN[name]}
+    if name == "phnrec":
+        make_recogniser(str(place))
+        return {"weights": str(place)}
+    if name == "vtln":
+        options: dict[str, object] = {"components": 2, "iterations": 1}
+        return {**options, "model": fitted_factors(options, place)}
+    if name == "ssl":
+        for library in ("torch", "transformers"):
+            pytest.importorskip(library, reason="the extra `ssl` is not installed: pip install 'swsdist[ssl]'")
+        make_encoder(str(place))
+        return {"model": str(place), "layers": [1, 3], "chunk_seconds": 2, "overlap_seconds": 0.5}
+    return {}
+
+
 @pytest.mark.parametrize("name", _NAMES)
 def test_installed(name: str, tmp_path: Path) -> None:
-    if name not in GIVEN:
-        options: dict[str, object] = {}
-        if name == "phnrec":
-            make_recogniser(str(tmp_path))
-            options = {"weights": str(tmp_path)}
-        if name == "vtln":
-            options = {"components": 2, "iterations": 1}
-            options = {**options, "model": fitted_factors(options, tmp_path)}
-        if name == "ssl":
-            for library in ("torch", "transformers"):
-                pytest.importorskip(library, reason="the extra `ssl` is not installed: pip install 'swsdist[ssl]'")
-            make_encoder(str(tmp_path))
-            options = {"model": str(tmp_path), "layers": [1, 3], "chunk_seconds": 2, "overlap_seconds": 0.5}
-        extractor = create(name, options)
-        assert isinstance(extractor, Extractor)
+    extractor = create(name, options_of(name, tmp_path))
+    if isinstance(extractor, Precomputed):
+        check_precomputed(extractor)
+    else:
         check_extractor(extractor)
-        return
-    for key, count in (("a", 5000), ("b", 1)):
-        np.save(tmp_path / f"{key}.npy", np.random.default_rng(count).dirichlet(np.ones(3), size=count))
-    given = create(name, {"path": str(tmp_path), **GIVEN[name]})
+
+
+@pytest.mark.parametrize("name", _NAMES)
+def test_kept_as_float16_it_is_rounded_once(name: str, tmp_path: Path) -> None:
+    """Rows of shards hold what the extractor gives as float32, rounded; its statistics are of that."""
+    options = options_of(name, given := tmp_path / "given")
+    plain, half = create(name, options), create(name, options, dtype="float16")
+    assert (dtype_of(plain), dtype_of(half)) == ("float32", "float16")
+    assert {**identity(plain), "dtype": "float16"} == identity(half)
+    assert identity(from_recipe(recipe(half))) == identity(half)
+    assert tracks_of(half) == tracks_of(plain)
+    rng = np.random.default_rng(3)
+    row: dict[str, Any] = {
+        "doc_id": "a",
+        "channel": 1,
+        "path": None,
+        "speaker": None,
+        "identity": "1:2",
+        "duration": None,
+    }
+    if isinstance(plain, Precomputed):
+        row |= {"item": list(plain.items(False, {})["a"]), "key": "a", "path": str(given / "a.npy")}
+    else:
+        row["path"] = str(tmp_path / "sound.wav")
+        soundfile.write(row["path"], rng.normal(scale=0.1, size=5 * plain.sample_rate), plain.sample_rate)
+    written = [
+        write_tracks(Folder(str(tmp_path / kind)), "f" * 32, [row], each)
+        for kind, each in (("plain", plain), ("half", half))
+    ]
+    for track, full, rounded in zip(tracks_of(plain), *written, strict=True):
+        assert rounded.rejected.num_rows == 0
+        shape, blobs = (-1, track.stop - track.first), []
+        for kind, made in (("plain", full), ("half", rounded)):
+            table = pq.read_table(tmp_path / kind / made.outputs[0].name)
+            blobs.append((b"".join(table["features"].to_pylist()), table.drop_columns("features")))
+        frames = np.frombuffer(blobs[0][0], "<f4").reshape(shape)
+        assert blobs[1][0] == frames.astype("<f2").tobytes()
+        assert blobs[1][1] == blobs[0][1]
+        moments = Statistics.of(frames.astype(np.float16).astype(np.float32))
+        assert np.allclose(rounded.documents["mean"][0].as_py(), moments.mean, rtol=1e-12, atol=1e-12)
+    if isinstance(half, Extractor):
+        check_extractor(half)
+    else:
+        check_precomputed(half)
+
+
+def test_beyond_the_range_of_float16(tmp_path: Path) -> None:
+    """65519 rounds down to the greatest number; 65520 would be infinite, and the document is rejected."""
+    np.save(tmp_path / "a.npy", np.array([[1.0], [-65519.0]]))
+    np.save(tmp_path / "b.npy", np.array([[1.0], [-65520.0]]))
+    given = create("external", {"path": str(tmp_path), "shift": 0.01, "dimension": 1}, dtype="float16")
     assert isinstance(given, Precomputed)
-    check_precomputed(given)
+    items = given.items(False, {})
+    assert np.concatenate(list(given.read(items["a"], "a", {}))).tolist() == [[1.0], [-65504.0]]
+    with raises(codes.BEYOND_HALF_PRECISION, name="external", value=-65520.0):
+        list(given.read(items["b"], "b", {}))
+    row = {"doc_id": "b", "channel": 1, "path": items["b"].file, "speaker": None, "identity": "1:2", "duration": None}
+    row |= {"item": list(items["b"]), "key": "b"}
+    (made,) = write_tracks(Folder(str(tmp_path / "store")), "f" * 32, [row], given)
+    assert made.rejected["reason"].to_pylist() == ["beyond-half-precision"]
+    assert made.documents.num_rows == 0
 
 
 @pytest.mark.parametrize(

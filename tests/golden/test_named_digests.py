@@ -92,8 +92,8 @@ GOLDEN: dict[str, dict[str, tuple[int, str]]] = {
         "lattice-edits": (2, "3632ece3288ca022c72f5a93eb12fed8ccc4979ab864d71f6cbd2bd546bebd2e"),
     },
     "first pass": {
-        "coarse": (1, "705d368a7ac048176cca0f1ceb8f79006bf1db337d7daa3bea9b4f708675d411"),
-        "quantised": (3, "c289d6a5783039bda006ebca2f71f5ecbc5fd2bd3f9758b963533ea631ee0f9f"),
+        "coarse": (2, "705d368a7ac048176cca0f1ceb8f79006bf1db337d7daa3bea9b4f708675d411"),
+        "quantised": (4, "c289d6a5783039bda006ebca2f71f5ecbc5fd2bd3f9758b963533ea631ee0f9f"),
     },
     "export": {
         "csv": (1, "9a7ec690d45fad5364affddc09a79a8afad215051be751ae7edac5edf0ef9070"),

@@ -57,3 +57,21 @@ def test_the_codebook_need_not_be_pinned(scene: Any, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("swsdist.stages.quantise.Quantise.plan", lambda *_: iter(()))
     scene.run(settings, "index.shards=3", run="unpinned")
     assert scene.digest("unpinned")["candidates"] == scene.digest("pinned")["candidates"]
+
+
+def test_means_are_over_all_examples_of_a_place(scene: Any) -> None:
+    """What one example proposes is searched by the others too: none counts as if it had found nothing there."""
+    settings = (first_pass("quantised", sample=0, windows={"least": 1, "per_second": 0}), "queries.trim=none")
+    found = {}
+    for run, sets in {"exact": settings[1:], "fast": settings}.items():
+        ended = scene.run("corpus.examples=all", "search.examples=mean", *sets, run=run)
+        tables = ended.outcome.chain_run.read("search", "candidates")
+        rows = [row for table in tables for row in table.to_pylist()]
+        keys = ("query_id", "doc_id", "channel", "example")
+        found[run] = {(tuple(row[key] for key in keys), row["first"], row["last"], row["cost"]) for row in rows}
+    assert 10 < len(found["fast"] & found["exact"]) < len(found["exact"])
+    # Of each place that some example proposed, every example has the candidates that the exact search has there.
+    ends = {(key[:3], last) for key, _, last, _ in found["fast"]}
+    for key, first, last, cost in found["exact"]:
+        if (key[:3], last) in ends:
+            assert (key, first, last, cost) in found["fast"]

@@ -545,7 +545,7 @@ def test_a_writer_that_fails_publishes_nothing(tmp_path: Path) -> None:
 def test_frames_are_little_endian(tmp_path: Path) -> None:
     path = tmp_path / "x.parquet"
     with parquet.writer(path, FRAMES) as file:
-        shard = ShardWriter(file, 2)
+        shard = ShardWriter(file)
         shard.append("d", 1, 0, np.array([[1, 2]], ">f4"))
         shard.append("d", 1, 1, np.asfortranarray(np.array([[3, 4], [5, 6]], np.float32)))
         shard.flush()

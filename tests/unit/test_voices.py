@@ -14,6 +14,7 @@ from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder
 from swsdist.store.manifest import REJECTED_DOCUMENTS, NewTrack, commit, frozen_statistics
 from swsdist.store.reading import Store
+from swsdist.store.spooled import SpooledDocuments
 from swsdist.store.voices import STRETCH, Stretching, fitted, grouped, pinned, stretches_of
 
 #: Seconds a frame, so that 100 documents of 30 frames have enough hours for three voices.
@@ -47,17 +48,20 @@ def rows() -> list[dict[str, Any]]:
 
 
 def test_documents_of_a_voice_have_its_number(rows: list[dict[str, Any]], tmp_path: Path) -> None:
-    found, file = pinned(Folder(str(tmp_path)), table(rows), TICK, None)
+    found, file = pinned(Folder(str(tmp_path)), SpooledDocuments([table(rows)]), TICK, None)
     assert file is not None
     assert (tmp_path / file).is_file()
-    of_voice = [{tuple(voices) for voices in found["voices"].to_pylist()[k::3]} for k in range(3)]
+    of_voice = [{tuple(voices) for voices in found.to_pylist()[k::3]} for k in range(3)]
     assert [len(several) for several in of_voice] == [1, 1, 1]
     assert len(set.union(*of_voice)) == 3
 
 
 def test_the_order_of_documents_changes_nothing(rows: list[dict[str, Any]]) -> None:
     shuffled = np.random.default_rng(0).permutation(len(rows)).tolist()
-    one, other = fitted(table(rows), TICK), fitted(table([rows[k] for k in shuffled]), TICK)
+    one, other = (
+        fitted(SpooledDocuments([table(rows)]), TICK),
+        fitted(SpooledDocuments([table([rows[k] for k in shuffled])]), TICK),
+    )
     assert len(one) == len(other) == 3
     for a, b in zip(one, other, strict=True):
         assert a.frames == b.frames
@@ -67,19 +71,19 @@ def test_the_order_of_documents_changes_nothing(rows: list[dict[str, Any]]) -> N
 
 def test_later_documents_change_no_voice(rows: list[dict[str, Any]], tmp_path: Path) -> None:
     folder = Folder(str(tmp_path))
-    before, file = pinned(folder, table(rows[:60]), TICK, None)
-    after, again = pinned(folder, table(rows), TICK, file)
+    before, file = pinned(folder, SpooledDocuments([table(rows[:60])]), TICK, None)
+    after, again = pinned(folder, SpooledDocuments([table(rows)]), TICK, file)
     assert again == file
-    assert after["voices"].to_pylist()[:60] == before["voices"].to_pylist()
-    assert None not in after["voices"].to_pylist()
+    assert after.to_pylist()[:60] == before.to_pylist()
+    assert None not in after.to_pylist()
 
 
 def test_named_documents_have_no_voice(rows: list[dict[str, Any]], tmp_path: Path) -> None:
     named = [{**row, "speaker": "eva"} for row in rows]
-    assert pinned(Folder(str(tmp_path)), table(named), TICK, None)[1] is None
-    found, file = pinned(Folder(str(tmp_path)), table([*named[:50], *rows[50:]]), TICK, None)
+    assert pinned(Folder(str(tmp_path)), SpooledDocuments([table(named)]), TICK, None)[1] is None
+    found, file = pinned(Folder(str(tmp_path)), SpooledDocuments([table([*named[:50], *rows[50:]])]), TICK, None)
     assert file is not None
-    assert [voices is None for voices in found["voices"].to_pylist()] == [True] * 50 + [False] * 50
+    assert [voices is None for voices in found.to_pylist()] == [True] * 50 + [False] * 50
 
 
 def test_stretches_of_a_long_document(rows: list[dict[str, Any]], tmp_path: Path) -> None:
@@ -92,19 +96,19 @@ def test_stretches_of_a_long_document(rows: list[dict[str, Any]], tmp_path: Path
     expected = Statistics.of(both[2 * STRETCH :])
     assert stretches.mean[:, 2] == pytest.approx(expected.mean)
     assert stretches.variance[:, 2] == pytest.approx(expected.variance)
-    _, file = pinned(Folder(str(tmp_path)), table(rows), TICK, None)
-    found, _ = pinned(Folder(str(tmp_path)), table([*rows, long]), TICK, file)
-    voices = found["voices"].to_pylist()
+    _, file = pinned(Folder(str(tmp_path)), SpooledDocuments([table(rows)]), TICK, None)
+    found, _ = pinned(Folder(str(tmp_path)), SpooledDocuments([table([*rows, long])]), TICK, file)
+    voices = found.to_pylist()
     assert voices[100] == [voices[0][0], voices[0][0], voices[1][0]]
 
 
 def test_hours_decide_how_many(rows: list[dict[str, Any]]) -> None:
-    assert [len(fitted(table(rows), tick)) for tick in (0.01, 0.3, 0.6)] == [1, 1, 2]
+    assert [len(fitted(SpooledDocuments([table(rows)]), tick)) for tick in (0.01, 0.3, 0.6)] == [1, 1, 2]
 
 
 def test_channels_of_a_recording_come_in_any_order() -> None:
     rows = [document(k, frames_of(k % 3, 30, k)) | {"doc_id": "d", "channel": k + 1, "sha256": "s"} for k in range(100)]
-    one, other = fitted(table(rows), TICK), fitted(table(rows[::-1]), TICK)
+    one, other = fitted(SpooledDocuments([table(rows)]), TICK), fitted(SpooledDocuments([table(rows[::-1])]), TICK)
     assert [group.mean.tobytes() for group in one] == [group.mean.tobytes() for group in other]
 
 
@@ -112,10 +116,10 @@ def test_equal_documents_are_one_voice_and_empty_ones_have_none(tmp_path: Path) 
     one = document(0, np.ones((30, 4), np.float32))
     assert len(grouped(stretches_of(table([one, one]))[0], 8)) == 1
     empty = document(1, np.empty((0, 4), np.float32))
-    found, _ = pinned(Folder(str(tmp_path)), table([one, empty]), TICK, None)
-    assert found["voices"].to_pylist() == [[0], None]
-    nothing, file = pinned(Folder(str(tmp_path)), table([empty]), TICK, None)
-    assert (nothing["voices"].to_pylist(), file) == ([None], None)
+    found, _ = pinned(Folder(str(tmp_path)), SpooledDocuments([table([one, empty])]), TICK, None)
+    assert found.to_pylist() == [[0], None]
+    nothing, file = pinned(Folder(str(tmp_path)), SpooledDocuments([table([empty])]), TICK, None)
+    assert (nothing, file) == (None, None)
 
 
 def test_voices_are_of_the_first_track(tmp_path: Path) -> None:

@@ -28,6 +28,12 @@ NON_FINITE_FEATURES = Code(
     "extractor {name} returned a frame that is not finite",
     "remove the recording, or correct the extractor",
 )
+BEYOND_HALF_PRECISION = Code(
+    "beyond-half-precision",
+    AudioError,
+    "extractor {name} returned {value:g}, and float16 ends at 65504",
+    "set dtype: float32 for this track",
+)
 INVALID_FEATURE_OPTION = Code(
     "invalid-feature-option",
     ConfigError,

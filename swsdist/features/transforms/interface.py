@@ -1,4 +1,4 @@
-"""Interface of transforms, and extractors followed by transforms.
+"""Interface of transforms, and extractors followed by transforms, and by the rounding of what a store keeps as float16.
 
 Most transforms map each frame alone, so a frame does not depend on blocks, chunks, batches or its place in a recording.
 A
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from swsdist.core.codes import features as codes
 from swsdist.features.interface import (
     SHARED_FRAMES,
+    Dtype,
     Extractor,
     Framed,
     Kind,
@@ -96,16 +97,18 @@ def context_of(transform: Transform) -> int | None:
     return context
 
 
-def transformed(inner: Extractor | Precomputed, transforms: Sequence[Transform]) -> Extractor | Precomputed:
-    """Apply transforms to the frames of an extractor, or to precomputed frames.
+def transformed(
+    inner: Extractor | Precomputed, transforms: Sequence[Transform], dtype: Dtype = "float32"
+) -> Extractor | Precomputed:
+    """Apply transforms to the frames of an extractor, or to precomputed frames, and round what they give to `dtype`.
 
     Raises:
         ConfigError: a transform does not accept its input, or the extractor yields several tracks.
     """
     return (
-        TransformedPrecomputed(inner, transforms)
+        TransformedPrecomputed(inner, transforms, dtype)
         if isinstance(inner, Precomputed)
-        else TransformedExtractor(inner, transforms)
+        else TransformedExtractor(inner, transforms, dtype)
     )
 
 
@@ -113,21 +116,24 @@ class Transformed:
     """A source of frames followed by transforms: the common part of extractors and precomputed frames.
 
     Attributes:
+        stored_as: type that a store keeps the frames in (`features.interface.dtype_of`).
         reach: frames on either side that the transforms need, in addition to the extractor's; None: all.
 
     Args:
-        inner: source of one track.
+        inner: source of one track, or without transforms of any number.
         transforms: in order of application.
+        dtype: float16: the last act rounds each number to half precision; frames stay float32 arrays.
 
     Raises:
         ConfigError: a transform does not accept its input, or the extractor yields several tracks.
     """
 
-    def __init__(self, inner: Framed, transforms: Sequence[Transform]) -> None:
-        if len(tracks_of(inner)) > 1:
+    def __init__(self, inner: Framed, transforms: Sequence[Transform], dtype: Dtype = "float32") -> None:
+        if transforms and len(tracks_of(inner)) > 1:
             raise codes.SEVERAL_TRACKS(where="features.transforms", name=inner.name)
         self.inner: Framed = inner
         self.transforms = tuple(transforms)
+        self.stored_as = dtype
         shape = Shape(columns_of(inner), kind_of(inner))
         for transform in transforms:
             shape = transform.becomes(shape)
@@ -138,6 +144,8 @@ class Transformed:
         self.reach = sum(contexts) if len(contexts) == len(transforms) else None
         self.name, self.version, self.dimension = inner.name, inner.version, len(shape.columns)
         self.sample_rate, self.frame_length, self.hop = inner.sample_rate, inner.frame_length, inner.hop
+        if not transforms:
+            self.tracks = tuple((track.name, track.stop - track.first) for track in tracks_of(inner))
 
     def streamed(self, blocks: Iterable[NDArray[np.float32]]) -> Iterator[NDArray[np.float32]]:
         """Transform a recording's frames, block by block; output blocks may have other sizes.
@@ -154,7 +162,19 @@ class Transformed:
                 made = _in_chunks(transform, made)
             else:
                 made = _surrounded(transform, context, made) if context else map(transform.apply, made)
-        return made
+        return made if self.stored_as == "float32" else map(self._rounded, made)
+
+    def _rounded(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Frames as a store gives them back: rounded to half precision, ties to even.
+
+        Raises:
+            AudioError: a number is beyond the range of half precision.
+        """
+        with np.errstate(over="ignore"):
+            rounded = frames.astype(np.float16).astype(np.float32)
+        if (beyond := np.isinf(rounded) & np.isfinite(frames)).any():
+            raise codes.BEYOND_HALF_PRECISION(name=self.name, value=float(frames[beyond][0]))
+        return rounded
 
     def describe(self) -> dict[str, object]:
         """Options of the extractor, without those of the transforms."""
@@ -163,7 +183,7 @@ class Transformed:
     def of_speaker(self, speaker: str | None) -> Self:
         """The transforms behind the extractor of a speaker (`features.interface.for_speaker`)."""
         made = getattr(self.inner, "of_speaker", None)
-        return self if made is None else type(self)(made(speaker), self.transforms)
+        return self if made is None else type(self)(made(speaker), self.transforms, self.stored_as)
 
     def files(self) -> list[Path]:
         """Files of the extractor and the transforms."""
@@ -207,8 +227,8 @@ class TransformedExtractor(Transformed):
 
     inner: Extractor
 
-    def __init__(self, inner: Extractor, transforms: Sequence[Transform]) -> None:
-        super().__init__(inner, transforms)
+    def __init__(self, inner: Extractor, transforms: Sequence[Transform], dtype: Dtype = "float32") -> None:
+        super().__init__(inner, transforms, dtype)
         self.context = None if inner.context is None or self.reach is None else inner.context + self.reach
         # Optional attributes exist only if the extractor has them.
         for optional in ("whole_frames", "chunk_frames", "overlap_frames", "needs", "use", "libraries"):
@@ -220,7 +240,7 @@ class TransformedExtractor(Transformed):
         frames = self.inner.extract(samples)
         for transform in self.transforms:
             frames = transform.apply(frames)
-        return frames
+        return frames if self.stored_as == "float32" else self._rounded(frames)
 
 
 class TransformedPrecomputed(Transformed):

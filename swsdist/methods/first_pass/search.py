@@ -26,6 +26,7 @@ from swsdist.methods.first_pass.interface import (
     FirstPass,
     Material,
     Proposals,
+    Windows,
     Work,
     has_windows,
     no_windows,
@@ -85,7 +86,7 @@ def search_windows(
     first_pass = create(options.name, **options.complete())
     if isinstance(first_pass, Quantised):
         first_pass = replace(first_pass, index=kept_index(store, names, search_config, material.lengths))
-    matches, work, indexing = run(first_pass, material, budget)
+    matches, work, indexing = run(first_pass, material, budget, averaged=search_config.examples == "mean")
     return Searched(documents.table, matches._replace(saturated=documents.saturated), work, indexing)
 
 
@@ -139,15 +140,22 @@ def _sampled(documents: pa.Table, search_config: Search, store: Store, shards: S
     )
 
 
-def run(first_pass: FirstPass, material: Material, budget: Budget) -> tuple[Matches, Work, Work]:
+def run(
+    first_pass: FirstPass, material: Material, budget: Budget, averaged: bool = False
+) -> tuple[Matches, Work, Work]:
     """Run the first pass and the exact search; return matches, work, and work of indexing.
 
     The exact search visits the windows that are proposed, and the sampled documents from end to end.
+
+    Args:
+        first_pass, material, budget: see there.
+        averaged: scores of a query's examples will be averaged, so each visits what any of them proposes.
     """
     everything = bool(material.sampled.all())
     proposed = Proposals(no_windows(), Work()) if everything else first_pass.propose(material, budget)
     examples, windows = material.examples(1), proposed.windows
     windows = windows.take(~material.sampled[windows.document])
+    windows = _of_all_examples(windows, [example.query_id for example in examples]) if averaged else windows
     visited = visit(
         examples,
         material.documents(1, has_windows(windows, len(material.lengths))),
@@ -164,6 +172,18 @@ def run(first_pass: FirstPass, material: Material, budget: Budget) -> tuple[Matc
     everywhere = search(examples, material.sample(), material.most, settings)
     cells = sum(len(example.frames) for example in examples) * int(material.lengths[material.sampled].sum())
     return together(visited.matches, everywhere), work + Work(cells=cells), proposed.indexing
+
+
+def _of_all_examples(windows: Windows, query_ids: Sequence[str]) -> Windows:
+    """Windows of any example, for all examples of its query."""
+    _, query = np.unique(np.array(query_ids), return_inverse=True)
+    order, size = np.argsort(query, kind="stable"), np.bincount(query)
+    first = np.cumsum(size) - size
+    copies = size[query[windows.example]]
+    row = np.repeat(np.arange(len(copies)), copies)
+    number = np.arange(len(row)) - np.repeat(np.cumsum(copies) - copies, copies)
+    taken = windows.take(row)
+    return taken._replace(example=order[first[query[taken.example]] + number].astype(np.int32))
 
 
 def codebook(store: Store, search_config: Search, factor: int, size: int) -> Codebook:

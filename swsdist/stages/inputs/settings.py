@@ -80,4 +80,5 @@ def describe(extractor: Mapping[str, Any]) -> str:
         options = ", ".join(f"{key}={value}" for key, value in mapping["options"].items())
         return f"{mapping['name']} version {mapping['version']} ({options})"
 
-    return ", then ".join(map(text_of, [extractor, *extractor.get("transforms", ())]))
+    kept = f", kept as {extractor['dtype']}" if "dtype" in extractor else ""
+    return ", then ".join(map(text_of, [extractor, *extractor.get("transforms", ())])) + kept

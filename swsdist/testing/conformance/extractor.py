@@ -36,6 +36,7 @@ from swsdist.features.interface import (
     Precomputed,
     WholeUtterance,
     columns_of,
+    dtype_of,
     files_of,
     frame_count,
     kind_of,
@@ -100,7 +101,7 @@ def check_precomputed(given: Precomputed, queries: bool = False) -> None:
     _require(kind_of(given) in KINDS, given, f"kind is {kind_of(given)!r}, not one of {', '.join(KINDS)}")
     _check_description(given)
     options = given.describe()
-    again = create(given.name, options) if given.name in installed() else type(given)(**options)
+    again = create(given.name, options, dtype=dtype_of(given)) if given.name in installed() else type(given)(**options)
     _require(
         isinstance(again, Precomputed) and again.describe() == options, given, "it cannot be made of its description"
     )
@@ -239,8 +240,8 @@ def _make(extractor: Extractor, options: dict[str, object]) -> Extractor:
     if extractor.name in installed():
         behind = extractor.transforms if isinstance(extractor, Transformed) else ()
         transforms = [(item.name, item.describe()) for item in behind]
-        created = create(extractor.name, options, transforms=transforms)
-        again = create(extractor.name, options, transforms=transforms)
+        created = create(extractor.name, options, transforms=transforms, dtype=dtype_of(extractor))
+        again = create(extractor.name, options, transforms=transforms, dtype=dtype_of(extractor))
         _require(again is created, extractor, "it is made more than once a process")
         assert isinstance(created, Extractor)
         return created

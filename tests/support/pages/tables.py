@@ -65,7 +65,7 @@ _COLUMNS = {
     "end": "s",
     "score": "higher is more likely",
     "decision": "YES or NO; null: undecided",
-    "features": "float32, little-endian, frames x dimension, not normalised",
+    "features": "little-endian float32, of a track of `dtype: float16` float16; frames x dimension, not normalised",
     "frames": "number of frames",
     "mean": "per dimension",
     "variance": "per dimension",
