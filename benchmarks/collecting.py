@@ -75,7 +75,9 @@ def collected(searcher: Searcher, example: str, judge: Judge, total: int, every:
     hits, examples = plain, [example]
     while len(judged) < _JUDGEMENTS:
         seen = {(hit["doc_id"], hit["start"], hit["end"]) for hit, _ in judged}
-        fresh = [hit for hit in hits if not _overlaps(hit, judged) and (hit["doc_id"], hit["start"], hit["end"]) not in seen]
+        fresh = [
+            hit for hit in hits if not _overlaps(hit, judged) and (hit["doc_id"], hit["start"], hit["end"]) not in seen
+        ]
         if not fresh:
             break
         step = [(hit, judge.place(hit)) for hit in fresh[: min(every, _JUDGEMENTS - len(judged))]]
@@ -84,7 +86,9 @@ def collected(searcher: Searcher, example: str, judge: Judge, total: int, every:
         if new and len(judged) < _JUDGEMENTS:
             examples = [*examples, *new]
             hits = asked(searcher, examples)
-    fitted = Likelihood.fit(np.array([hit["score"] for hit, _ in judged]), np.array([place is not None for _, place in judged]))
+    fitted = Likelihood.fit(
+        np.array([hit["score"] for hit, _ in judged]), np.array([place is not None for _, place in judged])
+    )
     summary = fitted.summary(np.array([hit["score"] for hit in hits if not _overlaps(hit, judged)]), 50)
     found = {place for _, place in judged if place is not None}
     left = total - len(found)
@@ -119,7 +123,10 @@ def measure(corpus: Corpus, run: Path, every: int, examples: str) -> list[Row]:
 
     def mean(name: str, values: Any, goal: Any = None) -> list[Row]:
         interval = bootstrap_terms(values[None]).interval(0)
-        bounds = [Row(f"{name}, {side} 95 %", value, "a word") for side, value in zip(("low", "high"), interval[:2], strict=True)]
+        bounds = [
+            Row(f"{name}, {side} 95 %", value, "a word")
+            for side, value in zip(("low", "high"), interval[:2], strict=True)
+        ]
         return [Row(name, float(values.mean()), "a word", goal), *bounds]
 
     return [

@@ -73,7 +73,17 @@ def measure(store: str, people: int, seconds: float, every: float, scratch: Path
     """All figures."""
     corpus = base(scratch)
     queries = [Path(row["path"]) for row in read(corpus.queries) if row["example"] == "1"]
-    command = [sys.executable, "-m", "swsdist.cli.main", "serve", store, "--project", str(scratch / "words"), "--port", "0"]
+    command = [
+        sys.executable,
+        "-m",
+        "swsdist.cli.main",
+        "serve",
+        store,
+        "--project",
+        str(scratch / "words"),
+        "--port",
+        "0",
+    ]
     for each in sets:
         command += ["--set", each]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)

@@ -42,9 +42,7 @@ _TEXT = click.option(
     is_flag=True,
     help="Index the transcripts or lattices of FOLDER, not its recordings. [default: if it has none]",
 )
-_EVENTS = click.option(
-    "--events", metavar="FILE", help="Append events to FILE as JSON lines; -: standard output."
-)
+_EVENTS = click.option("--events", metavar="FILE", help="Append events to FILE as JSON lines; -: standard output.")
 _DRY = click.option("--dry-run", is_flag=True, help="Show the plan and an estimate of CPU hours; do nothing.")
 
 

@@ -17,7 +17,9 @@ from swsdist.cli.options import allow_commands
 )
 @click.option("--public", is_flag=True, help="Let others in: by the password in SWSDIST_PASSWORD, or by --user-header.")
 @click.option("--user-header", metavar="NAME", help="Header in which a proxy names the person.")
-@click.option("--proxy", "proxies", multiple=True, metavar="ADDRESS", help="Address of that proxy. [default: this host]")
+@click.option(
+    "--proxy", "proxies", multiple=True, metavar="ADDRESS", help="Address of that proxy. [default: this host]"
+)
 @click.option("--watch", is_flag=True, help="Of a FOLDER: look for new recordings, and search saved words in them.")
 @click.option("--texts", metavar="STORE", help="Store of transcripts or lattices of the same recordings.")
 @click.option("--classes", metavar="RUN", help="Run of `discover` in the same recordings.")

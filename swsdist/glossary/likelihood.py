@@ -77,7 +77,7 @@ class Likelihood(NamedTuple):
             line = line - step
             if np.abs(step).max() < _SMALL:
                 break
-        return cls(line, np.linalg.inv(curvature), len(scores))
+        return cls(line, np.linalg.inv(curvature).astype(np.float64), len(scores))
 
     def likely(self, scores: Array) -> Array:
         """The probability of each hit, with the doubt about the line (MacKay 1992), (hits,)."""
@@ -100,7 +100,9 @@ class Likelihood(NamedTuple):
         listed = float(p[:, :shown].sum(axis=1).mean())
         worth = bool(p[:, :_NEXT].sum(axis=1).mean() >= _WORTH)
         why = "unjudged" if not self.judged else "likely" if worth else "nothing-likely"
-        return Summary(round(float(p.sum(axis=1).mean()), 2), int(low), int(np.ceil(high)), round(listed, 2), worth, why)
+        return Summary(
+            round(float(p.sum(axis=1).mean()), 2), int(low), int(np.ceil(high)), round(listed, 2), worth, why
+        )
 
 
 def _logistic(x: Array) -> Array:

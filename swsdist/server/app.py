@@ -21,8 +21,7 @@ from starlette.staticfiles import StaticFiles
 
 from swsdist.core.codes import server as codes
 from swsdist.core.errors import AudioError, SwsdistError
-
-from swsdist.glossary.exchange import EXPORTS
+from swsdist.glossary.exports import EXPORTS
 from swsdist.server import sounds
 from swsdist.server.archive import Archive, Narrowing
 from swsdist.server.glossary_routes import GLOSSARY
@@ -133,7 +132,11 @@ async def _search(request: Request) -> Response:
     entry_id = None if values.get("entry_id") is None else int(number(values, "entry_id"))
     given = values.get("examples")
     if given is None:
-        examples = () if entry_id is None or text is not None else await run_in_threadpool(examples_of, service.project, entry_id)
+        examples = (
+            ()
+            if entry_id is None or text is not None
+            else await run_in_threadpool(examples_of, service.project, entry_id)
+        )
     else:
         examples = tuple(map(place_of, given))
     narrow = values.get("narrow") or {}
@@ -143,7 +146,9 @@ async def _search(request: Request) -> Response:
     if request.app.state.waiting >= _WAITING:
         raise codes.BUSY(where="search", count=request.app.state.waiting)
     lines = answer(question, archive, service.project, service.answers)
-    return StreamingResponse(_lines(request, lines), media_type="application/x-ndjson", headers={"Cache-Control": "no-store"})
+    return StreamingResponse(
+        _lines(request, lines), media_type="application/x-ndjson", headers={"Cache-Control": "no-store"}
+    )
 
 
 async def _lines(request: Request, answers: Iterator[dict[str, Any]]) -> AsyncIterator[str]:
@@ -222,7 +227,9 @@ async def _sound(request: Request) -> Response:
     end = number(values, "end", min(duration, sounds.CLIP_SECONDS))
     pad = number(values, "pad", 0.25)
     file, begin = await run_in_threadpool(service.clips.of, path, channel, offset + start, offset + end, pad)
-    return FileResponse(file, media_type="audio/wav", headers={"X-Begin": f"{begin - offset:.6f}", "Cache-Control": "private"})
+    return FileResponse(
+        file, media_type="audio/wav", headers={"X-Begin": f"{begin - offset:.6f}", "Cache-Control": "private"}
+    )
 
 
 async def _overview(request: Request) -> Response:
@@ -254,6 +261,3 @@ async def _recordings(request: Request) -> Response:
     offset = max(0, int(number(values, "offset", 0)))
     rows, total = await run_in_threadpool(archive.page, str(values.get("text", "")), offset)
     return JSONResponse({"recordings": rows, "total": total})
-
-
-

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.core.codes import server as codes
-from swsdist.searcher.hit_threshold import default_threshold
 from swsdist.registry.registries import METHODS
+from swsdist.searcher.hit_threshold import default_threshold
 from swsdist.searcher.searcher import Searcher
 from swsdist.searcher.settings import setup_of
 
@@ -92,7 +92,8 @@ class Archive:
             return self.searcher
         table, kept = self.documents, None
         conditions = [
-            narrowing.folder and pc.starts_with(pc.binary_join_element_wise(table["folder"], "", "/"), f"{narrowing.folder}/"),
+            narrowing.folder
+            and pc.starts_with(pc.binary_join_element_wise(table["folder"], "", "/"), f"{narrowing.folder}/"),
             narrowing.recording and pc.equal(table["recording"], narrowing.recording),
             narrowing.speaker and pc.equal(table["speaker"], narrowing.speaker),
             narrowing.since and pc.greater_equal(table["day"], narrowing.since),

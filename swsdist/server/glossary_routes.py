@@ -15,7 +15,8 @@ from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from swsdist.core.codes import server as codes
-from swsdist.glossary.exchange import EXPORTS, import_file, write_export
+from swsdist.glossary.exports import TierOf, write_export
+from swsdist.glossary.importing import import_file
 from swsdist.server import sounds
 from swsdist.server.requests import body_of, number, person_of, place_of, service_of, text_of
 from swsdist.server.service import Service
@@ -112,7 +113,9 @@ def _listed(service: Service, entry_id: int) -> list[dict[str, Any]]:
     for token in tokens:
         row = rows.get((token.place.doc_id or "", token.place.channel))
         known = token.place.sound is not None or row is not None
-        listed.append({**token.as_json(), "recording": row["recording"] if row else token.place.doc_id, "path_known": known})
+        listed.append(
+            {**token.as_json(), "recording": row["recording"] if row else token.place.doc_id, "path_known": known}
+        )
     return listed
 
 
@@ -140,11 +143,9 @@ async def _changes(request: Request) -> Response:
 
 async def _export(request: Request) -> Response:
     service, kind = service_of(request), request.path_params["kind"]
-    if kind not in EXPORTS:
-        raise codes.NOT_ON_PAGE(where=kind, what="export", name=kind)
     chosen = request.query_params.get("entries")
     ids = None if not chosen else [int(number({"entry": each}, "entry")) for each in chosen.split(",")]
-    tier = request.query_params.get("tier", "entry")
+    tier: TierOf = "speaker" if request.query_params.get("tier") == "speaker" else "entry"
     archive = service.archive
     scratch = tempfile.TemporaryDirectory(dir=service.scratch)
     folder = Path(scratch.name) / "export"
@@ -180,7 +181,7 @@ async def _import(request: Request) -> Response:
         counts = await run_in_threadpool(
             lambda: import_file(service.project, file, person=person_of(request), store=store)
         )
-    return JSONResponse(counts)
+    return JSONResponse(counts.as_json())
 
 
 GLOSSARY = [

@@ -67,7 +67,7 @@ class Indexing:
         try:
             while not self._ended:
                 before = load(Folder(f"{self.run}/store"))
-                code, stopped = self._index(wait)
+                stopped = self._index(wait)
                 now = load(Folder(f"{self.run}/store"))
                 if now is not None and (before is None or before.fingerprint != now.fingerprint):
                     self._committed()
@@ -77,8 +77,8 @@ class Indexing:
         finally:
             self._state = None
 
-    def _index(self, seconds: float) -> tuple[int, bool]:
-        """The exit code, and whether it was interrupted after so many seconds."""
+    def _index(self, seconds: float) -> bool:
+        """Whether it was interrupted after so many seconds."""
         command = [sys.executable, "-m", "swsdist.cli.main", "index", self.source, "--run", self.run, "--events", "-"]
         self._process = process = subprocess.Popen(
             [*command, *(part for each in _SETS for part in ("--set", each))],
@@ -110,7 +110,7 @@ class Indexing:
             lines = [line.strip() for line in told if line.strip() and not line.strip().startswith("remedy:")]
             message = lines[-1] if lines else f"exit code {code}"
             self.error = codes.INDEX_ENDED(where=self.source, folder=self.source, message=message)
-        return code, stopped.is_set()
+        return stopped.is_set()
 
     def _follow(self, line: str) -> None:
         try:
@@ -119,7 +119,7 @@ class Indexing:
             return
         state = dict(self._state or {})
         if event["event"] == "stage-begun" and event["stage"] == "index":
-            state |= {"of": event["tasks"], "documents": event["done"], "text": "indexing", "work": event["work"], "left": 0.0}
+            state |= {"of": event["tasks"], "documents": event["done"], "text": "indexing"}
         elif event["event"] == "stage-begun":
             state |= {"text": event["stage"]}
         elif event["event"] == "task-ended" and event["stage"] == "index":

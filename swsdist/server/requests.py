@@ -57,7 +57,7 @@ def number(values: Mapping[str, Any], name: str, default: float | None = None) -
     """
     value = values.get(name, default)
     try:
-        found = float(value)  # type: ignore[arg-type]
+        found = float(value)
     except (TypeError, ValueError):
         found = math.nan
     if isinstance(value, bool) or not math.isfinite(found):

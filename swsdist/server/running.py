@@ -82,11 +82,11 @@ def serve_until_ended(settings: Settings, entrance: Entrance, say: Callable[[str
     """
     try:
         import uvicorn
-        from starlette.applications import Starlette as _
+
+        from swsdist.server.app import create_app
+        from swsdist.server.security import Guard
     except ImportError:
         raise codes.NO_SERVER() from None
-    from swsdist.server.app import create_app
-    from swsdist.server.security import Guard
 
     password = os.environ.get(PASSWORD) or None
     is_open = entrance.public or entrance.host not in _LOOPBACK
@@ -95,7 +95,9 @@ def serve_until_ended(settings: Settings, entrance: Entrance, say: Callable[[str
     sock = _bound(entrance)
     port = sock.getsockname()[1]
     token = None if is_open else secrets.token_urlsafe(24)
-    hosts = frozenset({*_LOOPBACK, *entrance.names, *([entrance.host] if entrance.host not in ("0.0.0.0", "::") else [])})
+    hosts = frozenset(
+        {*_LOOPBACK, *entrance.names, *([entrance.host] if entrance.host not in ("0.0.0.0", "::") else [])}
+    )
     proxies = frozenset(entrance.proxies or _LOOPBACK)
     guard = Guard(token, hosts, password if is_open else None, entrance.user_header, proxies)
     service = Service(settings)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import threading
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -159,7 +158,7 @@ class Service:
     def _keep(self, values: dict[str, Any]) -> None:
         part = self.project.folder / f".{_NEWS}.part"
         part.write_text(json.dumps(values), encoding="utf-8")
-        os.replace(part, self.project.folder / _NEWS)
+        part.replace(self.project.folder / _NEWS)
 
     def search_news(self) -> None:
         """Search the saved words in documents that the store had not when they were searched last."""

@@ -151,7 +151,9 @@ def test_other_pages_change_nothing(client: TestClient) -> None:
     del client.headers["X-Swsdist"]
     assert client.post("/api/entries", json={"form": "x"}).status_code == 403
     client.headers["X-Swsdist"] = "1"
-    assert client.post("/api/entries", json={"form": "x"}, headers={"Origin": "https://evil.example"}).status_code == 403
+    assert (
+        client.post("/api/entries", json={"form": "x"}, headers={"Origin": "https://evil.example"}).status_code == 403
+    )
     assert client.get("/api/entries").json() == {"entries": []}
 
 
@@ -159,7 +161,10 @@ def test_password_and_proxy(service: Service) -> None:
     client = client_of(service, token=None, password="open sesame")
     assert client.get("/api/state").status_code == 401
     assert client.post("/login", data={"password": "no", "person": "Ann"}).status_code == 401
-    assert client.post("/login", data={"password": "open sesame", "person": "Ann"}, follow_redirects=False).status_code == 303
+    assert (
+        client.post("/login", data={"password": "open sesame", "person": "Ann"}, follow_redirects=False).status_code
+        == 303
+    )
     assert client.get("/api/state").json()["person"] == "Ann"
     behind = client_of(service, token=None, user_header="X-User", proxies=frozenset({"testclient"}))
     assert behind.get("/api/state").status_code == 401
@@ -175,14 +180,20 @@ def test_password_and_proxy(service: Service) -> None:
         ("POST", "/api/search", {"text": "word"}, 400, "no-texts"),
         ("POST", "/api/search", {"examples": [{"doc_id": "d", "start": 2, "end": 1}]}, 400, "wrong-request"),
         ("POST", "/api/search", {"examples": [{"doc_id": "nowhere", "start": 0, "end": 1}]}, 200, "no-such-document"),
-        ("POST", "/api/search", {"examples": [{"sound": "../../etc/passwd", "start": 0, "end": 1}]}, 200, "no-such-sound"),
+        (
+            "POST",
+            "/api/search",
+            {"examples": [{"sound": "../../etc/passwd", "start": 0, "end": 1}]},
+            200,
+            "no-such-sound",
+        ),
         ("POST", "/api/entries", {"gloss": "x"}, 400, "wrong-request"),
         ("PATCH", "/api/entries/99", {"gloss": "x"}, 404, "no-such-"),
         ("POST", "/api/entries/99/tokens", {"verdict": "maybe"}, 400, "wrong-request"),
         ("GET", "/api/sound?doc_id=nowhere&channel=1", None, 404, "no-such-document"),
         ("GET", "/api/sound?sound=../../etc/passwd", None, 404, "no-such-"),
         ("GET", "/api/overview?doc_id=nowhere", None, 404, "no-such-document"),
-        ("GET", "/api/export/nothing", None, 404, "not-on-page"),
+        ("GET", "/api/export/nothing", None, 404, "no-such-glossary-export"),
     ],
 )
 def test_wrong_requests(client: TestClient, method: str, path: str, values: Any, status: int, code: str) -> None:

@@ -29,7 +29,6 @@ OTHER_ORIGIN = Code(
     "a change that {origin} asks for is refused",
     "use the page of this server",
 )
-NOT_ON_PAGE = Code("not-on-page", UserError, "there is no {what} {name!r}", "load the page again")
 WRONG_REQUEST = Code("wrong-request", UserError, "{what}", "load the page again")
 NO_EXAMPLE = Code(
     "no-example",
@@ -43,7 +42,9 @@ LONG_EXAMPLE = Code(
     "the example lasts {seconds:.1f} s, more than {most:.0f} s",
     "mark the word alone",
 )
-LONG_CLIP = Code("long-clip", UserError, "a place of {seconds:.0f} s is not between 0 and {most:.0f} s", "choose a shorter one")
+LONG_CLIP = Code(
+    "long-clip", UserError, "a place of {seconds:.0f} s is not between 0 and {most:.0f} s", "choose a shorter one"
+)
 LONG_UPLOAD = Code(
     "long-upload",
     AudioError,
@@ -62,7 +63,9 @@ NOTHING_THERE = Code(
     "no document is narrowed to this",
     "choose a wider folder, speaker or date",
 )
-NO_SUCH_DOCUMENT = Code("no-such-document", UserError, "the archive has no such document, channel {channel}", "reload the page")
+NO_SUCH_DOCUMENT = Code(
+    "no-such-document", UserError, "the archive has no such document, channel {channel}", "reload the page"
+)
 NOT_READY = Code(
     "not-ready",
     UserError,
