@@ -1,4 +1,4 @@
-"""Libraries that could take the place of code of ours, each beside it in one process: lxml, kaldi_native_io, sqlite3.
+"""Libraries that could take the place of code of ours, each beside it in one process: librosa, lxml, kaldi_native_io, sqlite3.
 
 Decision 33 tells what was made of it. What is not installed has no value: `pip install lxml kaldi_native_io`. CPU seconds, the
 least of five rounds in which all take turns.
@@ -13,12 +13,16 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.rows import Row, main, say
+from benchmarks.rows import Row, at_most, main, say
 from swsdist.core.fingerprint import fingerprint
+from swsdist.features.blocks import in_blocks
+from swsdist.features.mfcc import Mfcc
+from swsdist.features.threads import one_thread
 from swsdist.io.frames.ark import KALDI
 from swsdist.io.nist.systemlist_dialect import KWSLIST
 from swsdist.io.nist.systemlist_lines import read_lines
@@ -28,12 +32,37 @@ from swsdist.pipeline.records.receipts import Receipts, encoded, names_of, outpu
 from swsdist.pipeline.task import Cost, Part, Receipt
 
 _TIMES = 5
+_SECONDS = 600
 _DETECTIONS, _MATRICES, _RECEIPTS, _NOTED = 200_000, 3000, 100_000, 10_000
 
 
 def measure(scratch: Path) -> list[Row]:
     """All rows."""
-    return [*_lists(scratch), *_archives(scratch), *_receipts()]
+    return [*_frames(), *_lists(scratch), *_archives(scratch), *_receipts()]
+
+
+def _frames() -> list[Row]:
+    """MFCC of noise, as blocks of a decoder's size."""
+    say("libraries: frames")
+    import librosa
+
+    sound, extractor = np.random.default_rng(0).normal(scale=0.1, size=_SECONDS * 16000).astype(np.float32), Mfcc()
+
+    def by_librosa() -> Any:
+        options = {"n_fft": 512, "win_length": 400, "hop_length": 160, "center": False, "n_mels": 40}
+        power = librosa.feature.melspectrogram(y=sound, sr=16000, **options)
+        static = librosa.feature.mfcc(S=librosa.power_to_db(power, top_db=None), n_mfcc=13)
+        return np.concatenate(
+            [static, *(librosa.feature.delta(static, order=order, mode="nearest") for order in (1, 2))]
+        )
+
+    def by_ours() -> Any:
+        return np.concatenate(list(in_blocks(extractor, (sound[k : k + 65536] for k in range(0, len(sound), 65536)))))
+
+    assert np.allclose(by_librosa().T, by_ours(), atol=0.01)
+    with one_thread():
+        least = _least({"own": by_ours, "librosa": by_librosa})
+    return [Row("MFCC: CPU of ours / of librosa", _ratio(least, "own", "librosa"), "times", at_most(0.5))]
 
 
 def _lists(scratch: Path) -> list[Row]:

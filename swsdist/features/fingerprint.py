@@ -35,7 +35,7 @@ class MfccFingerprint(Mfcc):
     win_length: PositiveInt = Field(320, description="samples under the window: 20 ms at 16 kHz")
 
     name: ClassVar[str] = "mfcc-fingerprint"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     chooses: ClassVar[bool] = False
 
     @model_validator(mode="after")

@@ -4,7 +4,8 @@ Defined by librosa 0.11 (`librosa.feature.mfcc` and `librosa.feature.delta`) wit
 ``center=False``, ``top_db=None``: power spectrum of `win_length` samples under a periodic window, centred in `n_fft`;
 mel filters (Slaney's scale, area normalised); 10 log10 with a floor of 1e-10; orthonormal DCT-II. Deltas are the slopes,
 and second deltas the curvatures, of the least-squares line and parabola through `delta_width` frames; beyond the ends
-the end frames are repeated. Equal to librosa to 1e-4 (tests/parity).
+the end frames are repeated. Equal to librosa to 1e-4 (tests/parity); computed by `kernels.cepstra`, a frame with the same
+bytes in any block and on any processor.
 
 Frame t covers samples [t * hop_length, t * hop_length + n_fft).
 
@@ -16,7 +17,7 @@ from __future__ import annotations
 import math
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,9 @@ from swsdist.features.fitting.band import COMMON, BandRounds, band_of
 from swsdist.features.fitting.interface import Rounds
 from swsdist.features.model import read_model
 from swsdist.io.remote.copies import local_file
+
+if TYPE_CHECKING:
+    from swsdist.kernels.cepstra import Filters
 
 
 class Mfcc(BaseModel):
@@ -53,7 +57,7 @@ class Mfcc(BaseModel):
     model: IsPath | None = Field(None, description="file of what `common` chose; by default it is chosen by the corpus")
 
     name: ClassVar[str] = "mfcc"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     hours: ClassVar[float] = 4.0
     #: Whether `fmax` may be `common`.
     chooses: ClassVar[bool] = True
@@ -148,27 +152,37 @@ class Mfcc(BaseModel):
 
     @cached_property
     def _window(self) -> NDArray[np.float64]:
-        from scipy.signal import get_window
+        from swsdist.kernels.cepstra import circle
 
-        left = (self.n_fft - self.win_length) // 2
-        padded = np.zeros(self.n_fft)
-        padded[left : left + self.win_length] = get_window(self.window, self.win_length, fftbins=True)
-        return padded
+        height = 0.5 if self.window == "hann" else 0.54
+        window: NDArray[np.float64] = height - (1 - height) * circle(self.win_length, self.win_length)[0]
+        return window
 
     @cached_property
-    def _mel(self) -> NDArray[np.float64]:
-        from librosa.filters import mel
+    def _filters(self) -> Filters:
+        from swsdist.kernels.cepstra import packed
 
-        return np.ascontiguousarray(
-            mel(
-                sr=self.sample_rate,
-                n_fft=self.n_fft,
-                n_mels=self.n_mels,
-                fmin=self.fmin,
-                fmax=self.upper_edge,
-                dtype=np.float64,
-            ).T
-        )
+        return packed(triangles(self._edges, self._bins))
+
+    @cached_property
+    def _edges(self) -> NDArray[np.float64]:
+        """Edges of the filters, float64 (n_mels + 2,), Hz: each reaches from one to the next but one."""
+        return mel_frequencies(self.n_mels + 2, self.fmin, self.upper_edge)
+
+    @property
+    def _bins(self) -> NDArray[np.float64]:
+        """Frequencies of the spectrum, float64 (n_fft // 2 + 1,), Hz."""
+        return np.fft.rfftfreq(self.n_fft, 1.0 / self.sample_rate).astype(np.float64)
+
+    @cached_property
+    def _cosines(self) -> NDArray[np.float64]:
+        """The orthonormal DCT-II, float64 (n_mfcc, n_mels)."""
+        from swsdist.kernels.cepstra import circle
+
+        turns = np.outer(np.arange(self.n_mfcc), 2 * np.arange(self.n_mels) + 1) % (4 * self.n_mels)
+        cosines = circle(4 * self.n_mels, 4 * self.n_mels)[0][turns] * math.sqrt(2 / self.n_mels)
+        cosines[0] = math.sqrt(1 / self.n_mels)
+        return cosines
 
     def extract(self, samples: NDArray[np.float32]) -> NDArray[np.float32]:
         """MFCC of a stretch of samples.
@@ -179,18 +193,42 @@ class Mfcc(BaseModel):
         Returns:
             float32 (frames, dimension): coefficients, then their slopes, then their curvatures.
         """
-        from scipy.fft import dct, rfft
+        from swsdist.kernels.cepstra import cepstra
 
         if len(samples) < self.n_fft:
             return np.empty((0, self.dimension), np.float32)
-        frames = np.lib.stride_tricks.sliding_window_view(samples, self.n_fft)[:: self.hop_length]
-        static = np.empty((len(frames), self.n_mfcc))
-        for first in range(0, len(frames), 512):  # keeps the spectra in cache
-            spectrum = rfft(frames[first : first + 512] * self._window, axis=1)
-            power = spectrum.real**2 + spectrum.imag**2
-            decibels = 10.0 * np.log10(np.maximum(power @ self._mel, 1e-10))
-            static[first : first + 512] = dct(decibels, type=2, norm="ortho", axis=1)[:, : self.n_mfcc]
+        static = cepstra(samples, self.hop_length, self._window, self.n_fft, self._filters, 1e-10, self._cosines)
         return with_deltas(static, self.deltas, self.delta_width)
+
+
+def mel_frequencies(count: int, fmin: float, fmax: float) -> NDArray[np.float64]:
+    """Frequencies, float64 (count,), Hz, at equal distances on Slaney's scale: linear to 1000 Hz, logarithmic above."""
+    linear, corner, step = 200.0 / 3, 1000.0, math.log(6.4) / 27.0
+    knee = corner / linear
+
+    def mel(hz: float) -> float:
+        return knee + math.log(hz / corner) / step if hz >= corner else hz / linear
+
+    places = np.linspace(mel(fmin), mel(fmax), count)
+    return np.array([corner * math.exp(step * (k - knee)) if k >= knee else linear * k for k in places.tolist()])
+
+
+def triangles(edges: NDArray[np.float64], bins: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Triangular filters of equal area.
+
+    Args:
+        edges: float64 (filters + 2,), Hz.
+        bins: float64 (bins,), Hz, where they are evaluated.
+
+    Returns:
+        float64 (filters, bins).
+    """
+    widths, away = np.diff(edges), edges[:, None] - bins[None]
+    rising, falling = -away[:-2] / widths[:-1, None], away[2:] / widths[1:, None]
+    filters: NDArray[np.float64] = (
+        np.maximum(0.0, np.minimum(rising, falling)) * (2.0 / (edges[2:] - edges[:-2]))[:, None]
+    )
+    return filters
 
 
 def with_deltas(static: NDArray[np.float64], deltas: int, width: int) -> NDArray[np.float32]:
@@ -204,20 +242,26 @@ def with_deltas(static: NDArray[np.float64], deltas: int, width: int) -> NDArray
     Returns:
         float32 (frames, n * (1 + deltas)).
     """
-    from scipy.ndimage import correlate1d
+    from swsdist.kernels.cepstra import differences
 
-    columns = [static]
+    count = static.shape[1]
+    out = np.empty((len(static), count * (1 + deltas)), np.float32)
+    out[:, :count] = static
     for order in range(1, deltas + 1):
-        columns.append(correlate1d(static, _delta_weights(width, order), axis=0, mode="nearest"))
-    return np.concatenate(columns, axis=1).astype(np.float32)
+        into = out[:, order * count : (order + 1) * count]
+        differences(np.ascontiguousarray(static), _delta_weights(width, order), (-1.0) ** order, into)
+    return out
 
 
 @cache
 def _delta_weights(width: int, order: int) -> NDArray[np.float64]:
     """Weights that give the derivative, at the middle, of the polynomial of degree `order` fitted to `width` frames.
 
-    Savitzky and Golay (1964); librosa.feature.delta fits a polynomial of the same degree as the order of the delta.
+    Savitzky and Golay (1964); librosa.feature.delta fits a polynomial of the same degree as the order of the delta. Quotients
+    of integers, each rounded once.
     """
-    positions = np.arange(width) - width // 2
-    fitted = np.linalg.pinv(np.vander(positions.astype(np.float64), order + 1, increasing=True))
-    return np.asarray(fitted[order] * math.factorial(order), np.float64)
+    places = range(-(width // 2), width // 2 + 1)
+    squares, fourths = sum(k**2 for k in places), sum(k**4 for k in places)
+    if order == 1:
+        return np.array([k / squares for k in places])
+    return np.array([2 * (width * k**2 - squares) / (width * fourths - squares**2) for k in places])

@@ -57,7 +57,7 @@ class Plp(BaseModel):
     delta_width: Annotated[int, Field(ge=3)] = Field(9, description="frames, odd, that a delta is fitted through")
 
     name: ClassVar[str] = "plp"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
 
     @model_validator(mode="after")
     def _consistent(self) -> Plp:

@@ -50,18 +50,10 @@ class WarpedMfcc(Mfcc):
 
     chooses: ClassVar[bool] = False
 
-    @cached_property
-    def _mel(self) -> NDArray[np.float64]:
-        from librosa import mel_frequencies
-
-        highest = self.upper_edge
-        edges = mel_frequencies(self.n_mels + 2, fmin=self.fmin, fmax=highest)
-        bins = warped(np.arange(self.n_fft // 2 + 1) * self.sample_rate / self.n_fft, self.factor, highest)
-        widths = np.diff(edges)
-        away = edges[:, None] - bins[None]
-        rising, falling = -away[:-2] / widths[:-1, None], away[2:] / widths[1:, None]
-        filters = np.maximum(0.0, np.minimum(rising, falling)) * (2.0 / (edges[2:] - edges[:-2]))[:, None]
-        return np.ascontiguousarray(filters.T)
+    @property
+    def _bins(self) -> NDArray[np.float64]:
+        """Frequencies of the spectrum, warped."""
+        return warped(super()._bins, self.factor, self.upper_edge)
 
 
 def warped(frequencies: NDArray[np.float64], factor: float, highest: float) -> NDArray[np.float64]:
@@ -92,7 +84,7 @@ class Vtln(BaseModel):
     )
 
     name: ClassVar[str] = "vtln"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     whole_frames: ClassVar[int] = 30_000
     chunk_frames: ClassVar[int] = 30_000
     overlap_frames: ClassVar[int] = 1_000

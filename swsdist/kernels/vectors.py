@@ -2,8 +2,8 @@
 
 numba leaves vectorising to LLVM, which fails for loops with many arrays that might overlap, and widens 32-bit integers
 to 64 bits.
-`Lanes` is a numba type of 16 elements (int32, int64 or float32) that LLVM keeps in vector registers. It supports
-``+ - * << >> &`` with vectors and integers, and `least`, `most` and `choose` of `kernels.arithmetic`. One plain Python
+`Lanes` is a numba type of 16 elements (int32, int64, float32 or float64) that LLVM keeps in vector registers. It supports
+``+ - * / << >> &`` with vectors and numbers, and `least`, `most` and `choose` of `kernels.arithmetic`. One plain Python
 function
 (a *cell*, a map of distances) thus serves Python integers in the oracle, sixteen lanes here, and a thread of a GPU.
 
@@ -80,7 +80,8 @@ def lanes_of(array: NDArray[np.generic]) -> Any:
 
 def vector_of(element: types.Number) -> ir.VectorType:
     """LLVM's type for sixteen elements of a numba type."""
-    scalar = ir.FloatType() if element == types.float32 else ir.IntType(element.bitwidth)
+    reals = {types.float32: ir.FloatType(), types.float64: ir.DoubleType()}
+    scalar = reals[element] if element in reals else ir.IntType(element.bitwidth)
     return ir.VectorType(scalar, WIDTH)
 
 
@@ -195,7 +196,7 @@ def lowest_bit(typing: Typing, bits: types.Integer) -> Intrinsic:
 
 
 def _less(builder: ir.IRBuilder, kind: Lanes, left: ir.Value, right: ir.Value) -> ir.Value:
-    compare = builder.fcmp_ordered if kind.element == types.float32 else builder.icmp_signed
+    compare = builder.fcmp_ordered if isinstance(kind.element, types.Float) else builder.icmp_signed
     return compare("<", left, right)
 
 
@@ -212,7 +213,7 @@ def _operation(integer: str, real: str = "") -> Callable[..., object]:
 
     @intrinsic
     def applied(typing: Typing, left: Lanes, right: Lanes) -> Intrinsic:
-        name = real if left.element == types.float32 else integer
+        name = real if isinstance(left.element, types.Float) else integer
 
         def generate(
             context: Target, builder: ir.IRBuilder, signature: Signature, arguments: list[ir.Value]
@@ -243,6 +244,7 @@ def _of_lanes(symbol: Callable[..., object], instruction: Callable[..., object])
 _of_lanes(operator.add, _operation("add", "fadd"))
 _of_lanes(operator.sub, _operation("sub", "fsub"))
 _of_lanes(operator.mul, _operation("mul", "fmul"))
+_of_lanes(operator.truediv, _operation("sdiv", "fdiv"))
 _of_lanes(operator.lshift, _operation("shl"))
 _of_lanes(operator.rshift, _operation("ashr"))
 _of_lanes(operator.and_, _operation("and_"))

@@ -37,6 +37,20 @@ from threadpoolctl import threadpool_info
 print(digest.hexdigest(), *{one["architecture"] for one in threadpool_info() if one["internal_api"] == "openblas"})
 """
 
+#: MFCC of noise, silence and a tone; prints a digest.
+MFCC = """
+import hashlib
+import numpy as np
+from swsdist.features.mfcc import Mfcc
+rng = np.random.default_rng(0)
+sounds = [rng.normal(scale=0.1, size=90_000), np.zeros(9000), np.sin(0.1 * np.arange(9000))]
+samples = np.concatenate(sounds).astype("f4")
+digest = hashlib.sha256()
+for options in {}, {"n_fft": 405, "win_length": 399, "window": "hamming"}:
+    digest.update(Mfcc(**options).extract(samples).tobytes())
+print(digest.hexdigest())
+"""
+
 X86 = platform.machine() in ("x86_64", "AMD64")
 
 
@@ -71,3 +85,16 @@ def test_any_kernel_of_openblas(ours: str) -> None:
 @pytest.mark.parametrize("processor", ["x86-64", "haswell", "skylake-avx512"])
 def test_code_for_other_processors(processor: str, ours: str) -> None:
     assert searched("int16", NUMBA_CPU_NAME=processor)[0] == ours
+
+
+@pytest.mark.compile
+@pytest.mark.skipif(not X86, reason="the names are those of x86 processors")
+def test_mfcc_by_code_for_other_processors() -> None:
+    digests = set()
+    for variables in ({}, {"NUMBA_CPU_NAME": "x86-64", "OPENBLAS_CORETYPE": "Prescott"}, {"NUMBA_CPU_NAME": "haswell"}):
+        done = subprocess.run(
+            [sys.executable, "-c", MFCC], env=os.environ | variables, text=True, capture_output=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        digests.add(done.stdout)
+    assert len(digests) == 1

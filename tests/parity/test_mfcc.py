@@ -14,12 +14,14 @@ import pytest
 import soundfile
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from scipy.ndimage import correlate1d
+from scipy.signal import get_window
 
 from swsdist.core.codes import features as codes
 from swsdist.features import blocks as cutting
 from swsdist.features.blocks import BLOCK_FRAMES, in_blocks
 from swsdist.features.interface import frame_count
-from swsdist.features.mfcc import Mfcc
+from swsdist.features.mfcc import Mfcc, _delta_weights, mel_frequencies, triangles, with_deltas
 from tests.support.coded import raises
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared"
@@ -34,6 +36,8 @@ OPTIONS = {
     "window fills the transform": {"win_length": 512},
     "window of odd length": {"win_length": 399, "n_fft": 512},
     "transform of no power of two": {"n_fft": 400, "win_length": 400},
+    "odd transform": {"n_fft": 405, "win_length": 405},
+    "transform of a prime": {"n_fft": 2 * 211, "win_length": 401},
     "band": {"fmin": 64.0, "fmax": 7000.0, "n_mels": 30, "n_mfcc": 20},
     "all mels": {"n_mels": 23, "n_mfcc": 23, "hop_length": 80},
     "telephone": {"sample_rate": 8000, "n_fft": 256, "win_length": 200, "hop_length": 80, "fmax": 3800.0},
@@ -116,6 +120,52 @@ def test_shorter_than_a_frame() -> None:
     assert Mfcc().extract(np.zeros(511, np.float32)).shape == (0, 39)
 
 
+@pytest.mark.parametrize("first", [1, 7, 16, 40])
+@pytest.mark.parametrize("options", [{}, {"n_fft": 405, "win_length": 405}], ids=str)
+def test_a_frame_depends_on_its_samples_alone(options: dict, first: int) -> None:
+    """Whatever lane it is computed in, and whatever is beside it."""
+    mfcc, samples = Mfcc(deltas=0, **options), signal("noise", 12_345)
+    loud = np.concatenate([np.float32(1e4) * samples[: first * mfcc.hop], samples[first * mfcc.hop :]])
+    assert mfcc.extract(samples[first * mfcc.hop :]).tobytes() == mfcc.extract(samples)[first:].tobytes()
+    beyond = first + -(-mfcc.frame_length // mfcc.hop)
+    assert mfcc.extract(loud)[beyond:].tobytes() == mfcc.extract(samples)[beyond:].tobytes()
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_samples_that_are_not_finite(value: float) -> None:
+    samples = signal("noise", 12_345)
+    samples[6000] = value
+    frames = Mfcc(deltas=0).extract(samples)
+    covered = [160 * t + 56 <= 6000 < 160 * t + 456 for t in range(len(frames))]
+    assert np.isfinite(frames).all(axis=1).tolist() == [not each for each in covered]
+
+
+@pytest.mark.parametrize("window", ["hann", "hamming"])
+@pytest.mark.parametrize("length", [2, 399, 400])
+def test_windows_are_those_of_scipy(window: str, length: int) -> None:
+    made = Mfcc(window=window, win_length=length)._window
+    assert np.abs(made - get_window(window, length, fftbins=True)).max() < 1e-15
+
+
+@pytest.mark.parametrize(
+    ("rate", "n_fft", "bands", "fmin", "fmax"),
+    [(16000, 512, 40, 0, 8000), (8000, 256, 30, 64, 3800), (16000, 405, 23, 0, 900), (44100, 2048, 128, 20, 16000)],
+)
+def test_filters_are_those_of_librosa(rate: int, n_fft: int, bands: int, fmin: float, fmax: float) -> None:
+    edges = mel_frequencies(bands + 2, fmin, fmax)
+    assert np.allclose(edges, librosa.mel_frequencies(bands + 2, fmin=fmin, fmax=fmax), rtol=1e-14, atol=0)
+    filters = librosa.filters.mel(sr=rate, n_fft=n_fft, n_mels=bands, fmin=fmin, fmax=fmax, dtype=np.float64)
+    assert np.allclose(triangles(edges, np.fft.rfftfreq(n_fft, 1 / rate)), filters, rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize("width", [3, 9, 31])
+@pytest.mark.parametrize("frames", [1, 2, 7, 100])
+def test_differences_are_those_of_scipy(width: int, frames: int) -> None:
+    static = np.random.default_rng(0).normal(scale=10, size=(frames, 13))
+    wanted = [correlate1d(static, _delta_weights(width, order), axis=0, mode="nearest") for order in (1, 2)]
+    assert with_deltas(static, 2, width).tobytes() == np.concatenate([static, *wanted], 1).astype(np.float32).tobytes()
+
+
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
@@ -196,7 +246,7 @@ def test_blocks_are_the_whole(block, blocks, more, spare, frame_length, hop, con
 @pytest.mark.parametrize("more", [-1, 0, 1, 4, 5])
 @pytest.mark.parametrize("blocks", [1, 2])
 def test_mfcc_in_blocks(blocks: int, more: int) -> None:
-    """The same bytes for any chunks; against the whole to the last bits, since the matrix product's shape differs."""
+    """The same bytes for any chunks, and as those of the whole."""
     mfcc = Mfcc(sample_rate=8000, n_fft=64, win_length=50, hop_length=20, n_mels=13)
     frames = blocks * BLOCK_FRAMES + more
     samples = signal("noise", mfcc.frame_length + (frames - 1) * mfcc.hop + 3)
@@ -205,7 +255,7 @@ def test_mfcc_in_blocks(blocks: int, more: int) -> None:
     for lengths in ([1000], [50_000, 1, 333], [len(samples) - 1, 1]):
         other = np.concatenate(list(in_blocks(mfcc, chunks(samples, lengths))))
         assert other.tobytes() == one.tobytes()
-    assert np.abs(one - mfcc.extract(samples)).max() <= TOLERANCE
+    assert one.tobytes() == mfcc.extract(samples).tobytes()
 
 
 def test_blocks_of_too_little() -> None:
