@@ -69,7 +69,13 @@ async def _failed(_: Request, error: Exception) -> Response:
     assert isinstance(error, SwsdistError)
     name = error.code
     statuses = {"not-on-page": 404, "large-upload": 413, "not-ready": 503, "busy": 503, "project-full": 507}
-    other = 404 if (name or "").startswith("no-such-") else 415 if isinstance(error, AudioError) else 400
+    other = (
+        404
+        if (name or "").startswith(("no-such-", "not-in-archive"))
+        else 415
+        if isinstance(error, AudioError)
+        else 400
+    )
     return error_response(error, statuses.get(name or "", other))
 
 
@@ -171,15 +177,16 @@ def _close(answers: Any) -> None:
 
 def _next_line(answers: Iterator[dict[str, Any]]) -> str | None:
     try:
-        found = next(answers, None)
+        line = next(answers, None)
     except SwsdistError as error:
         return as_line(error)
-    return None if found is None else json.dumps(found) + "\n"
+    return None if line is None else json.dumps(line) + "\n"
 
 
 async def _likely(request: Request) -> Response:
     service, entry_id = service_of(request), int(number(dict(request.query_params), "entry_id"))
-    return JSONResponse(await run_in_threadpool(service.answers.likelihood, service.project, entry_id))
+    name = request.query_params.get("search")
+    return JSONResponse(await run_in_threadpool(service.answers.likelihood, service.project, entry_id, name))
 
 
 async def _news(request: Request) -> Response:
@@ -222,7 +229,7 @@ def _add_sound(service: Service, data: bytes, name: str, person: str) -> str:
 
 async def _sound(request: Request) -> Response:
     values, service = dict(request.query_params), service_of(request)
-    path, channel, offset, duration = await run_in_threadpool(_heard, service, values)
+    path, channel, offset, duration = await run_in_threadpool(_recording_of, service, values)
     start = number(values, "start", 0.0)
     end = number(values, "end", min(duration, sounds.CLIP_SECONDS))
     pad = number(values, "pad", 0.25)
@@ -234,16 +241,16 @@ async def _sound(request: Request) -> Response:
 
 async def _overview(request: Request) -> Response:
     values, service = dict(request.query_params), service_of(request)
-    path, channel, offset, duration = await run_in_threadpool(_heard, service, values)
+    path, channel, offset, duration = await run_in_threadpool(_recording_of, service, values)
     start, end = number(values, "start", 0.0), number(values, "end", duration)
     points = int(number(values, "points", 800))
-    found = await run_in_threadpool(
+    waveform = await run_in_threadpool(
         sounds.overview, path, channel, offset + start, offset + min(end, duration), points, {}
     )
-    return JSONResponse({**found, "start": start, "end": min(end, duration)})
+    return JSONResponse({**waveform, "start": start, "end": min(end, duration)})
 
 
-def _heard(service: Service, values: dict[str, Any]) -> tuple[str, int, float, float]:
+def _recording_of(service: Service, values: dict[str, Any]) -> tuple[str, int, float, float]:
     """Path, channel, start in it (s) and duration of what a request names."""
     if values.get("sound"):
         path = str(service.project.sound_file(values["sound"]))

@@ -128,7 +128,7 @@ class Archive:
             rows = table.filter(pc.and_(pc.equal(table[name], doc_id), pc.equal(table["channel"], channel)))
             if rows.num_rows:
                 return dict(rows.slice(0, 1).to_pylist()[0])
-        raise codes.NO_SUCH_DOCUMENT(where=doc_id, channel=channel)
+        raise codes.NOT_IN_ARCHIVE(where=doc_id, channel=channel)
 
     def rows_of(self, doc_ids: list[str]) -> dict[tuple[str, int], dict[str, Any]]:
         """Rows by the names that detections have."""

@@ -94,13 +94,14 @@ async def _tokens(request: Request) -> Response:
     if verdict is None:
         raise codes.WRONG_REQUEST(where="verdict", what="verdict is missing")
     fields.pop("verdict")
+    name = values.get("search") and str(values["search"])
     score = None if values.get("score") is None else number(values, "score")
 
     def judge() -> dict[str, Any]:
         if place.doc_id is not None:
             service.demand_archive().document(place.doc_id, place.channel)
         token = service.project.judge(entry_id, place, verdict, person=person_of(request), score=score, **fields)
-        return {"token": token.as_json(), **service.answers.likelihood(service.project, entry_id)}
+        return {"token": token.as_json(), **service.answers.likelihood(service.project, entry_id, name)}
 
     return JSONResponse(await run_in_threadpool(judge))
 
@@ -124,7 +125,10 @@ async def _token(request: Request) -> Response:
     if request.method == "DELETE":
         await run_in_threadpool(lambda: project.remove_token(token_id, person=person_of(request)))
         return JSONResponse({})
-    fields = _fields(await body_of(request), _TOKEN_FIELDS)
+    values = await body_of(request)
+    fields = _fields(values, _TOKEN_FIELDS)
+    if "place" in values:
+        fields["place"] = place_of(values["place"])
     token = await run_in_threadpool(lambda: project.change_token(token_id, person=person_of(request), **fields))
     return JSONResponse(token.as_json())
 

@@ -96,8 +96,8 @@ class Indexing:
 
         timer = threading.Timer(seconds, stop)
         timer.start()
-        told: list[str] = []
-        reader = threading.Thread(target=lambda: told.extend(process.stderr or ()), daemon=True)
+        messages: list[str] = []
+        reader = threading.Thread(target=lambda: messages.extend(process.stderr or ()), daemon=True)
         reader.start()
         assert process.stdout is not None
         for line in process.stdout:
@@ -107,7 +107,7 @@ class Indexing:
         reader.join(1)
         self.error = None
         if code not in (0, 4) and not stopped.is_set() and not self._ended:
-            lines = [line.strip() for line in told if line.strip() and not line.strip().startswith("remedy:")]
+            lines = [line.strip() for line in messages if line.strip() and not line.strip().startswith("remedy:")]
             message = lines[-1] if lines else f"exit code {code}"
             self.error = codes.INDEX_ENDED(where=self.source, folder=self.source, message=message)
         return stopped.is_set()

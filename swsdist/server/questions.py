@@ -6,7 +6,9 @@ import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import Any, NamedTuple
+from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +29,8 @@ TOP, MOST = 50, 1000
 _LOOKED_AT = 1000
 #: Longest example, s.
 LONGEST = 30.0
+#: Searches whose hits are remembered.
+_KEPT = 200
 #: Name of the query.
 _QUERY = "word"
 
@@ -51,17 +55,31 @@ class Question(NamedTuple):
 
 @dataclass
 class Answers:
-    """Scores of the last answer of each entry, best first, by which judgements are told what they mean."""
+    """Hits of the last answers, best first, by which judgements are told what they mean."""
 
-    _scores: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
+    _hits: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    _last: dict[int, str] = field(default_factory=dict)
+    _lock: Lock = field(default_factory=Lock)
 
-    def keep(self, entry_id: int, hits: list[dict[str, Any]]) -> None:
-        """Take the hits of an answer."""
-        self._scores[entry_id] = hits
+    def keep(self, name: str, entry_id: int | None, hits: list[dict[str, Any]]) -> None:
+        """Take the hits of a search."""
+        with self._lock:
+            self._hits[name] = hits
+            if entry_id is not None:
+                self._last[entry_id] = name
+            for old in list(self._hits)[:-_KEPT]:
+                del self._hits[old]
 
-    def likelihood(self, project: Project, entry_id: int) -> dict[str, Any]:
-        """How likely the hits of the last answer are by the judgements there are now."""
-        hits = self._scores.get(entry_id, [])
+    def likelihood(self, project: Project, entry_id: int, name: str | None = None) -> dict[str, Any]:
+        """How likely the hits of a search are by the judgements that an entry has now.
+
+        Args:
+            project: has them.
+            entry_id: the entry.
+            name: of the search; None: the entry's last.
+        """
+        with self._lock:
+            hits = self._hits.get(name or self._last.get(entry_id, ""), [])
         tokens = project.tokens(entry_id)
         left = [hit for hit in hits if not _judged(hit, tokens)]
         fitted = _fitted(tokens)
@@ -79,31 +97,31 @@ def answer(
         searcher: of some documents; by default those that the question is narrowed to.
 
     Yields:
-        part, hits, final; the last with likelihood, warnings and seconds.
+        search (its name), part, hits, final; the last with likelihood, warnings and seconds.
 
     Raises:
         UserError, AudioError: the question cannot be asked.
     """
-    began = time.perf_counter()
+    began, name = time.perf_counter(), uuid4().hex
     warnings: list[str] = []
     tokens = project.tokens(question.entry_id) if question.entry_id is not None else []
     searcher = searcher or archive.narrowed(question.narrowing)
     queries: Any = [question.text] if question.text is not None else _examples(question.examples, archive, project)
     fitted = _fitted(tokens)
     hits: list[dict[str, Any]] = []
-    searching = searcher.stream(
+    parts = searcher.stream(
         queries, max(_LOOKED_AT, question.top), on_cut=None, say=warnings.append, warn=warnings.append
     )
-    for found in searching:
-        if found.part < 1:
-            hits = _hits(found.table(), archive, question.top, tokens, fitted)
-            yield {"part": found.part, "hits": hits, "final": False}
+    for part in parts:
+        if part.part < 1:
+            hits = _hits(part.table(), archive, question.top, tokens, fitted)
+            yield {"search": name, "part": part.part, "hits": hits, "final": False}
         else:
-            hits = _hits(found.table(), archive, _LOOKED_AT, tokens, fitted)
-    if question.entry_id is not None:
-        answers.keep(question.entry_id, hits)
+            hits = _hits(part.table(), archive, _LOOKED_AT, tokens, fitted)
+    answers.keep(name, question.entry_id, hits[: question.top])
     summary = fitted.summary(np.array([hit["score"] for hit in hits]), question.top)
     yield {
+        "search": name,
         "part": 1.0,
         "hits": hits[: question.top],
         "final": True,
@@ -151,12 +169,12 @@ def _hits(
     """The best hits that nobody has judged, of equal ones on several channels one."""
     rows = table.to_pylist()
     verdicts = archive.threshold.verdicts(table)
-    found = answers_by_query(rows, verdicts, (), None, None)
+    by_query = answers_by_query(rows, verdicts)
     where = archive.rows_of(list({row["doc_id"] for row in rows}))
     shown = []
-    for hit in found[0].hits if found else ():
+    for hit in by_query[0].hits if by_query else ():
         row = where[(hit.doc_id, hit.channels[0])]
-        one = {
+        result = {
             "doc_id": hit.doc_id,
             "channels": list(hit.channels),
             "recording": row["recording"],
@@ -167,8 +185,8 @@ def _hits(
             "speaker": row["speaker"],
             "date": row["day"],
         }
-        if not _judged(one, tokens):
-            shown.append(one)
+        if not _judged(result, tokens):
+            shown.append(result)
         if len(shown) == top:
             break
     likely = fitted.likely(np.array([hit["score"] for hit in shown]))
@@ -194,6 +212,6 @@ def _fitted(tokens: Sequence[Any]) -> Likelihood:
 
 
 def _shown(summary: Summary, tokens: Sequence[Any]) -> dict[str, Any]:
-    found = [token for token in tokens if token.place.sound is None]
-    yes, no = (sum(token.verdict == verdict for token in found) for verdict in ("yes", "no"))
-    return {**summary._asdict(), "judged": len(found), "yes": yes, "no": no}
+    verdicts = [token.verdict for token in tokens if token.place.sound is None]
+    counts = {"judged": len(verdicts), "yes": verdicts.count("yes"), "no": verdicts.count("no")}
+    return {**summary._asdict(), **counts}

@@ -57,12 +57,12 @@ def number(values: Mapping[str, Any], name: str, default: float | None = None) -
     """
     value = values.get(name, default)
     try:
-        found = float(value)
+        result = float(value)
     except (TypeError, ValueError):
-        found = math.nan
-    if isinstance(value, bool) or not math.isfinite(found):
+        result = math.nan
+    if isinstance(value, bool) or not math.isfinite(result):
         raise codes.WRONG_REQUEST(where=name, what=f"{name} is {value!r}, not a number")
-    return found
+    return result
 
 
 def text_of(values: Mapping[str, Any], name: str) -> str:

@@ -164,15 +164,15 @@ class Service:
         """Search the saved words in documents that the store had not when they were searched last."""
         archive, kept = self.demand_archive(), self._kept()
         new = _new_documents(archive, kept["state"])
-        found = []
+        hits = []
         if new.num_rows:
             searcher = archive.searcher.among(new)
             for entry in self.project.entries():
                 examples = examples_of(self.project, entry.entry_id)
                 if examples:
-                    found += self._hits_in(searcher, archive, entry, examples, new.num_rows)
+                    hits += self._hits_in(searcher, archive, entry, examples, new.num_rows)
         with self._lock:
-            self._keep({"state": archive.state, "news": [*self._kept()["news"], *found]})
+            self._keep({"state": archive.state, "news": [*self._kept()["news"], *hits]})
 
     def _hits_in(
         self, searcher: Any, archive: Archive, entry: Any, examples: tuple[Place, ...], documents: int

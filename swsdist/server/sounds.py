@@ -94,10 +94,10 @@ def overview(
     low, high, rest = [], [], np.empty(0, np.float32)
     for block in read_blocks(path, channel=channel, rate=_RATE, start=start, end=end, storage=storage):
         rest = np.concatenate([rest, block])
-        whole = rest[: len(rest) // step * step].reshape(-1, step)
-        low.append(whole.min(axis=1))
-        high.append(whole.max(axis=1))
-        rest = rest[whole.size :]
+        steps = rest[: len(rest) // step * step].reshape(-1, step)
+        low.append(steps.min(axis=1))
+        high.append(steps.max(axis=1))
+        rest = rest[steps.size :]
     bounds = np.concatenate(low), np.concatenate(high)
     if not len(bounds[0]):
         bounds = (rest[:1], rest[:1]) if len(rest) else (np.zeros(1), np.zeros(1))
@@ -116,16 +116,16 @@ def received(file: Path, name: str) -> tuple[bytes, dict[str, Any]]:
         info = probe(str(file))
         if info.duration > UPLOAD_SECONDS:
             raise codes.LONG_UPLOAD(where=name, seconds=info.duration, most=UPLOAD_SECONDS)
-        heard = [
+        channels = [
             np.concatenate([np.empty(0, np.float32), *read_blocks(str(file), channel=channel, rate=info.rate)])
             for channel in range(1, info.channels + 1)
         ]
     except AudioError as error:
         error.where = name
         raise
-    places = [find_speech(samples, info.rate) for samples in heard]
+    places = [find_speech(samples, info.rate) for samples in channels]
     chosen = next((k for k, place in enumerate(places) if place is not None), 0)
-    samples, place = heard[chosen], places[chosen]
+    samples, place = channels[chosen], places[chosen]
     duration = len(samples) / info.rate
     speech = [0.0, duration] if place is None else [place.start, place.end]
     facts = {"duration": duration, "rate": info.rate, "speech": [round(time, 3) for time in speech]}

@@ -179,7 +179,7 @@ def test_password_and_proxy(service: Service) -> None:
         ("POST", "/api/search", {"examples": []}, 200, "no-example"),
         ("POST", "/api/search", {"text": "word"}, 400, "no-texts"),
         ("POST", "/api/search", {"examples": [{"doc_id": "d", "start": 2, "end": 1}]}, 400, "wrong-request"),
-        ("POST", "/api/search", {"examples": [{"doc_id": "nowhere", "start": 0, "end": 1}]}, 200, "no-such-document"),
+        ("POST", "/api/search", {"examples": [{"doc_id": "nowhere", "start": 0, "end": 1}]}, 200, "not-in-archive"),
         (
             "POST",
             "/api/search",
@@ -190,9 +190,9 @@ def test_password_and_proxy(service: Service) -> None:
         ("POST", "/api/entries", {"gloss": "x"}, 400, "wrong-request"),
         ("PATCH", "/api/entries/99", {"gloss": "x"}, 404, "no-such-"),
         ("POST", "/api/entries/99/tokens", {"verdict": "maybe"}, 400, "wrong-request"),
-        ("GET", "/api/sound?doc_id=nowhere&channel=1", None, 404, "no-such-document"),
+        ("GET", "/api/sound?doc_id=nowhere&channel=1", None, 404, "not-in-archive"),
         ("GET", "/api/sound?sound=../../etc/passwd", None, 404, "no-such-"),
-        ("GET", "/api/overview?doc_id=nowhere", None, 404, "no-such-document"),
+        ("GET", "/api/overview?doc_id=nowhere", None, 404, "not-in-archive"),
         ("GET", "/api/export/nothing", None, 404, "no-such-glossary-export"),
     ],
 )

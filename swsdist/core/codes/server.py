@@ -63,8 +63,8 @@ NOTHING_THERE = Code(
     "no document is narrowed to this",
     "choose a wider folder, speaker or date",
 )
-NO_SUCH_DOCUMENT = Code(
-    "no-such-document", UserError, "the archive has no such document, channel {channel}", "reload the page"
+NOT_IN_ARCHIVE = Code(
+    "not-in-archive", UserError, "the archive has no such document, channel {channel}", "reload the page"
 )
 NOT_READY = Code(
     "not-ready",
