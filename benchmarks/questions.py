@@ -1,6 +1,6 @@
 """One spoken question over many hours, by the first pass `quantised` and by the exact search, in a new process and a warm one.
 
-Mboshi dev TIMES over (90: 91 hours), MFCC, indexed once with codes; 8 queries, one after the other, in a process for each way.
+Mboshi dev TIMES over (90: 91 hours), MFCC as float16, indexed once with codes; 8 queries, one after the other, in a process for each way.
 New: the first answer of a process, from its start, with the store's files in the page cache. Warm: the median of the third and
 later answers. The best 20 hits are compared with those of the exact search. A batch: CPU of the first
 examples of all queries in one search.
@@ -48,6 +48,7 @@ def measure(scratch: Path, store: Path | None) -> list[Row]:
     big = repeated(corpus, _TIMES, scratch)
     config = {"run": str(scratch / "run"), "corpus": {"documents": str(big.documents)}, "executor": {"kind": "serial"}}
     config["search"] = {"first_pass": FIRST_PASSES["quantised"]}
+    config["features"] = {"name": "mfcc", "dtype": "float16"}
     if store is not None:
         config["index"] = {"store": str(store)}
     say("questions: indexing")

@@ -232,6 +232,7 @@ async def _sound(request: Request) -> Response:
     path, channel, offset, duration = await run_in_threadpool(_recording_of, service, values)
     start = number(values, "start", 0.0)
     end = number(values, "end", min(duration, sounds.CLIP_SECONDS))
+    end = min(end, await run_in_threadpool(sounds.duration, path) - offset)
     pad = number(values, "pad", 0.25)
     file, begin = await run_in_threadpool(service.clips.of, path, channel, offset + start, offset + end, pad)
     return FileResponse(
