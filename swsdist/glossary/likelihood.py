@@ -24,6 +24,8 @@ _STEPS, _SMALL = 50, 1e-9
 _DRAWS, _INSIDE = 500, 0.8
 #: True ones that so many next hits must promise.
 _NEXT, _WORTH = 20, 0.5
+#: Judgements before it is said that there is no use to go on.
+_FEWEST = 10
 
 
 class Summary(NamedTuple):
@@ -33,7 +35,7 @@ class Summary(NamedTuple):
         expected: true ones among hits that nobody judged.
         low, high: of them, with a probability of 80 %.
         listed: expected among the hits that are shown.
-        worth: whether the next 20 are expected to hold one in two times at least.
+        worth: whether the next 20 are expected to hold one in two times at least, or few were judged.
         why: `likely`, `nothing-likely`; `unjudged` where nobody judged a hit yet.
     """
 
@@ -98,7 +100,7 @@ class Likelihood(NamedTuple):
         counts = (random.random(p.shape) < p).sum(axis=1)
         low, high = np.quantile(counts, [(1 - _INSIDE) / 2, (1 + _INSIDE) / 2])
         listed = float(p[:, :shown].sum(axis=1).mean())
-        worth = bool(p[:, :_NEXT].sum(axis=1).mean() >= _WORTH)
+        worth = self.judged < _FEWEST or bool(p[:, :_NEXT].sum(axis=1).mean() >= _WORTH)
         why = "unjudged" if not self.judged else "likely" if worth else "nothing-likely"
         return Summary(
             round(float(p.sum(axis=1).mean()), 2), int(low), int(np.ceil(high)), round(listed, 2), worth, why
