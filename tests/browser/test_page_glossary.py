@@ -137,7 +137,16 @@ def test_news_of_a_watched_folder(visit: Any) -> None:
     at = visit("#glossary")
     add(at, "mbote")
     entry = int(at.page.url.rpartition("/")[2])
-    hit = {"doc_id": "doc0", "channels": [1], "recording": "new.wav", "start": 3.1, "end": 3.7, "at": 3.1, "score": 1.0}
+    document = at.page.evaluate("fetch('api/recordings').then((reply) => reply.json())")["recordings"][0]["doc_id"]
+    hit = {
+        "doc_id": document,
+        "channels": [1],
+        "recording": "new.wav",
+        "start": 3.1,
+        "end": 3.7,
+        "at": 3.1,
+        "score": 1.0,
+    }
     news = {
         "news": [
             {

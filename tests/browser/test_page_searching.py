@@ -240,6 +240,8 @@ def test_a_text_and_a_class_are_searched(visit: Any) -> None:
 def test_a_search_is_narrowed(visit: Any) -> None:
     at = visit()
     at.page.click("#narrow summary")
+    if not at.page.locator("#narrow-folder").is_visible():
+        pytest.skip("the store has one folder")
     folder = at.page.locator("#narrow-folder option").nth(1).get_attribute("value")
     at.page.select_option("#narrow-folder", folder)
     with at.page.expect_request("**/api/search") as sent:

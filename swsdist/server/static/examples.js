@@ -58,6 +58,7 @@ function showWord() {
   byId("word-counts").textContent = word.entry
     ? t("word.counts", { yes: word.entry.yes, no: word.entry.no, unsure: word.entry.unsure })
     : same ? t("word.same", { form: same.form }) : t("word.fresh");
+  byId("keep-word").textContent = t(same ? "word.open" : "word.keep");
   fill(byId("forms"), ...(word.entry ? [] : glossary.entries.map(({ form }) => el("option", { value: form }))));
 }
 

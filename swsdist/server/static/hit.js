@@ -7,6 +7,8 @@ import { clock, keyMark, length, number, percent, t } from "./texts.js";
 
 export const VERDICTS = [["yes", "y", "✓"], ["no", "n", "✗"], ["unsure", "u", "?"]];
 
+const HARDLY = 0.01;
+
 export class HitCard {
   /**
    * @param {object} hit
@@ -75,7 +77,7 @@ export class HitCard {
   showLikely(verdict) {
     const share = this.hit.likely;
     const known = verdict === null && share !== null && share !== undefined;
-    this.likely.textContent = known ? t("hit.likely", { share: percent(share) }) : "";
+    this.likely.textContent = !known ? "" : share < HARDLY ? t("hit.hardly") : t("hit.likely", { share: percent(share) });
     this.bar.hidden = !known;
     this.bar.firstChild.style.width = known ? `${100 * share}%` : "0";
   }

@@ -13,7 +13,7 @@ import { startLikely } from "./likely.js";
 import { startNarrow } from "./narrow.js";
 import { startNews } from "./news.js";
 import { showFailure } from "./notices.js";
-import { startPeople } from "./people.js";
+import { startAskingOthers, startPeople } from "./people.js";
 import { startProgress } from "./progress.js";
 import { noteWord, startRoutes } from "./routes.js";
 import { currentLanguage, firstLanguage, readTexts, t, writeTexts } from "./texts.js";
@@ -33,8 +33,8 @@ async function start() {
   await readTexts(firstLanguage());
   writeTexts();
   document.title = t("page.title");
-  for (const begin of [startProgress, startNarrow, startAsking, startExamples, startHits, startLikely, startGlossary, startEntry]) begin();
-  startKeys();
+  const parts = [startProgress, startNarrow, startAsking, startExamples, startHits, startLikely, startGlossary, startEntry, startNews];
+  for (const startPart of [...parts, startPeople, startKeys]) startPart();
   on("state", offerLanguages);
   on("made", noteWord);
   await begin();
@@ -46,8 +46,7 @@ async function begin() {
     await readState();
     await readEntries();
     await startRoutes();
-    startPeople();
-    startNews();
+    startAskingOthers();
     document.body.dataset.ready = "yes";
   } catch (error) {
     showFailure(error, begin);

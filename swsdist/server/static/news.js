@@ -22,7 +22,6 @@ export function startNews() {
     if (currentView() === "news" && shown !== state.news) attempt(read);
   });
   addEventListener("hashchange", () => currentView() === "news" && attempt(read));
-  if (currentView() === "news") attempt(read);
 }
 
 async function read() {

@@ -15,7 +15,6 @@ let turn = 0;
 let lost = false;
 
 export function startPeople() {
-  last = known.state.change;
   byId("person-button").addEventListener("click", () => byId("person-dialog").showModal());
   byId("person-form").addEventListener("submit", () => attempt(keepPerson));
   on("state", ({ person, people }) => {
@@ -23,6 +22,11 @@ export function startPeople() {
     if (!byId("person-dialog").open) byId("person").value = person;
     fill(byId("people"), ...people.map((value) => el("option", { value })));
   });
+}
+
+/** Begin to ask what others change. */
+export function startAskingOthers() {
+  last = known.state.change;
   setTimeout(ask, EVERY);
 }
 

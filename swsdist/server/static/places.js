@@ -18,8 +18,7 @@ export function sameMoment(a, b, channels) {
   return shared > 0.5 * Math.min(a.end - a.start, b.end - b.start);
 }
 
-/** The query of api/sound for a place; the store's frames stay as they are, so do sounds. */
-export function soundQuery(place, pad) {
-  if (place.sound) return { sound: place.sound, start: Math.max(0, place.start - pad), end: place.end + pad };
-  return { doc_id: place.doc_id, channel: place.channel, start: place.start, end: place.end, pad };
+/** The query of api/sound for a place with `pad` s on both sides, as far as there is sound. */
+export function soundQuery({ sound, doc_id, channel, start, end }, pad) {
+  return sound ? { sound, start, end, pad } : { doc_id, channel, start, end, pad };
 }

@@ -14,7 +14,8 @@ export function startProgress() {
   });
   on("state", ({ indexing, hours, recordings, ready, store }) => {
     byId("indexing").hidden = !indexing;
-    byId("store-name").textContent = store.split(/[/\\]/).filter(Boolean).at(-1) ?? store;
+    const parts = store.split(/[/\\]/).filter((part) => part && part !== "store");
+    byId("store-name").textContent = parts.at(-1) ?? store;
     byId("store-name").title = store;
     byId("store-size").textContent = tn("store.size", recordings, { length: hoursOf(hours) });
     if (!indexing) return;

@@ -2,9 +2,10 @@
 
 const TOP = 8000; // Hz: what tells speech sounds apart lies below
 const RANGE = 55; // dB between the loudest and white
-const SIZE = 1024;
+const SIZE = 1024; // of the transform
+const SPAN = 480; // samples of a window: 10 ms at 48 kHz, short enough to tell one beat of the voice from the next
 
-const window_ = Float32Array.from({ length: SIZE }, (_, n) => 0.5 - 0.5 * Math.cos((2 * Math.PI * n) / SIZE));
+const hann = Float32Array.from({ length: SPAN }, (_, n) => 0.5 - 0.5 * Math.cos((2 * Math.PI * n) / SPAN));
 const cosines = Float32Array.from({ length: SIZE / 2 }, (_, n) => Math.cos((2 * Math.PI * n) / SIZE));
 const sines = Float32Array.from({ length: SIZE / 2 }, (_, n) => -Math.sin((2 * Math.PI * n) / SIZE));
 const swapped = Uint16Array.from({ length: SIZE }, (_, n) => {
@@ -55,11 +56,12 @@ export function spectrogram(samples, rate, columns) {
   const [re, im] = [new Float32Array(SIZE), new Float32Array(SIZE)];
   let loudest = -Infinity;
   for (let column = 0; column < columns; column++) {
-    const first = Math.round(((column + 0.5) * samples.length) / columns) - SIZE / 2;
-    for (let n = 0; n < SIZE; n++) {
+    const first = Math.round(((column + 0.5) * samples.length) / columns) - SPAN / 2;
+    re.fill(0);
+    for (let n = 0; n < SPAN; n++) {
       const at = first + n;
       const inside = at > 0 && at < samples.length;
-      re[swapped[n]] = inside ? (samples[at] - 0.95 * samples[at - 1]) * window_[n] : 0;
+      re[swapped[n]] = inside ? (samples[at] - 0.95 * samples[at - 1]) * hann[n] : 0;
     }
     im.fill(0);
     transform(re, im);

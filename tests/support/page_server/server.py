@@ -257,7 +257,6 @@ def sound(request: Request) -> Response:
     start, end, pad = float(query["start"]), float(query["end"]), float(query.get("pad", 0.25))
     if "sound" in query:
         samples, rate = served.sounds[query["sound"]]
-        pad = 0.0
     else:
         samples, rate = served.samples[query["doc_id"]], recordings.RATE
     first, last = max(0, int((start - pad) * rate)), min(len(samples), int((end + pad) * rate))
