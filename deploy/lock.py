@@ -70,7 +70,8 @@ def locked(requirements: list[str]) -> str:
 def main() -> None:
     """Write both files."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    runs = [*project["project"]["dependencies"], *project["project"]["optional-dependencies"]["ffmpeg"], *BESIDE]
+    extras = project["project"]["optional-dependencies"]
+    runs = [*project["project"]["dependencies"], *extras["ffmpeg"], *extras["serve"], *BESIDE]
     for name, requirements in (("build.lock", project["build-system"]["requires"]), ("requirements.lock", runs)):
         (ROOT / "deploy" / name).write_text(locked(requirements))
 

@@ -77,7 +77,7 @@ def versions() -> dict[str, str]:
     from importlib.metadata import PackageNotFoundError, version
 
     installed = {"python": platform.python_version()}
-    for name in ("swsdist", "numpy", "numba", "scipy", "pyarrow", "librosa", "soundfile", "soxr", "ray", "s3fs"):
+    for name in ("swsdist", "numpy", "numba", "scipy", "pyarrow", "soundfile", "soxr", "ray", "s3fs"):
         try:
             installed[name] = version(name)
         except PackageNotFoundError:

@@ -48,5 +48,5 @@ def test_versions_of_what_counts() -> None:
     found = dict(hardware.versions())  # every caller gets the same one
     assert found.pop("python") == platform.python_version()
     assert re.fullmatch(r"\d+\.\d+\.\d+", found.pop("libsndfile"))  # no package, but what decodes
-    assert {"swsdist", "numpy", "numba", "pyarrow", "librosa", "soxr"} <= set(found)
+    assert {"swsdist", "numpy", "numba", "pyarrow", "soxr"} <= set(found)
     assert found == {name: version(name) for name in found}

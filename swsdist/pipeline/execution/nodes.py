@@ -21,7 +21,7 @@ from swsdist.io.failures import NODE_FAULTS, explain
 from swsdist.pipeline.task import Task
 
 #: Distributions, and libsndfile, that determine the bytes of results: their versions must be the driver's.
-RESULT_LIBRARIES = ("swsdist", "numpy", "scipy", "numba", "librosa", "soundfile", "libsndfile", "soxr")
+RESULT_LIBRARIES = ("swsdist", "numpy", "scipy", "numba", "soundfile", "libsndfile", "soxr")
 
 #: Seconds between two checks of the nodes.
 CHECK_INTERVAL = 2.0
