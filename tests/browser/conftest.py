@@ -21,7 +21,7 @@ CHROMIUMS = ("chromium", "chromium-browser", "google-chrome")
 
 @dataclass
 class Browsed:
-    """A server to browse: its address, a sound of a word that its recordings hold, and the name of one of them."""
+    """A server to browse: its address, a sound of a word that its recordings hold, and how one of their names begins."""
 
     url: str
     sound: Path
@@ -56,7 +56,7 @@ def served(example_sound: Path) -> Iterator[Browsed]:
     until = time.monotonic() + 30
     while not server.started and time.monotonic() < until:
         time.sleep(0.01)
-    yield Browsed(f"http://127.0.0.1:{port}/", example_sound, recordings.NAMES[0])
+    yield Browsed(f"http://127.0.0.1:{port}/", example_sound, recordings.NAMES[0].removesuffix(".wav"))
     server.should_exit = True
     thread.join(10)
 
