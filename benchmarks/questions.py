@@ -1,6 +1,7 @@
 """One spoken question over many hours, by the first pass `quantised` and by the exact search, in a new process and a warm one.
 
-Mboshi dev TIMES over (90: 91 hours), MFCC as float16, indexed once with codes; 8 queries, one after the other, in a process for each way.
+Mboshi dev TIMES over (90: 91 hours), MFCC as float16, indexed once with codes; 8 queries,
+one after the other, in a process for each way.
 New: the first answer of a process, from its start, with the store's files in the page cache. Warm: the median of the third and
 later answers. The best 20 hits are compared with those of the exact search. A batch: CPU of the first
 examples of all queries in one search.
