@@ -19,6 +19,7 @@ import pytest
 import swsdist as package
 from swsdist.cli import main
 from swsdist.core.errors import SwsdistError
+from swsdist.glossary.project import Project
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.lock import locked
 
@@ -54,6 +55,8 @@ QUICK = [
     ("init", "new.yaml"),
     ("explain",),
     ("score-discovery", "classes.txt", "--phones", "phones.txt"),
+    ("glossary", "list", "words"),
+    ("glossary", "export", "words", "csv", "--out", "words-csv"),
 ]
 SLOW = [
     ("discover", "config.yaml", *NEW, "--set", "chain=discover"),
@@ -68,8 +71,8 @@ SLOW = [
     ("bench", "config.yaml", "--workers", "1", "--times", "1", "--repeats", "1", "--folder", "bench"),
     ("demo", "made", "--documents", "4", "--queries", "2", "--executor", "serial"),
 ]
-#: Not here: `doctor` starts Ray, and `phones` wants a recogniser.
-ELSEWHERE = {"doctor", "phones"}
+#: Not here: `doctor` starts Ray, `phones` wants a recogniser, and `serve` runs until it is ended.
+ELSEWHERE = {"doctor", "phones", "serve"}
 
 
 @pytest.fixture
@@ -96,6 +99,8 @@ def work(place: Path, tmp_path: Path) -> Path:
         )
     (folder / "phones.txt").write_text("d1 0.0 0.1 a\nd1 0.1 0.2 b\n")
     (folder / "classes.txt").write_text("Class 1\nd1 0.0 0.2\n\n")
+    with Project.open(folder / "words") as project:
+        project.add_entry(person="Ann", form="word")
     (folder / "frames").mkdir()
     np.save(folder / "frames/d1.npy", np.random.default_rng(0).normal(size=(300, 39)).astype(np.float32))
     return folder

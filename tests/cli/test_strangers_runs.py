@@ -66,7 +66,8 @@ LINES = [
 ]
 #: Exit codes of those that find nothing to do.
 REFUSED = {("cancel", "run"): 2, ("store", "info", "run"): 3}
-#: These take a config, which is trusted, or make something new; `sweep` of lists, `phones` and `score-discovery` take no run.
+#: These take a config, which is trusted, or make something new; `sweep` of lists, `phones` and `score-discovery` take no run;
+#: `glossary` a folder of words, and `serve` reads a run as `search` does until it is ended.
 TRUSTED = {
     "discover",
     "score-discovery",
@@ -83,6 +84,8 @@ TRUSTED = {
     "demo",
     "explain",
     "phones",
+    "glossary",
+    "serve",
 }
 
 HUSH = "hush-hush-0123456789"
