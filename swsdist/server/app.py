@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from anyio import CapacityLimiter, to_thread
@@ -227,40 +227,55 @@ def _add_sound(service: Service, data: bytes, name: str, person: str) -> str:
     return service.project.add_sound(data, name=name, person=person).sound
 
 
+class _Heard(NamedTuple):
+    """A recording that a request names, the place in it that a document is (s), and options for s3fs."""
+
+    path: str
+    channel: int
+    offset: float
+    duration: float
+    storage: Mapping[str, object]
+
+
 async def _sound(request: Request) -> Response:
     values, service = dict(request.query_params), service_of(request)
-    path, channel, offset, duration = await run_in_threadpool(_recording_of, service, values)
+    file, begin = await run_in_threadpool(_clip, service, values)
+    headers = {"X-Begin": f"{begin:.6f}", "Cache-Control": "private"}
+    return FileResponse(file, media_type="audio/wav", headers=headers)
+
+
+def _clip(service: Service, values: dict[str, Any]) -> tuple[Path, float]:
+    of = _recording_of(service, values)
     start = number(values, "start", 0.0)
-    end = number(values, "end", min(duration, sounds.CLIP_SECONDS))
-    end = min(end, await run_in_threadpool(sounds.duration, path) - offset)
-    pad = number(values, "pad", 0.25)
-    file, begin = await run_in_threadpool(service.clips.of, path, channel, offset + start, offset + end, pad)
-    return FileResponse(
-        file, media_type="audio/wav", headers={"X-Begin": f"{begin - offset:.6f}", "Cache-Control": "private"}
-    )
+    end = number(values, "end", min(of.duration, sounds.CLIP_SECONDS))
+    end = min(end, sounds.duration(of.path, of.storage) - of.offset)
+    place = of.offset + start, of.offset + end, number(values, "pad", 0.25)
+    file, begin = service.clips.of(of.path, of.channel, *place, of.storage)
+    return file, begin - of.offset
 
 
 async def _overview(request: Request) -> Response:
     values, service = dict(request.query_params), service_of(request)
-    path, channel, offset, duration = await run_in_threadpool(_recording_of, service, values)
-    start, end = number(values, "start", 0.0), number(values, "end", duration)
+    return JSONResponse(await run_in_threadpool(_waveform, service, values))
+
+
+def _waveform(service: Service, values: dict[str, Any]) -> dict[str, Any]:
+    of = _recording_of(service, values)
+    start, end = number(values, "start", 0.0), min(number(values, "end", of.duration), of.duration)
     points = int(number(values, "points", 800))
-    waveform = await run_in_threadpool(
-        sounds.overview, path, channel, offset + start, offset + min(end, duration), points, {}
-    )
-    return JSONResponse({**waveform, "start": start, "end": min(end, duration)})
+    waveform = sounds.overview(of.path, of.channel, of.offset + start, of.offset + end, points, of.storage)
+    return {**waveform, "start": start, "end": end}
 
 
-def _recording_of(service: Service, values: dict[str, Any]) -> tuple[str, int, float, float]:
-    """Path, channel, start in it (s) and duration of what a request names."""
+def _recording_of(service: Service, values: dict[str, Any]) -> _Heard:
     if values.get("sound"):
         path = str(service.project.sound_file(values["sound"]))
-        return path, 1, 0.0, sounds.duration(path)
-    channel = int(number(values, "channel", 1))
-    row = service.demand_archive().document(text_of(values, "doc_id"), channel)
+        return _Heard(path, 1, 0.0, sounds.duration(path, {}), {})
+    archive, channel = service.demand_archive(), int(number(values, "channel", 1))
+    row, storage = archive.document(text_of(values, "doc_id"), channel), archive.searcher.store.folder.storage
     if row["doc_id"] == values["doc_id"]:
-        return row["path"], channel, row["at"], row["duration"]
-    return row["path"], channel, 0.0, sounds.duration(row["path"])
+        return _Heard(row["path"], channel, row["at"], row["duration"], storage)
+    return _Heard(row["path"], channel, 0.0, sounds.duration(row["path"], storage), storage)
 
 
 async def _recordings(request: Request) -> Response:

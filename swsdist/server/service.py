@@ -68,7 +68,7 @@ class Service:
         self._lock = threading.Lock()
         self._older: list[Archive] = []
         self._scratch = TemporaryDirectory(prefix="swsdist-serve-")
-        self.clips = Clips(Path(self._scratch.name), {})
+        self.clips = Clips(Path(self._scratch.name))
         self.scratch = Path(self._scratch.name)
         self.indexing: Indexing | None = None
         self._classes: list[dict[str, Any]] | None = None
@@ -122,8 +122,12 @@ class Service:
 
     def _index(self) -> None:
         assert self.indexing is not None
+        before = None
         while not self._stop.is_set():
-            self.indexing.once()
+            now = Folder(self.indexing.source).listing()
+            if now != before:
+                self.indexing.once()
+            before = now
             if not self.settings.watch:
                 return
             self._stop.wait(EVERY)
@@ -165,7 +169,7 @@ class Service:
         archive, kept = self.demand_archive(), self._kept()
         new = _new_documents(archive, kept["state"])
         hits = []
-        if new.num_rows:
+        if new.num_rows and archive.spoken:
             searcher = archive.searcher.among(new)
             for entry in self.project.entries():
                 examples = examples_of(self.project, entry.entry_id)

@@ -33,13 +33,14 @@ class Clips:
 
     Args:
         folder: of its own.
-        storage: options for s3fs.
     """
 
-    def __init__(self, folder: Path, storage: Mapping[str, object]) -> None:
-        self._folder, self._storage = folder, storage
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
 
-    def of(self, path: str, channel: int, start: float, end: float, pad: float) -> tuple[Path, float]:
+    def of(
+        self, path: str, channel: int, start: float, end: float, pad: float, storage: Mapping[str, object]
+    ) -> tuple[Path, float]:
         """A WAV file of a place, 16 bit, mono, and the time of its first sample, s.
 
         Raises:
@@ -52,7 +53,7 @@ class Clips:
         name = hashlib.blake2b(f"{path}\0{channel}\0{start}\0{end}\0{pad}".encode(), digest_size=16).hexdigest()
         file = self._folder / f"{name}.wav"
         if not file.is_file():
-            clip = read_clip(path, start, end, pad=pad, channel=channel, storage=self._storage)
+            clip = read_clip(path, start, end, pad=pad, channel=channel, storage=storage)
             begin = clip.begin
             self._write(file, clip)
         return file, begin
@@ -73,9 +74,9 @@ def as_wav(samples: np.ndarray, rate: int) -> bytes:
     return sound.getvalue()
 
 
-def duration(path: str) -> float:
+def duration(path: str, storage: Mapping[str, object]) -> float:
     """Of a recording, s."""
-    return probe(path).duration
+    return probe(path, storage).duration
 
 
 def overview(
