@@ -6,6 +6,7 @@ import base64
 import binascii
 import hashlib
 import json
+import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -110,7 +111,10 @@ def fill(project: Project, content: Content) -> tuple[int, int, int, int]:
         for table, some in (("entry", content.entries), ("token", content.tokens), ("change", content.changes)):
             for row in some:
                 columns, marks = ", ".join(f'"{name}"' for name in row), ", ".join("?" * len(row))
-                edit.connection.execute(f"INSERT INTO {table} ({columns}) VALUES ({marks})", tuple(row.values()))
+                try:
+                    edit.connection.execute(f"INSERT INTO {table} ({columns}) VALUES ({marks})", tuple(row.values()))
+                except sqlite3.IntegrityError as error:
+                    raise codes.NOT_A_GLOSSARY_FILE(where=table, error=str(error)) from None
         for table, key, side in (("entry", "entry_id", "entries"), ("token", "token_id", "tokens")):
             # No id of a removed row is used again.
             ids = [

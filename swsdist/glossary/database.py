@@ -123,6 +123,9 @@ class Database:
         self._closed = False
         with sqlite_errors(file):
             if not file.exists() or not file.stat().st_size:
+                if file.with_name(BACKUP).exists():
+                    problem = "it is empty or gone"
+                    raise codes.DAMAGED_PROJECT(where=str(file), error=problem, backup=BACKUP, name=file.name)
                 self._make()
             with self._connection() as connection:
                 demand_known(connection, str(file))

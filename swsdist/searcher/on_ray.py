@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
 import ray
@@ -38,12 +39,12 @@ class _Holder:
         root, state, storage = store
         self._store = Store.at(root, state, storage=storage).with_memory(Memory(memory) if memory else None)
         self._method = create(settings)
-        self._prepared: tuple[int, Any] = (0, None)
+        self._prepared: tuple[str, Any] = ("", None)
 
-    def search(self, number: int, examples: pa.Table, shards: tuple[str, ...]) -> list[pa.Table]:
-        """Candidates of the queries of a search, which has a number, in some shards."""
-        if self._prepared[0] != number:
-            self._prepared = number, self._method.prepare(examples, self._store)
+    def search(self, name: str, examples: pa.Table, shards: tuple[str, ...]) -> list[pa.Table]:
+        """Candidates of the queries of a search, which has a name, in some shards."""
+        if self._prepared[0] != name:
+            self._prepared = name, self._method.prepare(examples, self._store)
         return list(self._method.search(self._prepared[1], self._store, shards, 1).tables)
 
 
@@ -62,7 +63,7 @@ class RayShards:
     """
 
     def __init__(self, store: Store, settings: Search, units: Sequence[Unit], memory: int, executor: Executor) -> None:
-        self._units, self._number = units, 0
+        self._units = units
         least = Needs(memory_gb=max(1, memory) / 1e9, gpus=1.0 if BACKENDS[settings.backend].gpu else 0.0)
         needs = at_least(least, executor.worker)
         cpus = (executor.workers or 0) * needs.cpus
@@ -91,10 +92,9 @@ class RayShards:
 
     def search(self, examples: pa.Table) -> Iterator[tuple[Unit, list[pa.Table]]]:
         """Candidates of some queries (EXAMPLES), unit by unit, as they arrive."""
-        self._number += 1
-        examples_ref = ray.put(examples)
+        name, examples_ref = uuid4().hex, ray.put(examples)  # several threads may search
         calls = {
-            self._actors[k % len(self._actors)].search.remote(self._number, examples_ref, unit.shards): unit
+            self._actors[k % len(self._actors)].search.remote(name, examples_ref, unit.shards): unit
             for k, unit in enumerate(self._units)
         }
         left = list(calls)

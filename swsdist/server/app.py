@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import unquote
 
 from anyio import CapacityLimiter, to_thread
 from starlette.applications import Starlette
@@ -24,13 +24,17 @@ from swsdist.core.errors import AudioError, SwsdistError
 from swsdist.glossary.exports import EXPORTS
 from swsdist.server import sounds
 from swsdist.server.archive import Archive, Narrowing
+from swsdist.server.bodies import to_file
 from swsdist.server.glossary_routes import GLOSSARY
 from swsdist.server.questions import MOST, TOP, Question, answer, as_line, examples_of
-from swsdist.server.requests import body_of, number, place_of, service_of, text_of
+from swsdist.server.requests import body_of, file_name, number, place_of, service_of, text_of
 from swsdist.server.security import Gate, Guard, error_response, named
 from swsdist.server.service import Service
 
 _STATIC = Path(__file__).parent / "static"
+_LOG = logging.getLogger(__name__)
+#: Examples of a question.
+_MOST_EXAMPLES = 100
 #: Searches that may wait.
 _WAITING = 40
 
@@ -59,7 +63,7 @@ def create_app(service: Service, guard: Guard) -> Starlette:
     app = Starlette(
         routes=routes,
         middleware=[Middleware(Gate, guard=guard)],
-        exception_handlers={SwsdistError: _failed},
+        exception_handlers={SwsdistError: _failed, Exception: _broken},
     )
     app.state.service, app.state.guard, app.state.waiting = service, guard, 0
     return app
@@ -77,6 +81,10 @@ async def _failed(_: Request, error: Exception) -> Response:
         else 400
     )
     return error_response(error, statuses.get(name or "", other))
+
+
+async def _broken(_: Request, error: Exception) -> Response:
+    return error_response(codes.SEARCH_FAILED(where="server", reason=repr(error)), 500)
 
 
 async def _page(_: Request) -> Response:
@@ -109,7 +117,7 @@ def _facts(request: Request, service: Service) -> dict[str, Any]:
         "project": str(service.settings.project),
         "change": service.project.change,
         "watch": {"folder": service.settings.source} if service.settings.watch else None,
-        "secure": request.url.scheme == "https" or request.url.hostname in ("127.0.0.1", "localhost", "::1"),
+        "secure": guard.is_secure(request) or request.url.hostname in ("127.0.0.1", "localhost", "::1"),
         "news": len(service.news()),
         "languages": sorted(path.stem for path in (_STATIC / "texts").glob("*.json")),
         "exports": list(EXPORTS),
@@ -144,8 +152,12 @@ async def _search(request: Request) -> Response:
             else await run_in_threadpool(examples_of, service.project, entry_id)
         )
     else:
+        if not isinstance(given, list) or len(given) > _MOST_EXAMPLES:
+            raise codes.WRONG_REQUEST(where="examples", what=f"examples are a list of {_MOST_EXAMPLES} places at most")
         examples = tuple(map(place_of, given))
     narrow = values.get("narrow") or {}
+    if not isinstance(narrow, dict):
+        raise codes.WRONG_REQUEST(where="narrow", what="narrow is no object")
     narrowing = Narrowing(**{name: str(narrow[name]) for name in Narrowing._fields if narrow.get(name)})
     top = min(MOST, max(1, int(number(values, "top", TOP))))
     question = Question(examples, text, entry_id, narrowing, top)
@@ -180,6 +192,9 @@ def _next_line(answers: Iterator[dict[str, Any]]) -> str | None:
         line = next(answers, None)
     except SwsdistError as error:
         return as_line(error)
+    except Exception as error:
+        _LOG.exception("a search failed")
+        return as_line(codes.SEARCH_FAILED(where="search", reason=repr(error)))
     return None if line is None else json.dumps(line) + "\n"
 
 
@@ -207,16 +222,10 @@ async def _classes(request: Request) -> Response:
 
 
 async def _sounds(request: Request) -> Response:
-    service, name = service_of(request), unquote(request.headers.get("x-name", "recording"))
-    size = 0
+    service, name = service_of(request), file_name(request, "recording")
     with tempfile.TemporaryDirectory(dir=service.scratch) as folder:
         file = Path(folder) / f"sent{Path(name).suffix[:8]}"
-        with file.open("wb") as out:
-            async for piece in request.stream():
-                size += len(piece)
-                if size > sounds.UPLOAD_BYTES:
-                    raise codes.LARGE_UPLOAD(where=name, most=sounds.UPLOAD_BYTES)
-                out.write(piece)
+        await to_file(request, file, sounds.UPLOAD_BYTES)
         data, facts = await run_in_threadpool(sounds.received, file, name)
     person = request.app.state.guard.person(request)
     sound = await run_in_threadpool(_add_sound, service, data, name, person)
@@ -227,7 +236,7 @@ def _add_sound(service: Service, data: bytes, name: str, person: str) -> str:
     return service.project.add_sound(data, name=name, person=person).sound
 
 
-class _Heard(NamedTuple):
+class _Sounding(NamedTuple):
     """A recording that a request names, the place in it that a document is (s), and options for s3fs."""
 
     path: str
@@ -267,15 +276,15 @@ def _waveform(service: Service, values: dict[str, Any]) -> dict[str, Any]:
     return {**waveform, "start": start, "end": end}
 
 
-def _recording_of(service: Service, values: dict[str, Any]) -> _Heard:
+def _recording_of(service: Service, values: dict[str, Any]) -> _Sounding:
     if values.get("sound"):
         path = str(service.project.sound_file(values["sound"]))
-        return _Heard(path, 1, 0.0, sounds.duration(path, {}), {})
+        return _Sounding(path, 1, 0.0, sounds.duration(path, {}), {})
     archive, channel = service.demand_archive(), int(number(values, "channel", 1))
     row, storage = archive.document(text_of(values, "doc_id"), channel), archive.searcher.store.folder.storage
     if row["doc_id"] == values["doc_id"]:
-        return _Heard(row["path"], channel, row["at"], row["duration"], storage)
-    return _Heard(row["path"], channel, 0.0, sounds.duration(row["path"], storage), storage)
+        return _Sounding(row["path"], channel, row["at"], row["duration"], storage)
+    return _Sounding(row["path"], channel, 0.0, sounds.duration(row["path"], storage), storage)
 
 
 async def _recordings(request: Request) -> Response:

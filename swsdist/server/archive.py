@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.core.codes import server as codes
+from swsdist.glossary.words import Place
 from swsdist.registry.registries import METHODS
-from swsdist.searcher.hit_threshold import default_threshold
 from swsdist.searcher.searcher import Searcher
 from swsdist.searcher.settings import setup_of
 
@@ -58,7 +58,10 @@ class Archive:
         self.searcher = Searcher(target, executor=executor, options={**way, **(options or {})})
         self.spoken = METHODS[self.searcher.settings.method].queries != "text"
         self.documents = _described(self.searcher)
-        self.threshold = default_threshold(self.searcher.settings.method, self.searcher.calibrate.steps)
+        steps = self.searcher.calibrate.steps
+        self.posteriors = METHODS[self.searcher.settings.method].score == "posterior" and not steps
+        #: Whether scores are those that `Likelihood` knows: standard deviations above a query's mean.
+        self.has_odds = self.spoken and bool(steps) and steps[0] in ("q-norm", "speaker-norm")
 
     def close(self) -> None:
         """Read no more."""
@@ -117,8 +120,8 @@ class Archive:
         rows = table.slice(offset, PAGE).select(["doc_id", "channel", "recording", "duration", "speaker", "day"])
         return [{**row, "date": row.pop("day")} for row in rows.to_pylist()], table.num_rows
 
-    def document(self, doc_id: str, channel: int) -> dict[str, Any]:
-        """The row of a document, or of the recording that contains documents.
+    def document(self, doc_id: str, channel: int, time: float = 0.0) -> dict[str, Any]:
+        """The row of a document; or of a recording that contains documents, of the one at a time of it (s).
 
         Raises:
             UserError: there is none.
@@ -127,13 +130,49 @@ class Archive:
         for name in ("doc_id", "recording"):
             rows = table.filter(pc.and_(pc.equal(table[name], doc_id), pc.equal(table["channel"], channel)))
             if rows.num_rows:
-                return dict(rows.slice(0, 1).to_pylist()[0])
+                return _at(rows.to_pylist(), time)
         raise codes.NOT_IN_ARCHIVE(where=doc_id, channel=channel)
 
-    def rows_of(self, doc_ids: list[str]) -> dict[tuple[str, int], dict[str, Any]]:
+    def in_recording(self, place: Place) -> Place:
+        """A place as detections name it: in the recording, where documents are places in recordings.
+
+        Raises:
+            UserError: there is no such document.
+        """
+        if place.doc_id is None:
+            return place
+        row = self.document(place.doc_id, place.channel)
+        offset = row["at"] if row["doc_id"] == place.doc_id else 0.0
+        return place._replace(doc_id=row["recording"], start=offset + place.start, end=offset + place.end)
+
+    def rows_of(self, doc_ids: list[str]) -> Rows:
         """Rows by the names that detections have."""
         table = self.documents.filter(pc.is_in(self.documents["recording"], pa.array(doc_ids, pa.string())))
-        return {(row["recording"], row["channel"]): row for row in table.to_pylist()}
+        rows: dict[tuple[str, int], list[dict[str, Any]]] = {}
+        for row in table.to_pylist():
+            rows.setdefault((row["recording"], row["channel"]), []).append(row)
+        return Rows(rows)
+
+    def release(self) -> None:
+        """Hold no prepared shards any longer."""
+        self.searcher.store = self.searcher.store.with_memory(None)
+
+
+class Rows:
+    """Documents of some recordings."""
+
+    def __init__(self, rows: Mapping[tuple[str, int], list[dict[str, Any]]]) -> None:
+        self._rows = rows
+
+    def of(self, doc_id: str | None, channel: int, time: float) -> dict[str, Any] | None:
+        """The document at a time of a recording (s)."""
+        rows = self._rows.get((doc_id or "", channel))
+        return None if rows is None else _at(rows, time)
+
+
+def _at(rows: list[dict[str, Any]], time: float) -> dict[str, Any]:
+    """The document that a time lies in, or else the first."""
+    return next((row for row in rows if row["at"] <= time < row["at"] + row["duration"]), rows[0])
 
 
 def _described(searcher: Searcher) -> pa.Table:
@@ -163,7 +202,10 @@ def _folders(paths: list[str]) -> list[str]:
     """Folders below the one that all are in."""
     folders = {path: str(PurePosixPath(path).parent) for path in set(paths)}
     distinct = set(folders.values())
-    common = commonpath(distinct) if len(distinct) > 1 and "" not in distinct else next(iter(distinct), "")
+    remote = any("://" in path for path in distinct)
+    common = "" if remote or "" in distinct or len(distinct) < 2 else commonpath(distinct)
+    if len(distinct) == 1:
+        common = next(iter(distinct))
     return [folders[path][len(common) :].strip("/") for path in paths]
 
 

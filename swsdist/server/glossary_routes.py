@@ -6,7 +6,6 @@ import tempfile
 import zipfile
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
@@ -18,7 +17,8 @@ from swsdist.core.codes import server as codes
 from swsdist.glossary.exports import TierOf, write_export
 from swsdist.glossary.importing import import_file
 from swsdist.server import sounds
-from swsdist.server.requests import body_of, number, person_of, place_of, service_of, text_of
+from swsdist.server.bodies import to_file
+from swsdist.server.requests import body_of, file_name, number, person_of, place_of, service_of, text_of
 from swsdist.server.service import Service
 
 _FIELDS = ("form", "gloss", "variants", "speaker", "note")
@@ -98,9 +98,10 @@ async def _tokens(request: Request) -> Response:
     score = None if values.get("score") is None else number(values, "score")
 
     def judge() -> dict[str, Any]:
-        if place.doc_id is not None:
-            service.demand_archive().document(place.doc_id, place.channel)
-        token = service.project.judge(entry_id, place, verdict, person=person_of(request), score=score, **fields)
+        where = place if place.doc_id is None else service.demand_archive().in_recording(place)
+        kept = service.answers.of(entry_id, name)
+        known = score if kept is None or kept.has_odds else None  # scores of texts say nothing of those of speech
+        token = service.project.judge(entry_id, where, verdict, person=person_of(request), score=known, **fields)
         return {"token": token.as_json(), **service.answers.likelihood(service.project, entry_id, name)}
 
     return JSONResponse(await run_in_threadpool(judge))
@@ -109,10 +110,10 @@ async def _tokens(request: Request) -> Response:
 def _listed(service: Service, entry_id: int) -> list[dict[str, Any]]:
     tokens, archive = service.project.tokens(entry_id), service.archive
     names = [token.place.doc_id for token in tokens if token.place.doc_id is not None]
-    rows = archive.rows_of(names) if archive is not None else {}
+    rows = archive.rows_of(names) if archive is not None else None
     listed = []
     for token in tokens:
-        row = rows.get((token.place.doc_id or "", token.place.channel))
+        row = rows and rows.of(token.place.doc_id, token.place.channel, token.place.start)
         known = token.place.sound is not None or row is not None
         listed.append(
             {**token.as_json(), "recording": row["recording"] if row else token.place.doc_id, "path_known": known}
@@ -128,7 +129,8 @@ async def _token(request: Request) -> Response:
     values = await body_of(request)
     fields = _fields(values, _TOKEN_FIELDS)
     if "place" in values:
-        fields["place"] = place_of(values["place"])
+        place = place_of(values["place"])
+        fields["place"] = await run_in_threadpool(lambda: service_of(request).demand_archive().in_recording(place))
     token = await run_in_threadpool(lambda: project.change_token(token_id, person=person_of(request), **fields))
     return JSONResponse(token.as_json())
 
@@ -171,16 +173,10 @@ async def _export(request: Request) -> Response:
 
 
 async def _import(request: Request) -> Response:
-    service, name = service_of(request), Path(unquote(request.headers.get("x-name", "import"))).name
-    size = 0
+    service, name = service_of(request), file_name(request, "import")
     with tempfile.TemporaryDirectory(dir=service.scratch) as folder:
-        file = Path(folder) / name
-        with file.open("wb") as out:
-            async for piece in request.stream():
-                size += len(piece)
-                if size > sounds.UPLOAD_BYTES:
-                    raise codes.LARGE_UPLOAD(where=name, most=sounds.UPLOAD_BYTES)
-                out.write(piece)
+        file = Path(folder) / name  # the name tells the document
+        await to_file(request, file, sounds.UPLOAD_BYTES)
         store = service.archive.searcher.store if service.archive is not None else None
         counts = await run_in_threadpool(
             lambda: import_file(service.project, file, person=person_of(request), store=store)

@@ -12,14 +12,14 @@ from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from swsdist.core.codes import server as codes
 from swsdist.core.errors import SwsdistError
 from swsdist.core.types import QUERIES
 from swsdist.glossary.likelihood import Likelihood, Summary
 from swsdist.glossary.project import Project
-from swsdist.glossary.words import Place
-from swsdist.report.answers.hits import answers_by_query
+from swsdist.glossary.words import Place, Token
 from swsdist.searcher.searcher import Searcher
 from swsdist.server.archive import Archive, Narrowing
 
@@ -53,22 +53,41 @@ class Question(NamedTuple):
     top: int = TOP
 
 
+class Kept(NamedTuple):
+    """A search that is remembered.
+
+    Attributes:
+        hits: best first, more than were shown.
+        shown: how many were.
+        has_odds: whether their scores are those that `Likelihood` knows.
+    """
+
+    hits: list[dict[str, Any]]
+    shown: int
+    has_odds: bool
+
+
 @dataclass
 class Answers:
-    """Hits of the last answers, best first, by which judgements are told what they mean."""
+    """The last searches, by which judgements are told what they mean."""
 
-    _hits: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    _kept: dict[str, Kept] = field(default_factory=dict)
     _last: dict[int, str] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
-    def keep(self, name: str, entry_id: int | None, hits: list[dict[str, Any]]) -> None:
-        """Take the hits of a search."""
+    def keep(self, name: str, entry_id: int | None, kept: Kept) -> None:
+        """Remember a search."""
         with self._lock:
-            self._hits[name] = hits
+            self._kept[name] = kept
             if entry_id is not None:
                 self._last[entry_id] = name
-            for old in list(self._hits)[:-_KEPT]:
-                del self._hits[old]
+            for old in list(self._kept)[:-_KEPT]:
+                del self._kept[old]
+
+    def of(self, entry_id: int, name: str | None) -> Kept | None:
+        """A search, or the entry's last; None: it is forgotten."""
+        with self._lock:
+            return self._kept.get(name or self._last.get(entry_id, ""))
 
     def likelihood(self, project: Project, entry_id: int, name: str | None = None) -> dict[str, Any]:
         """How likely the hits of a search are by the judgements that an entry has now.
@@ -77,15 +96,19 @@ class Answers:
             project: has them.
             entry_id: the entry.
             name: of the search; None: the entry's last.
+
+        Returns:
+            `likelihood` is None where the search is forgotten, or its scores are no odds.
         """
-        with self._lock:
-            hits = self._hits.get(name or self._last.get(entry_id, ""), [])
+        kept = self.of(entry_id, name)
+        if kept is None or not kept.has_odds:
+            return {"likelihood": None, "likely": []}
         tokens = project.tokens(entry_id)
-        left = [hit for hit in hits if not _judged(hit, tokens)]
+        left = [hit["score"] for hit in kept.hits if not _judged(hit, tokens)]
         fitted = _fitted(tokens)
-        summary = fitted.summary(np.array([hit["score"] for hit in left]), TOP)
-        likely = fitted.likely(np.array([hit["score"] for hit in hits]))
-        return {"likelihood": _shown(summary, tokens), "likely": [round(float(p), 4) for p in likely]}
+        likely = fitted.likely(_scores(kept.hits[: kept.shown]))
+        summary = fitted.summary(np.array(left), kept.shown)
+        return {"likelihood": _summary_of(summary, tokens), "likely": [round(float(p), 4) for p in likely]}
 
 
 def answer(
@@ -103,29 +126,34 @@ def answer(
         UserError, AudioError: the question cannot be asked.
     """
     began, name = time.perf_counter(), uuid4().hex
-    warnings: list[str] = []
+    warnings, unusable = list[str](), list[SwsdistError]()
     tokens = project.tokens(question.entry_id) if question.entry_id is not None else []
     searcher = searcher or archive.narrowed(question.narrowing)
     queries: Any = [question.text] if question.text is not None else _examples(question.examples, archive, project)
-    fitted = _fitted(tokens)
+    fitted = _fitted(tokens) if archive.has_odds else None
+
+    def skip(_: str, number: int, error: SwsdistError) -> None:
+        unusable.append(error)
+        warnings.append(f"example {number} is left out: {error.message}")
+
     hits: list[dict[str, Any]] = []
-    parts = searcher.stream(
-        queries, max(_LOOKED_AT, question.top), on_cut=None, say=warnings.append, warn=warnings.append
-    )
-    for part in parts:
+    most = max(_LOOKED_AT, question.top)
+    for part in searcher.stream(queries, most, skip=skip, say=warnings.append, warn=warnings.append):
         if part.part < 1:
             hits = _hits(part.table(), archive, question.top, tokens, fitted)
             yield {"search": name, "part": part.part, "hits": hits, "final": False}
         else:
-            hits = _hits(part.table(), archive, _LOOKED_AT, tokens, fitted)
-    answers.keep(name, question.entry_id, hits[: question.top])
-    summary = fitted.summary(np.array([hit["score"] for hit in hits]), question.top)
+            hits = _hits(part.table(), archive, most, tokens, fitted)
+    if len(unusable) == max(1, len(question.examples)):
+        raise unusable[0]
+    answers.keep(name, question.entry_id, Kept(hits, question.top, archive.has_odds))
+    summary = None if fitted is None else _summary_of(fitted.summary(_scores(hits), question.top), tokens)
     yield {
         "search": name,
         "part": 1.0,
         "hits": hits[: question.top],
         "final": True,
-        "likelihood": _shown(summary, tokens),
+        "likelihood": summary,
         "warnings": [*archive.searcher.setup.warnings, *warnings],
         "seconds": round(time.perf_counter() - began, 3),
     }
@@ -155,45 +183,49 @@ def _examples(examples: Sequence[Place], archive: Archive, project: Project) -> 
         if place.sound is not None:
             row["path"] = str(project.sound_file(place.sound))
         else:
-            document = archive.document(str(place.doc_id), place.channel)
-            offset = document["at"] if document["doc_id"] == place.doc_id else 0.0
-            row |= {"path": document["path"], "speaker": document["speaker"]}
-            row |= {"start": offset + place.start, "end": offset + place.end}
+            place = archive.in_recording(place)
+            document = archive.document(str(place.doc_id), place.channel, (place.start + place.end) / 2)
+            row |= {"path": document["path"], "speaker": document["speaker"], "start": place.start, "end": place.end}
         rows.append(row)
     return pa.Table.from_pylist(rows, schema=QUERIES)
 
 
 def _hits(
-    table: pa.Table, archive: Archive, top: int, tokens: Sequence[Any], fitted: Likelihood
+    table: pa.Table, archive: Archive, top: int, tokens: Sequence[Token], fitted: Likelihood | None
 ) -> list[dict[str, Any]]:
     """The best hits that nobody has judged, of equal ones on several channels one."""
-    rows = table.to_pylist()
-    verdicts = archive.threshold.verdicts(table)
-    by_query = answers_by_query(rows, verdicts)
-    where = archive.rows_of(list({row["doc_id"] for row in rows}))
+    places: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for row in table.to_pylist():
+        key = tuple(row[name] for name in ("doc_id", "start", "end", "score"))
+        places.setdefault(key, {**row, "channels": []})["channels"].append(row["channel"])
+    where = archive.rows_of(list({row["doc_id"] for row in places.values()}))
     shown = []
-    for hit in by_query[0].hits if by_query else ():
-        row = where[(hit.doc_id, hit.channels[0])]
-        result = {
-            "doc_id": hit.doc_id,
-            "channels": list(hit.channels),
-            "recording": row["recording"],
-            "start": hit.start,
-            "end": hit.end,
-            "at": hit.start,
-            "score": hit.score,
-            "speaker": row["speaker"],
-            "date": row["day"],
+    for row in places.values():
+        if _judged(row, tokens):
+            continue
+        document = where.of(row["doc_id"], row["channel"], (row["start"] + row["end"]) / 2)
+        assert document is not None  # the store has what it finds
+        facts = {
+            "recording": row["doc_id"],
+            "speaker": document["speaker"],
+            "date": document["day"],
+            "at": row["start"],
         }
-        if not _judged(result, tokens):
-            shown.append(result)
+        shown.append({**{name: row[name] for name in ("doc_id", "channels", "start", "end", "score")}, **facts})
         if len(shown) == top:
             break
-    likely = fitted.likely(np.array([hit["score"] for hit in shown]))
-    return [{**hit, "likely": round(float(p), 4)} for hit, p in zip(shown, likely, strict=True)]
+    if fitted is not None:
+        likely = fitted.likely(_scores(shown)).tolist()
+    else:  # posteriors say it themselves
+        likely = [hit["score"] if archive.posteriors else None for hit in shown]
+    return [{**hit, "likely": p if p is None else round(p, 4)} for hit, p in zip(shown, likely, strict=True)]
 
 
-def _judged(hit: Mapping[str, Any], tokens: Sequence[Any]) -> bool:
+def _scores(hits: Sequence[Mapping[str, Any]]) -> NDArray[np.float64]:
+    return np.array([hit["score"] for hit in hits], np.float64)
+
+
+def _judged(hit: Mapping[str, Any], tokens: Sequence[Token]) -> bool:
     """Whether a token lies at more than half of a hit, or a hit at more than half of it."""
     for token in tokens:
         place = token.place
@@ -204,14 +236,14 @@ def _judged(hit: Mapping[str, Any], tokens: Sequence[Any]) -> bool:
     return False
 
 
-def _fitted(tokens: Sequence[Any]) -> Likelihood:
+def _fitted(tokens: Sequence[Token]) -> Likelihood:
     clear = [token for token in tokens if token.verdict != "unsure" and token.score is not None]
     return Likelihood.fit(
         np.array([token.score for token in clear], np.float64), np.array([token.verdict == "yes" for token in clear])
     )
 
 
-def _shown(summary: Summary, tokens: Sequence[Any]) -> dict[str, Any]:
+def _summary_of(summary: Summary, tokens: Sequence[Token]) -> dict[str, Any]:
     verdicts = [token.verdict for token in tokens if token.place.sound is None]
     counts = {"judged": len(verdicts), "yes": verdicts.count("yes"), "no": verdicts.count("no")}
     return {**summary._asdict(), **counts}

@@ -6,11 +6,13 @@ import json
 import math
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import unquote
 
 from starlette.requests import Request
 
 from swsdist.core.codes import server as codes
 from swsdist.glossary.words import Place
+from swsdist.server.bodies import whole_body
 from swsdist.server.service import Service
 
 #: Largest body of values, bytes.
@@ -29,17 +31,19 @@ def person_of(request: Request) -> str:
     return person
 
 
+def file_name(request: Request, other: str) -> str:
+    """The name of a file that is sent, of its last part, 100 characters at most; `other` where it has none."""
+    name = unquote(request.headers.get("x-name", "")).replace("\0", "").replace("\\", "/").rpartition("/")[2]
+    return other if name.strip(". ") == "" else name[-100:]
+
+
 async def body_of(request: Request) -> dict[str, Any]:
     """The JSON object in a request.
 
     Raises:
         UserError: it is none, or too large.
     """
-    body = b""
-    async for piece in request.stream():
-        body += piece
-        if len(body) > _MOST:
-            raise codes.WRONG_REQUEST(where=request.url.path, what="the request is too large")
+    body = await whole_body(request, _MOST)
     try:
         values = json.loads(body or b"{}")
     except ValueError:
@@ -83,7 +87,8 @@ def place_of(values: Any) -> Place:
     Raises:
         UserError: it is none.
     """
-    if not isinstance(values, dict) or bool(values.get("doc_id")) == bool(values.get("sound")):
+    names = [values.get(name) for name in ("doc_id", "sound")] if isinstance(values, dict) else []
+    if [isinstance(name, str) and bool(name) for name in names].count(True) != 1:
         raise codes.WRONG_REQUEST(where="place", what="a place names a document or a sound")
     start, end = number(values, "start"), number(values, "end")
     if not 0 <= start < end:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import signal
@@ -102,7 +103,7 @@ def serve_until_ended(settings: Settings, entrance: Entrance, say: Callable[[str
     guard = Guard(token, hosts, password if is_open else None, entrance.user_header, proxies)
     service = Service(settings)
     try:
-        name = entrance.names[0] if entrance.names else entrance.host
+        name = entrance.names[0] if entrance.names else f"[{entrance.host}]" if ":" in entrance.host else entrance.host
         say(f"words:  {settings.project}")
         say(f"open:   http://{name}:{port}/" + (f"?token={token}" if token else ""))
         if is_open:
@@ -110,8 +111,7 @@ def serve_until_ended(settings: Settings, entrance: Entrance, say: Callable[[str
         config = uvicorn.Config(
             create_app(service, guard),
             log_level="warning",
-            proxy_headers=True,
-            forwarded_allow_ips=",".join(proxies),
+            proxy_headers=False,  # who asks is the peer; the gate reads what a proxy says
             timeout_graceful_shutdown=5,
             h11_max_incomplete_event_size=65_536,
         )
@@ -133,7 +133,9 @@ def _bound(entrance: Entrance) -> socket.socket:
         sock.listen(128)  # who is told the address may ask at once
     except OSError as error:
         sock.close()
-        if isinstance(error, PermissionError) or error.errno in (98, 48):
-            raise codes.PORT_TAKEN(where=f"{entrance.host}:{entrance.port}", port=entrance.port, other=0) from None
-        raise codes.UNUSABLE_HOST(where=entrance.host, reason=error.strerror or str(error)) from None
+        reason = error.strerror or str(error)
+        if isinstance(error, PermissionError) or error.errno == errno.EADDRINUSE:
+            where = f"{entrance.host}:{entrance.port}"
+            raise codes.PORT_TAKEN(where=where, port=entrance.port, reason=reason) from None
+        raise codes.UNUSABLE_HOST(where=entrance.host, reason=reason) from None
     return sock

@@ -21,6 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from swsdist.core.codes import server as codes
 from swsdist.core.errors import SwsdistError
+from swsdist.server.bodies import whole_body
 
 SESSION, PERSON = "swsdist_session", "swsdist_person"
 #: Of whom nobody has named.
@@ -36,7 +37,7 @@ _HEADERS = {
         "default-src 'self'; img-src 'self' data: blob:; media-src 'self' blob:; worker-src 'self' blob:; "
         "frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
     ),
-    "Referrer-Policy": "no-referrer",
+    "Referrer-Policy": "same-origin",
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     "Permissions-Policy": "microphone=(self), camera=(), geolocation=()",
@@ -64,7 +65,7 @@ class Guard:
         password: None: no password opens.
         user_header: of a proxy, which names the person; only requests of `proxies` may have it.
         hosts: names by which the server is asked; others are refused.
-        proxies: addresses whose header is believed.
+        proxies: addresses whose headers are believed.
     """
 
     token: str | None
@@ -73,6 +74,7 @@ class Guard:
     user_header: str | None = None
     proxies: frozenset[str] = frozenset({"127.0.0.1", "::1"})
     _sessions: set[str] = field(default_factory=set)
+    _guessing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def person(self, request: Request) -> str:
         """Who asks."""
@@ -84,11 +86,24 @@ class Guard:
         """Whether a request is let in."""
         if self.user_header is not None:
             return client in self.proxies and bool(headers.get(self.user_header))
-        cookies: SimpleCookie = SimpleCookie(headers.get("cookie", ""))
-        given = cookies[SESSION].value if SESSION in cookies else ""
+        cookies, name = SimpleCookie(headers.get("cookie", "")), session_cookie(headers)
+        given = cookies[name].value if name in cookies else ""
         if self.token is not None and hmac.compare_digest(given.encode(), self.token.encode()):
             return True
         return given in self._sessions
+
+    def is_secure(self, request: Request) -> bool:
+        """Whether the browser asks by https, maybe of a proxy."""
+        proxied = request.client is not None and request.client.host in self.proxies
+        return request.url.scheme == "https" or (proxied and request.headers.get("x-forwarded-proto") == "https")
+
+    async def enter_slowly(self, secret: str) -> str | None:
+        """The same as `enter`, one at a time, so that nobody guesses fast."""
+        async with self._guessing:
+            session = self.enter(secret)
+            if session is None:
+                await asyncio.sleep(_DELAY)
+            return session
 
     def enter(self, secret: str) -> str | None:
         """The session of somebody who gives a token or a password; None: it is wrong."""
@@ -126,7 +141,7 @@ class Gate:
     async def _answer(self, request: Request) -> Response | None:
         """The answer to a request that does not pass."""
         guard, headers = self._guard, request.headers
-        host = urlsplit(f"//{headers.get('host', '')}").hostname or ""
+        host = _host(headers)
         if host not in guard.hosts:
             return error_response(codes.OTHER_HOST(where=host, host=host), 421)
         origin = headers.get("origin")
@@ -136,10 +151,9 @@ class Gate:
         if path == "/login" and guard.password is not None:
             return await self._login(request)
         if path == "/" and "token" in request.query_params and guard.token is not None:
-            session = guard.enter(request.query_params["token"])
+            session = await guard.enter_slowly(request.query_params["token"])
             if session is not None:
-                return _entered(RedirectResponse("/", 303), session, secure=request.url.scheme == "https")
-            await asyncio.sleep(_DELAY)
+                return self._entered(request, session)
         if path.startswith("/static/"):
             return None
         if not guard.is_open(headers, request.client.host if request.client else ""):
@@ -154,23 +168,32 @@ class Gate:
     async def _login(self, request: Request) -> Response:
         if request.method != "POST":
             return RedirectResponse("/", 303)
-        body = b""
-        async for piece in request.stream():
-            body += piece
-            if len(body) > _FORM_BYTES:
-                return HTMLResponse(_LOGIN.format(said=""), 413)
+        try:
+            body = await whole_body(request, _FORM_BYTES)
+        except SwsdistError as error:
+            return error_response(error, 413)
         form = parse_qs(body.decode("utf-8", "replace"))
-        session = self._guard.enter(form.get("password", [""])[0])
+        session = await self._guard.enter_slowly(form.get("password", [""])[0])
         if session is None:
-            await asyncio.sleep(_DELAY)
             return HTMLResponse(_LOGIN.format(said="<p>That is not the password."), 401)
-        answer = _entered(RedirectResponse("/", 303), session, secure=request.url.scheme == "https")
-        return named(answer, form.get("person", [NOBODY])[0])
+        return named(self._entered(request, session), form.get("person", [NOBODY])[0])
+
+    def _entered(self, request: Request, session: str) -> Response:
+        answer, name = RedirectResponse("/", 303), session_cookie(request.headers)
+        answer.set_cookie(name, session, httponly=True, samesite="strict", secure=self._guard.is_secure(request))
+        return answer
 
 
-def _entered(answer: Response, session: str, *, secure: bool) -> Response:
-    answer.set_cookie(SESSION, session, httponly=True, samesite="strict", secure=secure)
-    return answer
+def session_cookie(headers: Headers) -> str:
+    """Its name: browsers send cookies of a host to all its ports."""
+    return f"{SESSION}_{headers.get('host', '').rpartition(':')[2]}"
+
+
+def _host(headers: Headers) -> str:
+    try:
+        return urlsplit(f"//{headers.get('host', '')}").hostname or ""
+    except ValueError:
+        return ""
 
 
 def named(answer: Response, person: str) -> Response:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import logging
 import threading
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,6 +18,7 @@ from swsdist.core.errors import SwsdistError
 from swsdist.glossary.project import Project
 from swsdist.glossary.words import Place
 from swsdist.io.filesystem import Folder
+from swsdist.searcher.settings import setup_of
 from swsdist.server.archive import PAGE, Archive
 from swsdist.server.discovered import classes_of
 from swsdist.server.indexing import Indexing
@@ -25,6 +26,7 @@ from swsdist.server.questions import Answers, Question, answer, examples_of
 from swsdist.server.sounds import Clips
 from swsdist.store.reading import Store, keys_of
 
+_LOG = logging.getLogger(__name__)
 #: Seconds between looks at a watched folder.
 EVERY = 60.0
 #: Least likelihood of a hit in a new recording that is told.
@@ -62,7 +64,8 @@ class Service:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.project = Project.open(settings.project, store=settings.target)
+        store = f"{settings.target}/store" if settings.source is not None else setup_of(settings.target).store
+        self.project = Project.open(settings.project, store=store)
         self.answers = Answers()
         self.archive: Archive | None = None
         self._lock = threading.Lock()
@@ -109,6 +112,7 @@ class Service:
         archive = Archive(self.settings.target, self.settings.address, self.settings.options)
         with self._lock:
             if self.archive is not None:
+                self.archive.release()
                 self._older.append(self.archive)  # somebody may still search it
                 for old in self._older[:-2]:
                     old.close()
@@ -117,17 +121,29 @@ class Service:
 
     def _grown(self) -> None:
         self._open()
-        with suppress(SwsdistError):
+        self._search_news()
+
+    def _search_news(self) -> None:
+        try:
             self.search_news()
+        except (SwsdistError, OSError):
+            _LOG.exception("saved words were not searched in new recordings")
 
     def _index(self) -> None:
         assert self.indexing is not None
         before = None
+        if self.archive is not None:
+            self._search_news()  # maybe the server ended before
         while not self._stop.is_set():
-            now = Folder(self.indexing.source).listing()
-            if now != before:
-                self.indexing.once()
-            before = now
+            try:
+                now = Folder(self.indexing.source).listing()
+                if now != before:
+                    self.indexing.once()
+                before = now if self.indexing.error is None else None
+            except (SwsdistError, OSError) as error:  # a share that is away comes back
+                self.indexing.error = codes.INDEX_ENDED(
+                    where=self.indexing.source, folder=self.indexing.source, message=str(error)
+                )
             if not self.settings.watch:
                 return
             self._stop.wait(EVERY)
@@ -174,7 +190,10 @@ class Service:
             for entry in self.project.entries():
                 examples = examples_of(self.project, entry.entry_id)
                 if examples:
-                    hits += self._hits_in(searcher, archive, entry, examples, new.num_rows)
+                    try:
+                        hits += self._hits_in(searcher, archive, entry, examples, new.num_rows)
+                    except SwsdistError:
+                        _LOG.exception("%s was not searched in new recordings", entry.form)
         with self._lock:
             self._keep({"state": archive.state, "news": [*self._kept()["news"], *hits]})
 
@@ -183,7 +202,7 @@ class Service:
     ) -> list[dict[str, Any]]:
         question = Question(examples, entry_id=entry.entry_id)
         *_, last = answer(question, archive, self.project, Answers(), searcher)
-        hits = [hit for hit in last["hits"] if hit["likely"] >= _LIKELY]
+        hits = [hit for hit in last["hits"] if hit["likely"] is None or hit["likely"] >= _LIKELY]
         return [{"entry_id": entry.entry_id, "form": entry.form, "hits": hits, "documents": documents}] if hits else []
 
 

@@ -6,6 +6,7 @@ import hashlib
 import io
 from collections.abc import Mapping
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,12 @@ from swsdist.server.archive import waveform
 
 #: Longest clip, s; largest recording that is sent, bytes, and longest, s.
 CLIP_SECONDS, UPLOAD_BYTES, UPLOAD_SECONDS = 120.0, 64_000_000, 900.0
+#: A rate above which recordings that are sent may last less, Hz; and channels that are looked at.
+_USUAL_RATE, _MOST_CHANNELS = 48_000, 8
 #: Longest stretch whose waveform is drawn, s, and most points.
 _WAVEFORM_SECONDS, MOST_POINTS = 4 * 3600.0, 4000
+#: Most context of a clip, s.
+_MOST_PAD = 10.0
 #: Clips that are kept.
 _KEPT = 400
 #: Of waveforms, Hz.
@@ -36,7 +41,7 @@ class Clips:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self._folder, self._lock = folder, Lock()
 
     def of(
         self, path: str, channel: int, start: float, end: float, pad: float, storage: Mapping[str, object]
@@ -49,10 +54,13 @@ class Clips:
         """
         if not 0 <= end - start <= CLIP_SECONDS:
             raise codes.LONG_CLIP(where=path, seconds=end - start, most=CLIP_SECONDS)
+        pad = min(max(pad, 0.0), _MOST_PAD)
         begin = max(0.0, start - pad)
         name = hashlib.blake2b(f"{path}\0{channel}\0{start}\0{end}\0{pad}".encode(), digest_size=16).hexdigest()
         file = self._folder / f"{name}.wav"
-        if not file.is_file():
+        with self._lock:  # two may ask for one clip
+            if file.is_file():
+                return file, begin
             clip = read_clip(path, start, end, pad=pad, channel=channel, storage=storage)
             begin = clip.begin
             self._write(file, clip)
@@ -115,18 +123,19 @@ def received(file: Path, name: str) -> tuple[bytes, dict[str, Any]]:
     """
     try:
         info = probe(str(file))
-        if info.duration > UPLOAD_SECONDS:
-            raise codes.LONG_UPLOAD(where=name, seconds=info.duration, most=UPLOAD_SECONDS)
-        channels = [
-            np.concatenate([np.empty(0, np.float32), *read_blocks(str(file), channel=channel, rate=info.rate)])
-            for channel in range(1, info.channels + 1)
-        ]
+        most = min(UPLOAD_SECONDS, UPLOAD_SECONDS * _USUAL_RATE / info.rate)  # of what is held
+        if info.duration > most:
+            raise codes.LONG_UPLOAD(where=name, seconds=info.duration, most=most)
+        for channel in [*range(1, min(info.channels, _MOST_CHANNELS) + 1), 1]:  # without speech the first
+            samples = np.concatenate(
+                [np.empty(0, np.float32), *read_blocks(str(file), channel=channel, rate=info.rate)]
+            )
+            place = find_speech(samples, info.rate)
+            if place is not None:
+                break
     except AudioError as error:
         error.where = name
         raise
-    places = [find_speech(samples, info.rate) for samples in channels]
-    chosen = next((k for k, place in enumerate(places) if place is not None), 0)
-    samples, place = channels[chosen], places[chosen]
     duration = len(samples) / info.rate
     speech = [0.0, duration] if place is None else [place.start, place.end]
     facts = {"duration": duration, "rate": info.rate, "speech": [round(time, 3) for time in speech]}

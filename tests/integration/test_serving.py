@@ -111,6 +111,25 @@ def test_what_was_judged_never_comes_back(scene: Any, client: TestClient) -> Non
     )
 
 
+def test_an_example_that_cannot_be_used_is_left_out(scene: Any, client: TestClient) -> None:
+    sound, row = sent(client, query_of(scene)), client.get("/api/recordings").json()["recordings"][0]
+    lost = {"doc_id": row["doc_id"], "channel": 1, "start": 0.2, "end": 0.9}
+    path = next((scene.corpus / "audio").glob(f"{row['doc_id']}.*"))
+    path.rename(path.with_suffix(".gone"))
+    *_, last = asked(client, examples=[place_of(sound), lost])
+    *_, alone = asked(client, examples=[lost])
+    path.with_suffix(".gone").rename(path)
+    assert last["hits"]
+    assert len(last["warnings"]) == 1
+    assert alone["code"]
+
+
+def test_a_search_that_is_forgotten_says_nothing(client: TestClient) -> None:
+    entry = client.post("/api/entries", json={"form": "word"}).json()
+    answer = client.get("/api/likely", params={"entry_id": entry["entry_id"], "search": "long ago"}).json()
+    assert answer == {"likelihood": None, "likely": []}
+
+
 def test_narrowed(scene: Any, client: TestClient) -> None:
     rows = client.get("/api/recordings").json()
     wanted = rows["recordings"][3]["recording"]
@@ -166,6 +185,7 @@ def test_password_and_proxy(service: Service) -> None:
         == 303
     )
     assert client.get("/api/state").json()["person"] == "Ann"
+    assert client.get("/").headers["Referrer-Policy"] == "same-origin"  # else a browser sends forms with `Origin: null`
     behind = client_of(service, token=None, user_header="X-User", proxies=frozenset({"testclient"}))
     assert behind.get("/api/state").status_code == 401
     assert behind.get("/api/state", headers={"X-User": "Ben"}).json()["person"] == "Ben"

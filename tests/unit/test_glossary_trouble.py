@@ -37,6 +37,21 @@ def code_of(folder: Path) -> str:
     return raised.value.code
 
 
+def test_an_emptied_file_is_no_new_glossary(tmp_path: Path) -> None:
+    """The copy of the last opening is kept, too."""
+    with Project.open(tmp_path / "words") as project:
+        project.add_entry(person="Ann", form="word")
+    Project.open(tmp_path / "words").close()  # copies it
+    for spoil in (lambda file: file.write_bytes(b""), Path.unlink):
+        spoil(tmp_path / "words" / "project.sqlite")
+        with pytest.raises(DataError) as raised:
+            Project.open(tmp_path / "words")
+        assert raised.value.code == "damaged-project"
+    (tmp_path / "words" / "project.backup.sqlite").rename(tmp_path / "words" / "project.sqlite")
+    with Project.open(tmp_path / "words") as project:
+        assert [entry.form for entry in project.entries()] == ["word"]
+
+
 def test_a_project_stays_as_it_was(folder: Path) -> None:
     with Project.open(folder) as project:
         assert project.store == str(Path("store").absolute())

@@ -51,6 +51,15 @@ LONG_UPLOAD = Code(
     "the recording lasts {seconds:.0f} s, more than {most:.0f} s",
     "send a piece of it with the word",
 )
+SLOW_UPLOAD = Code(
+    "slow-upload",
+    UserError,
+    "the file did not come within {seconds:.0f} s",
+    "send a piece of the recording with the word",
+)
+SEARCH_FAILED = Code(
+    "search-failed", UserError, "the search failed: {reason}", "tell whoever runs the server; its log has the traceback"
+)
 LARGE_UPLOAD = Code(
     "large-upload",
     UserError,
@@ -60,7 +69,7 @@ LARGE_UPLOAD = Code(
 NOTHING_THERE = Code(
     "nothing-there",
     UserError,
-    "no document is narrowed to this",
+    "no recording is in this folder, of this speaker and of these days",
     "choose a wider folder, speaker or date",
 )
 NOT_IN_ARCHIVE = Code(
@@ -88,7 +97,7 @@ BUSY = Code("busy", UserError, "{count} searches are waiting", "ask again in a f
 PUBLIC_WITHOUT_KEY = Code(
     "public-without-key",
     ConfigError,
-    "--public lets everybody in",
+    "without a password or a proxy everybody may enter",
     "set the variable SWSDIST_PASSWORD, or name a proxy's header: --user-header X-Forwarded-User",
 )
 NO_SERVER = Code(
@@ -97,7 +106,7 @@ NO_SERVER = Code(
     "starlette and uvicorn are not installed",
     "pip install 'swsdist[serve]'",
 )
-PORT_TAKEN = Code("port-taken", UserError, "port {port} is in use", "choose another: --port {other}")
+PORT_TAKEN = Code("port-taken", UserError, "port {port} cannot be used: {reason}", "choose another, or any: --port 0")
 FIND_PROJECT = Code(
     "find-project",
     ConfigError,

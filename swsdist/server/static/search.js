@@ -92,7 +92,7 @@ async function readLikely() {
   const name = found.search;
   const { likelihood, likely } = await get("likely", { entry_id: word.entry.entry_id, search: name });
   if (found.search !== name) return;
-  found.summary = likelihood;
+  found.summary = likelihood ?? found.summary;
   found.listed?.forEach((hit, n) => (hit.likely = likely[n] ?? hit.likely));
   tell("hits");
 }

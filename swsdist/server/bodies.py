@@ -1,0 +1,44 @@
+"""Bodies of requests, bounded in bytes and time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from starlette.requests import Request
+
+from swsdist.core.codes import server as codes
+
+#: Seconds that sending may take.
+_SECONDS = 120.0
+
+
+async def pieces(request: Request, most: int) -> AsyncIterator[bytes]:
+    """The body of a request in pieces.
+
+    Raises:
+        UserError: it has more bytes, or takes too long.
+    """
+    size = 0
+    try:
+        async with asyncio.timeout(_SECONDS):
+            async for piece in request.stream():
+                size += len(piece)
+                if size > most:
+                    raise codes.LARGE_UPLOAD(where=request.url.path, most=most)
+                yield piece
+    except TimeoutError:
+        raise codes.SLOW_UPLOAD(where=request.url.path, seconds=_SECONDS) from None
+
+
+async def whole_body(request: Request, most: int) -> bytes:
+    """The body of a request; see `pieces`."""
+    return b"".join([piece async for piece in pieces(request, most)])
+
+
+async def to_file(request: Request, file: Path, most: int) -> None:
+    """Write the body of a request to a file; see `pieces`."""
+    with file.open("wb") as out:
+        async for piece in pieces(request, most):
+            out.write(piece)
