@@ -133,31 +133,14 @@ def test_two_people_at_once(visit: Any) -> None:
     ben.page.wait_for_selector("#said:has-text('nothing')", state="attached")
 
 
-def test_news_of_a_watched_folder(visit: Any) -> None:
+def test_news_of_a_watched_folder(visit: Any, served: Any) -> None:
     at = visit("#glossary")
     add(at, "mbote")
-    entry = int(at.page.url.rpartition("/")[2])
-    document = at.page.evaluate("fetch('api/recordings').then((reply) => reply.json())")["recordings"][0]["doc_id"]
-    hit = {
-        "doc_id": document,
-        "channels": [1],
-        "recording": "new.wav",
-        "start": 3.1,
-        "end": 3.7,
-        "at": 3.1,
-        "score": 1.0,
-    }
-    news = {
-        "news": [
-            {
-                "entry_id": entry,
-                "form": "mbote",
-                "hits": [{**hit, "likely": 0.8, "speaker": "", "date": ""}],
-                "documents": 2,
-            }
-        ]
-    }
-    at.page.route("**/api/news", lambda route: route.fulfill(body=json.dumps(news)))
+    place = {"doc_id": served.archive.recordings[0], "channels": [1], "start": 3.1, "end": 3.7, "at": 3.1}
+    about = {"recording": place["doc_id"], "speaker": "", "date": None, "score": 1.0, "likely": 0.8}
+    news = {"entry_id": 1, "form": "mbote", "hits": [{**place, **about}], "documents": 2}
+    (served.project / "news.json").write_text(json.dumps({"state": None, "news": [news]}))
+    at.page.reload()
     at.page.click("#to-news")
     at.page.wait_for_selector("#news .hit")
     assert "2 recordings" in at.text("#news h3")
@@ -166,3 +149,4 @@ def test_news_of_a_watched_folder(visit: Any) -> None:
     assert json.loads(sent.value.post_data)["verdict"] == "yes"
     at.page.wait_for_selector("#news .hit[data-verdict=yes]")
     at.page.click("#news-seen")
+    at.page.wait_for_selector("#news-none")
