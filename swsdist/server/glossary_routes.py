@@ -172,6 +172,7 @@ async def _export(request: Request) -> Response:
 
 async def _import(request: Request) -> Response:
     service, name = service_of(request), Path(unquote(request.headers.get("x-name", "import"))).name
+    examples = request.query_params.get("examples") == "true"
     size = 0
     with tempfile.TemporaryDirectory(dir=service.scratch) as folder:
         file = Path(folder) / name
@@ -183,7 +184,7 @@ async def _import(request: Request) -> Response:
                 out.write(piece)
         store = service.archive.searcher.store if service.archive is not None else None
         counts = await run_in_threadpool(
-            lambda: import_file(service.project, file, person=person_of(request), store=store)
+            lambda: import_file(service.project, file, person=person_of(request), store=store, examples=examples)
         )
     return JSONResponse(counts.as_json())
 

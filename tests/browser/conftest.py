@@ -20,13 +20,17 @@ from tests.support.spoken_archive import SpokenArchive, make_archive
 #: Programs that are a Chromium.
 CHROMIUMS = ("chromium", "chromium-browser", "google-chrome")
 
+#: Opens the servers, too.
+PASSWORD = "open sesame"
+
 
 @dataclass
 class Browsed:
-    """A server to browse: its address, the token that opens it, its glossary's folder, and the archive that it serves."""
+    """A server to browse: its address, what opens it, its glossary's folder, and the archive that it serves."""
 
     url: str
     token: str
+    password: str
     project: Path
     archive: SpokenArchive
 
@@ -49,7 +53,7 @@ def served(spoken_archive: SpokenArchive, tmp_path: Path) -> Iterator[Browsed]:
         spoken_archive.run, tmp_path / "words", texts=spoken_archive.texts, classes=spoken_archive.classes
     )
     service, token = Service(settings), secrets.token_urlsafe(8)
-    app = create_app(service, Guard(token, frozenset({"127.0.0.1"})))
+    app = create_app(service, Guard(token, frozenset({"127.0.0.1"}), PASSWORD))
     with socket.create_server(("127.0.0.1", 0)) as sock:
         server = uvicorn.Server(uvicorn.Config(app, log_level="error"))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]}, daemon=True)
@@ -57,7 +61,7 @@ def served(spoken_archive: SpokenArchive, tmp_path: Path) -> Iterator[Browsed]:
         until = time.monotonic() + 30
         while not server.started and time.monotonic() < until:
             time.sleep(0.01)
-        yield Browsed(f"http://127.0.0.1:{sock.getsockname()[1]}/", token, settings.project, spoken_archive)
+        yield Browsed(f"http://127.0.0.1:{sock.getsockname()[1]}/", token, PASSWORD, settings.project, spoken_archive)
         server.should_exit = True
         thread.join(10)
     service.close()

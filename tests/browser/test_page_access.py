@@ -166,6 +166,20 @@ def test_screen_readers_are_told(visit: Any) -> None:
     assert at.text(".hit.current .time") in label
 
 
+def test_one_enters_by_a_password(visit: Any, served: Any) -> None:
+    at = visit()
+    at.page.context.clear_cookies()
+    at.page.goto(served.url)
+    assert at.page.evaluate(NAMELESS) == []
+    for password, shown in (("wrong", "text=not the password"), (served.password, "body[data-ready=yes]")):
+        at.page.fill("[name=person]", "Mère Ngala")
+        at.page.fill("[name=password]", password)
+        at.page.keyboard.press("Enter")
+        at.page.wait_for_selector(shown)
+    assert at.text("#person-name") == "Mère Ngala"
+    at.faults[:] = [fault for fault in at.faults if "401" not in fault]
+
+
 def test_the_page_is_french_for_who_wants_it(visit: Any) -> None:
     at = visit(locale="fr-FR")
     assert at.page.get_attribute("html", "lang") == "fr"

@@ -1,4 +1,4 @@
-"""A small archive for `swsdist serve`: synthetic speech in two folders, indexed, with transcripts and classes of the same recordings."""
+"""A small archive for `swsdist serve`: synthetic speech in two folders, with transcripts and classes of it, all indexed."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def make_archive(folder: Path) -> SpokenArchive:
         for root in (recordings, texts):
             (root / doc_id).parent.mkdir(parents=True, exist_ok=True)
         path = (corpus / row["path"]).rename(recordings / f"{doc_id}.flac")
-        word = {"word": f" {WRITTEN}", "start": 0.4, "end": 0.9, "probability": 0.9}
-        (texts / f"{doc_id}.json").write_text(json.dumps({"segments": [{"words": [word]}]}))
+        written = {"word": f" {WRITTEN}", "start": 0.4, "end": 0.9, "probability": 0.9}
+        (texts / f"{doc_id}.json").write_text(json.dumps({"segments": [{"words": [written]}]}))
         row |= {"doc_id": doc_id, "path": str(path)}
     run, text_run, classes = (str(folder / name) for name in ("archive-swsdist", "archive-text", "archive-classes"))
     documents = {"documents": _table(folder / "docs.csv", rows)}  # `swsdist index FOLDER` knows no speakers
