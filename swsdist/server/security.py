@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import re
 import secrets
 from dataclasses import dataclass, field
 from http.cookies import SimpleCookie
@@ -85,7 +86,8 @@ class Guard:
         if self.user_header is not None:
             return client in self.proxies and bool(headers.get(self.user_header))
         cookies: SimpleCookie = SimpleCookie(headers.get("cookie", ""))
-        given = cookies[SESSION].value if SESSION in cookies else ""
+        name = _session(headers)
+        given = cookies[name].value if name in cookies else ""
         if self.token is not None and hmac.compare_digest(given.encode(), self.token.encode()):
             return True
         return given in self._sessions
@@ -138,7 +140,7 @@ class Gate:
         if path == "/" and "token" in request.query_params and guard.token is not None:
             session = guard.enter(request.query_params["token"])
             if session is not None:
-                return _entered(RedirectResponse("/", 303), session, secure=request.url.scheme == "https")
+                return _entered(RedirectResponse("/", 303), session, request)
             await asyncio.sleep(_DELAY)
         if path.startswith("/static/"):
             return None
@@ -164,12 +166,19 @@ class Gate:
         if session is None:
             await asyncio.sleep(_DELAY)
             return HTMLResponse(_LOGIN.format(said="<p>That is not the password."), 401)
-        answer = _entered(RedirectResponse("/", 303), session, secure=request.url.scheme == "https")
+        answer = _entered(RedirectResponse("/", 303), session, request)
         return named(answer, form.get("person", [NOBODY])[0])
 
 
-def _entered(answer: Response, session: str, *, secure: bool) -> Response:
-    answer.set_cookie(SESSION, session, httponly=True, samesite="strict", secure=secure)
+def _session(headers: Headers) -> str:
+    """Name of the session's cookie: browsers send those of all servers of a host, whatever the port."""
+    port = re.search(r":(\d+)$", headers.get("host", ""))
+    return SESSION + (f"_{port[1]}" if port else "")
+
+
+def _entered(answer: Response, session: str, request: Request) -> Response:
+    secure = request.url.scheme == "https"
+    answer.set_cookie(_session(request.headers), session, httponly=True, samesite="strict", secure=secure)
     return answer
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import shutil
@@ -34,6 +35,11 @@ class Browsed:
     project: Path
     archive: SpokenArchive
 
+    @property
+    def entrance(self) -> str:
+        """The address that is printed."""
+        return f"{self.url}?token={self.token}"
+
 
 @pytest.fixture(scope="session")
 def spoken_archive(tmp_path_factory: pytest.TempPathFactory) -> SpokenArchive:
@@ -41,18 +47,16 @@ def spoken_archive(tmp_path_factory: pytest.TempPathFactory) -> SpokenArchive:
     return make_archive(tmp_path_factory.mktemp("archive"))
 
 
-@pytest.fixture
-def served(spoken_archive: SpokenArchive, tmp_path: Path) -> Iterator[Browsed]:
-    """A server of this test alone."""
+@contextlib.contextmanager
+def serving(archive: SpokenArchive, project: Path) -> Iterator[Browsed]:
+    """A server over the archive."""
     uvicorn = pytest.importorskip("uvicorn", reason="the extra `serve` is not installed")
     from swsdist.server.app import create_app
     from swsdist.server.security import Guard
     from swsdist.server.service import Service, Settings
 
-    settings = Settings(
-        spoken_archive.run, tmp_path / "words", texts=spoken_archive.texts, classes=spoken_archive.classes
-    )
-    service, token = Service(settings), secrets.token_urlsafe(8)
+    service = Service(Settings(archive.run, project, texts=archive.texts, classes=archive.classes))
+    token = secrets.token_urlsafe(8)
     app = create_app(service, Guard(token, frozenset({"127.0.0.1"}), PASSWORD))
     with socket.create_server(("127.0.0.1", 0)) as sock:
         server = uvicorn.Server(uvicorn.Config(app, log_level="error"))
@@ -61,10 +65,24 @@ def served(spoken_archive: SpokenArchive, tmp_path: Path) -> Iterator[Browsed]:
         until = time.monotonic() + 30
         while not server.started and time.monotonic() < until:
             time.sleep(0.01)
-        yield Browsed(f"http://127.0.0.1:{sock.getsockname()[1]}/", token, PASSWORD, settings.project, spoken_archive)
+        yield Browsed(f"http://127.0.0.1:{sock.getsockname()[1]}/", token, PASSWORD, project, archive)
         server.should_exit = True
         thread.join(10)
     service.close()
+
+
+@pytest.fixture
+def served(spoken_archive: SpokenArchive, tmp_path: Path) -> Iterator[Browsed]:
+    """A server of this test alone."""
+    with serving(spoken_archive, tmp_path / "words") as browsed:
+        yield browsed
+
+
+@pytest.fixture
+def served_beside(spoken_archive: SpokenArchive, tmp_path: Path) -> Iterator[Browsed]:
+    """Another server of this machine."""
+    with serving(spoken_archive, tmp_path / "other-words") as browsed:
+        yield browsed
 
 
 @pytest.fixture(scope="session")
@@ -143,7 +161,7 @@ def visit(chromium: Any, served: Browsed) -> Iterator[Any]:
         visitor.page.on("pageerror", lambda error: visitor.faults.append(str(error)))
         visitor.page.on("console", lambda line: line.type == "error" and visitor.faults.append(line.text))
         visitors.append(visitor)
-        return visitor.open(f"{served.url}?token={served.token}{where}")
+        return visitor.open(served.entrance + where)
 
     yield opened
     faults = [fault for visitor in visitors for fault in visitor.faults]

@@ -27,7 +27,8 @@ class SpokenArchive(NamedTuple):
     """What there is of the archive.
 
     Attributes:
-        run: indexed recordings.
+        folder: of the recordings.
+        run: they, indexed.
         texts: run of the chain `text`.
         classes: run of `discover`.
         recordings: their names.
@@ -35,6 +36,7 @@ class SpokenArchive(NamedTuple):
         said_in: names of the recordings that hold it, each once, sorted.
     """
 
+    folder: Path
     run: str
     texts: str
     classes: str
@@ -67,7 +69,7 @@ def make_archive(folder: Path) -> SpokenArchive:
     _swsdist("discover", _table(folder / "some.csv", rows[:_DISCOVERED]), classes)
     word = _between_silences(corpus / "queries/q001_1.wav", folder / "word.wav")
     said_in = sorted(names[row["doc_id"]] for row in _rows(corpus / "refs.csv") if row["query_id"] == "q001")
-    return SpokenArchive(run, text_run, classes, [*names.values()], word, said_in)
+    return SpokenArchive(recordings, run, text_run, classes, [*names.values()], word, said_in)
 
 
 def _swsdist(command: str, source: str, run: str) -> None:
