@@ -174,12 +174,13 @@ async def _export(request: Request) -> Response:
 
 async def _import(request: Request) -> Response:
     service, name = service_of(request), file_name(request, "import")
+    examples = request.query_params.get("examples") == "true"
     with tempfile.TemporaryDirectory(dir=service.scratch) as folder:
         file = Path(folder) / name  # the name tells the document
         await to_file(request, file, sounds.UPLOAD_BYTES)
         store = service.archive.searcher.store if service.archive is not None else None
         counts = await run_in_threadpool(
-            lambda: import_file(service.project, file, person=person_of(request), store=store)
+            lambda: import_file(service.project, file, person=person_of(request), store=store, examples=examples)
         )
     return JSONResponse(counts.as_json())
 

@@ -62,7 +62,7 @@ def settings_for(
         named = here.parent if here.name == "store" else here
         project = str(named.with_name(f"{named.name}-words"))
     source = None if is_archive else target if is_remote(target) else str(Path(target).resolve())
-    run = target
+    run = target if is_remote(target) else str(Path(target).resolve())
     if source is not None:
         name = source.rsplit("/", 1)[-1]
         run = str(Path(project).resolve().with_name(f"{name}-swsdist"))

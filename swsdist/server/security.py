@@ -37,7 +37,7 @@ _HEADERS = {
         "default-src 'self'; img-src 'self' data: blob:; media-src 'self' blob:; worker-src 'self' blob:; "
         "frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
     ),
-    "Referrer-Policy": "same-origin",
+    "Referrer-Policy": "same-origin",  # without one, browsers send the login form with the origin `null`
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     "Permissions-Policy": "microphone=(self), camera=(), geolocation=()",

@@ -1,8 +1,10 @@
-"""The page in a real browser. `served` is the server: here one with made-up answers; a folder of tests may exchange it."""
+"""The page of a real server in a real browser. Every test has a server over the same archive, with a glossary of its own."""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import secrets
 import shutil
 import socket
 import threading
@@ -12,57 +14,79 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
+
+from tests.support.spoken_archive import SpokenArchive, make_archive
 
 #: Programs that are a Chromium.
 CHROMIUMS = ("chromium", "chromium-browser", "google-chrome")
 
+#: Opens the servers, too.
+PASSWORD = "open sesame"
+
 
 @dataclass
 class Browsed:
-    """A server to browse: its address, a sound of a word that its recordings hold, and how one of their names begins."""
+    """A server to browse: its address, what opens it, its glossary's folder, and the archive that it serves."""
 
     url: str
-    sound: Path
-    recording: str
+    token: str
+    password: str
+    project: Path
+    archive: SpokenArchive
+
+    @property
+    def entrance(self) -> str:
+        """The address that is printed."""
+        return f"{self.url}?token={self.token}"
 
 
 @pytest.fixture(scope="session")
-def example_sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A token of the word between silences, for the microphone and for uploads."""
-    from tests.support.page_server import recordings
+def spoken_archive(tmp_path_factory: pytest.TempPathFactory) -> SpokenArchive:
+    """What is served."""
+    return make_archive(tmp_path_factory.mktemp("archive"))
 
-    silence = np.zeros(int(0.4 * recordings.RATE), dtype=np.float32)
-    samples = np.concatenate([silence, 0.5 * recordings.word(np.random.default_rng(1)), silence])
-    path = tmp_path_factory.mktemp("sound") / "word.wav"
-    path.write_bytes(recordings.wav(samples))
-    return path
+
+@contextlib.contextmanager
+def serving(archive: SpokenArchive, project: Path) -> Iterator[Browsed]:
+    """A server over the archive."""
+    uvicorn = pytest.importorskip("uvicorn", reason="the extra `serve` is not installed")
+    from swsdist.server.app import create_app
+    from swsdist.server.security import Guard
+    from swsdist.server.service import Service, Settings
+
+    service = Service(Settings(archive.run, project, texts=archive.texts, classes=archive.classes))
+    token = secrets.token_urlsafe(8)
+    app = create_app(service, Guard(token, frozenset({"127.0.0.1"}), PASSWORD))
+    with socket.create_server(("127.0.0.1", 0)) as sock:
+        server = uvicorn.Server(uvicorn.Config(app, log_level="error"))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]}, daemon=True)
+        thread.start()
+        until = time.monotonic() + 30
+        while not server.started and time.monotonic() < until:
+            time.sleep(0.01)
+        yield Browsed(f"http://127.0.0.1:{sock.getsockname()[1]}/", token, PASSWORD, project, archive)
+        server.should_exit = True
+        thread.join(10)
+    service.close()
 
 
 @pytest.fixture
-def served(example_sound: Path) -> Iterator[Browsed]:
+def served(spoken_archive: SpokenArchive, tmp_path: Path) -> Iterator[Browsed]:
     """A server of this test alone."""
-    uvicorn = pytest.importorskip("uvicorn", reason="the extra `serve` is not installed")
-    from tests.support.page_server import recordings
-    from tests.support.page_server.server import app
+    with serving(spoken_archive, tmp_path / "words") as browsed:
+        yield browsed
 
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    server = uvicorn.Server(uvicorn.Config(app(), port=port, log_level="error"))
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    until = time.monotonic() + 30
-    while not server.started and time.monotonic() < until:
-        time.sleep(0.01)
-    yield Browsed(f"http://127.0.0.1:{port}/", example_sound, recordings.NAMES[0].removesuffix(".wav"))
-    server.should_exit = True
-    thread.join(10)
+
+@pytest.fixture
+def served_beside(spoken_archive: SpokenArchive, tmp_path: Path) -> Iterator[Browsed]:
+    """Another server of this machine."""
+    with serving(spoken_archive, tmp_path / "other-words") as browsed:
+        yield browsed
 
 
 @pytest.fixture(scope="session")
-def chromium(example_sound: Path) -> Iterator[Any]:
+def chromium(spoken_archive: SpokenArchive) -> Iterator[Any]:
     """A Chromium whose microphone gives the example."""
     sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     found = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, CHROMIUMS)), None)
@@ -70,7 +94,7 @@ def chromium(example_sound: Path) -> Iterator[Any]:
         pytest.skip("there is no chromium on the PATH, and CHROMIUM names none")
     flags = ["--no-sandbox", "--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream"]
     with sync_api.sync_playwright() as playwright:
-        capture = f"--use-file-for-fake-audio-capture={example_sound}"
+        capture = f"--use-file-for-fake-audio-capture={spoken_archive.word}"
         browser = playwright.chromium.launch(executable_path=found, args=[*flags, capture])
         yield browser
         browser.close()
@@ -137,7 +161,7 @@ def visit(chromium: Any, served: Browsed) -> Iterator[Any]:
         visitor.page.on("pageerror", lambda error: visitor.faults.append(str(error)))
         visitor.page.on("console", lambda line: line.type == "error" and visitor.faults.append(line.text))
         visitors.append(visitor)
-        return visitor.open(served.url + where)
+        return visitor.open(served.entrance + where)
 
     yield opened
     faults = [fault for visitor in visitors for fault in visitor.faults]

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -166,6 +170,27 @@ def test_screen_readers_are_told(visit: Any) -> None:
     assert at.text(".hit.current .time") in label
 
 
+def test_one_enters_by_a_password(visit: Any, served: Any) -> None:
+    at = visit()
+    at.page.context.clear_cookies()
+    at.page.goto(served.url)
+    assert at.page.evaluate(NAMELESS) == []
+    for password, shown in (("wrong", "text=not the password"), (served.password, "body[data-ready=yes]")):
+        at.page.fill("[name=person]", "Mère Ngala")
+        at.page.fill("[name=password]", password)
+        at.page.keyboard.press("Enter")
+        at.page.wait_for_selector(shown)
+    assert at.text("#person-name") == "Mère Ngala"
+    at.faults[:] = [fault for fault in at.faults if "401" not in fault]
+
+
+def test_two_servers_of_a_machine_are_open_at_once(visit: Any, served: Any, served_beside: Any) -> None:
+    at = visit()
+    at.open(served_beside.entrance)
+    at.open(served.url)
+    at.open(served_beside.url)
+
+
 def test_the_page_is_french_for_who_wants_it(visit: Any) -> None:
     at = visit(locale="fr-FR")
     assert at.page.get_attribute("html", "lang") == "fr"
@@ -231,6 +256,30 @@ def test_a_server_that_goes_away_is_told_and_nothing_is_lost(visit: Any) -> None
     at.page.wait_for_selector("#lost", state="hidden")
     assert at.count("#examples li") == 1
     at.faults[:] = [fault for fault in at.faults if "ERR_INTERNET" not in fault]
+
+
+def test_a_folder_is_indexed_while_one_looks(visit: Any, served: Any, tmp_path: Path) -> None:
+    """`swsdist serve FOLDER` as one types it."""
+    folder = tmp_path / "recordings"
+    shutil.copytree(served.archive.folder, folder)
+    command = [sys.executable, "-m", "swsdist.cli.main", "serve", ".", "--port", "0"]
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            printed = next(line for line in process.stdout if line.startswith("open:"))
+            at = visit()
+            at.open(printed.split()[1])
+            at.page.wait_for_selector("#indexing")
+            assert at.text("#store-name") == "recordings-swsdist"
+            at.page.wait_for_selector("#indexing", state="hidden", timeout=120_000)
+            at.page.wait_for_selector(f"#store-size:has-text('{len(served.archive.recordings)} recordings')")
+            at.search()
+            at.page.keyboard.press("y")
+            at.page.wait_for_selector(".hit[data-verdict=yes]")
+        finally:
+            process.terminate()
+    assert process.returncode == 0
+    assert (tmp_path / "recordings-words").is_dir()
 
 
 def test_progress_of_indexing_is_at_the_top(visit: Any) -> None:

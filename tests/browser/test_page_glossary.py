@@ -3,11 +3,35 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 pytestmark = pytest.mark.browser
+
+TEXTGRID = """File type = "ooTextFile"
+Object class = "TextGrid"
+
+0
+3
+<exists>
+1
+"IntervalTier"
+"words"
+0
+3
+3
+0
+1
+""
+1
+1.6
+"nzoku"
+1.6
+3
+""
+"""
 
 
 def add(at: Any, form: str) -> None:
@@ -94,23 +118,88 @@ def test_tokens_are_changed_and_split_off(visit: Any) -> None:
     at.until("document.querySelectorAll('.token').length === 1")
 
 
-def test_words_are_taken_along_and_brought_in(visit: Any, tmp_path: Any) -> None:
+def test_a_token_is_moved_by_keys_and_removed(visit: Any) -> None:
+    at = visit()
+    judged(at, "mbote", "y")
+    at.page.keyboard.press("g")
+    at.page.wait_for_selector(".token >> nth=1")
+    hit = ".token:not(:has-text('Given sound'))"
+    handle = at.page.locator(f"{hit} .handle[data-side=end]")
+    at.until("[...document.querySelectorAll('.token .handle')].every((handle) => handle.ariaValueNow)")
+    before = float(handle.get_attribute("aria-valuenow"))
+    handle.focus()
+    for times in (1, 2):  # the focus stays
+        with at.page.expect_response(lambda reply: reply.url.endswith("/tokens") and reply.request.method == "GET"):
+            at.page.keyboard.press("ArrowRight")
+        at.page.wait_for_selector(f"{hit} .handle[data-side=end][aria-valuenow='{before + 0.01 * times:.2f}']")
+    at.page.click(f"{hit} button:has-text('✕')")
+    at.page.wait_for_selector(hit, state="detached")
+    at.page.keyboard.press("z")
+    at.page.wait_for_selector(hit)
+
+
+def test_a_word_is_removed_when_one_is_sure(visit: Any) -> None:
     at = visit("#glossary")
     add(at, "mbote")
-    add(at, "nzoku")
+    at.page.click("#entry-remove")
+    assert at.count("#entries li") == 1
+    at.page.click("#entry-remove")
+    at.page.wait_for_selector("#glossary-none")
+    at.page.keyboard.press("z")
+    at.page.wait_for_selector("#entries li")
+
+
+def test_words_are_taken_along(visit: Any) -> None:
+    at = visit()
+    judged(at, "mbote", "y")
+    at.page.keyboard.press("g")
     at.page.check("#entries li >> nth=0 >> input")
-    at.page.select_option("#export-kind", "csv")
-    link = at.page.get_attribute("#export-link", "href")
-    assert link.startswith("api/export/csv?entries=")
-    assert "," not in link.partition("entries=")[2].partition("&")[0]
-    with at.page.expect_download() as download:
-        at.page.click("#export-link")
-    assert download.value.path().stat().st_size > 0
+    kinds = at.page.locator("#export-kind option").evaluate_all("options => options.map((option) => option.value)")
+    assert len(kinds) > 5
+    for kind in kinds:
+        at.page.select_option("#export-kind", kind)
+        assert "entries=" in at.page.get_attribute("#export-link", "href")
+        with at.page.expect_download() as download:
+            at.page.click("#export-link")
+        assert download.value.path().stat().st_size > 0, kind
+        assert "." in download.value.suggested_filename
+
+
+def test_a_project_is_brought_in(visit: Any, tmp_path: Any) -> None:
+    at = visit("#glossary")
+    add(at, "mbote")
     whole = at.page.request.get(at.page.url.partition("#")[0] + "api/export/project").body()
     brought = tmp_path / "words.json"
     brought.write_bytes(whole)
     at.page.set_input_files("#import-file", brought)
-    at.page.wait_for_selector("#import-told:has-text('added')")
+    at.page.wait_for_selector("#import-told:has-text('0 added')")
+
+
+@pytest.mark.parametrize("examples", [True, False])
+def test_annotations_are_brought_in_as_examples_or_not(visit: Any, served: Any, tmp_path: Any, examples: bool) -> None:
+    at = visit("#glossary")
+    name = Path(served.archive.recordings[0]).name
+    file = tmp_path / f"{name}.TextGrid"
+    file.write_text(TEXTGRID)
+    at.page.set_checked("#import-examples", examples)
+    at.page.set_input_files("#import-file", file)
+    at.page.wait_for_selector("#import-told:has-text('1 added')")
+    at.page.click("#entries a:has-text('nzoku')")
+    at.page.wait_for_selector(f".token:has-text('{name}')")
+    assert at.page.is_checked(".token label input") == examples
+    at.page.click("#entry-search")
+    at.page.wait_for_selector("#examples li")
+    assert at.page.locator("#search-button").is_enabled() == examples
+
+
+def test_annotations_of_no_recording_are_refused_in_words(visit: Any, tmp_path: Any) -> None:
+    at = visit("#glossary")
+    file = tmp_path / "elsewhere.TextGrid"
+    file.write_text(TEXTGRID)
+    at.page.set_input_files("#import-file", file)
+    at.page.wait_for_selector(".failure")
+    assert "elsewhere" in at.text(".failure p")
+    at.faults[:] = [fault for fault in at.faults if "400" not in fault]
 
 
 def test_two_people_at_once(visit: Any) -> None:
@@ -133,31 +222,14 @@ def test_two_people_at_once(visit: Any) -> None:
     ben.page.wait_for_selector("#said:has-text('nothing')", state="attached")
 
 
-def test_news_of_a_watched_folder(visit: Any) -> None:
+def test_news_of_a_watched_folder(visit: Any, served: Any) -> None:
     at = visit("#glossary")
     add(at, "mbote")
-    entry = int(at.page.url.rpartition("/")[2])
-    document = at.page.evaluate("fetch('api/recordings').then((reply) => reply.json())")["recordings"][0]["doc_id"]
-    hit = {
-        "doc_id": document,
-        "channels": [1],
-        "recording": "new.wav",
-        "start": 3.1,
-        "end": 3.7,
-        "at": 3.1,
-        "score": 1.0,
-    }
-    news = {
-        "news": [
-            {
-                "entry_id": entry,
-                "form": "mbote",
-                "hits": [{**hit, "likely": 0.8, "speaker": "", "date": ""}],
-                "documents": 2,
-            }
-        ]
-    }
-    at.page.route("**/api/news", lambda route: route.fulfill(body=json.dumps(news)))
+    place = {"doc_id": served.archive.recordings[0], "channels": [1], "start": 3.1, "end": 3.7, "at": 3.1}
+    about = {"recording": place["doc_id"], "speaker": "", "date": None, "score": 1.0, "likely": 0.8}
+    news = {"entry_id": 1, "form": "mbote", "hits": [{**place, **about}], "documents": 2}
+    (served.project / "news.json").write_text(json.dumps({"state": None, "news": [news]}))
+    at.page.reload()
     at.page.click("#to-news")
     at.page.wait_for_selector("#news .hit")
     assert "2 recordings" in at.text("#news h3")
@@ -166,3 +238,4 @@ def test_news_of_a_watched_folder(visit: Any) -> None:
     assert json.loads(sent.value.post_data)["verdict"] == "yes"
     at.page.wait_for_selector("#news .hit[data-verdict=yes]")
     at.page.click("#news-seen")
+    at.page.wait_for_selector("#news-none")

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.support.spoken_archive import WRITTEN
 
 pytestmark = pytest.mark.browser
 
@@ -13,10 +16,14 @@ pytestmark = pytest.mark.browser
 WHERE = "hits => hits.map((hit) => `${hit.dataset.group} ${hit.querySelector('.time').textContent}`)"
 
 
-def test_the_recorded_word_is_searched(visit: Any) -> None:
+def test_the_recorded_word_is_found_where_it_is_said(visit: Any, served: Any) -> None:
     at = visit()
     at.search()
-    assert at.count(".hit") >= 3
+    at.page.uncheck("#grouped")
+    best = at.page.locator(".hit").evaluate_all("hits => hits.slice(0, 2).map((hit) => hit.dataset.group)")
+    assert sorted(best) == served.archive.said_in
+    assert at.text("#store-name") == Path(served.archive.run).name
+    assert at.page.locator(".hit .likely").first.inner_text()
     assert at.text("#hits-count").split()[0] == str(at.count(".hit"))
     assert at.count("#examples li") == 1
     assert at.page.locator("#entries li").count() == 0  # nothing is kept before a judgement
@@ -143,7 +150,7 @@ def test_examples_can_be_left_out(visit: Any) -> None:
 def test_an_uploaded_file_is_trimmed_and_searched(visit: Any, served: Any) -> None:
     at = visit()
     at.page.click("#tab-upload")
-    at.page.set_input_files("#upload-file", served.sound)
+    at.page.set_input_files("#upload-file", served.archive.word)
     handle = at.page.locator("#asked-sound .handle[data-side=end]")
     at.page.wait_for_selector("#asked-sound .handle[data-side=end][aria-valuenow]")
     before = float(handle.get_attribute("aria-valuenow"))
@@ -171,15 +178,17 @@ def test_what_is_no_audio_is_refused_in_words(visit: Any, tmp_path: Any) -> None
 def test_a_stretch_of_a_recording_is_marked(visit: Any, served: Any) -> None:
     at = visit()
     at.page.click("#tab-mark")
-    at.page.fill("#recordings-text", served.recording)
-    at.page.click(f"#recordings button:has-text('{served.recording}') >> nth=0")
+    name = served.archive.recordings[0]  # longer than what is shown at once
+    at.page.fill("#recordings-text", name)
+    at.page.wait_for_selector("#recordings li >> nth=1", state="detached")
+    at.page.click(f"#recordings button:has-text('{name}')")
     at.page.wait_for_selector("#asked-sound .handle[aria-valuenow]")
     at.page.locator("#mark-place").focus()
     at.page.keyboard.press("PageUp")
     at.until("document.querySelector('#mark-place').value > 0")
     at.page.click("#mark-closer")
     at.page.click("#asked-sound .trim-take")
-    at.page.wait_for_selector(f"#examples [title^='{served.recording}']")
+    at.page.wait_for_selector(f"#examples [title^='{name}']")
 
 
 def test_a_stretch_is_drawn_over_the_picture(visit: Any, served: Any) -> None:
@@ -230,24 +239,25 @@ def test_a_form_that_the_glossary_has_is_no_second_word(visit: Any) -> None:
     at.page.wait_for_selector(".token >> nth=1", state="detached")
 
 
-def test_a_text_and_a_class_are_searched(visit: Any) -> None:
+def test_a_text_and_a_class_are_searched(visit: Any, served: Any) -> None:
     at = visit()
-    if not at.page.locator("#tab-text").is_visible():
-        pytest.skip("the store has no text")
     at.page.click("#tab-text")
-    at.page.fill("#text-query", "mbote")
+    at.page.fill("#text-query", WRITTEN)
     at.page.keyboard.press("Enter")
     at.wait_for_hits()
+    assert at.count(".hit") == len(served.archive.recordings)  # each has the word once
     at.page.click("#tab-class")
-    at.page.click("#classes li >> nth=0 >> button >> nth=1")
-    at.page.wait_for_selector("#examples li")
+    with at.page.expect_request("**/api/search") as sent:
+        at.page.click("#classes li >> nth=0 >> button >> nth=1")
+    (example,) = json.loads(sent.value.post_data)["examples"]
+    assert example["doc_id"] in served.archive.recordings
+    at.wait_for_hits()
+    assert at.count("#examples li") == 1
 
 
 def test_a_search_is_narrowed(visit: Any) -> None:
     at = visit()
     at.page.click("#narrow summary")
-    if not at.page.locator("#narrow-folder").is_visible():
-        pytest.skip("the store has one folder")
     folder = at.page.locator("#narrow-folder option").nth(1).get_attribute("value")
     at.page.select_option("#narrow-folder", folder)
     with at.page.expect_request("**/api/search") as sent:

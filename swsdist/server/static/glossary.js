@@ -103,7 +103,7 @@ function showLink() {
 
 async function bringIn(file) {
   if (!file) return;
-  const { added, changed, skipped } = await upload("import", file, file.name);
+  const { added, changed, skipped } = await upload(address("import", { examples: byId("import-examples").checked }), file, file.name);
   byId("import-file").value = "";
   byId("import-told").textContent = t("import.done", { added, changed, skipped, name: file.name });
   await readEntries();

@@ -56,6 +56,7 @@ function makeRow(token) {
   });
   const moved = (start, end) => keep({ place: { ...place, start, end } });
   const stretch = new Stretch(place, { pad: 0.4, changed: moved });
+  for (const handle of stretch.handles) handle.dataset.focus = `${handle.dataset.side}-${token.token_id}`;
   const field = (of) => el("input", {
     type: "text", value: token[of] ?? "", placeholder: t(`tokens.${of}`), data: { focus: `${of}-${token.token_id}` },
     aria: { label: `${t(`tokens.${of}`)}, ${label}` }, on: { change: ({ target }) => keep({ [of]: target.value.trim() }) },

@@ -1,1 +1,0 @@
-"""A server for tests of the page alone: the API with made-up answers, one process, nothing kept."""
