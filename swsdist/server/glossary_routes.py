@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -17,6 +18,7 @@ from starlette.routing import Route
 from swsdist.core.codes import server as codes
 from swsdist.glossary.exports import TierOf, write_export
 from swsdist.glossary.importing import import_file
+from swsdist.glossary.words import Token
 from swsdist.server import sounds
 from swsdist.server.requests import body_of, number, person_of, place_of, service_of, text_of
 from swsdist.server.service import Service
@@ -87,7 +89,9 @@ async def _split(request: Request) -> Response:
 async def _tokens(request: Request) -> Response:
     service, entry_id = service_of(request), _id(request)
     if request.method == "GET":
-        return JSONResponse({"tokens": await run_in_threadpool(_listed, service, entry_id)})
+        return JSONResponse(
+            {"tokens": await run_in_threadpool(lambda: _shown(service, service.project.tokens(entry_id)))}
+        )
     values = await body_of(request)
     place, verdict = place_of(values.get("place")), values.get("verdict")
     fields = _fields(values, _TOKEN_FIELDS)
@@ -101,13 +105,15 @@ async def _tokens(request: Request) -> Response:
         if place.doc_id is not None:
             service.demand_archive().document(place.doc_id, place.channel)
         token = service.project.judge(entry_id, place, verdict, person=person_of(request), score=score, **fields)
-        return {"token": token.as_json(), **service.answers.likelihood(service.project, entry_id, name)}
+        (shown,) = _shown(service, [token])
+        return {"token": shown, **service.answers.likelihood(service.project, entry_id, name)}
 
     return JSONResponse(await run_in_threadpool(judge))
 
 
-def _listed(service: Service, entry_id: int) -> list[dict[str, Any]]:
-    tokens, archive = service.project.tokens(entry_id), service.archive
+def _shown(service: Service, tokens: Sequence[Token]) -> list[dict[str, Any]]:
+    """Tokens with the names of their recordings."""
+    archive = service.archive
     names = [token.place.doc_id for token in tokens if token.place.doc_id is not None]
     rows = archive.rows_of(names) if archive is not None else {}
     listed = []
