@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from starlette.routing import Route
 from swsdist.core.codes import server as codes
 from swsdist.glossary.exports import TierOf, write_export
 from swsdist.glossary.importing import import_file
+from swsdist.glossary.words import Token
 from swsdist.server import sounds
 from swsdist.server.bodies import to_file
 from swsdist.server.requests import body_of, file_name, number, person_of, place_of, service_of, text_of
@@ -87,7 +89,9 @@ async def _split(request: Request) -> Response:
 async def _tokens(request: Request) -> Response:
     service, entry_id = service_of(request), _id(request)
     if request.method == "GET":
-        return JSONResponse({"tokens": await run_in_threadpool(_listed, service, entry_id)})
+        return JSONResponse(
+            {"tokens": await run_in_threadpool(lambda: _shown(service, service.project.tokens(entry_id)))}
+        )
     values = await body_of(request)
     place, verdict = place_of(values.get("place")), values.get("verdict")
     fields = _fields(values, _TOKEN_FIELDS)
@@ -102,18 +106,20 @@ async def _tokens(request: Request) -> Response:
         kept = service.answers.of(entry_id, name)
         known = score if kept is None or kept.has_odds else None  # scores of texts say nothing of those of speech
         token = service.project.judge(entry_id, where, verdict, person=person_of(request), score=known, **fields)
-        return {"token": token.as_json(), **service.answers.likelihood(service.project, entry_id, name)}
+        (shown,) = _shown(service, [token])
+        return {"token": shown, **service.answers.likelihood(service.project, entry_id, name)}
 
     return JSONResponse(await run_in_threadpool(judge))
 
 
-def _listed(service: Service, entry_id: int) -> list[dict[str, Any]]:
-    tokens, archive = service.project.tokens(entry_id), service.archive
+def _shown(service: Service, tokens: Sequence[Token]) -> list[dict[str, Any]]:
+    """Tokens with the names of their recordings."""
+    archive = service.archive
     names = [token.place.doc_id for token in tokens if token.place.doc_id is not None]
     rows = archive.rows_of(names) if archive is not None else None
     listed = []
     for token in tokens:
-        row = rows and rows.of(token.place.doc_id, token.place.channel, token.place.start)
+        row = None if rows is None else rows.of(token.place.doc_id, token.place.channel, token.place.start)
         known = token.place.sound is not None or row is not None
         listed.append(
             {**token.as_json(), "recording": row["recording"] if row else token.place.doc_id, "path_known": known}

@@ -124,8 +124,7 @@ def test_a_token_is_moved_by_keys_and_removed(visit: Any) -> None:
     at.page.keyboard.press("g")
     at.page.wait_for_selector(".token >> nth=1")
     hit = ".token:not(:has-text('Given sound'))"
-    handle = at.page.locator(f"{hit} .handle[data-side=end]")
-    at.until("[...document.querySelectorAll('.token .handle')].every((handle) => handle.ariaValueNow)")
+    handle = at.page.locator(f"{hit} .handle[data-side=end][aria-valuenow]")
     before = float(handle.get_attribute("aria-valuenow"))
     handle.focus()
     for times in (1, 2):  # the focus stays

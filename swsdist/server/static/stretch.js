@@ -26,7 +26,7 @@ export class Stretch {
    *   are said; with `changed` the ends can be moved
    */
   constructor(place, { pad = 0.6, window = null, offset = 0, changed = null } = {}) {
-    Object.assign(this, { place, pad, window, offset, changed, start: place.start, end: place.end, clip: null, drawn: false });
+    Object.assign(this, { place, pad, window, offset, changed, start: place.start, end: place.end, clip: null, reading: null });
     this.canvas = el("canvas", { attr: { role: "img" }, aria: { label: t("stretch.picture") } });
     this.before = el("div.outside.before");
     this.after = el("div.outside.after");
@@ -43,15 +43,18 @@ export class Stretch {
   }
 
   /** Read the sound, if that was not done, and draw it. */
-  async draw() {
-    if (this.drawn) return;
-    this.drawn = true;
+  draw() {
+    this.reading ??= this.read();
+    return this.reading;
+  }
+
+  async read() {
     try {
       this.clip = await clip(this.window ?? this.place, this.window ? 0 : this.pad);
       this.trouble.hidden = true;
       this.redraw();
     } catch (error) {
-      this.drawn = false;
+      this.reading = null;
       this.trouble.textContent = `${error.message} ${error.remedy ?? ""}`;
       this.trouble.hidden = false;
     }
@@ -150,10 +153,12 @@ export class Stretch {
       attr: { role: "slider" },
       aria: { label: t(`stretch.${side}`), orientation: "horizontal" },
     });
-    handle.addEventListener("keydown", (event) => {
-      if (!(event.key in STEPS) || !this.clip) return;
+    handle.addEventListener("keydown", async (event) => {
+      if (!(event.key in STEPS)) return;
       event.preventDefault();
       event.stopPropagation();
+      await this.draw(); // of a row that was just made the sound still comes
+      if (!this.clip) return;
       this.move(side, this[side] + STEPS[event.key] * (event.shiftKey ? 10 : 1));
       this.changed(this.start, this.end);
     });
