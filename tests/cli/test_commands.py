@@ -332,7 +332,7 @@ def test_search_with_settings(swsdist, place: Path) -> None:
 def test_store_info(swsdist, place: Path) -> None:
     store = package.open_store(str(place / "run" / "store"))
     out = swsdist("store", "info", "run/store", "--documents", cwd=place).out
-    assert "mfcc version 1" in out
+    assert "mfcc version 2" in out
     assert "kind        frames, 10 ms per tick" in out
     assert "mfcc: 39 features per tick" in out
     assert all(f"\n{doc_id}\t1\t" in out for doc_id in store.documents()["doc_id"].to_pylist())

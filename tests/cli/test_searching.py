@@ -168,7 +168,7 @@ def test_a_calibration_says_what_is_likely(swsdist, place: Path, tmp_path: Path)
     odd = swsdist(*ask, "--calibration", tmp_path / "other.json", cwd=place).err
     assert "other.json was fitted on other scores: features was" in odd
     assert says(odd, searcher_codes.OTHER_CALIBRATION)
-    assert "here mfcc version 1" in odd
+    assert "here mfcc version 2" in odd
     steps = ("--set", "calibrate.steps=[q-norm, logistic]", "--set", "report.exports=[csv]")
     swsdist("run", "config.yaml", "--run", tmp_path / "log", *steps, cwd=place)
     shown = swsdist(*ask, "--calibration", tmp_path / "log", cwd=place).out
