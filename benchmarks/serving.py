@@ -26,6 +26,8 @@ import numpy as np
 
 from benchmarks.corpora import base, read
 from benchmarks.rows import Row, at_most, say, show
+from swsdist import api
+from swsdist.pipeline.chain_run import StepSelection
 
 
 class Person:
@@ -140,7 +142,11 @@ def measure(store: str, people: int, seconds: float, every: float, scratch: Path
 def main(arguments: Sequence[str] | None = None) -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("store", help="a store or a run, as of `python -m benchmarks.questions --store`")
+    parser.add_argument(
+        "store",
+        nargs="?",
+        help="a store or a run, as of `python -m benchmarks.questions --store`; by default one hour's",
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the rows to this file")
     parser.add_argument("--people", type=int, default=10)
     parser.add_argument("--seconds", type=float, default=float(os.environ.get("SECONDS_OF_LOAD", "600")))
@@ -148,7 +154,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--set", action="append", default=[], dest="sets", metavar="search.KEY=VALUE")
     given = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="swsdist-bench-") as scratch:
-        rows = measure(given.store, given.people, given.seconds, given.every, Path(scratch), given.sets)
+        store = given.store
+        if store is None:
+            store = str(Path(scratch) / "run")
+            config = base(Path(scratch)).config(Path(store), executor={"kind": "serial"})
+            api.run(config, selection=StepSelection(until="index"))
+        rows = measure(store, given.people, given.seconds, given.every, Path(scratch), given.sets)
     show(rows, given.json)
 
 

@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from swsdist.core.fingerprint import stable_hash
 from swsdist.core.types import DOCUMENTS
 from swsdist.features.statistics import Statistics
-from swsdist.store.statistics import _mark, fitted
+from swsdist.store.spooled import SpooledDocuments
+from swsdist.store.statistics import fitted
 
 PARTS = st.lists(st.integers(1, 50), min_size=1, max_size=6)
 
@@ -124,7 +126,9 @@ def test_a_store_adds_to_the_last_bit_as_statistics_do(lengths, seed, data) -> N
         }
         for k, (one, speaker) in enumerate(zip(parts, speakers, strict=True))
     ]
-    found, _, anew = fitted(pa.Table.from_pylist(data.draw(st.permutations(rows)), DOCUMENTS), 3, None, False)
+    table = pa.Table.from_pylist(data.draw(st.permutations(rows)), DOCUMENTS)
+    cut = data.draw(st.integers(0, len(rows)))
+    found, _, anew = fitted(SpooledDocuments([table.slice(0, cut), table.slice(cut)]), 3, None, False)
     scopes = [("collection", "")] + [("speaker", name) for name in sorted(set(filter(None, speakers)))]
     assert anew
     assert [(row["scope"], row["name"]) for row in found.to_pylist()] == scopes
@@ -136,4 +140,4 @@ def test_a_store_adds_to_the_last_bit_as_statistics_do(lengths, seed, data) -> N
         assert row["frames"] == total.frames
         assert np.array(row["mean"]).tobytes() == total.mean.tobytes()
         assert np.array(row["variance"]).tobytes() == total.variance.tobytes()
-        assert row["taken_from"] == sorted(_mark(f"d{k}", 1, str(k)) for k in mine)
+        assert row["taken_from"] == sorted(stable_hash(f"d{k} 1 {k}") for k in mine)

@@ -162,7 +162,7 @@ def test_where_they_lie_is_no_part_of_what_they_are(tmp_path: Path) -> None:
 class Section:
     """What a config says of an extractor."""
 
-    name, transforms = "external", ()
+    name, transforms, dtype = "external", (), "float32"
 
     def __init__(self, track: str, **options: Any) -> None:
         self.track, self.options = track, {"path": "x", "shift": 0.01, "dimension": 3, **options}
