@@ -29,6 +29,12 @@ ASK = {"X-Swsdist": "1"}
 
 
 @pytest.fixture
+def scene(own_corpus: Any) -> Any:
+    """Recordings come and go here, so the corpus is a copy."""
+    return own_corpus
+
+
+@pytest.fixture
 def service(scene: Any, tmp_path: Path) -> Iterator[Service]:
     scene.run(selection=StepSelection(until="index"))
     service = Service(Settings(str(scene.folder / "run"), tmp_path / "words"))
