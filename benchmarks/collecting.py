@@ -23,6 +23,7 @@ from benchmarks.corpora import Corpus, mboshi, read
 from benchmarks.rows import Row, at_least, say, show
 from swsdist import api
 from swsdist.glossary.likelihood import Likelihood
+from swsdist.glossary.words import Place, is_same, overlap
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.score.compare.bootstrap import bootstrap_terms
 from swsdist.searcher.searcher import Searcher
@@ -74,10 +75,7 @@ def collected(searcher: Searcher, example: str, judge: Judge, total: int, every:
     judged: list[tuple[Hit, int | None]] = []
     hits, examples = plain, [example]
     while len(judged) < _JUDGEMENTS:
-        seen = {(hit["doc_id"], hit["start"], hit["end"]) for hit, _ in judged}
-        fresh = [
-            hit for hit in hits if not _overlaps(hit, judged) and (hit["doc_id"], hit["start"], hit["end"]) not in seen
-        ]
+        fresh = [hit for hit in hits if not _overlaps(hit, judged)]
         if not fresh:
             break
         step = [(hit, judge.place(hit)) for hit in fresh[: min(every, _JUDGEMENTS - len(judged))]]
@@ -97,12 +95,11 @@ def collected(searcher: Searcher, example: str, judge: Judge, total: int, every:
 
 
 def _overlaps(hit: Hit, judged: Sequence[tuple[Hit, int | None]]) -> bool:
-    for other, _ in judged:
-        if other["doc_id"] == hit["doc_id"]:
-            common = min(other["end"], hit["end"]) - max(other["start"], hit["start"])
-            if common > min(other["end"] - other["start"], hit["end"] - hit["start"]) / 2:
-                return True
-    return False
+    return any(is_same(overlap(_place(other), _place(hit))) for other, _ in judged)
+
+
+def _place(hit: Hit) -> Place:
+    return Place(hit["doc_id"], hit["channel"], hit["start"], hit["end"])
 
 
 def measure(corpus: Corpus, run: Path, every: int, examples: str) -> list[Row]:

@@ -110,9 +110,8 @@ def fill(project: Project, content: Content) -> tuple[int, int, int, int]:
             edit.connection.execute("UPDATE sound SET person = ?, at = ? WHERE sound = ?", (person, at, sha256))
         for table, some in (("entry", content.entries), ("token", content.tokens), ("change", content.changes)):
             for row in some:
-                columns, marks = ", ".join(f'"{name}"' for name in row), ", ".join("?" * len(row))
                 try:
-                    edit.connection.execute(f"INSERT INTO {table} ({columns}) VALUES ({marks})", tuple(row.values()))
+                    edit.insert(table, row)
                 except sqlite3.IntegrityError as error:
                     raise codes.NOT_A_GLOSSARY_FILE(where=table, error=str(error)) from None
         for table, key, side in (("entry", "entry_id", "entries"), ("token", "token_id", "tokens")):

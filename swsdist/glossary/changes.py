@@ -51,7 +51,7 @@ class Edit:
 
     def insert(self, table: str, row: Row) -> int:
         """Write a new row, which has no id unless it had one once; gives the id."""
-        columns, marks = ", ".join(row), ", ".join("?" * len(row))
+        columns, marks = ", ".join(f'"{name}"' for name in row), ", ".join("?" * len(row))
         cursor = self.connection.execute(f"INSERT INTO {table} ({columns}) VALUES ({marks})", tuple(row.values()))
         number = cursor.lastrowid
         assert number is not None

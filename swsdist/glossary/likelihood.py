@@ -13,6 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from swsdist.kernels.regression import sigmoid
+
 Array = NDArray[np.float64]
 
 #: Of a and b over words.
@@ -72,7 +74,7 @@ class Likelihood(NamedTuple):
         precision = np.linalg.inv(PRIOR_COVARIANCE)
         line = PRIOR_MEAN
         for _ in range(_STEPS):
-            p = _logistic(design @ line)
+            p = sigmoid(design @ line)
             slope = design.T @ (p - truths) + precision @ (line - PRIOR_MEAN)
             curvature = design.T @ (design * (p * (1 - p))[:, None]) + precision
             step = np.linalg.solve(curvature, slope)
@@ -85,7 +87,7 @@ class Likelihood(NamedTuple):
         """The probability of each hit, with the doubt about the line (MacKay 1992), (hits,)."""
         design = np.column_stack([np.ones(len(scores)), scores])
         variance = np.einsum("ij,jk,ik->i", design, self.covariance, design)
-        return _logistic(design @ self.mean / np.sqrt(1 + np.pi * variance / 8))
+        return sigmoid(design @ self.mean / np.sqrt(1 + np.pi * variance / 8))
 
     def summary(self, scores: Array, shown: int) -> Summary:
         """What hits that nobody judged promise.
@@ -96,7 +98,7 @@ class Likelihood(NamedTuple):
         """
         random = np.random.default_rng(0)
         lines = random.multivariate_normal(self.mean, self.covariance, _DRAWS)
-        p = _logistic(lines[:, :1] + lines[:, 1:] * scores)
+        p = sigmoid(lines[:, :1] + lines[:, 1:] * scores)
         counts = (random.random(p.shape) < p).sum(axis=1)
         low, high = np.quantile(counts, [(1 - _INSIDE) / 2, (1 + _INSIDE) / 2])
         listed = float(p[:, :shown].sum(axis=1).mean())
@@ -105,7 +107,3 @@ class Likelihood(NamedTuple):
         return Summary(
             round(float(p.sum(axis=1).mean()), 2), int(low), int(np.ceil(high)), round(listed, 2), worth, why
         )
-
-
-def _logistic(x: Array) -> Array:
-    return 1 / (1 + np.exp(-x))

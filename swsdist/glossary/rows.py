@@ -213,7 +213,7 @@ def overlapping(edit: Edit, entry_id: int, place: Place) -> Row | None:
     )
     shared = [(words.overlap(place_of(dict(row)), place), -row["token_id"], dict(row)) for row in overlapping_rows]
     part, _, row = max(shared, key=lambda item: item[:2], default=(0.0, 0, None))
-    return row if part > 0.5 + 1e-9 else None
+    return row if words.is_same(part) else None
 
 
 def _checked(kind: str, fields: Mapping[str, object], known: Mapping[str, Callable[[object], object]]) -> Row:

@@ -222,3 +222,8 @@ def overlap(place: Place, other: Place) -> float:
         return 0.0
     shared = min(place.end, other.end) - max(place.start, other.start)
     return max(0.0, shared) / min(place.end - place.start, other.end - other.start)
+
+
+def is_same(part: float) -> bool:
+    """Whether places of such an `overlap` are one: more than half of the shorter, whatever floats round to."""
+    return part > 0.5 + 1e-9

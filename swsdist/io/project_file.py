@@ -1,4 +1,4 @@
-"""The SQLite file of a glossary's project folder: how it is told, opened, and what its errors mean.
+"""The SQLite file of a glossary's project folder: how it is recognised, opened, and what its errors mean.
 
 `swsdist.glossary` writes it. Its views `judgements`, `references` and `queries` are tables for whoever reads tables.
 """

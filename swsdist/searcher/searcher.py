@@ -60,8 +60,9 @@ from swsdist.searcher.spoken import SpokenQueries
 from swsdist.searcher.written import WrittenQueries
 from swsdist.stages.describe import joined
 from swsdist.stages.inputs.provenance import calibration_file
+from swsdist.store.document_keys import keys_of
 from swsdist.store.memory import Memory
-from swsdist.store.reading import Store, keys_of
+from swsdist.store.reading import Store
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -202,8 +203,9 @@ class Searcher:
         narrowed.settings = section_from(Search, "search", self.options, {"first_pass": {"name": "none"}})
         narrowed._method, narrowed._actors = create(narrowed.settings), None
         narrowed._sample = limit_of(self.settings.first_pass.sample or math.inf, store.manifest.counts)
-        narrowed._among, everything = keys_of(documents), store.documents(columns=["doc_id", "channel", "shard"])
-        wanted = pc.is_in(keys_of(everything), narrowed._among)
+        narrowed._among = keys_of(documents["doc_id"], documents["channel"])
+        everything = store.documents(columns=["doc_id", "channel", "shard"])
+        wanted = pc.is_in(keys_of(everything["doc_id"], everything["channel"]), narrowed._among)
         wanted = everything.filter(pc.or_(wanted, pa.array(in_sample(everything, narrowed._sample))))
         narrowed.store, narrowed.queries = store.among(wanted), queries
         shards = set(pc.unique(wanted["shard"]).to_pylist())
@@ -342,7 +344,7 @@ class Searcher:
         sides = joined([statistics, sides], required_statistics(self.calibrate))
         detections = reduced.detections
         if self._among is not None:
-            detections = detections.filter(pc.is_in(keys_of(detections), self._among))
+            detections = detections.filter(pc.is_in(keys_of(detections["doc_id"], detections["channel"]), self._among))
         detections = in_recordings(detections, self._places, self.setup.reduce.overlap)
         first, fitted = (replace(step, sides=sides) for step in self._steps)
         if self._speakers is not None:

@@ -24,10 +24,10 @@ from swsdist.core.errors import AudioError, SwsdistError
 from swsdist.glossary.exports import EXPORTS
 from swsdist.server import sounds
 from swsdist.server.archive import Archive, Narrowing
-from swsdist.server.bodies import to_file
+from swsdist.server.bodies import error_values, to_file
 from swsdist.server.glossary_routes import GLOSSARY
 from swsdist.server.questions import MOST, TOP, Question, answer, as_line, examples_of
-from swsdist.server.requests import body_of, file_name, number, place_of, service_of, text_of
+from swsdist.server.requests import body_of, file_name, number, person_of, place_of, service_of, text_of
 from swsdist.server.security import Gate, Guard, error_response, named
 from swsdist.server.service import Service
 
@@ -71,16 +71,11 @@ def create_app(service: Service, guard: Guard) -> Starlette:
 
 async def _failed(_: Request, error: Exception) -> Response:
     assert isinstance(error, SwsdistError)
-    name = error.code
-    statuses = {"not-on-page": 404, "large-upload": 413, "not-ready": 503, "busy": 503, "project-full": 507}
-    other = (
-        404
-        if (name or "").startswith(("no-such-", "not-in-archive"))
-        else 415
-        if isinstance(error, AudioError)
-        else 400
-    )
-    return error_response(error, statuses.get(name or "", other))
+    name = error.code or ""
+    statuses = {"large-upload": 413, "not-ready": 503, "busy": 503, "project-full": 507}
+    if name.startswith(("no-such-", "not-in-archive")):
+        return error_response(error, 404)
+    return error_response(error, statuses.get(name, 415 if isinstance(error, AudioError) else 400))
 
 
 async def _broken(_: Request, error: Exception) -> Response:
@@ -98,16 +93,16 @@ async def _state(request: Request) -> Response:
 def _facts(request: Request, service: Service) -> dict[str, Any]:
     archive, indexing, guard = service.archive, service.indexing, request.app.state.guard
     empty = {"hours": 0.0, "documents": 0, "recordings": 0, "folders": [], "speakers": [], "dates": None}
-    about = {"store": service.settings.target, **empty} if archive is None else archive.facts()
+    about = {"store": service.settings.target, **empty} if archive is None else archive.facts
     spoken = archive is None or archive.spoken
     error = indexing.error if indexing is not None else None
     return {
         **about,
         "kinds": [*(["spoken"] if spoken else []), *(["text"] if service.texts is not None or not spoken else [])],
         "indexing": indexing.state if indexing is not None else None,
-        "error": None if error is None else {"error": error.message, "remedy": error.remedy, "code": error.code},
+        "error": None if error is None else error_values(error),
         "ready": archive is not None,
-        "person": guard.person(request),
+        "person": person_of(request),
         "people": service.project.people(),
         "limits": {
             "upload_bytes": sounds.UPLOAD_BYTES,
@@ -227,7 +222,7 @@ async def _sounds(request: Request) -> Response:
         file = Path(folder) / f"sent{Path(name).suffix[:8]}"
         await to_file(request, file, sounds.UPLOAD_BYTES)
         data, facts = await run_in_threadpool(sounds.received, file, name)
-    person = request.app.state.guard.person(request)
+    person = person_of(request)
     sound = await run_in_threadpool(_add_sound, service, data, name, person)
     return JSONResponse({"sound": sound, **facts})
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import date
+from functools import cached_property
 from os.path import commonpath
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from swsdist.config.search import Search
 from swsdist.core.codes import server as codes
 from swsdist.glossary.words import Place
 from swsdist.registry.registries import METHODS
@@ -21,7 +22,6 @@ from swsdist.searcher.settings import setup_of
 
 #: A day in a path: 2015-09-08, 2015_09_08, 20150908.
 _DAY = re.compile(r"(?<!\d)(19\d\d|20\d\d)[-_.]?(0[1-9]|1[0-2])[-_.]?(0[1-9]|[12]\d|3[01])(?!\d)")
-_DTW = "dtw"
 #: Rows of a page of recordings.
 PAGE = 50
 #: Most folders and speakers that are listed to choose from.
@@ -53,8 +53,9 @@ class Archive:
 
     def __init__(self, target: str, address: str | None = None, options: Mapping[str, object] | None = None) -> None:
         executor = None if address is None else {"kind": "ray", "address": address}
+        dtw = Search().method
         # Of several examples one template: as good as the mean of their scores, in the time of one.
-        way = {"examples": "template"} if setup_of(target).options.get("method", _DTW) == _DTW else {}
+        way = {"examples": "template"} if setup_of(target).options.get("method", dtw) == dtw else {}
         self.searcher = Searcher(target, executor=executor, options={**way, **(options or {})})
         self.spoken = METHODS[self.searcher.settings.method].queries != "text"
         self.documents = _described(self.searcher)
@@ -72,8 +73,9 @@ class Archive:
         """The fingerprint of what the store holds."""
         return self.searcher.store.manifest.fingerprint
 
+    @cached_property
     def facts(self) -> dict[str, Any]:
-        """What the page says of it."""
+        """What the page says of it, every few seconds."""
         counts, days = self.searcher.store.manifest.counts, pc.min_max(self.documents["day"]).as_py()
         return {
             "store": self.searcher.store.folder.path(),
@@ -222,10 +224,3 @@ def _day(path: str) -> str | None:
 def _listed(column: pa.ChunkedArray) -> list[str]:
     values = column.drop_null().unique().to_pylist()
     return sorted(value for value in values if value)[:_LISTED]
-
-
-def waveform(samples: np.ndarray, points: int) -> tuple[list[float], list[float]]:
-    """Least and greatest sample of each of so many equal parts."""
-    edges = np.linspace(0, len(samples), points + 1).astype(int)[:-1]
-    low, high = np.minimum.reduceat(samples, edges), np.maximum.reduceat(samples, edges)
-    return np.round(low, 4).tolist(), np.round(high, 4).tolist()

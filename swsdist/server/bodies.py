@@ -1,4 +1,4 @@
-"""Bodies of requests, bounded in bytes and time."""
+"""Bodies: of requests, bounded in bytes and time, and of errors."""
 
 from __future__ import annotations
 
@@ -9,9 +9,15 @@ from pathlib import Path
 from starlette.requests import Request
 
 from swsdist.core.codes import server as codes
+from swsdist.core.errors import SwsdistError
 
 #: Seconds that sending may take.
 _SECONDS = 120.0
+
+
+def error_values(error: SwsdistError) -> dict[str, str]:
+    """An error as the page reads it."""
+    return {"error": error.message, "remedy": error.remedy or "", "code": error.code or ""}
 
 
 async def pieces(request: Request, most: int) -> AsyncIterator[bytes]:

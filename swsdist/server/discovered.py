@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import pyarrow as pa
-
-from swsdist.chains.discover.group_matches import MEMBERS
+from swsdist.chains.discover.report import stretches
+from swsdist.discovery.words import Stretch
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.inspection.loading import load_chain_run
 
@@ -18,16 +17,15 @@ def classes_of(run: str) -> list[dict[str, Any]]:
         StoreError: not a run folder.
     """
     chain_run = load_chain_run(Folder(run.rstrip("/")))
-    maker = chain_run.chain.maker("classes")
-    parts = [] if maker is None else chain_run.read(maker.name, "classes")
-    table = pa.concat_tables([MEMBERS.empty_table(), *parts])
-    by_class: dict[Any, list[dict[str, Any]]] = {}
-    for row in table.to_pylist():
-        by_class.setdefault(row["class"], []).append(row)
+    if chain_run.chain.maker("classes") is None:
+        return []
+    by_class: dict[int | None, list[Stretch]] = {}
+    for member in stretches(chain_run, "classes"):
+        by_class.setdefault(member.group, []).append(member)
     classes = []
     for name, members in sorted(by_class.items(), key=lambda item: -len(item[1])):
-        members.sort(key=lambda row: row["end"] - row["start"])
+        members.sort(key=lambda member: member.end - member.start)
         middle = members[len(members) // 2]
-        place = {key: middle[key] for key in ("doc_id", "channel", "start", "end")}
+        place = {key: getattr(middle, key) for key in ("doc_id", "channel", "start", "end")}
         classes.append({"name": str(name), "members": len(members), "place": place})
     return classes

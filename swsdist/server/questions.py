@@ -19,13 +19,14 @@ from swsdist.core.errors import SwsdistError
 from swsdist.core.types import QUERIES
 from swsdist.glossary.likelihood import Likelihood, Summary
 from swsdist.glossary.project import Project
-from swsdist.glossary.words import Place, Token
+from swsdist.glossary.words import Place, Token, is_same, overlap
 from swsdist.searcher.searcher import Searcher
 from swsdist.server.archive import Archive, Narrowing
+from swsdist.server.bodies import error_values
 
 #: Hits that are shown, and most that may be asked for.
 TOP, MOST = 50, 1000
-#: Hits of which it is told how many may be true.
+#: Hits among which true ones are expected.
 _LOOKED_AT = 1000
 #: Longest example, s.
 LONGEST = 30.0
@@ -69,7 +70,7 @@ class Kept(NamedTuple):
 
 @dataclass
 class Answers:
-    """The last searches, by which judgements are told what they mean."""
+    """The last searches, whose hits judgements make more or less likely."""
 
     _kept: dict[str, Kept] = field(default_factory=dict)
     _last: dict[int, str] = field(default_factory=dict)
@@ -161,8 +162,7 @@ def answer(
 
 def as_line(error: SwsdistError) -> str:
     """An error that comes while an answer is sent."""
-    values = {"error": error.message, "remedy": error.remedy or "", "code": error.code or ""}
-    return json.dumps(values) + "\n"
+    return json.dumps(error_values(error)) + "\n"
 
 
 def examples_of(project: Project, entry_id: int) -> tuple[Place, ...]:
@@ -226,14 +226,9 @@ def _scores(hits: Sequence[Mapping[str, Any]]) -> NDArray[np.float64]:
 
 
 def _judged(hit: Mapping[str, Any], tokens: Sequence[Token]) -> bool:
-    """Whether a token lies at more than half of a hit, or a hit at more than half of it."""
-    for token in tokens:
-        place = token.place
-        if place.doc_id == hit["doc_id"] and place.channel in hit["channels"]:
-            common = min(place.end, hit["end"]) - max(place.start, hit["start"])
-            if common > min(place.end - place.start, hit["end"] - hit["start"]) / 2:
-                return True
-    return False
+    """Whether a token is at the place of a hit."""
+    places = [Place(hit["doc_id"], channel, hit["start"], hit["end"]) for channel in hit["channels"]]
+    return any(is_same(overlap(token.place, place)) for token in tokens for place in places)
 
 
 def _fitted(tokens: Sequence[Token]) -> Likelihood:

@@ -130,7 +130,7 @@ def _bound(entrance: Entrance) -> socket.socket:
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         sock.bind((entrance.host, entrance.port))
-        sock.listen(128)  # who is told the address may ask at once
+        sock.listen(128)  # the address answers as soon as it is printed
     except OSError as error:
         sock.close()
         reason = error.strerror or str(error)

@@ -21,7 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from swsdist.core.codes import server as codes
 from swsdist.core.errors import SwsdistError
-from swsdist.server.bodies import whole_body
+from swsdist.server.bodies import error_values, whole_body
 
 SESSION, PERSON = "swsdist_session", "swsdist_person"
 #: Of whom nobody has named.
@@ -51,9 +51,8 @@ _LOGIN = """<!doctype html><html lang="en"><meta charset="utf-8"><meta name="vie
 
 
 def error_response(error: SwsdistError, status: int) -> JSONResponse:
-    """An error as the page reads it."""
-    values = {"error": error.message, "remedy": error.remedy or "", "code": error.code or ""}
-    return JSONResponse(values, status)
+    """The answer with an error."""
+    return JSONResponse(error_values(error), status)
 
 
 @dataclass

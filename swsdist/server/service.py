@@ -24,12 +24,13 @@ from swsdist.server.discovered import classes_of
 from swsdist.server.indexing import Indexing
 from swsdist.server.questions import Answers, Question, answer, examples_of
 from swsdist.server.sounds import Clips
-from swsdist.store.reading import Store, keys_of
+from swsdist.store.document_keys import keys_of
+from swsdist.store.reading import Store
 
 _LOG = logging.getLogger(__name__)
 #: Seconds between looks at a watched folder.
 EVERY = 60.0
-#: Least likelihood of a hit in a new recording that is told.
+#: Least likelihood of a hit in a new recording for the news.
 _LIKELY = 0.1
 _NEWS = "news.json"
 
@@ -170,15 +171,13 @@ class Service:
 
     def _kept(self) -> dict[str, Any]:
         try:
-            kept: dict[str, Any] = json.loads((self.project.folder / _NEWS).read_text(encoding="utf-8"))
+            kept: dict[str, Any] = json.loads(Folder(str(self.project.folder)).read_bytes(_NEWS))
         except (FileNotFoundError, ValueError):
             return {"state": None, "news": []}
         return kept
 
     def _keep(self, values: dict[str, Any]) -> None:
-        part = self.project.folder / f".{_NEWS}.part"
-        part.write_text(json.dumps(values), encoding="utf-8")
-        part.replace(self.project.folder / _NEWS)
+        Folder(str(self.project.folder)).write_bytes(_NEWS, json.dumps(values).encode())
 
     def search_news(self) -> None:
         """Search the saved words in documents that the store had not when they were searched last."""
@@ -217,4 +216,5 @@ def _new_documents(archive: Archive, state: str | None) -> pa.Table:
         known = None
     if known is None:
         return keys.slice(0, 0)
-    return keys.filter(pc.invert(pc.is_in(keys_of(keys), keys_of(known))))
+    here, there = (keys_of(table["doc_id"], table["channel"]) for table in (keys, known))
+    return keys.filter(pc.invert(pc.is_in(here, there)))

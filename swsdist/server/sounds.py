@@ -17,7 +17,6 @@ from swsdist.audio.reader import probe, read_blocks
 from swsdist.audio.speech import find_speech
 from swsdist.core.codes import server as codes
 from swsdist.core.errors import AudioError
-from swsdist.server.archive import waveform
 
 #: Longest clip, s; largest recording that is sent, bytes, and longest, s.
 CLIP_SECONDS, UPLOAD_BYTES, UPLOAD_SECONDS = 120.0, 64_000_000, 900.0
@@ -110,8 +109,10 @@ def overview(
     bounds = np.concatenate(low), np.concatenate(high)
     if not len(bounds[0]):
         bounds = (rest[:1], rest[:1]) if len(rest) else (np.zeros(1), np.zeros(1))
-    points = min(points, len(bounds[0]))
-    return {"start": start, "end": end, "low": waveform(bounds[0], points)[0], "high": waveform(bounds[1], points)[1]}
+    edges = np.linspace(0, len(bounds[0]), min(points, len(bounds[0])) + 1).astype(int)[:-1]
+    least, greatest = np.minimum.reduceat(bounds[0], edges), np.maximum.reduceat(bounds[1], edges)
+    drawn = {name: np.round(side, 4).tolist() for name, side in (("low", least), ("high", greatest))}
+    return {"start": start, "end": end, **drawn}
 
 
 def received(file: Path, name: str) -> tuple[bytes, dict[str, Any]]:

@@ -29,13 +29,14 @@ from swsdist.io.remote.scratch import scratch
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Part, Task, TaskOutput
-from swsdist.stages.inputs.corpus_documents import StoreContents, compare_tables, keys_of, places_in, still_rejected
+from swsdist.stages.inputs.corpus_documents import StoreContents, compare_tables, places_in, still_rejected
 from swsdist.stages.inputs.precomputed_features import row_for
 from swsdist.stages.inputs.recordings import Row
 from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.stages.inputs.unfitted_models import pinned_names
 from swsdist.stages.task_results import Indexed
 from swsdist.store import digest, parquet
+from swsdist.store.document_keys import keys_of
 from swsdist.store.kept_frames import KeptFrames
 from swsdist.store.libraries import made_with
 from swsdist.store.manifest import REJECTED_DOCUMENTS, File, NewTrack, Shard, commit, frozen_statistics

@@ -21,6 +21,7 @@ from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder
 from swsdist.store import parquet
 from swsdist.store.cache import nearest
+from swsdist.store.document_keys import keys_of
 from swsdist.store.manifest import File, Manifest, require, state_name
 from swsdist.store.memory import Memory
 from swsdist.store.places import relocated_paths
@@ -30,12 +31,6 @@ _FEW = 4
 
 
 T = TypeVar("T")
-
-
-def keys_of(documents: pa.Table) -> pa.Array:
-    """Documents of a table by one text each, of the columns doc_id and channel."""
-    names, channels = documents["doc_id"].cast(pa.string()), documents["channel"].cast(pa.string())
-    return pc.binary_join_element_wise(names, channels, "\0").combine_chunks()
 
 
 class Block(NamedTuple):
@@ -80,7 +75,7 @@ class Store:
         self.manifest = manifest or require(folder)
         self._watch = watch
         self.memory = memory
-        self._only = None if only is None else keys_of(only)
+        self._only = None if only is None else keys_of(only["doc_id"], only["channel"])
 
     def __repr__(self) -> str:
         counts, tracks = self.manifest.counts, ", ".join(track.name for track in self.manifest.tracks)
@@ -143,7 +138,7 @@ class Store:
             table = table.filter(pc.equal(table["shard"], shard))
         if self._only is None:
             return table
-        table = table.filter(pc.is_in(keys_of(table), self._only))
+        table = table.filter(pc.is_in(keys_of(table["doc_id"], table["channel"]), self._only))
         return table if columns is None or shard is not None else table.select(columns)
 
     def recordings(self, names: Sequence[str] | None = None) -> dict[tuple[str, int], Recording]:

@@ -19,9 +19,9 @@ from swsdist.pipeline.inspection.loading import load_chain_run
 from swsdist.pipeline.ledger import Ledger
 from swsdist.registry.entries import checked
 from swsdist.registry.registries import CHAINS
-from swsdist.stages.inputs.corpus_documents import keys_of
 from swsdist.stages.inputs.search_inputs import CorpusInputs, SearchInputs
 from swsdist.stages.inputs.settings import scores_of
+from swsdist.store.document_keys import keys_of
 
 #: Inputs that fused systems should share.
 _SEARCHED: dict[str, Callable[[CorpusInputs], pa.Array]] = {

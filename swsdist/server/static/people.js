@@ -38,7 +38,7 @@ async function keepPerson() {
   say(t("person.kept", { person }));
 }
 
-/** Ask what changed; a server that does not answer is told once, and asked again. */
+/** Ask what changed; a notice says once that the server does not answer, and the question is repeated. */
 async function ask() {
   try {
     if (!document.hidden) await readChanges();

@@ -1,6 +1,6 @@
 /** The microphone, as PCM: samples come from an AudioWorklet, and become a WAV file of 16 bit. */
 
-/** Begin to record. `level` is told the loudness (0..1) as it goes. */
+/** Begin to record. `level` receives the loudness (0..1) meanwhile. */
 export async function record(level) {
   const constraints = { channelCount: 1, echoCancellation: false, noiseSuppression: false, autoGainControl: false };
   const stream = await navigator.mediaDevices.getUserMedia({ audio: constraints });

@@ -17,6 +17,7 @@ from swsdist.features.sources import Source
 from swsdist.io.filesystem import Info
 from swsdist.stages.inputs.precomputed_features import add_items, place_of
 from swsdist.stages.inputs.recordings import Row, document_seconds, identities
+from swsdist.store.document_keys import keys_of
 from swsdist.store.manifest import File
 from swsdist.store.writing import NO_FILE
 
@@ -239,15 +240,6 @@ def still_rejected(corpus: CorpusDocuments, rejected: pa.Table) -> NDArray[np.bo
         files = (row["path"], *(item.file for item in row.get("items", {}).values() if item is not None))
         result[k] = known["path"] in files and known["identity"] in row["identities"].values()
     return result
-
-
-def keys_of(names: pa.ChunkedArray, channels: pa.ChunkedArray) -> pa.Array:
-    """One string per document: its name, and its channel or part."""
-    text = pa.large_string()
-    joined = pc.binary_join_element_wise(
-        names.cast(text), channels.cast(pa.string()).cast(text), pa.scalar("\0", text), null_handling="replace"
-    )
-    return joined.combine_chunks() if isinstance(joined, pa.ChunkedArray) else joined
 
 
 def places_in(keys: pa.Array, among: pa.Array) -> NDArray[np.int64]:

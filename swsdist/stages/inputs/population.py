@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from swsdist.core.types import DOCUMENTS
 from swsdist.corpora.places import is_placed, stretches
-from swsdist.stages.inputs.corpus_documents import keys_of, places_in
+from swsdist.stages.inputs.corpus_documents import places_in
+from swsdist.store.document_keys import keys_of
 from swsdist.store.reading import Store
 
 #: Columns of a store's documents in use.

@@ -17,12 +17,13 @@ from swsdist.pipeline.chain_run import ChainRun
 from swsdist.pipeline.task import Values
 from swsdist.registry.registries import METHODS
 from swsdist.stages.align import Align
-from swsdist.stages.inputs.corpus_documents import keys_of, places_in
+from swsdist.stages.inputs.corpus_documents import places_in
 from swsdist.stages.inputs.search_inputs import CorpusInputs
 from swsdist.stages.inputs.supervision import note_supervision, supervisions
 from swsdist.stages.lattice_store import LATTICE_STORE
 from swsdist.stages.queries import bandwidths_in, seconds_in
 from swsdist.stages.task_results import Aligned, Exported, Fitted, Measured
+from swsdist.store.document_keys import keys_of
 from swsdist.store.lattice_shards import postings_of
 from swsdist.store.libraries import made_with
 
