@@ -60,7 +60,7 @@ _ROUNDS = 5
 _LENGTHS = range(30, 121, 3)
 _WIDTHS = (256, 512, 1024, 2048, 4096)
 _DIMENSIONS = (13, 39, 138)
-_DIMENSIONS_ON_GPU = (39, 467)  # MFCC; the six tracks of configs/systems/best-single.yaml
+_DIMENSIONS_ON_GPU = (39, 467)  # MFCC alone; several tracks side by side
 _UNIT = "Mcell/CPU s"
 
 Frames = NDArray[np.float32]
