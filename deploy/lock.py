@@ -1,12 +1,14 @@
 """Write the locked requirements of the image from pyproject.toml: `make lock`.
 
 Every package with its version and the SHA-256 of its wheels for Linux on x86-64 and ARM, as pip resolves them, without
-installing any. `deploy/requirements.lock` is what runs, `deploy/build.lock` what builds the package itself.
+installing any. `deploy/requirements.lock` is what runs, `deploy/build.lock` what builds the package itself, and
+`deploy/requirements-gpu.lock` what runs on nodes with a GPU: the same versions, and the extras `gpu` and `ssl`, for x86-64.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -24,11 +26,18 @@ PLATFORMS = {
 BESIDE = ("ray[default]",)
 
 
-def resolved(requirements: list[str], machine: str) -> dict[str, tuple[str, str]]:
-    """Version and SHA-256 of the wheel, by package, as pip would install them on this machine."""
+def resolved(requirements: list[str], machine: str, same: str) -> dict[str, tuple[str, str]]:
+    """Version and SHA-256 of the wheel, by package, as pip would install them on this machine.
+
+    Args:
+        requirements: what is wanted.
+        machine: a key of PLATFORMS.
+        same: a locked file's text, whose versions hold; may be empty.
+    """
     platforms = [part for name in [*PLATFORMS[machine], f"manylinux2014_{machine}"] for part in ("--platform", name)]
     with tempfile.TemporaryDirectory() as folder:
-        report = Path(folder) / "report.json"
+        report, versions = Path(folder) / "report.json", Path(folder) / "versions.txt"
+        versions.write_text("\n".join(re.findall(r"^\S+==\S+", same, re.M)))
         command = [
             sys.executable,
             "-m",
@@ -41,7 +50,8 @@ def resolved(requirements: list[str], machine: str) -> dict[str, tuple[str, str]
             folder,
         ]
         command += ["--only-binary", ":all:", "--python-version", PYTHON, "--implementation", "cp", *platforms]
-        subprocess.run([*command, "--report", str(report), *requirements], check=True)
+        command += ["--constraint", str(versions), "--report", str(report)]
+        subprocess.run([*command, *requirements], check=True)
         found = json.loads(report.read_text())["install"]
     return {
         one["metadata"]["name"].lower().replace("_", "-"): (
@@ -52,14 +62,15 @@ def resolved(requirements: list[str], machine: str) -> dict[str, tuple[str, str]
     }
 
 
-def locked(requirements: list[str]) -> str:
-    """The text of a locked file."""
-    each = {machine: resolved(requirements, machine) for machine in PLATFORMS}
+def locked(requirements: list[str], machines: tuple[str, ...] = tuple(PLATFORMS), same: str = "") -> str:
+    """The text of a locked file for these machines, with the versions of another one."""
+    each = {machine: resolved(requirements, machine, same) for machine in machines}
     versions = [{name: version for name, (version, _) in found.items()} for found in each.values()]
     if any(one != versions[0] for one in versions):
         apart = {name for one in versions for name, version in one.items() if versions[0].get(name) != version}
         sys.exit(f"the machines want other versions of: {', '.join(sorted(apart))}")
-    lines = ["# Written by `make lock` from pyproject.toml; Python " + PYTHON + ", Linux on x86-64 and ARM."]
+    kinds = " and ".join({"x86_64": "x86-64", "aarch64": "ARM"}[machine] for machine in machines)
+    lines = [f"# Written by `make lock` from pyproject.toml; Python {PYTHON}, Linux on {kinds}."]
     for name in sorted(versions[0]):
         hashes = sorted({found[name][1] for found in each.values()})
         lines.append(f"{name}=={versions[0][name]} \\")
@@ -68,12 +79,18 @@ def locked(requirements: list[str]) -> str:
 
 
 def main() -> None:
-    """Write both files."""
+    """Write the files."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     extras = project["project"]["optional-dependencies"]
     runs = [*project["project"]["dependencies"], *extras["ffmpeg"], *extras["serve"], *BESIDE]
-    for name, requirements in (("build.lock", project["build-system"]["requires"]), ("requirements.lock", runs)):
-        (ROOT / "deploy" / name).write_text(locked(requirements))
+    plain = locked(runs)
+    for name, text in (
+        ("build.lock", locked(project["build-system"]["requires"])),
+        ("requirements.lock", plain),
+        # Nodes with and without a GPU work on one run, so they have the same versions.
+        ("requirements-gpu.lock", locked([*runs, *extras["gpu"], *extras["ssl"]], ("x86_64",), plain)),
+    ):
+        (ROOT / "deploy" / name).write_text(text)
 
 
 if __name__ == "__main__":

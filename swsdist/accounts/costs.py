@@ -77,12 +77,14 @@ class CostedReceipt(Protocol):
 
 
 class NodeCost(NamedTuple):
-    """The work of a node: number of tasks, CPU s, and peak memory in bytes by phase."""
+    """The work of a node: number of tasks, CPU s, GPU s, and peak memory and GPU memory in bytes by phase."""
 
     host: str
     tasks: int
     cpu_s: float
+    gpu_s: float
     peaks: dict[str, int]
+    gpu_peaks: dict[str, int]
 
 
 class ProcessTimeline(NamedTuple):
@@ -255,6 +257,15 @@ class Costs:
         peaks = [node.gpu_phases[phase] for node in self._nodes.values() if phase in node.gpu_phases]
         return max(peaks) / GB if peaks else None
 
+    def gpu_peaks_by_stage(self) -> dict[str, float]:
+        """The same by stage; stages without a GPU are left out."""
+        peaks: dict[str, float] = {}
+        for node in self._nodes.values():
+            for stage, (_, gpu) in node.stages.items():
+                if gpu is not None:
+                    peaks[stage] = max(gpu / GB, peaks.get(stage, 0.0))
+        return peaks
+
     def warm_up(self) -> float:
         """CPU s of warm-up: until a process's first line, and loading before a stage's first task."""
         return self._warm_up / TICKS
@@ -280,8 +291,12 @@ class Costs:
         node_costs = []
         for host in self._hosts(phases):
             on_host = [done for (name, _), done in self._done.items() if name == host]
-            peaks = {phase: self._nodes[host].phases[phase] for phase in phases if phase in self._nodes[host].phases}
-            node_costs.append(NodeCost(host, sum(d.tasks for d in on_host), math.fsum(d.cpu for d in on_host), peaks))
+            peaks, gpu_peaks = (
+                {phase: by_phase[phase] for phase in phases if phase in by_phase}
+                for by_phase in (self._nodes[host].phases, self._nodes[host].gpu_phases)
+            )
+            cpu, gpu = math.fsum(d.cpu for d in on_host), math.fsum(d.gpu for d in on_host)
+            node_costs.append(NodeCost(host, sum(d.tasks for d in on_host), cpu, gpu, peaks, gpu_peaks))
         return node_costs
 
     def _hosts(self, phases: Sequence[str]) -> list[str]:

@@ -218,6 +218,9 @@ class StageRow:
     bytes: Annotated[int, _says("bytes written")]
     peak_gb: Annotated[float | None, _says("highest memory of a task, GB")]
     gpu_s: Annotated[float, _says("s that its tasks held a GPU")] = 0.0
+    gpu_gb: Annotated[
+        float | None, _says("GPU memory in use by any program during its tasks, highest over nodes, GB; null: no GPU")
+    ] = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -243,6 +246,11 @@ class NodeRow:
     cpu_s: Annotated[float, _says("CPU s spent there")]
     peak_index_gb: Annotated[float | None, _says("peak memory while indexing, GB")]
     peak_search_gb: Annotated[float | None, _says("peak memory while searching, GB")]
+    gpu_s: Annotated[float, _says("s that tasks held a GPU there")] = 0.0
+    gpu_index_gb: Annotated[
+        float | None, _says("peak memory of its GPUs, in use by any program, while indexing, GB; null: no GPU")
+    ] = None
+    gpu_search_gb: Annotated[float | None, _says("the same while searching")] = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -278,13 +278,13 @@ def _phases(data: ReportData) -> Table:
 
 def _stages(data: ReportData) -> Table:
     names = ["tasks", "done", "skipped", "failed", "CPU s", "wall s", "GB written", "peak GB"]
-    names += ["GPU s"] if (has_gpu := any(s.gpu_s for s in data.stages)) else []
+    names += ["GPU s", "GPU GB"] if (has_gpu := any(s.gpu_s for s in data.stages)) else []
     rows = [
         [
             s.stage,
             *map(_integer, (s.tasks, s.done, s.skipped, s.failed)),
             *(fixed(s.cpu_s, 2), fixed(s.wall_s, 2), fixed(s.bytes / 1e9, 4), fixed(s.peak_gb, 3)),
-            *([fixed(s.gpu_s, 2)] if has_gpu else []),
+            *([fixed(s.gpu_s, 2), fixed(s.gpu_gb, 3)] if has_gpu else []),
         ]
         for s in data.stages
     ]
@@ -292,9 +292,13 @@ def _stages(data: ReportData) -> Table:
 
 
 def _nodes(data: ReportData) -> Table:
-    names = ("tasks", "CPU s", "peak GB, indexing", "peak GB, searching")
+    names = ["tasks", "CPU s", "peak GB, indexing", "peak GB, searching"]
+    names += ["GPU s", "GPU GB, indexing", "GPU GB, searching"] if (has_gpu := any(n.gpu_s for n in data.nodes)) else []
     rows = [
-        [n.host, _integer(n.tasks), fixed(n.cpu_s, 2), fixed(n.peak_index_gb, 3), fixed(n.peak_search_gb, 3)]
+        [
+            *(n.host, _integer(n.tasks), fixed(n.cpu_s, 2), fixed(n.peak_index_gb, 3), fixed(n.peak_search_gb, 3)),
+            *([fixed(n.gpu_s, 2), fixed(n.gpu_index_gb, 3), fixed(n.gpu_search_gb, 3)] if has_gpu else []),
+        ]
         for n in data.nodes
     ]
     return Table("Nodes", ("host", *names), rows)

@@ -143,6 +143,18 @@ def test_slurm_waits_for_its_nodes_no_longer_than_it_says(tmp_path: Path) -> Non
     assert (code, said.splitlines()[-1]) == (1, "not all of 2 Ray nodes came up within 8 s; see ray-*.log")
 
 
+@pytest.mark.parametrize("gpus", [None, "2"])
+def test_slurm_hands_out_the_gpus_of_the_job_and_no_others(tmp_path: Path, gpus: str | None) -> None:
+    seen = f'#!/bin/sh\necho "$@" >> {tmp_path}/calls\n'
+    environment = _with_tools(tmp_path, ray=seen, timeout="#!/bin/sh\nwait\nsleep 1\nexit 1\n")
+    environment |= {"SLURM_GPUS_ON_NODE": gpus} if gpus else {}
+    code, said = run(["bash", str(DEPLOY / "slurm/swsdist.sbatch"), "config.yaml"], tmp_path, environment, 60)
+    assert code == 1, said
+    starts = (tmp_path / "calls").read_text().splitlines()
+    assert len(starts) == 2
+    assert all(f" --num-gpus={gpus or 0} " in start for start in starts)
+
+
 def test_the_slurm_script_has_its_options_where_slurm_reads_them() -> None:
     """Before the first command."""
     script = DEPLOY / "slurm/swsdist.sbatch"

@@ -65,6 +65,7 @@ TEMPLATE = _object(
         volumes=_list(_object(("name",), name=TEXT, configMap=_object(("name",), name=TEXT))),
         securityContext=_object(runAsNonRoot=YES, runAsUser=NUMBER),
         nodeSelector=TEXTS,
+        tolerations=_list(_object(key=TEXT, operator={"enum": ["Exists", "Equal"]}, value=TEXT, effect=TEXT)),
         terminationGracePeriodSeconds=NUMBER,
     ),
 )
@@ -135,7 +136,7 @@ def test_kubernetes(name: str, schema: dict[str, Any]) -> None:
 @pytest.mark.parametrize("kind", ["RayJob", "RayCluster"])
 def test_what_belongs_together_on_kubernetes(kind: str) -> None:
     cluster = _clusters()[kind]
-    (group,) = cluster["workerGroupSpecs"]
+    group, on_gpus = cluster["workerGroupSpecs"]
     head, worker = cluster["headGroupSpec"]["template"]["spec"], group["template"]["spec"]
     containers = [*head["containers"], *worker["containers"]]
     assert {one["image"] for one in containers} == {IMAGE}
@@ -151,6 +152,18 @@ def test_what_belongs_together_on_kubernetes(kind: str) -> None:
     assert all(spec["securityContext"]["runAsNonRoot"] for spec in (head, worker))
     assert cluster["rayVersion"] == _locked("requirements.lock")["ray"]
     assert cluster["authOptions"] == {"mode": "token"}
+    # Nodes with a GPU cost more: there is none until one is asked for. The operator tells Ray of the limit.
+    assert on_gpus["minReplicas"] == on_gpus["replicas"] == 0 < on_gpus["maxReplicas"]
+    spec = on_gpus["template"]["spec"]
+    (one,) = spec["containers"]
+    assert one["image"] == f"{IMAGE}-gpu"
+    assert one["resources"]["limits"]["nvidia.com/gpu"] == "1"
+    assert one["resources"]["limits"] == one["resources"]["requests"]
+    assert not any("nvidia.com/gpu" in other["resources"]["limits"] for other in containers)
+    assert spec["tolerations"] == [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}]
+    same = ("envFrom", "readinessProbe", "livenessProbe")
+    assert all(one[name] == worker["containers"][0][name] for name in same)
+    assert spec["securityContext"] == worker["securityContext"]
 
 
 def test_the_job_runs_the_config_that_is_mounted() -> None:
@@ -169,8 +182,19 @@ def test_cloud() -> None:
     head, worker = types[values["head_node_type"]], types["worker"]
     assert "InstanceMarketOptions" not in head["node_config"], "the driver is not to be taken away"
     assert worker["node_config"]["InstanceMarketOptions"] == {"MarketType": "spot"}
+    on_gpu = types["gpu"]
+    assert on_gpu["resources"]["GPU"] == 1
+    assert (on_gpu["min_workers"], on_gpu["max_workers"] > 0) == (0, True), "none until one is asked for"
+    images = {node["node_config"]["ImageId"] for node in types.values()}
+    (image,) = images
+    assert f"s/{image}/" in (DEPLOY.parent / "docs/how-to/run-on-a-cloud.md").read_text(), (
+        "the page says what to put there"
+    )
+    # Its commands stand for those of all nodes, but for what they install.
+    commands = [one.replace("requirements-gpu.lock", "requirements.lock") for one in on_gpu["worker_setup_commands"]]
+    assert commands == values["setup_commands"]
     # A profile that is named is all that a node has: the head's starts the others.
-    profiles = {node["node_config"]["IamInstanceProfile"]["Name"] for node in (head, worker)}
+    profiles = {node["node_config"]["IamInstanceProfile"]["Name"] for node in (head, worker, on_gpu)}
     assert len(profiles) == 2
     assert 1 <= worker["min_workers"] <= worker["max_workers"] <= values["max_workers"]
     assert all("RAY_AUTH_MODE=token" in values[f"{name}_start_ray_commands"][-1] for name in ("head", "worker"))
@@ -182,7 +206,8 @@ def test_cloud() -> None:
     assert "--wheel-dir dist " in page
     assert all(f"`{name}`" in page for name in profiles)
     install = "\n".join(values["setup_commands"])
-    assert {"/home/ubuntu/wheels", "/home/ubuntu/requirements.lock", "/home/ubuntu/.ray/auth_token"} == set(mounts)
+    copied = {"wheels", "requirements.lock", "requirements-gpu.lock", ".ray/auth_token"}
+    assert {f"/home/ubuntu/{name}" for name in copied} == set(mounts)
     assert "-r ~/requirements.lock" in install
     assert "--no-deps ~/wheels/swsdist-*.whl" in install
     started = [one for name in ("head", "worker") for one in values[f"{name}_start_ray_commands"]]
@@ -209,12 +234,28 @@ def _locked(name: str) -> dict[str, str]:
 def test_the_locked_requirements_are_those_of_the_project() -> None:
     """`make lock` after a change of pyproject.toml."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    wanted = [*project["project"]["dependencies"], *project["project"]["optional-dependencies"]["ffmpeg"]]
-    for name, requirements in (("requirements.lock", wanted), ("build.lock", project["build-system"]["requires"])):
+    extras = project["project"]["optional-dependencies"]
+    wanted = [*project["project"]["dependencies"], *extras["ffmpeg"], *extras["serve"]]
+    for name, requirements in (
+        ("requirements.lock", wanted),
+        ("requirements-gpu.lock", [*wanted, *extras["gpu"], *extras["ssl"]]),
+        ("build.lock", project["build-system"]["requires"]),
+    ):
         locked = _locked(name)
         for requirement in map(Requirement, requirements):
             version = locked[canonicalize_name(requirement.name)]
             assert requirement.specifier.contains(Version(version)), f"{requirement} is locked at {version}: make lock"
+
+
+def test_nodes_with_a_gpu_have_the_versions_of_the_others() -> None:
+    """A node with others is not used. What is added is CUDA of one major version, and without it there is none."""
+    plain, on_gpus = _locked("requirements.lock"), _locked("requirements-gpu.lock")
+    assert plain.items() <= on_gpus.items()
+    added = on_gpus.keys() - plain.keys()
+    assert {"numba-cuda", "torch", "transformers", "nvidia-cuda-nvcc-cu12"} <= added
+    assert all(name.endswith("-cu12") for name in added if name.startswith("nvidia-"))
+    assert not any(name.startswith("nvidia-") for name in plain)
+    assert "Linux on x86-64.\n" in (DEPLOY / "requirements-gpu.lock").read_text()
 
 
 def _stages(text: str) -> list[list[tuple[str, str]]]:
@@ -233,7 +274,7 @@ def test_dockerfile() -> None:
     """The rules of hadolint that matter here, and ours: small, locked, not root, no network but registries."""
     text = (DEPLOY / "Dockerfile").read_text()
     build, last = _stages(text)
-    known = {"FROM", "WORKDIR", "COPY", "RUN", "ENV", "USER", "ENTRYPOINT", "CMD"}
+    known = {"FROM", "ARG", "WORKDIR", "COPY", "RUN", "ENV", "USER", "ENTRYPOINT", "CMD"}
     assert {instruction for instruction, _ in [*build, *last]} <= known
     images = {rest.split()[0] for instruction, rest in [*build, *last] if instruction == "FROM"}
     (image,) = images
@@ -250,6 +291,13 @@ def test_dockerfile() -> None:
                 assert f"!{name}" in (ROOT / ".dockerignore").read_text().splitlines(), name
         if instruction == "WORKDIR":
             assert rest.startswith("/")
+    # Which lock is chosen by an argument, of those that are copied.
+    (chosen,) = (rest for instruction, rest in build if instruction == "ARG")
+    assert chosen == "LOCK=requirements.lock"
+    assert '-r "$LOCK"' in "".join(rest for _, rest in build)
+    copied = next(rest for instruction, rest in build if instruction == "COPY").split()
+    assert {"deploy/requirements.lock", "deploy/requirements-gpu.lock"} < {*copied}
+    assert "--build-arg LOCK=requirements-gpu.lock" in (ROOT / "docs/how-to/build-the-image.md").read_text()
     assert [rest for instruction, rest in last if instruction == "USER"] == ["1000"]
     assert all(instruction != "RUN" or "useradd" in rest for instruction, rest in last), "what builds stays behind"
     assert ("ENTRYPOINT", '["swsdist"]') in last

@@ -133,17 +133,25 @@ def test_gpus_are_told_beside_cpus_and_in_no_factor(scene: Any, monkeypatch: pyt
     rows = {row["stage"]: row["gpu_s"] for row in pq.read_table(scene.folder / "run/nodes.parquet").to_pylist()}
     assert rows["index"] == rows[None] == pytest.approx(cost["index_gpu_s"])
     assert rows["search"] == 0.0
+    told_by = scene.report()
+    stages = {row["stage"]: (row["gpu_s"], row["gpu_gb"]) for row in told_by["stages"]}
+    assert stages["index"] == (pytest.approx(held, abs=1e-5), 3.0)
+    assert stages["search"][0] == 0.0
+    (node,) = told_by["nodes"]
+    assert (node["gpu_s"], node["gpu_index_gb"], node["gpu_search_gb"]) == (pytest.approx(held, abs=1e-5), 3.0, 3.0)
     figures = from_numbers(str(scene.folder / "run"))
     assert (figures.index_gpu_s, figures.gpu_search_gb) == (cost["index_gpu_s"], 3.0)
     assert resource_lines(figures)[-4].split()[:3] == ["GPU", "index", f"{figures.index_gpu_s:.4g}"]
     page = (scene.folder / "run" / "report.html").read_text()
     assert "GPU memory, index (GB in use, highest over nodes, not in the factors)" in page
+    assert all(f">{name}<" in page for name in ("GPU GB", "GPU GB, indexing", "GPU GB, searching"))
     told = f"GPU index {figures.index_gpu_s:.4g} s that tasks held a GPU"
     assert told in (scene.folder / "run/system-description.md").read_text()
     # Without a GPU there is no word of one.
     monkeypatch.undo()
     scene.run("index.shards=2", run="without")
-    assert "GPU index" not in (scene.folder / "without" / "report.html").read_text()
+    without = (scene.folder / "without" / "report.html").read_text()
+    assert not any(name in without for name in ("GPU index", "GPU GB"))
     assert len(resource_lines(from_numbers(str(scene.folder / "without")))) == 7
 
 

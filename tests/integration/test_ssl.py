@@ -116,11 +116,25 @@ def test_what_torch_is_told_elsewhere_does_not_matter_and_stays(models: Path) ->
     assert torch.equal(torch.random.get_rng_state(), state)
 
 
-def test_other_types(models: Path) -> None:
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_other_types(models: Path, dtype: str) -> None:
     plain = Ssl(model=str(models / "hubert"), layer=2).extract(noise(1))
-    half = Ssl(model=str(models / "hubert"), layer=2, dtype="bfloat16").extract(noise(1))
+    half = Ssl(model=str(models / "hubert"), layer=2, dtype=dtype).extract(noise(1))
     assert half.dtype == np.float32
     assert 0.98 < np.corrcoef(half.ravel(), plain.ravel())[0, 1] < 1
+
+
+def test_device_and_type_are_of_the_recipe(models: Path) -> None:
+    """A store made on a GPU, or in half precision, is another one."""
+    options: list[dict[str, str]] = [
+        {},
+        {"dtype": "float16"},
+        {"device": "cuda"},
+        {"device": "cuda", "dtype": "float16"},
+    ]
+    every = [create("ssl", {"model": str(models / "hubert"), "layer": 2, **some}) for some in options]
+    assert len({str(identity(one)) for one in every}) == 4
+    assert [from_recipe(recipe(one)).describe() for one in every] == [one.describe() for one in every]
 
 
 def test_an_identity_is_of_what_the_files_hold(models: Path, tmp_path: Path) -> None:
@@ -194,6 +208,14 @@ def test_pickled_weights_are_converted_as_the_error_says(models: Path, tmp_path:
 def test_no_gpu_is_told(models: Path) -> None:
     with pytest.raises(ConfigError, match="torch finds no GPU"):
         Ssl(model=str(models / "hubert"), layer=2, device="cuda").extract(noise(1))
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_run_without_a_gpu_ends_before_it_has_done_anything(models: Path, scene: Any) -> None:
+    options = {"model": str(models / "hubert"), "layer": 2, "device": "cuda"}
+    with raises(codes.NO_TORCH_GPU, where="features.options.device"):
+        scene.run("features.name=ssl", f"features.options={json.dumps(options)}", "executor.kind=serial")
+    assert scene.all_receipts() == []
 
 
 def test_layers_are_tracks_of_a_run(models: Path, scene: Any) -> None:

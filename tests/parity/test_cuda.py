@@ -53,7 +53,7 @@ def machine(request: pytest.FixtureRequest) -> dict[str, str]:
     return SIMULATED
 
 
-#: In the simulator each distance is compiled anew for some seconds; three of them are streams of a case that stays.
+#: In the simulator each distance is compiled anew for some seconds; those of configs/systems stay, and three in streams.
 SIMULATED_CASES = [name for name in CASES if not name.startswith("distance")]
 
 
@@ -94,6 +94,35 @@ def test_the_digests_of_a_run(machine: dict[str, str], tmp_path: Path) -> None:
     done = python("-c", RUN, str(config), str(tmp_path / "cuda"), "cuda", **machine)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout.splitlines()[-1]) == swsdist.digest(here.folder)
+
+
+BENCHMARK = """
+import numpy as np
+from benchmarks import engine
+engine._LENGTHS, engine._ROUNDS = (3, 5), 1
+random = np.random.default_rng(0)
+features = [random.normal(size=(frames, 39)).astype(np.float32) for frames in (40, 24)]
+for dimension in engine._DIMENSIONS_ON_GPU:
+    for row in engine._on_gpu(features, dimension):
+        print(row.name, row.value > 0, row.goal)
+print([(row.name, row.value) for row in engine._gpu(features)])
+"""
+
+
+@pytest.mark.compile
+@needs_numba_cuda
+def test_the_benchmark_has_a_row_for_each_dimension() -> None:
+    """In the simulator, where its figures mean nothing: it is no GPU, and the benchmark says so."""
+    done = python("-c", BENCHMARK, **SIMULATED)
+    assert done.returncode == 0, done.stderr
+    *rows, without = done.stdout.splitlines()
+    assert [row for row in rows if "against" in row] == [
+        f"a GPU against one core, D={dimension} True >= 100" for dimension in (39, 467)
+    ]
+    assert [row.split(" True ")[0] for row in rows if "memory" in row] == [
+        f"memory of the GPU in use, D={dimension}" for dimension in (39, 467)
+    ]
+    assert without.count("(no GPU here)', None)") == 2
 
 
 # -- what cannot be -----------------------------------------------------------------------------------------------------

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from ruamel.yaml import YAML
 
+from swsdist.config.search import Search
 from swsdist.core.errors import UserError
 from swsdist.core.text import suggestion
 from swsdist.kernels.distances.create import create
@@ -124,6 +127,38 @@ CASES |= {
     "recurrence averages, a long document": Case((3,), (30_000, 5), recurrence="averages", memory=35_000_000),
 }
 CASES |= {f"row range, {name}": Case(*_SOME, ("cosine-exp",), recurrence=name, row_range=True) for name in RECURRENCES}
+
+
+#: The configs of systems that come with swsdist.
+SYSTEMS = Path(__file__).resolve().parents[2] / "configs/systems"
+
+
+def searches() -> dict[str, Search]:
+    """Section `search` of each system that searches in frames, by name, in alphabetical order."""
+    read = {path.stem: YAML(typ="safe").load(path.read_text()) for path in sorted(SYSTEMS.glob("*.yaml"))}
+    return {
+        name: Search.model_validate(config.get("search", {}))
+        for name, config in read.items()
+        if config.get("chain", "search") == "search"
+    }
+
+
+def _of_systems() -> Iterator[tuple[str, Case]]:
+    """A case for each recurrence with each set of distances, of the system that has the most streams."""
+    every: dict[object, tuple[str, Case]] = {}
+    for name, search in searches().items():
+        distances = tuple(term.distance for term in search.terms())
+        key = search.method, search.recurrence, repr(search.recurrence_settings()), frozenset(distances)
+        options = search.recurrence_options
+        if search.method == "dtw" and len(distances) > len(every[key][1].distances if key in every else ()):
+            every[key] = (
+                f"system {name}",
+                Case((1, 9, 20), (5, 50), distances, recurrence=search.recurrence, options=options),
+            )
+    yield from every.values()
+
+
+CASES |= dict(_of_systems())
 
 
 class Outcome(NamedTuple):

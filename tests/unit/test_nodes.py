@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import time
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -15,6 +16,7 @@ from swsdist.accounts.hardware import versions
 from swsdist.audio.clips import write_silence
 from swsdist.core.codes import storage as codes
 from swsdist.core.errors import StorageError
+from swsdist.core.needs import Needs
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.execution import ray_instance
 from swsdist.pipeline.execution.nodes import (
@@ -26,6 +28,7 @@ from swsdist.pipeline.execution.nodes import (
     usable_slots,
     version_mismatches,
 )
+from swsdist.pipeline.execution.placement import lacking
 from swsdist.pipeline.execution.ray_executor import RayExecutor
 from swsdist.pipeline.execution.ray_instance import await_nodes
 from swsdist.pipeline.ledger import receipt_name
@@ -97,14 +100,22 @@ def test_a_disk_that_became_read_only_sends_tasks_elsewhere_while_there_is_an_el
 def test_nodes_without_cpus_are_no_nodes_yet(monkeypatch: pytest.MonkeyPatch) -> None:
     """As the head of a cluster that an autoscaler has just begun to fill."""
     head, node = {"memory": 1e9}, {"CPU": 4.0, "memory": 1e9}
-    looks = [[head], [head], [head, node]]
+    looks: list[list[dict[str, float]]] = [[head], [head], [head, node]]
     told: list[str] = []
     monkeypatch.setattr(ray_instance, "node_resources", lambda: looks.pop(0))
     monkeypatch.setattr(time, "sleep", lambda seconds: None)
-    assert await_nodes(60.0, told.append) == [head, node]
+    cpus = partial(lacking, needs=Needs(), growing=True)
+    assert await_nodes(60.0, told.append, cpus) == [head, node]
     assert told == ["no node has CPUs for workers: waiting 60 s for one"] * 2
     looks += [[head]]
-    assert await_nodes(-1.0, told.append) == [head], "who asks says that nothing fits"
+    assert await_nodes(-1.0, told.append, cpus) == [head], "who asks says that nothing fits"
+    # A GPU is waited for where somebody was asked for it.
+    needs, on_gpu = Needs(gpus=0.5), {"CPU": 1.0, "memory": 1e9, "GPU": 1.0}
+    looks += [[node], [node, on_gpu], [node]]
+    told.clear()
+    assert await_nodes(60.0, told.append, partial(lacking, needs=needs, growing=True)) == [node, on_gpu]
+    assert told == ["no node has a GPU for workers: waiting 60 s for one"]
+    assert await_nodes(60.0, told.append, partial(lacking, needs=needs, growing=False)) == [node]
 
 
 def test_a_worker_that_is_held_is_tried_again() -> None:

@@ -74,6 +74,14 @@ def matched(existing: Sequence[Needs], required: Sequence[Needs]) -> tuple[list[
     return kept, missing
 
 
+def lacking(nodes: Iterable[Mapping[str, float]], needs: Needs, growing: bool) -> str | None:
+    """What no node has, and an autoscaler may still add: CPUs, or a GPU that it was asked for (`growing`); None: nothing."""
+    nodes = list(nodes)
+    if not any(node.get("CPU") for node in nodes):
+        return "CPUs for workers"
+    return "a GPU for workers" if growing and needs.gpus and not any(fit_on(node, needs) for node in nodes) else None
+
+
 def nothing_fits(nodes: Iterable[Mapping[str, float]], needs: Needs) -> UserError:
     """The error if no worker fits any node."""
     # The resources of a single node count, not their sum.

@@ -45,7 +45,7 @@ from swsdist.pipeline.execution.nodes import (
     usable_slots,
     version_mismatches,
 )
-from swsdist.pipeline.execution.placement import at_least, matched, nothing_fits, workers_for
+from swsdist.pipeline.execution.placement import at_least, lacking, matched, nothing_fits, workers_for
 from swsdist.pipeline.execution.policy import Policy, pause
 from swsdist.pipeline.execution.ray_instance import (
     Head,
@@ -66,6 +66,9 @@ from swsdist.pipeline.stage import Context
 from swsdist.pipeline.task import Failure, Receipt, Task
 
 _READY_WITHIN = 300.0
+
+#: s that a cluster may take to add a node with a GPU: a machine, a driver, and an image of some GB.
+_GPU_WITHIN = 900.0
 
 
 class RayExecutor:
@@ -100,8 +103,10 @@ class RayExecutor:
         self._caches = NodeCaches(context)
         self._next_check = 0.0  # when to check the nodes next
         self._without_node_since: float | None = None  # since when no node has room for a worker
+        self._node_within = _READY_WITHIN  # how long to wait for one, s
         self._instance: Instance | None = None
         self._head: Head | None = None
+        self._requested: tuple[int, Needs] | None = None  # of an autoscaler
         self.start_seconds: float | None = None
         self.stop_seconds: float | None = None
 
@@ -112,12 +117,15 @@ class RayExecutor:
         self._instance = connect(self._settings.address or os.environ.get("RAY_ADDRESS"), cpus)
         self._head = Head()
         self._journal.rename_node(node_name())
-        self._ask(self._settings.workers or 0)
 
-    def _ask(self, workers: int) -> None:
-        """Ask an autoscaling cluster for room for the configured number of workers."""
-        if self._instance is not None and self._instance.guard is None and self._settings.workers is not None:
-            ask_for(workers, self._settings.worker)
+    def _ask(self, workers: int, needs: Needs) -> bool:
+        """Ask an autoscaling cluster for room for workers, in place of what was asked for; whether there may be one."""
+        if self._instance is None or self._instance.guard is not None or self._settings.workers is None:
+            return False
+        if self._requested != (workers, needs):
+            self._requested = workers, needs
+            ask_for(workers, needs)
+        return True
 
     def _provide(self, alternatives: Sequence[Needs], tasks: int, any_device: bool) -> None:
         """Start as many actors as are configured and fit, at most one for each task.
@@ -127,7 +135,13 @@ class RayExecutor:
         which others have finished, are replaced.
         """
         enlarged = [at_least(alternative, self._settings.worker) for alternative in alternatives]
-        nodes = await_nodes(_READY_WITHIN, self._note_once)
+        # Where CPUs do as well, no node is started for its GPU; where they do not, no more GPUs than there are tasks.
+        needs, workers = min(enlarged, key=lambda item: item.gpus), self._settings.workers or 0
+        if needs.gpus:
+            growing, self._node_within = self._ask(min(workers, tasks), needs), _GPU_WITHIN
+        else:
+            growing, self._node_within = self._ask(workers, replace(self._settings.worker, gpus=0.0)), _READY_WITHIN
+        nodes = await_nodes(self._node_within, self._note_once, lambda nodes: lacking(nodes, needs, growing))
         choices = [enlarged] if any_device else [[alternative] for alternative in enlarged]
         self._alternatives = next((some for some in choices if workers_for(nodes, some, None, 1)), [])
         if not self._alternatives:
@@ -186,8 +200,8 @@ class RayExecutor:
         if self._slots and self.start_seconds is None:
             raise codes.UNUSABLE_WORKERS(where="executor.address", reason=self._slots[0].reason_unused)
         self._without_node_since = self._without_node_since or now
-        self._note_once(f"no node is left: waiting {_READY_WITHIN:.0f} s for one")
-        if now - self._without_node_since > _READY_WITHIN:
+        self._note_once(f"no node is left: waiting {self._node_within:.0f} s for one")
+        if now - self._without_node_since > self._node_within:
             raise codes.NO_NODE_LEFT(where="executor")
 
     def _note_once(self, text: str) -> None:
@@ -225,7 +239,7 @@ class RayExecutor:
             handles = [slot.handle for slot in self._slots if slot.up]
             self._end_actors(list(self._slots))
             await_end(handles)
-            self._ask(0)
+            self._ask(0, self._settings.worker)
         finally:
             disconnect(self._instance)
             self._instance = None

@@ -21,7 +21,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
@@ -130,14 +130,22 @@ def node_resources() -> list[dict[str, float]]:
     return [dict(node["Resources"]) for node in ray.nodes() if node["Alive"]]
 
 
-def await_nodes(seconds: float, note: Callable[[str], None]) -> list[dict[str, float]]:
-    """Resources of each node; waits for a node with CPUs, which an autoscaler may still add."""
+def await_nodes(
+    seconds: float, note: Callable[[str], None], lacking: Callable[[Sequence[Mapping[str, float]]], str | None]
+) -> list[dict[str, float]]:
+    """Resources of each node; waits for what an autoscaler may still add.
+
+    Args:
+        seconds: longest wait.
+        note: called with what is waited for.
+        lacking: what the nodes lack, from their resources; None: nothing.
+    """
     deadline = time.monotonic() + seconds
     while True:
         result = node_resources()
-        if any(node.get("CPU") for node in result) or time.monotonic() > deadline:
+        if (lack := lacking(result)) is None or time.monotonic() > deadline:
             return result
-        note(f"no node has CPUs for workers: waiting {seconds:.0f} s for one")
+        note(f"no node has {lack}: waiting {seconds:.0f} s for one")
         time.sleep(1.0)
 
 
@@ -215,8 +223,9 @@ def await_end(actors: Sequence[Any], seconds: float = 2.0) -> None:
 
 def ask_for(workers: int, given: Needs) -> None:
     """Ask the cluster's autoscaler, if any, for room for this number of workers."""
+    bundle = {"CPU": given.cpus, "memory": int(given.memory_gb * 1e9), **({"GPU": given.gpus} if given.gpus else {})}
     with suppress(RayError, RuntimeError, OSError):  # the cluster may be gone
-        request_resources(bundles=[{"CPU": given.cpus, "memory": int(given.memory_gb * 1e9)}] * workers)
+        request_resources(bundles=[bundle] * workers)
 
 
 def disconnect(instance: Instance) -> None:

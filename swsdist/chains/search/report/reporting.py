@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -71,7 +71,7 @@ def build_report(outcome: Outcome, chain_run: ChainRun) -> report.ReportData:
         looked_at=_dependencies(chain_run),
         queries_from=_queries_from(chain_run),
         warnings=tuple(chain_run.notices()),
-        stages=_stages(chain_run, all_spent),
+        stages=_stages(chain_run, all_spent, accounts),
         hardware=tuple(report.NodeType(nodes=count, **described) for described, count in accounts.hardware()),
         nodes=_nodes(accounts),
         accounts=accounts,
@@ -106,13 +106,19 @@ def _queries_from(chain_run: ChainRun) -> report.QueriesFrom | None:
 
 
 def _nodes(accounts: Costs) -> tuple[report.NodeRow, ...]:
+    def gb(peaks: Mapping[str, int], phase: str) -> float | None:
+        return peaks[phase] / GB if phase in peaks else None
+
     return tuple(
         report.NodeRow(
             host=node.host,
             tasks=node.tasks,
             cpu_s=node.cpu_s,
-            peak_index_gb=node.peaks["index"] / GB if "index" in node.peaks else None,
-            peak_search_gb=node.peaks["search"] / GB if "search" in node.peaks else None,
+            peak_index_gb=gb(node.peaks, "index"),
+            peak_search_gb=gb(node.peaks, "search"),
+            gpu_s=node.gpu_s,
+            gpu_index_gb=gb(node.gpu_peaks, "index"),
+            gpu_search_gb=gb(node.gpu_peaks, "search"),
         )
         for node in accounts.nodes(("index", "search"))
     )
@@ -259,8 +265,8 @@ def _resources(
     )
 
 
-def _stages(chain_run: ChainRun, all_spent: ReceiptsByPhase) -> tuple[report.StageRow, ...]:
-    rows = []
+def _stages(chain_run: ChainRun, all_spent: ReceiptsByPhase, accounts: Costs) -> tuple[report.StageRow, ...]:
+    rows, gpu_peaks = [], accounts.gpu_peaks_by_stage()
     for step in (step for step in chain_run.steps if step.name in chain_run.outcomes):
         ended = chain_run.outcomes[step.name]
         receipts_by_file = [item for item in all_spent.index if item.stage == step.stage.name and step.phase == "index"]
@@ -278,6 +284,7 @@ def _stages(chain_run: ChainRun, all_spent: ReceiptsByPhase) -> tuple[report.Sta
                 bytes=sum(receipt.cost.bytes_written for receipt in receipts),
                 peak_gb=max((receipt.cost.peak_bytes for receipt in receipts), default=0) / GB or None,
                 gpu_s=_gpu(receipts),
+                gpu_gb=gpu_peaks.get(step.stage.name),
             )
         )
     return tuple(rows)
