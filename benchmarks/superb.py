@@ -146,7 +146,8 @@ def _expert(s3prl: Path) -> Any:
     spec = importlib.util.spec_from_file_location(
         "quesst14_dtw", place / "__init__.py", submodule_search_locations=[str(place)]
     )
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     package = importlib.util.module_from_spec(spec)
     sys.modules["quesst14_dtw"] = package
     spec.loader.exec_module(package)

@@ -62,10 +62,8 @@ def superb(
     publish(result, database)
     for notice in result.notices:
         print(f"warning: {notice}", file=sys.stderr)
-    lines = (
-        [json.dumps(values_of(result), indent=1)]
-        if as_json
-        else [*text_lines(result), "", f"written: {result.folder.path(PLACE)}"]
-    )
-    print("\n".join(lines))
+    if as_json:
+        print(json.dumps(values_of(result), indent=1))
+    else:
+        print("\n".join([*text_lines(result), "", f"written: {result.folder.path(PLACE)}"]))
     return 0

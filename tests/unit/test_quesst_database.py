@@ -113,7 +113,8 @@ def test_what_is_missing_or_odd(
     with pytest.raises(code.error) as caught:
         read_quesst_database(folder, "nnenglish")
     assert caught.value.code == code.name
-    assert caught.value.where is not None and caught.value.where.endswith(where)
+    assert caught.value.where is not None
+    assert caught.value.where.endswith(where)
     assert caught.value.remedy
 
 

@@ -46,7 +46,7 @@ def make_quesst(folder: Path, *, seed: int = 0, documents: int = 12, queries: in
         queries: number of queries of each language and set, dev and eval.
     """
     made: dict[str, Recording] = {}
-    asked: dict[str, dict[str, Recording]] = {"dev": {}, "eval": {}}
+    spoken: dict[str, dict[str, Recording]] = {"dev": {}, "eval": {}}
     targets: dict[str, list[tuple[str, str]]] = {"dev": [], "eval": []}
     with tempfile.TemporaryDirectory() as scratch:
         for number, language in enumerate((_ENGLISH, _OTHER)):
@@ -60,12 +60,12 @@ def make_quesst(folder: Path, *, seed: int = 0, documents: int = 12, queries: in
             for row in _rows(corpus / "queries.csv"):
                 if row["example"] == "1":
                     split = "dev" if len(splits) % 2 == 0 else "eval"
-                    splits[row["query_id"]] = split, f"quesst14_{split}_{len(asked[split]) + 1:04d}"
-                    asked[split][splits[row["query_id"]][1]] = Recording(corpus / row["path"], language)
+                    splits[row["query_id"]] = split, f"quesst14_{split}_{len(spoken[split]) + 1:04d}"
+                    spoken[split][splits[row["query_id"]][1]] = Recording(corpus / row["path"], language)
             for row in _rows(corpus / "refs.csv"):
                 split, query = splits[row["query_id"]]
                 targets[split].append((query, names[row["doc_id"]]))
-        write_quesst(folder, made, asked, targets)
+        write_quesst(folder, made, spoken, targets)
 
 
 def write_quesst(
