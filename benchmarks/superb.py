@@ -1,9 +1,9 @@
 """SUPERB's query-by-example search beside s3prl's own `quesst14_dtw`: MTWV on the same frames, and CPU.
 
-A folder in the form of QUESST 2014 is made of real speech, its queries and documents. Frames are MFCC, of which MTWV is compared,
-and layers of a random encoder that is as wide as a base model, of which s3prl searches the first queries. `--s3prl` names the
-unpacked source of s3prl 0.4.18, whose code is called unchanged; it needs dtw-python, lxml, scipy, torch and tqdm. Its pool has one
-process; audio is read, and frames are made, by us alone.
+A folder in the form of QUESST 2014 is made of real speech, its queries and documents. Frames are MFCC, of which MTWV is
+compared, and layers of a random encoder that is as wide as a base model, of which s3prl searches the first queries. `--s3prl`
+names the unpacked source of s3prl 0.4.18, whose code is called unchanged; it needs dtw-python, lxml, scipy, torch and tqdm. Its
+pool has one process; audio is read, and frames are made, by us alone.
 """
 
 from __future__ import annotations
