@@ -17,6 +17,7 @@ from swsdist.core.times import frames_to_seconds, seconds_to_frame
 from swsdist.kernels.distances.interface import Distance
 from swsdist.kernels.query_distances import local_distances
 from swsdist.methods.curve import curve, path
+from swsdist.methods.dtw.distance import unit_of
 from swsdist.methods.dtw.shard import Documents, engine_settings
 from swsdist.methods.query.extraction import prepared
 from swsdist.store.reading import Store
@@ -32,6 +33,8 @@ class Pair(NamedTuple):
         recurrence: its name.
         options: of the recurrence.
         shift: s a frame.
+        unit: the integer that represents a distance of 1.
+        ranged: whether distances are mapped to their range in the document.
     """
 
     query: NDArray[np.float32]
@@ -40,6 +43,8 @@ class Pair(NamedTuple):
     recurrence: str
     options: Mapping[str, object]
     shift: float
+    unit: int
+    ranged: bool
 
     @classmethod
     def of(cls, store: Store, examples: pa.Table, doc_id: str, channel: int, config: Search) -> Pair:
@@ -64,19 +69,20 @@ class Pair(NamedTuple):
         query = prepared(examples, tracks.statistics(), placed, tracks.dimension)[0].frames
         distance, document = _document(store, doc_id, channel, config)
         settings = engine_settings(config, distance, store.manifest.shift)
-        return cls(query, document, distance, settings.recurrence, settings.options, store.manifest.shift)
+        of_paths = settings.recurrence, settings.options
+        return cls(query, document, distance, *of_paths, store.manifest.shift, unit_of(config), settings.row_range)
 
     def curve(self) -> pa.Table:
         """A row for each frame of the document: start and end of the path that ends with it (s), its score, cost and document
         frames; null where none ends.
         """
-        results = curve(self.query, self.document, self.distance, self.recurrence, self.options)
+        results = curve(self.query, self.document, self.distance, self.recurrence, self.options, self.ranged)
         none, last = results.frames == 0, np.arange(len(results.cost))
         return pa.table(
             {
                 "start": pa.array(frames_to_seconds(last - results.frames + 1, self.shift), mask=none),
                 "end": pa.array(frames_to_seconds(last + 1, self.shift)),
-                "score": pa.array(-results.cost / (len(self.query) * self.distance.unit), mask=none),
+                "score": pa.array(-results.cost / (len(self.query) * self.unit), mask=none),
                 "cost": pa.array(results.cost, mask=none),
                 "frames": pa.array(results.frames, mask=none),
             }
@@ -90,16 +96,17 @@ class Pair(NamedTuple):
             UserError: no path ends there.
         """
         last = seconds_to_frame(number(end, "end", above=0), self.shift) - 1
-        cells = path(self.query, self.document, last, self.distance, self.recurrence, self.options)
+        cells = path(self.query, self.document, last, self.distance, self.recurrence, self.options, self.ranged)
         first = int(cells[0, 1])
-        table = local_distances(self.query, self.document[first : cells[-1, 1] + 1], self.distance)
+        place = slice(first, int(cells[-1, 1]) + 1)
+        table = local_distances(self.query, self.document, self.distance, place, self.ranged)
         return pa.table(
             {
                 "query_frame": cells[:, 0],
                 "frame": cells[:, 1],
                 "query_time": frames_to_seconds(cells[:, 0], self.shift),
                 "time": frames_to_seconds(cells[:, 1], self.shift),
-                "distance": table[cells[:, 0], cells[:, 1] - first] / self.distance.unit,
+                "distance": table[cells[:, 0], cells[:, 1] - first] / self.unit,
             }
         )
 

@@ -329,9 +329,9 @@ def prepared(
     Args:
         table: EXAMPLES.
         statistics: the store's frozen statistics. A query is normalised by its recording, if its statistics exist and
-            `search.documents_by` says so; otherwise by its speaker, if `search.queries_by` says so and the store knows
-            the
-            speaker; otherwise by the collection; its own mean counts beside theirs if `search.corpus_frames` says so.
+            `search.documents_by` says so; otherwise by its speaker, if `search.queries_by` says so and the store knows the
+            speaker; otherwise by the collection, or by it and all queries together; its own mean counts beside theirs if
+            `search.corpus_frames` says so.
         search: names the distance, the offset removed from features, and whether examples are averaged.
         dimension: of the features.
         factor: number of frames averaged first.
@@ -342,7 +342,7 @@ def prepared(
     from swsdist.methods.dtw.distance import distance_of, offset_and_scale  # loads numba, which planning does not need
 
     distance = distance_of(search, dimension)
-    collection = statistics["collection", ""]
+    collection = statistics["pooled" if search.queries_by == "pooled" else "collection", ""]
     by_speaker, examples = search.queries_by == "speaker", []
     averaging: dict[str, list[tuple[int, NDArray[np.float64], int]]] = {}
     for row in table.to_pylist():
