@@ -47,6 +47,7 @@ NAMES = (
     "silence",
     "single_query",
     "ssl",
+    "superb",
     "transcriptions",
     "trimming",
 )

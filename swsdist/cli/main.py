@@ -47,6 +47,7 @@ COMMANDS = {
     "compare": ("comparing", "compare", "Compare systems: tests, intervals, breakdowns."),
     "resources": ("comparing", "resources", "Compute ISF, SSF, PMU and PL."),
     "sweep": ("sweeping", "sweep", "Run a config, or score lists, at many points."),
+    "superb": ("superb", "superb", "Measure SUPERB's query-by-example number of a speech encoder."),
     "bench": ("benching", "bench", "Time a config for several worker counts and data sizes."),
     "forecast": ("benching", "forecast", "Forecast the time of a run on more data and machines."),
     "report": ("running", "report", "Rewrite the report of a run."),

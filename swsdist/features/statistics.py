@@ -80,6 +80,10 @@ class Statistics:
         mean = (weight * self.mean + other.frames * other.mean) / (weight + other.frames)
         return Statistics(self.frames, mean, self.scatter)
 
+    def of_columns(self, columns: NDArray[np.int64]) -> Statistics:
+        """Of some columns, int64 (n,)."""
+        return Statistics(self.frames, self.mean[columns], self.scatter[columns])
+
     def pooled(self, other: Statistics) -> Statistics:
         """Of the frames of both, with the unbiased variance, as SUPERB's query-by-example task normalises."""
         both = self + other

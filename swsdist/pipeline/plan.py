@@ -37,6 +37,7 @@ _MARKS = (
     "systems/*/lock.json",
     "systems/stores/*/manifest.json",
     "sweeps/*/sweep.json",
+    "superb/threshold.json",
     "store/manifest.json",
     "store/lock.json",
 )

@@ -65,7 +65,7 @@ class Pair(NamedTuple):
         if config.skip_silence:
             raise codes.CURVE_WITHOUT_SILENCE(where="search.skip_silence")
         tracks = Tracks(store)
-        placed = config.placed(tracks.places)
+        placed = config.placed(tracks.places).model_copy(update={"least_query_frames": 1})
         query = prepared(examples, tracks.statistics(), placed, tracks.dimension)[0].frames
         distance, document = _document(store, doc_id, channel, config)
         settings = engine_settings(config, distance, store.manifest.shift)

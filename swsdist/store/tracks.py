@@ -91,7 +91,9 @@ class Tracks:
         scopes = [scope for scope in parts[0] if all(scope in part for part in parts[1:])]
         results = {scope: Statistics.side_by_side([part[scope] for part in parts]) for scope in scopes}
         if self.store.queries is not None:
-            results["pooled", ""] = results["collection", ""].pooled(self.store.queries)
+            every = Tracks(self.store).places
+            columns = np.concatenate([np.arange(*every[name]) for name in self._names])
+            results["pooled", ""] = results["collection", ""].pooled(self.store.queries.of_columns(columns))
         return results
 
     def blocks(self, shard: str, live: set[tuple[str, int]] | None = None, threads: int = 1) -> Iterator[Block]:

@@ -79,6 +79,7 @@ TRUSTED = {
     "export",
     "bench",
     "sweep",
+    "superb",
     "corpus",
     "doctor",
     "demo",

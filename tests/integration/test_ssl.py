@@ -69,6 +69,14 @@ def reference(folder: Path, samples: np.ndarray) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_a_gain_is_of_the_samples(models: Path) -> None:
+    folder, sound = str(models / "whisper"), noise(1)
+    quieter = Ssl(model=folder, layer=1, gain=-3)
+    assert (quieter.extract(sound) == Ssl(model=folder, layer=1).extract(sound * np.float32(10**-0.15))).all()
+    assert "gain" not in Ssl(model=folder, layer=1).describe()
+    assert quieter.describe()["gain"] == -3
+
+
 def test_layers_are_those_of_transformers(models: Path, kind: str) -> None:
     sound = noise(1.6)  # whole frames, so that nobody pads
     wanted = reference(models / kind, sound)

@@ -226,7 +226,7 @@ def _task_uses(single: list[ChainRun], swept: SweepRun) -> dict[tuple[str, str],
     results: dict[tuple[str, str], int] = {}
 
     def count(chain_run: ChainRun, many: int) -> None:
-        for receipt in _receipts(chain_run):
+        for receipt in receipts_of(chain_run):
             key = receipt.stage, receipt.fingerprint
             results[key] = results.get(key, 0) + many
 
@@ -239,7 +239,7 @@ def _task_uses(single: list[ChainRun], swept: SweepRun) -> dict[tuple[str, str],
     return results
 
 
-def _receipts(chain_run: ChainRun) -> Iterator[Receipt]:
+def receipts_of(chain_run: ChainRun) -> Iterator[Receipt]:
     """Receipts of a plan, including all of its store, whose earlier tasks are not planned again."""
     for step in chain_run.steps:
         place = chain_run.place(step)
@@ -259,7 +259,7 @@ def _own_plan_result(
     point: PlannedPoint, chain_run: ChainRun, objective: str, uses: Mapping[tuple[str, str], int]
 ) -> PointResult:
     scored = chain_run.results("score", Measured)
-    cpu, share = _cost(list(_receipts(chain_run)), uses)
+    cpu, share = _cost(list(receipts_of(chain_run)), uses)
     if any(text.fit == "oracle" for text in chain_run.results("fit", Fitted)):
         point = replace(point, oracle=True)  # a file may have been fitted on the scored references
     if not scored:
@@ -318,7 +318,7 @@ def _group_results(
     names, ntrue = queries["query_id"].to_pylist(), queries["ntrue"].to_numpy()
     fitted = group.config.calibrate.fit in ("crossfit", "oracle")
     of_scored = not fitted and named_calibration(group.config, search.chain.inputs)[1]
-    before = [receipt for receipt in (*_receipts(search), *_receipts(chain_run)) if receipt.stage != "score_points"]
+    before = [receipt for receipt in (*receipts_of(search), *receipts_of(chain_run)) if receipt.stage != "score_points"]
     cpu, share = _cost(before, uses)
     results: dict[int, PointResult] = {}
     for point in group.points:

@@ -30,12 +30,6 @@ PLACE_TOO_SHORT = Code(
     "place-too-short", AudioError, "the place is shorter than one frame ({seconds:g} s)", "give a longer place"
 )
 TOO_LONG = Code("too-long", AudioError, "the query has {frames} frames; at most {longest} can be {use}", "{fix}")
-TOO_SHORT_QUERY = Code(
-    "too-short-query",
-    AudioError,
-    "the query has {frames} frames; search.least_query_frames is {least}",
-    "give a longer query, or lower search.least_query_frames",
-)
 POOLED_OUTSIDE = Code(
     "pooled-outside",
     ConfigError,

@@ -64,6 +64,7 @@ class Ssl(Options):
     )
     chunk_seconds: PositiveFloat = Field(30.0, description="s that are computed at once; longer recordings in chunks")
     overlap_seconds: Annotated[float, Field(ge=0)] = Field(4.0, description="s that two chunks share at least")
+    gain: FiniteFloat = Field(0.0, description="dB by which samples are amplified first; SUPERB's is -3")
     device: Literal["cpu", "cuda"] = Field("cpu", description="where it is computed; on a GPU numbers differ a little")
     dtype: Literal["float32", "float16", "bfloat16"] = Field("float32", description="what is computed in")
 
@@ -201,8 +202,11 @@ class Ssl(Options):
         return (Needs(cpus=1, memory_gb=round(memory, 2), gpus=1.0 if self.device == "cuda" else 0.0),)
 
     def describe(self) -> dict[str, Any]:
-        """All options with their values; those of a head where there is one, so that layers keep their identity."""
-        return self.model_dump(mode="json", exclude=set() if self.head else {"head", "language"})
+        """All options with their values; those of a head and of a gain where there is one, so that others keep their
+        identity.
+        """
+        absent = (set() if self.head else {"head", "language"}) | (set() if self.gain else {"gain"})
+        return self.model_dump(mode="json", exclude=absent)
 
     def files(self) -> list[Path]:
         """Files of the model, of its head, and of the layer weights."""
@@ -227,6 +231,8 @@ class Ssl(Options):
         frames = max(0, 1 + (len(samples) - self.frame_length) // self.hop)
         if frames == 0:
             return np.empty((0, self.dimension), np.float32)
+        if self.gain:
+            samples = samples * np.float32(10 ** (self.gain / 20))
         layers = self._network.outputs(samples, frames)
         if self.head:
             values = layers[0].astype(np.float64)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from swsdist.config.search import Search
 from swsdist.core.codes import methods as codes
 from swsdist.core.fingerprint import fingerprint
+from swsdist.methods.dtw.tracks import tracks_read
 from swsdist.methods.first_pass.landmarks import codebook_file, landmark_documents
 from swsdist.methods.method import Result, Unit
 from swsdist.methods.query.example import Example
@@ -56,7 +57,7 @@ class Dtw:
         """One unit per shard, or one for all shards if a first pass lets all documents compete."""
         settings, shards = self._settings, store.manifest.shards
         columns = ["doc_id", "channel", "sha256", "speaker"]  # independent of the recording's path
-        tracks = Tracks(store)
+        tracks = tracks_read(store, settings)
         table = tracks.documents(columns=[*columns, "shard"], codes=["shard"])
         used = settings.queries_by, settings.documents_by
         common: Any = sorted(

@@ -25,11 +25,11 @@ from swsdist.methods.dtw.distance import distance_of, offset_and_scale
 from swsdist.methods.dtw.matches import Matches
 from swsdist.methods.dtw.search import search
 from swsdist.methods.dtw.settings import Settings
+from swsdist.methods.dtw.tracks import tracks_read
 from swsdist.methods.query.averaging import averaged
 from swsdist.methods.query.example import Example
 from swsdist.store.memory import Memory
 from swsdist.store.reading import Block, Store
-from swsdist.store.tracks import Tracks
 
 #: A document and its channel.
 _Key = tuple[str, int]
@@ -42,7 +42,7 @@ _TOGETHER_BYTES = 1 << 20
 
 
 class Documents:
-    """The live documents of some shards, prepared for the search, with the tracks of the store concatenated.
+    """The live documents of some shards, prepared for the search, with the tracks that it reads concatenated.
 
     Attributes:
         table: the columns of DOCUMENTS that the search reads, in index order.
@@ -51,7 +51,7 @@ class Documents:
     """
 
     def __init__(self, store: Store, shards: Sequence[str], search_config: Search) -> None:
-        tracks = Tracks(store)
+        tracks = tracks_read(store, search_config)
         self._memory, self._prepared_by = store.memory, search_config.model_dump_json() if store.memory else ""
         search_config = search_config.placed(tracks.places)
         by_document = search_config.documents_by == "document"
@@ -154,7 +154,7 @@ class Documents:
             yield self._index[key], blocks
 
     def features(self, shard: str, chosen: NDArray[np.bool_]) -> dict[int, NDArray[np.float32]]:
-        """Features of some documents of a shard, all tracks side by side, by index.
+        """Features of some documents of a shard, the tracks that are read side by side, by index.
 
         Args:
             shard: its name.

@@ -1,0 +1,51 @@
+"""The folder of a speech encoder, by path or by its id on the hub of Hugging Face; nothing is fetched."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+
+from swsdist.core.codes import features as feature_codes
+from swsdist.core.codes import superb as codes
+from swsdist.features.ssl.folder import read_encoder
+
+
+def upstream_folder(name: str) -> str:
+    """The folder of a model.
+
+    Args:
+        name: a folder, or an id (`facebook/hubert-base-ls960`) that the hub's cache on this machine has.
+
+    Raises:
+        ConfigError: the library is not installed, or the cache does not have the model.
+    """
+    if Path(name).is_dir():
+        return str(Path(name).absolute())
+    if find_spec("huggingface_hub") is None:
+        raise feature_codes.SSL_NOT_INSTALLED(where="--upstream", library="huggingface_hub")
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
+
+    try:
+        return str(snapshot_download(name, local_files_only=True))
+    except (LocalEntryNotFoundError, HFValidationError):
+        raise codes.NO_SUCH_UPSTREAM(where="--upstream", name=name) from None
+
+
+def chosen_layers(text: str, folder: str) -> tuple[int, ...]:
+    """Layers of a model, ascending.
+
+    Args:
+        text: `all`, or numbers between commas.
+        folder: of the model.
+
+    Raises:
+        ConfigError: not such a list, or the model has no such layer.
+    """
+    last = read_encoder(folder).layers
+    if text == "all":
+        return tuple(range(last + 1))
+    numbers = [part.strip() for part in text.split(",")]
+    if not all(part.isdecimal() and int(part) <= last for part in numbers):
+        raise codes.NO_SUCH_LAYERS(where="--layers", text=text, last=last)
+    return tuple(sorted({int(part) for part in numbers}))

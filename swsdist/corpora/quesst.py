@@ -1,0 +1,143 @@
+"""The database of QUESST 2014 as it was distributed: recordings by language, and what they are scored against.
+
+::
+
+    quesst14Database/
+      Audio/  dev_queries/  eval_queries/         recordings, 8 kHz
+      scoring/
+        language_key_utterances.lst               a document a line: its path, from the folder above, and its language
+        language_key_dev.lst  language_key_eval.lst   likewise the queries
+        groundtruth_quesst14_dev/  groundtruth_quesst14_eval/   an ECF, a TLIST and an RTTM each, of all languages
+
+An id is the file's name without its ending. The ground truth is of all languages, and so are the trials of a score, even where
+one language alone is searched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import pyarrow as pa
+
+from swsdist.core.codes import corpora as codes
+from swsdist.io.compressed import lines, short
+from swsdist.io.nist.termlist import read_termlist
+from swsdist.io.notices import Notices
+from swsdist.io.quesst import read_quesst_documents, read_quesst_references
+
+#: Sets of queries.
+Split = Literal["dev", "eval"]
+SPLITS: tuple[Split, ...] = ("dev", "eval")
+
+#: Name of the folder with all lists, and the endings of those of a ground truth.
+_SCORING, _ENDINGS = "scoring", ("ecf.xml", "tlist.xml", ".rttm")
+
+
+@dataclass(frozen=True)
+class GroundTruth:
+    """What the queries of a set are scored against.
+
+    Attributes:
+        folder: of its files.
+        documents: ids, in the order of the ECF.
+        queries: ids, in the order of the TLIST.
+        references: query_id, doc_id of each target document (`swsdist.io.quesst.TARGETS`).
+    """
+
+    folder: Path
+    documents: tuple[str, ...]
+    queries: tuple[str, ...]
+    references: pa.Table
+
+
+@dataclass(frozen=True)
+class QuesstDatabase:
+    """The recordings of one language, by id, and the ground truth of all.
+
+    Attributes:
+        documents: paths of the documents.
+        queries: of the queries of each set.
+        truth: of each set.
+    """
+
+    documents: Mapping[str, Path]
+    queries: Mapping[Split, Mapping[str, Path]]
+    truth: Mapping[Split, GroundTruth]
+
+
+def read_quesst_database(folder: str | Path, language: str) -> QuesstDatabase:
+    """Read the lists of a database; recordings must exist, and are not opened.
+
+    Args:
+        folder: `quesst14Database`.
+        language: as the lists have it; `nnenglish` is the English of non-natives.
+
+    Raises:
+        UserError: the folder, a list or a recording is missing.
+        DataError: a list is malformed, names an id twice or nothing of the language, or names what the ground truth does not.
+    """
+    root = Path(folder).absolute()
+    if not (root / _SCORING).is_dir():
+        raise codes.NO_QUESST_DATABASE(where=str(root), folder=_SCORING)
+    documents = _recordings(root, "utterances", language)
+    queries = {split: _recordings(root, split, language) for split in SPLITS}
+    truth = {split: _ground_truth(root / _SCORING / f"groundtruth_quesst14_{split}") for split in SPLITS}
+    for split in SPLITS:
+        _demand_scored("query", queries[split], truth[split].queries, truth[split].folder)
+        _demand_scored("document", documents, truth[split].documents, truth[split].folder)
+    return QuesstDatabase(documents, queries, truth)
+
+
+def _recordings(root: Path, of: str, language: str) -> dict[str, Path]:
+    """Paths of the files of a language, by id, in the order of their list."""
+    path = root / _SCORING / f"language_key_{of}.lst"
+    if not path.is_file():
+        raise codes.QUESST_FILE_MISSING(where=str(path.parent), file=path.name)
+    result: dict[str, Path] = {}
+    languages: dict[str, None] = {}
+    for number, line in lines(str(path)):
+        fields = line.split()
+        if not fields:
+            continue
+        where = f"{path}, line {number}"
+        if len(fields) != 2:
+            raise codes.QUESST_LANGUAGE_FIELDS(where=where, fields=len(fields))
+        name, spoken = fields
+        languages[spoken] = None
+        if spoken != language:
+            continue
+        recording = root / name.partition("/")[2]
+        if recording.stem in result:
+            raise codes.DUPLICATE_QUESST_FILE(where=where, id=short(recording.stem))
+        if not recording.is_file():
+            raise codes.QUESST_RECORDING_MISSING(where=where, path=recording)
+        result[recording.stem] = recording
+    if not result:
+        raise codes.NOTHING_OF_LANGUAGE(where=str(path), language=language, languages=", ".join(languages) or "none")
+    return result
+
+
+def _ground_truth(folder: Path) -> GroundTruth:
+    if not folder.is_dir():
+        raise codes.QUESST_FILE_MISSING(where=str(folder.parent), file=folder.name)
+    ecf, terms, references = (_file_ending(folder, ending) for ending in _ENDINGS)
+    queries = read_termlist(terms, notices=Notices()).terms["query_id"].to_pylist()
+    return GroundTruth(folder, tuple(read_quesst_documents(ecf)), tuple(queries), read_quesst_references(references))
+
+
+def _file_ending(folder: Path, ending: str) -> str:
+    """The one file with an ending."""
+    names = sorted(path.name for path in folder.iterdir() if path.name.endswith(ending))
+    if not names:
+        raise codes.QUESST_FILE_MISSING(where=str(folder), file=f"*{ending}")
+    if len(names) > 1:
+        raise codes.SEVERAL_QUESST_FILES(where=str(folder), ending=ending, names=", ".join(names[:3]))
+    return str(folder / names[0])
+
+
+def _demand_scored(what: str, ids: Collection[str], scored: Collection[str], folder: Path) -> None:
+    if others := sorted(set(ids) - set(scored)):
+        raise codes.NOT_IN_GROUND_TRUTH(where=str(folder), what=what, first=short(others[0]), count=len(others))

@@ -1,0 +1,15 @@
+"""The tracks of a store that a search reads documents from."""
+
+from __future__ import annotations
+
+from swsdist.config.search import Search
+from swsdist.store.reading import Store
+from swsdist.store.tracks import Tracks
+
+
+def tracks_read(store: Store, search: Search) -> Tracks:
+    """Those that the streams name; all if one names none or what is not there, or if a first pass has files of all."""
+    names = dict.fromkeys(stream.track for stream in search.streams)
+    there = {track.name for track in store.manifest.tracks}
+    every = not names or not names.keys() <= there or search.first_pass.name != "none"
+    return Tracks(store, None if every else [name for name in names if name is not None])

@@ -1,0 +1,106 @@
+"""`swsdist superb`, as a user types it, on a made database and with a tiny random encoder."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+from commands import Command, Ended
+
+from swsdist.core.codes import corpora as corpora_codes
+from swsdist.core.codes import superb as codes
+from swsdist.testing.synthesis.encoder import make_encoder
+from swsdist.testing.synthesis.quesst import make_quesst
+from tests.support.coded import says
+
+pytest.importorskip("transformers", reason="the extra `ssl` is not installed: pip install 'swsdist[ssl]'")
+
+pytestmark = pytest.mark.xdist_group("ssl")
+
+SUPERB = ("superb", "--upstream", "models/tiny", "--data", "quesst14Database", "--set", "executor.kind=serial")
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("superb")
+    make_quesst(place / "quesst14Database", documents=6, queries=2)
+    make_encoder(str(place / "models/tiny"), "hubert", layers=2)
+    return place
+
+
+@pytest.fixture(scope="module")
+def first(here: Path, swsdist: Command) -> Ended:
+    return swsdist(*SUPERB, cwd=here)
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_layers_of_dev_and_the_best_on_eval(here: Path, first: Ended) -> None:
+    folder = here / "superb-tiny/superb"
+    values = json.loads((folder / "superb.json").read_text())
+    assert [row["layer"] for row in values["dev"]] == [0, 1, 2]
+    best = max(values["dev"], key=lambda row: (row["mtwv"], -row["layer"]))
+    assert values["best_layer"] == best["layer"]
+    assert f"MTWV {values['eval']['mtwv']:.4f} on eval with layer {best['layer']}" in first.out
+    rows = _rows(folder / "layers.csv")
+    assert [float(row["dev_mtwv"]) for row in rows] == [row["mtwv"] for row in values["dev"]]
+    assert [row["layer"] for row in rows if row["eval_mtwv"]] == [str(best["layer"])]
+    assert (folder / "mtwv.svg").read_text().startswith("<svg")
+    assert "index: 1 tasks" in first.err  # one pass over the encoder for all layers
+    assert set(values["cpu_s"]) >= {"index", "queries", "search"}
+
+
+def test_again_does_nothing(here: Path, first: Ended, swsdist: Command) -> None:
+    again = swsdist(*SUPERB, "--json", cwd=here)
+    assert "tasks" not in again.err
+    assert json.loads(again.out) == json.loads((here / "superb-tiny/superb/superb.json").read_text())
+
+
+def test_its_list_scores_by_hand(here: Path, first: Ended, swsdist: Command) -> None:
+    values = json.loads((here / "superb-tiny/superb/superb.json").read_text())
+    truth = "quesst14Database/scoring/groundtruth_quesst14_eval/quesst14_eval"
+    files = ("-e", f"{truth}.ecf.xml", "-r", f"{truth}.rttm", "-t", f"{truth}.tlist.xml")
+    options = ("-s", "superb-tiny/superb/eval.stdlist.xml", "--protocol", "quesst", "--default-score", "-10", "--json")
+    ended = json.loads(swsdist("score", *files, *options, cwd=here).out)
+    assert ended["pooled"]["max_twv"] == pytest.approx(values["eval"]["mtwv"], abs=1e-12)
+    assert ended["pooled"]["act_twv"] == pytest.approx(values["eval"]["atwv"], abs=1e-12)
+    assert ended["documents"] == 12  # of both languages
+
+
+def test_its_configs_run_by_hand(here: Path, first: Ended, swsdist: Command) -> None:
+    ended = swsdist("run", "superb-tiny/superb/configs/dev-layer1.yaml", cwd=here)
+    assert "MTWV" in ended.out
+    assert "search: " not in ended.err
+    assert "queries: " not in ended.err
+    again = swsdist(*SUPERB, cwd=here)
+    assert again.out == first.out
+    assert "tasks" not in again.err
+
+
+def test_some_layers_and_a_variant(here: Path, swsdist: Command) -> None:
+    ended = swsdist(*SUPERB, "--layers", "2,1", "--variant", "cosine", "--run", "some", "--json", cwd=here)
+    values = json.loads(ended.out)
+    assert [row["layer"] for row in values["dev"]] == [1, 2]
+    assert values["variant"] == "cosine"
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "exit_code"),
+    [
+        (("--upstream", "nobody/nothing"), codes.NO_SUCH_UPSTREAM, 2),
+        (("--upstream", "not an id"), codes.NO_SUCH_UPSTREAM, 2),
+        (("--layers", "0,3"), codes.NO_SUCH_LAYERS, 2),
+        (("--layers", "some"), codes.NO_SUCH_LAYERS, 2),
+        (("--data", "models"), corpora_codes.NO_QUESST_DATABASE, 2),
+    ],
+)
+def test_mistakes(here: Path, swsdist: Command, options: tuple[str, ...], code: object, exit_code: int) -> None:
+    ended = swsdist(*SUPERB, *options, "--run", "wrong", cwd=here, code=exit_code)
+    assert says(ended.err, code)  # type: ignore[arg-type]
+    assert "remedy: " in ended.err
+    assert not (here / "wrong").exists()
