@@ -29,6 +29,12 @@ PHRASE_TOO_LONG = Code(
 PLACE_TOO_SHORT = Code(
     "place-too-short", AudioError, "the place is shorter than one frame ({seconds:g} s)", "give a longer place"
 )
+NO_FRAME_KEPT = Code(
+    "no-frame-kept",
+    AudioError,
+    "all {frames} frames of the query are of a class that is dropped",
+    "give a recording with speech that the track knows as such, or search all frames (leave search.drop out)",
+)
 TOO_LONG = Code("too-long", AudioError, "the query has {frames} frames; at most {longest} can be {use}", "{fix}")
 
 # Search

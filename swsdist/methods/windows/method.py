@@ -43,7 +43,9 @@ from swsdist.registry.registries import METHODS
 from swsdist.store.reading import Store
 
 #: Keys of the section `search` that belong to other methods.
-_OF_OTHERS = ("recurrence", "band", "recurrence_options", "candidate_window", "skip_silence", "first_pass", "backend")
+_OF_OTHERS = (
+    *("recurrence", "band", "recurrence_options", "candidate_window", "skip_silence", "drop", "first_pass", "backend"),
+)
 
 
 class Windows:
