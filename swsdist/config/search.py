@@ -178,10 +178,12 @@ class Search(Section):
         description="euclidean: greatest norm of normalised frames, the unit of distances; default: 2.5 sqrt(dimension)",
     )
     distance_options: dict[str, object] = Field(default_factory=dict, description="other options of the distance")
-    documents_by: Literal["document", "speaker", "collection"] = Field(
-        "document", description="statistics that normalise a document"
+    documents_by: Literal["document", "speaker", "collection", "pooled"] = Field(
+        "document",
+        description="statistics that normalise a document; pooled: of all frames of documents and of queries together, with "
+        "queries_by: pooled",
     )
-    queries_by: Literal["speaker", "collection"] = Field(
+    queries_by: Literal["speaker", "collection", "pooled"] = Field(
         "speaker",
         description="statistics that normalise a query that is a short recording; a place in a recording is normalised as "
         "documents are",
@@ -190,6 +192,14 @@ class Search(Section):
         None,
         description="frames that the mean of `queries_by` counts as, beside the mean of the query's own frames; 100 for words "
         "cut out of speech; null: its own mean does not count",
+    )
+    least_query_frames: PositiveInt = Field(
+        1, description="query examples of fewer frames are not searched: they are among the rejected ones"
+    )
+    row_range: bool = Field(
+        False,
+        description="in each document, map the distances of each query frame to 0..1, by the least and the greatest of them; "
+        "documents are held complete, see docs/concepts/row-range.md",
     )
     examples: Literal["best", "mean", "template"] = Field(
         "best",
@@ -248,10 +258,10 @@ class Search(Section):
         values = {key: value for key, value in super().matters().items() if key not in named}
         if self.examples != "template":
             del values["examples"]
-        if not self.skip_silence:
-            del values["skip_silence"]
-        if self.drop is None:
-            del values["drop"]
+        for key in ("skip_silence", "row_range", "drop"):
+            if not values[key]:
+                del values[key]
+        del values["least_query_frames"]  # the queries that are left matter
         values["distance"] = [
             [
                 *([] if term.track is None else [term.track]),
@@ -376,6 +386,8 @@ class Search(Section):
             raise codes.FIRST_PASS_CONFLICT.invalid(setting="skip_silence: true", remedy="skip_silence: false")
         if self.drop is not None and self.first_pass.name != "none":
             raise codes.FIRST_PASS_CONFLICT.invalid(setting="drop", remedy="drop: null")
+        if self.row_range and self.first_pass.name != "none":
+            raise codes.FIRST_PASS_CONFLICT.invalid(setting="row_range: true", remedy="row_range: false")
         if BACKENDS[self.backend].gpu is not False and self.first_pass.name != "none":
             raise codes.FIRST_PASS_CONFLICT.invalid(setting=f"backend: {self.backend}", remedy="backend: cpu")
         return self
@@ -391,6 +403,8 @@ class Search(Section):
                 raise codes.NORMALISED_POSTERIORS.invalid(place=place, distance=term.distance, normalise=term.normalise)
             _validated(partial(self._complete, term), place)
         _validated(self._check_normalisation)
+        if (self.documents_by == "pooled") != (self.queries_by == "pooled"):
+            raise codes.POOLED_ALONE.invalid(documents_by=self.documents_by, queries_by=self.queries_by)
         for option in self._common():
             if not any(option in term.options for term in terms):
                 raise codes.UNUSED_OPTION.invalid(distance=terms[0].distance, option=option)

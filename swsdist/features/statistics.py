@@ -80,6 +80,11 @@ class Statistics:
         mean = (weight * self.mean + other.frames * other.mean) / (weight + other.frames)
         return Statistics(self.frames, mean, self.scatter)
 
+    def pooled(self, other: Statistics) -> Statistics:
+        """Of the frames of both, with the unbiased variance, as SUPERB's query-by-example task normalises."""
+        both = self + other
+        return Statistics(both.frames, both.mean, both.scatter * (both.frames / max(both.frames - 1, 1)))
+
     @property
     def variance(self) -> NDArray[np.float64]:
         """Mean squared deviation, float64 (dimension,)."""

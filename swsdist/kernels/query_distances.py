@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from swsdist.kernels import products
 from swsdist.kernels.distances.interface import Distance
 from swsdist.kernels.products import Element
+from swsdist.kernels.row_range import row_range
 from swsdist.kernels.scales import MAX_DISTANCE
 from swsdist.kernels.vectors import WIDTH
 
@@ -70,12 +71,24 @@ class QueryDistances:
         return distances[0]
 
 
-def local_distances(query: NDArray[np.float32], document: NDArray[np.float32], distance: Distance) -> NDArray[np.int16]:
+def local_distances(
+    query: NDArray[np.float32],
+    document: NDArray[np.float32],
+    distance: Distance,
+    place: slice = slice(None),
+    ranged: bool = False,
+) -> NDArray[np.int16]:
     """Distances between prepared frames, int16 (query frames, document frames), as in the search.
 
     Args:
         query, document: float32 (frames, columns), prepared.
+        distance: between frames.
+        place: the document frames to return; all by default.
+        ranged: map the distances of a query frame to their range in the complete document (`search.row_range`).
     """
+    if ranged:
+        return np.ascontiguousarray(row_range(local_distances(query, document, distance))[:, place])
+    document = document[place]
     layout = products.layout(distance)
     n, length = len(query), len(document)
     groups = -(-length // (WIDTH * products.STRIDE)) * products.STRIDE

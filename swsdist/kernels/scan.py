@@ -23,12 +23,14 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from swsdist.kernels.arithmetic import least
+from swsdist.kernels.arithmetic import choose, least, most
 from swsdist.kernels.compiled import compiled
 from swsdist.kernels.peaks import bound, pick
 from swsdist.kernels.products import FILL, STRIDE, Fill, rows_of
 from swsdist.kernels.recurrences.packing import State, StateType
-from swsdist.kernels.vectors import WIDTH, lanes_of, load_unsigned, store
+from swsdist.kernels.row_range import in_range, scale_of
+from swsdist.kernels.scales import MAX_DISTANCE
+from swsdist.kernels.vectors import WIDTH, lanes_of, load, load_unsigned, spread, store
 
 # Passing compiled functions to compiled functions works since numba 0.48, but still warns.
 warnings.filterwarnings("ignore", "First-class function type", numba.core.errors.NumbaExperimentalFeatureWarning)
@@ -54,7 +56,9 @@ def turn(rows: int) -> int:
 
 
 @cache
-def scanner(advance: Advance, restart: Restart, state: StateType, curve: StateType, streams: int) -> Scan:
+def scanner(
+    advance: Advance, restart: Restart, state: StateType, curve: StateType, streams: int, row_range: bool = False
+) -> Scan:
     """The compiled inner loop of a recurrence, cached on disk.
 
     Args:
@@ -62,6 +66,8 @@ def scanner(advance: Advance, restart: Restart, state: StateType, curve: StateTy
         state: dtype of the columns.
         curve: dtype of the curve, int32 or int64.
         streams: feature streams.
+        row_range: the distances of a query frame to a document are mapped to their range (`spread_rows`); a segment is then
+            a complete document, whose distances are in memory at once.
 
     Returns:
         A function of (fills, sources: tuples, one a stream; shape int64 (streams, 3): first pair, pairs, weight;
@@ -107,7 +113,7 @@ def scanner(advance: Advance, restart: Restart, state: StateType, curve: StateTy
             large, small, at = queries[q, _LARGE], queries[q, _SMALL], queries[q, _COLUMNS]
             option = queries[q, _OPTION]
             rows = rows_of(large, small)
-            step = jitted_turn(rows)
+            step = length if row_range else jitted_turn(rows)
             begin = max(start, queries[q, _BEGIN])
             tail = q * carried * WIDTH
             for k in range(carried * WIDTH):
@@ -135,6 +141,8 @@ def scanner(advance: Advance, restart: Restart, state: StateType, curve: StateTy
                     )
                 if len(fills) > 1:
                     _combine(distances, (stop - t) * rows, step * rows, shape, shift, sums)
+                if row_range:
+                    _spread_rows(distances, stop - t, rows, lanes, sums)
                 for frame in range(t, stop):
                     ended = advance(distances, (frame - t) * rows * WIDTH, n, frame, columns, at, bits, option)
                     store(curve, (carried + frame - start) * WIDTH, ended)
@@ -189,6 +197,11 @@ def room_for_distances(rows: int) -> int:
     return max(_TURN, STRIDE * rows * WIDTH)
 
 
+def room_for_ranges(rows: int) -> int:
+    """Elements of `sums` that `row_range` needs, for a query of at most this many rows."""
+    return (2 * rows + 1) * WIDTH
+
+
 @numba.extending.register_jitable
 def _combine(
     distances: NDArray[np.int16], used: int, apart: int, shape: NDArray[np.int64], shift: int, sums: NDArray[np.int32]
@@ -203,4 +216,40 @@ def _combine(
         store(distances, row * WIDTH, least(total >> shift, 4095))
 
 
-__all__ = ["QUERY", "room_for_candidates", "room_for_distances", "scanner", "turn"]
+@numba.extending.register_jitable
+def _spread_rows(
+    distances: NDArray[np.int16], frames: int, rows: int, lanes: NDArray[np.int64], ranges: NDArray[np.int32]
+) -> None:
+    """Map each query frame's distances to each document to their range, see `kernels.row_range`; padding does not count.
+
+    Args:
+        distances: int16 (frames, rows, 16), flat, are overwritten.
+        frames, rows: of these.
+        lanes: int64 (16, 6), the first column frames of each lane.
+        ranges: room for `room_for_ranges`.
+    """
+    like = lanes_of(ranges)
+    ends = 2 * rows * WIDTH
+    for lane in range(WIDTH):
+        ranges[ends + lane] = lanes[lane, 0]
+    for row in range(rows):
+        store(ranges, 2 * row * WIDTH, spread(MAX_DISTANCE, like))
+        store(ranges, (2 * row + 1) * WIDTH, like)
+    for t in range(frames):
+        now, end = spread(t, like), load(ranges, ends)
+        for row in range(rows):
+            d = load_unsigned(distances, (t * rows + row) * WIDTH, like)
+            low, high = load(ranges, 2 * row * WIDTH), load(ranges, (2 * row + 1) * WIDTH)
+            store(ranges, 2 * row * WIDTH, least(low, choose(now, end, d, low)))
+            store(ranges, (2 * row + 1) * WIDTH, most(high, choose(now, end, d, high)))
+    for row in range(rows):
+        scale = scale_of(load(ranges, 2 * row * WIDTH), load(ranges, (2 * row + 1) * WIDTH))
+        store(ranges, (2 * row + 1) * WIDTH, scale)
+    for t in range(frames):
+        for row in range(rows):
+            place = (t * rows + row) * WIDTH
+            low, scale = load(ranges, 2 * row * WIDTH), load(ranges, (2 * row + 1) * WIDTH)
+            store(distances, place, in_range(load_unsigned(distances, place, like), low, scale))
+
+
+__all__ = ["QUERY", "room_for_candidates", "room_for_distances", "room_for_ranges", "scanner", "turn"]

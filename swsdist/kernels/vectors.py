@@ -3,9 +3,9 @@
 numba leaves vectorising to LLVM, which fails for loops with many arrays that might overlap, and widens 32-bit integers
 to 64 bits.
 `Lanes` is a numba type of 16 elements (int32, int64, float32 or float64) that LLVM keeps in vector registers. It supports
-``+ - * / << >> &`` with vectors and numbers, and `least`, `most` and `choose` of `kernels.arithmetic`. One plain Python
-function
-(a *cell*, a map of distances) thus serves Python integers in the oracle, sixteen lanes here, and a thread of a GPU.
+``+ - * / << >> &`` with vectors and numbers, ``//`` of integers that are not negative, and `least`, `most` and `choose`
+of `kernels.arithmetic`. One plain Python function (a *cell*, a map of distances) thus serves Python integers in the
+oracle, sixteen lanes here, and a thread of a GPU.
 
 Integers wrap as int32 or int64 do; nothing is widened. No operation has a fast-math flag, and a product and a sum are
 never
@@ -245,6 +245,7 @@ _of_lanes(operator.add, _operation("add", "fadd"))
 _of_lanes(operator.sub, _operation("sub", "fsub"))
 _of_lanes(operator.mul, _operation("mul", "fmul"))
 _of_lanes(operator.truediv, _operation("sdiv", "fdiv"))
+_of_lanes(operator.floordiv, _operation("sdiv"))
 _of_lanes(operator.lshift, _operation("shl"))
 _of_lanes(operator.rshift, _operation("ashr"))
 _of_lanes(operator.and_, _operation("and_"))

@@ -43,6 +43,7 @@ def curve(
     distance: Distance,
     recurrence: str = "bounded-slope",
     options: Mapping[str, object] = _DEFAULT,
+    ranged: bool = False,
 ) -> Curve:
     """Cost and document frames of the path that ends at each frame of a document.
 
@@ -51,13 +52,14 @@ def curve(
         distance: between frames.
         recurrence: its name.
         options: of the recurrence.
+        ranged: map the distances of each query frame to their range, as `search.row_range` does.
 
     Raises:
         UserError: the query is too long for the recurrence.
     """
     rule = create(recurrence, options)
     rule.packing(len(query))  # rejects the same queries as the search
-    return traced(local_distances(query, document, distance), rule.trace, rule.option)[0]
+    return traced(local_distances(query, document, distance, ranged=ranged), rule.trace, rule.option)[0]
 
 
 def path(
@@ -67,6 +69,7 @@ def path(
     distance: Distance,
     recurrence: str = "bounded-slope",
     options: Mapping[str, object] = _DEFAULT,
+    ranged: bool = False,
 ) -> NDArray[np.int64]:
     """The path that ends at a document frame: its cells (query frame, document frame), int64 (cells, 2), in order.
 
@@ -83,7 +86,7 @@ def path(
     if not 0 <= end_frame < len(document):
         raise codes.NO_SUCH_FRAME(frames=len(document), frame=end_frame)
     first = 0 if rule.reach is None else max(0, end_frame - rule.reach(len(query))) // rule.grid * rule.grid
-    table = local_distances(query, document[first : end_frame + 1], distance)
+    table = local_distances(query, document, distance, slice(first, end_frame + 1), ranged)
     result, steps = traced(table, rule.trace, rule.option)
     frames = int(result.frames[-1])
     if frames == 0:

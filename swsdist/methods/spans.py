@@ -19,9 +19,9 @@ from swsdist.store.tracks import Tracks
 if TYPE_CHECKING:
     from swsdist.kernels.distances.interface import Distance  # loads numba
 
-#: Of an example, prepared frames of a span and the distance: first and last frame of the best path in it, and its cost; None
-#: where there is none.
-Best = Callable[[Example, NDArray[np.float32], "Distance"], tuple[int, int, int] | None]
+#: Of an example, prepared frames of a document, a place in it and the distance: first and last frame of the best path there,
+#: counted from the place, and its cost; None where there is none.
+Best = Callable[[Example, NDArray[np.float32], slice, "Distance"], tuple[int, int, int] | None]
 
 
 def best_in_spans(examples: Sequence[Example], store: Store, spans: pa.Table, search: Search, best: Best) -> pa.Table:
@@ -37,7 +37,8 @@ def best_in_spans(examples: Sequence[Example], store: Store, spans: pa.Table, se
     Returns:
         CANDIDATES, one for each span that can hold a match, in the order of the spans.
     """
-    from swsdist.methods.dtw.shard import Documents  # loads numba: planning does without
+    from swsdist.methods.dtw.distance import unit_of  # loads numba: planning does without
+    from swsdist.methods.dtw.shard import Documents
 
     by_query: dict[str, list[Example]] = {}
     for example in examples:
@@ -53,13 +54,14 @@ def best_in_spans(examples: Sequence[Example], store: Store, spans: pa.Table, se
     documents = Documents(store, shards, search.of_all_frames())
     keys = list(zip(documents.table["doc_id"].to_pylist(), documents.table["channel"].to_pylist(), strict=True))
     chosen = np.array([key in by_document for key in keys], np.bool_)
+    unit = unit_of(search)
     for index, blocks in documents.stream(chosen=chosen):
         frames = np.concatenate(list(blocks))
         for place, span in by_document[keys[index]]:
             begin = max(0, span["first"])
-            part = frames[begin : span["last"] + 1]
-            for example in by_query.get(span["query_id"], []) if len(part) else []:
-                path = best(example, part, documents.distance)
+            inside = slice(begin, span["last"] + 1)
+            for example in by_query.get(span["query_id"], []) if len(frames[inside]) else []:
+                path = best(example, frames, inside, documents.distance)
                 if path is None:
                     continue
                 first, last, cost = path
@@ -72,7 +74,7 @@ def best_in_spans(examples: Sequence[Example], store: Store, spans: pa.Table, se
                     "first": begin + first,
                     "last": begin + last,
                     "cost": cost,
-                    "scale": len(example.frames) * documents.distance.unit,
+                    "scale": len(example.frames) * unit,
                 }
                 previous = matches.get(place)
                 # Compared as fractions, which are exact.

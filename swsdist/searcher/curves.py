@@ -18,6 +18,7 @@ from swsdist.core.times import frames_to_seconds, seconds_to_frame
 from swsdist.kernels.distances.interface import Distance
 from swsdist.kernels.query_distances import local_distances
 from swsdist.methods.curve import curve, path
+from swsdist.methods.dtw.distance import unit_of
 from swsdist.methods.dtw.shard import Documents, engine_settings
 from swsdist.methods.query.dropping import kept, without_dropped
 from swsdist.methods.query.extraction import prepared
@@ -35,6 +36,8 @@ class Pair(NamedTuple):
         recurrence: its name.
         options: of the recurrence.
         shift: s a frame.
+        unit: the integer that represents a distance of 1.
+        ranged: whether distances are mapped to their range in the document.
     """
 
     query: NDArray[np.float32]
@@ -45,6 +48,8 @@ class Pair(NamedTuple):
     recurrence: str
     options: Mapping[str, object]
     shift: float
+    unit: int
+    ranged: bool
 
     @classmethod
     def of(cls, store: Store, examples: pa.Table, doc_id: str, channel: int, config: Search) -> Pair:
@@ -85,20 +90,22 @@ class Pair(NamedTuple):
             settings.recurrence,
             settings.options,
             store.manifest.shift,
+            unit_of(config),
+            settings.row_range,
         )
 
     def curve(self) -> pa.Table:
         """A row for each frame of the document that is compared: start and end of the path that ends with it (s), its score,
         cost and document frames; null where none ends.
         """
-        results = curve(self.query, self.document, self.distance, self.recurrence, self.options)
+        results = curve(self.query, self.document, self.distance, self.recurrence, self.options, self.ranged)
         none, last = results.frames == 0, self.document_places
         first = last[np.maximum(np.arange(len(last)) - results.frames + 1, 0) * ~none]
         return pa.table(
             {
                 "start": pa.array(frames_to_seconds(first, self.shift), mask=none),
                 "end": pa.array(frames_to_seconds(last + 1, self.shift)),
-                "score": pa.array(-results.cost / (len(self.query) * self.distance.unit), mask=none),
+                "score": pa.array(-results.cost / (len(self.query) * self.unit), mask=none),
                 "cost": pa.array(results.cost, mask=none),
                 "frames": pa.array(last - first + 1, mask=none),
             }
@@ -115,9 +122,10 @@ class Pair(NamedTuple):
         if last not in self.document_places:
             raise methods_codes.NO_SUCH_FRAME(frames=len(self.document_places), frame=last)
         end_frame = int(np.searchsorted(self.document_places, last))
-        cells = path(self.query, self.document, end_frame, self.distance, self.recurrence, self.options)
+        cells = path(self.query, self.document, end_frame, self.distance, self.recurrence, self.options, self.ranged)
         first = int(cells[0, 1])
-        table = local_distances(self.query, self.document[first : cells[-1, 1] + 1], self.distance)
+        place = slice(first, int(cells[-1, 1]) + 1)
+        table = local_distances(self.query, self.document, self.distance, place, self.ranged)
         query_frame, frame = self.query_places[cells[:, 0]], self.document_places[cells[:, 1]]
         return pa.table(
             {
@@ -125,7 +133,7 @@ class Pair(NamedTuple):
                 "frame": frame,
                 "query_time": frames_to_seconds(query_frame, self.shift),
                 "time": frames_to_seconds(frame, self.shift),
-                "distance": table[cells[:, 0], cells[:, 1] - first] / self.distance.unit,
+                "distance": table[cells[:, 0], cells[:, 1] - first] / self.unit,
             }
         )
 

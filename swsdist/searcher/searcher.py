@@ -37,6 +37,7 @@ from swsdist.config.loader import section_from
 from swsdist.config.model import Executor
 from swsdist.config.search import Search
 from swsdist.core.codes import line_of
+from swsdist.core.codes import methods as methods_codes
 from swsdist.core.codes import searcher as codes
 from swsdist.core.numbers import integer
 from swsdist.core.types import DETECTIONS
@@ -152,6 +153,8 @@ class Searcher:
             self.setup = self.setup._replace(warnings=(*self.setup.warnings, text))
         self._steps = _steps(self.calibrate, self.settings)
         self._method = create(self.settings)
+        if self.settings.documents_by == "pooled":
+            raise methods_codes.POOLED_OUTSIDE(where="search.documents_by")
         opened = Store(Folder(self.setup.store)) if isinstance(store, str) else store
         demand_readable(self.settings, opened)
         ending = ExitStack()

@@ -133,6 +133,7 @@ class Queries(Stage[Extracting]):
         refusing += [["drop", *dropping]] if dropping else []
         given = any(isinstance(source.extractor, Precomputed) for source in chain_inputs.features.sources)
         trim = inputs.config.queries.trim == "auto" and not given
+        refusing += [["least", search.least_query_frames]] if search.least_query_frames > 1 else []
         refusing += [["trim", speech.VERSION]] if trim else []
         by_query: dict[str, list[dict[str, Any]]] = {}
         rows = self.examples(chain_inputs)

@@ -47,6 +47,7 @@ class Shared(NamedTuple):
         buckets: that candidates are cut into.
         queries: file of the group.
         query_statistics: means and variances of the queries' corpus, if it is another one.
+        pooled: means and variances of all queries, if they normalise together with the collection's.
         verified: queries that are searched without the first pass too, to compare their best hits.
         overlap: of hits that are one, for that.
     """
@@ -57,6 +58,7 @@ class Shared(NamedTuple):
     buckets: int
     queries: str
     query_statistics: str | None
+    pooled: str | None = None
     verified: tuple[str, ...] = ()
     overlap: float = 0.0
 
@@ -76,7 +78,7 @@ class Search(Stage[Searching]):
     unit = "cells"
     phase = "search"
     takes = {"queries": "groups", "shards": "features"}
-    may_take = {"theirs": "query_statistics"}
+    may_take = {"theirs": "query_statistics", "pooled": "pooled_statistics"}
     with_hours = "more"
     with_queries = "more"
     any_device = True
@@ -110,7 +112,8 @@ class Search(Stage[Searching]):
             raise codes.MISSING_QUERY_STATISTICS(
                 where=f"corpus.queries_from: {inputs.config.corpus.queries_from.documents}"
             )
-        of_theirs = [query_inputs[0].sha256] if query_inputs else []
+        pooled = inputs.parts("pooled")  # then a single file
+        of_theirs = [part.sha256 for part in (*query_inputs[:1], *pooled)]
         query_ids = {query_id for _, group in groups for query_id in group.query_ids}
         chosen = set(sorted(query_ids, key=stable_hash)[: first_pass.verify if first_pass.name != "none" else 0])
         for (receipt, group), part in zip(groups, inputs.parts("queries"), strict=True):
@@ -123,6 +126,7 @@ class Search(Stage[Searching]):
             moments = query_inputs[0].name if query_inputs else None
             common = Shared(
                 *(chain_inputs.store.state, manifest, settings, buckets, part.name, moments),
+                pooled=pooled[0].name if pooled else None,
                 verified=verified,
                 overlap=overlap,
             )
@@ -151,7 +155,8 @@ class Search(Stage[Searching]):
         method = create(_settings(task.common.search, context))
         state = _opened(task, context)
         frames = sum(state.manifest.shard(name).frames for name in shards)
-        store = Store(state.folder, state.manifest, _watch(context, frames))
+        queries = statistics_in(context.read(task.common.pooled))["pooled", ""] if task.common.pooled else None
+        store = Store(state.folder, state.manifest, _watch(context, frames), queries=queries)
         result = method.search(_prepared(shared, context, method, store), store, shards, shared.buckets)
         slots: list[int] = []
         verified = [CANDIDATES.empty_table()]

@@ -58,6 +58,7 @@ class Store:
         watch: receives the number of frames used, while frames of the first track are read.
         memory: keeps values that searches compute from shards for later searches; by default none.
         only: keys (doc_id, channel) of the documents that there are; by default all.
+        queries: statistics of a run's queries, over the columns of all tracks, for `search.documents_by: pooled`.
 
     Raises:
         StoreError: there is no store.
@@ -70,9 +71,11 @@ class Store:
         watch: Callable[[int], None] | None = None,
         memory: Memory | None = None,
         only: pa.Table | None = None,
+        queries: Statistics | None = None,
     ) -> None:
         self.folder = folder
         self.manifest = manifest or require(folder)
+        self.queries = queries
         self._watch = watch
         self.memory = memory
         self._only = None if only is None else keys_of(only["doc_id"], only["channel"])

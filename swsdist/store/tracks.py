@@ -86,10 +86,13 @@ class Tracks:
         return table if columns is None else table.select(columns)
 
     def statistics(self, speakers: Sequence[str] | None = None) -> dict[tuple[str, str], Statistics]:
-        """Pinned statistics of all columns by scope, as in `Store.statistics`."""
+        """Pinned statistics of all columns by scope, as in `Store.statistics`; ("pooled", "") together with queries."""
         parts = [self.store.statistics(name, speakers) for name in self._names]
         scopes = [scope for scope in parts[0] if all(scope in part for part in parts[1:])]
-        return {scope: Statistics.side_by_side([part[scope] for part in parts]) for scope in scopes}
+        results = {scope: Statistics.side_by_side([part[scope] for part in parts]) for scope in scopes}
+        if self.store.queries is not None:
+            results["pooled", ""] = results["collection", ""].pooled(self.store.queries)
+        return results
 
     def blocks(self, shard: str, live: set[tuple[str, int]] | None = None, threads: int = 1) -> Iterator[Block]:
         """Frames of the documents in a shard, side by side; `threads` read ahead."""

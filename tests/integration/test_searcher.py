@@ -25,7 +25,7 @@ EXAMPLES = ("corpus.examples=all", "report.exports=[]")
 LONG = {"name": "mfcc", "track": "long", "options": {"n_mfcc": 7, "deltas": 0, "n_fft": 1024, "win_length": 800}}
 BOTH = f"features={json.dumps([{'name': 'mfcc'}, LONG])}"
 STREAMS = [{"track": "long", "distance": "euclidean", "weight": 2}, {"track": "mfcc", "columns": [13, 26]}]
-DROP = {"track": "long", "columns": [4, 5], "above": 0.5}
+DROP = {"track": "mfcc", "columns": [13, 14], "above": 0.5}
 COARSE = {"name": "coarse", "factor": 2, "windows": {"least": 3, "per_second": 0}, "sample": 0}
 QUANTISED = {"name": "quantised", "factor": 3, "over": "document", "sample": 0}
 

@@ -64,6 +64,10 @@ def exact(name: str, query: Sequence[float], document: Sequence[float], options:
     """The value of a distance between two frames, in its own terms: 1 is 1."""
     if name.endswith("-squared"):
         return exact(_family(name), query, document, options) ** 2
+    if name == "cosine-exp":
+        return math.expm1(exact("cosine", query, document, options))
+    if name == "cosine-neg-log":
+        return -ln(max(1e-4, 1.0 - exact("cosine", query, document, options)))
     if name == "euclidean":
         return math.dist(query, document) / options["cap"]
     if name == "inner-product":
@@ -125,18 +129,30 @@ def mapped(name: str, dot: int, options: Options) -> int:
     elif name == "euclidean":
         d = (math.isqrt(4 * max(0, -dot)) + 1) // 2
     elif name == "inner-product":
-        n = min(max(dot, 1), 1 << 24)
-        exponent = n.bit_length() - 1
-        u = n * 2**14 // 2**exponent - 2**14
-        series = 0
-        for c in (-3731, 14590, -30789, 65356):
-            series = c + series * u // 2**14
-        d = (2048 - 135347 + 726817 * (24 - exponent) - series * u // 2**10) // 4096
+        d = (2048 - 135347 + _from_2_to_24(min(max(dot, 1), 1 << 24))) // 4096
+    elif name == "cosine-neg-log":
+        d = (2048 - 726817 + _from_2_to_24(min(max(dot, 839), 1 << 23))) // 4096
+    elif name == "cosine-exp":
+        x = min(max(2**23 - dot, 0), 2**24)
+        k, f = divmod((x + 64) // 2**7 + (x // 2**9 * 58025 + 2**14) // 2**15, 2**16)
+        series = 3955 + (852 + 222 * f // 2**16) * f // 2**16
+        power = 2**21 + (11355 + (series * f + 2**15) // 2**16) * f // 2**9
+        d = (2048 - 2**21 + power * 2**k) // 4096
     elif name in ("kl", "kl-symmetric"):
         d = (dot + 2048) // 4096
     else:
         d = round(Fraction(2048) - Fraction(dot, 4096))
     return min(max(d, 0), 4095)
+
+
+def _from_2_to_24(n: int) -> int:
+    """2^20 (24 ln 2 - ln n), of an integer up to 2^24, by a polynomial."""
+    exponent = n.bit_length() - 1
+    u = n * 2**14 // 2**exponent - 2**14
+    series = 0
+    for c in (-3731, 14590, -30789, 65356):
+        series = c + series * u // 2**14
+    return 726817 * (24 - exponent) - series * u // 2**10
 
 
 def distance(name: str, query: Sequence[int], document: Sequence[int], options: Options) -> int:

@@ -1,6 +1,6 @@
 """Local distances in fixed point: the oracle's integers, exact in any order, and as near to float64 as is said."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import product
 from types import FunctionType
 
@@ -21,7 +21,7 @@ from swsdist.kernels.distances.create import create
 from swsdist.kernels.distances.euclidean import default_cap
 from swsdist.kernels.distances.inner_product import OF_ONE
 from swsdist.kernels.distances.interface import LARGEST_COORDINATE, LARGEST_SUM, Distance
-from swsdist.kernels.distances.logarithm import compiled_ln, ln
+from swsdist.kernels.distances.logarithm import below_24_bits, compiled_ln, ln
 from swsdist.kernels.distances.weighted import Part, weighted_sum
 from swsdist.kernels.scales import weighted
 from swsdist.methods.dtw.distance import distance_of, offset_and_scale
@@ -140,13 +140,19 @@ def largest_error(name: str, dimension: int, options: dict[str, float], q: list[
         of_logarithms = 1 / 128 if name == "kl" else 1 / 64
         largest = np.log((1 + dimension * options["floor"]) / options["floor"])
         return largest * dimension / 8192 + of_logarithms * (1 + dimension / 8192) + 1 / 4096 + 1 / 256
+    e = np.sqrt(dimension) / NORM
+    if name in ("cosine-exp", "cosine-neg-log"):
+        plain = oracle.exact("cosine", q, x, options)
+        if name == "cosine-exp":
+            return np.exp(plain + e) - np.exp(plain) + 0.71 / 512
+        right = max(1e-4, 1.0 - plain)
+        return np.log(right / max(right - e, 1e-4)) + 0.54 / 256
     if name == "inner-product":
         total = [sum(side) or 1.0 for side in (q, x)]
         inner = sum(a * b for a, b in zip(q, x, strict=True)) / total[0] / total[1]
         wrong = 1 / OF_ONE + (dimension / 4 + 32) / OF_ONE**2
         right = inner + options["floor"]
         return np.log(right / max(right - wrong, 1e-9)) + 0.55 / 256
-    e = np.sqrt(dimension) / NORM
     if name == "euclidean":
         return e + 1 / 4096 + 1 / 2048
     if name == "euclidean-squared":
@@ -173,7 +179,8 @@ def of_every_product(name: str, first: int) -> Iterator[tuple[np.ndarray, np.nda
 
     It is the map's own code on int32 arrays: what does not fit 32 bits wraps, and shows.
     """
-    whole = FunctionType(create(name, 5).streams[0].from_dot.__code__, {"least": np.minimum, "most": np.maximum})
+    on_arrays = {"least": np.minimum, "most": np.maximum, "below_24_bits": below_24_bits}
+    whole = FunctionType(create(name, 5).streams[0].from_dot.__code__, on_arrays)
     for begin in range(first, LARGEST_SUM + 1, 1 << 18):
         dot = np.arange(begin, min(begin + (1 << 18), LARGEST_SUM + 1), dtype=np.int32)
         found = whole(dot)
@@ -187,17 +194,26 @@ def test_map_of_every_product(name: str) -> None:
         assert (found == DEFINITIONS[name](dot)).all()
 
 
-def test_logarithm_of_every_product() -> None:
+#: The name of each map that is a polynomial, its first product, its definition in float64 and its largest error.
+POLYNOMIALS: dict[str, tuple[int, Callable[[np.ndarray], np.ndarray], float]] = {
+    "inner-product": (0, lambda dot: np.clip(-256 * np.log(np.maximum(dot, 1) / OF_ONE**2), 0, 4095), 0.55),
+    "cosine-exp": (-LARGEST_SUM, lambda dot: 512 * np.expm1(np.clip(1 - dot / 2**23, 0, 2)), 0.71),
+    "cosine-neg-log": (-LARGEST_SUM, lambda dot: -256 * np.log(np.clip(dot / 2**23, 1e-4, 1)), 0.54),
+}
+
+
+@pytest.mark.parametrize("name", POLYNOMIALS)
+def test_polynomial_of_every_product(name: str) -> None:
+    first, definition, error = POLYNOMIALS[name]
     last = 4095
-    for dot, found in of_every_product("inner-product", 0):
-        exact = np.clip(-256 * np.log(np.maximum(dot, 1) / OF_ONE**2), 0, 4095)
-        assert np.abs(found - exact).max() <= 0.55
+    for dot, found in of_every_product(name, first):
+        assert np.abs(found - definition(dot)).max() <= error
         assert (np.diff(found, prepend=last) <= 0).all()
         last = found[-1]
 
 
 def test_every_map_is_one_of_these() -> None:
-    known = {create(name, 5).streams[0].from_dot for name in [*DEFINITIONS, "inner-product"]}
+    known = {create(name, 5).streams[0].from_dot for name in [*DEFINITIONS, *POLYNOMIALS]}
     assert {create(name, 5).streams[0].from_dot for name in NAMES} == known
 
 
@@ -253,6 +269,8 @@ def test_zero_vectors(name: str) -> None:
     elif name.startswith("euclidean"):  # a point like any other
         of_norm = {"euclidean": 512, "euclidean-squared": 64}[name]
         assert found == [0, of_norm, of_norm]
+    elif name in ("cosine-exp", "cosine-neg-log"):  # their cosine is 0
+        assert found == [{"cosine-exp": 880, "cosine-neg-log": 2358}[name]] * 3
     else:
         assert found == [distance.unit] * 3
 

@@ -15,6 +15,7 @@ from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.query.example import Example
 from swsdist.registry.registries import RECURRENCES
 from tests.oracles import patterns as oracle
+from tests.oracles.row_range import row_range
 from tests.oracles.search import bounded_slope, candidates, keep_best
 
 COSINE = create("cosine", 3)
@@ -61,11 +62,12 @@ def as_rows(found):
     return list(zip(*(column.tolist() for column in found[:5]), strict=True))
 
 
-def expected(name, band, examples, data, distance, window, most):
+def expected(name, band, examples, data, distance, window, most, ranged=False):
     rows = []
     for q, query in enumerate(examples):
         for k, document in enumerate(data):
-            found = candidates(curve(name, local(distance, query.frames, document), band), window)
+            table = local(distance, query.frames, document)
+            found = candidates(curve(name, row_range(table) if ranged else table, band), window)
             rows += [(q, k, end, length, cost) for end, length, cost in keep_best(found, most)]
     return rows
 
@@ -84,6 +86,7 @@ def expected(name, band, examples, data, distance, window, most):
     backend=st.sampled_from(["int16", "blas"]),
     threads=st.integers(1, 3),
     band=st.integers(1, 7),
+    ranged=st.booleans(),
     seed=st.integers(0, 2**20),
 )
 @example(
@@ -99,10 +102,11 @@ def expected(name, band, examples, data, distance, window, most):
     backend="int16",
     threads=1,
     band=1,
+    ranged=False,
     seed=0,
 )  # a query much longer than the document
 def test_engine_is_the_oracle(
-    name, queries, documents, distance, window, most, lanes, piece, segment, backend, threads, band, seed
+    name, queries, documents, distance, window, most, lanes, piece, segment, backend, threads, band, ranged, seed
 ) -> None:
     rng = np.random.default_rng(seed)
     examples = [Example(f"q{k}", 1, frames(rng, kind, n, distance)) for k, (kind, n) in enumerate(queries)]
@@ -113,9 +117,9 @@ def test_engine_is_the_oracle(
             examples,
             ((k, np.array_split(d, 1 + len(d) // 7)) for k, d in enumerate(data)),
             np.full(len(data), most),
-            Settings(distance, window, lanes, piece, name, backend, threads, options(name, band)),
+            Settings(distance, window, lanes, piece, name, backend, threads, options(name, band), ranged),
         )
-    assert as_rows(found) == expected(name, band, examples, data, distance, window, most)
+    assert as_rows(found) == expected(name, band, examples, data, distance, window, most, ranged)
 
 
 @pytest.mark.slow
@@ -129,16 +133,17 @@ def test_engine_is_the_oracle(
     backend=st.sampled_from(["int16", "blas"]),
     window=st.sampled_from([1, 3, 40]),
     band=st.sampled_from([1, 2, 5, 12]),
+    ranged=st.booleans(),
     seed=st.integers(0, 2**20),
 )
 def test_cuts_segments_and_lanes_change_nothing(
-    name, lengths, lanes, piece, segment, backend, window, band, seed
+    name, lengths, lanes, piece, segment, backend, window, band, ranged, seed
 ) -> None:
     rng = np.random.default_rng(seed)
     data = [frames(rng, "few", n) for n in lengths]
     examples = [Example(f"q{k}", 1, frames(rng, "random", n)) for k, n in enumerate((1, 4, 5, 17, 300))]
     most = np.full(len(data), 1000)
-    chosen = Settings(COSINE, window, 7, 10_000, name, "int16", 1, options(name, band))
+    chosen = Settings(COSINE, window, 7, 10_000, name, "int16", 1, options(name, band), ranged)
     whole = search(examples, ((k, [d]) for k, d in enumerate(data)), most, chosen)
     shuffled = rng.permutation(len(data))
     with pytest.MonkeyPatch.context() as patch:

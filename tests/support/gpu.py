@@ -45,6 +45,7 @@ class Case(NamedTuple):
         memory: bytes of the GPU's.
         dimension: of the features.
         recurrence, options: its name, and options that are not as by default.
+        row_range: whether distances are mapped to the range of a query frame's.
         int32_frames: a document of more needs the wider state, where the recurrence has one.
         batches, parts: at least so many must come of it.
     """
@@ -60,6 +61,7 @@ class Case(NamedTuple):
     dimension: int = 5
     recurrence: str = "bounded-slope"
     options: Mapping[str, object] = MappingProxyType({})
+    row_range: bool = False
     int32_frames: int | None = None
     batches: int = 1
     parts: int = 1
@@ -106,8 +108,22 @@ for _name in RECURRENCES:
 CASES |= {
     "recurrence averages, wide sums": Case(*_SOME, recurrence="averages", int32_frames=50),
     "recurrence segmental, narrow band": Case(*_SOME, recurrence="segmental", options={"band": 1}),
+    "row range, bounded-slope, ties, several batches and parts": Case(
+        (1, 3, 4, 6, 17, 7) * 6,
+        (1500, 3, 1300, 2100, 900),
+        values="few",
+        memory=3_000_000,
+        row_range=True,
+        batches=2,
+        parts=3,
+    ),
+    "row range, asymmetric, 400 frames, three streams": Case(
+        (400, 20), (900, 5, 100), ("cosine", "kl", "euclidean-squared"), recurrence="asymmetric", row_range=True
+    ),
+    "row range, zeros": Case(*_SOME, values="zero", recurrence="asymmetric", row_range=True),
     "recurrence averages, a long document": Case((3,), (30_000, 5), recurrence="averages", memory=35_000_000),
 }
+CASES |= {f"row range, {name}": Case(*_SOME, ("cosine-exp",), recurrence=name, row_range=True) for name in RECURRENCES}
 
 
 class Outcome(NamedTuple):
@@ -151,7 +167,8 @@ def compare(case: Case) -> Outcome:
     made = create_recurrence(case.recurrence, case.options)
     if case.int32_frames is not None:
         made = made._replace(int32_frames=case.int32_frames)
-    settings = Settings(distance, case.window, 16, case.piece, case.recurrence, device_memory=case.memory)
+    of_case = distance, case.window, 16, case.piece, case.recurrence
+    settings = Settings(*of_case, row_range=case.row_range, device_memory=case.memory)
     work = Work(examples, made, most, settings)
     gpu = Cuda(work)
     here, there = run(int16(work), documents, work), run(gpu, documents, work)
@@ -166,7 +183,7 @@ def compare(case: Case) -> Outcome:
 
 
 def _between_posteriors(case: Case) -> bool:
-    return any(name not in ("cosine", "cosine-squared", "euclidean", "euclidean-squared") for name in case.distances)
+    return any(DISTANCES[name].posteriors for name in case.distances)
 
 
 def _distance(case: Case) -> Distance:

@@ -177,14 +177,16 @@ def test_curve_and_path_are_in_frames_of_the_recordings(tmp_path: Path, sounds: 
 
 
 def test_a_query_of_which_nothing_is_left_is_rejected(tmp_path: Path, sounds: dict[str, np.ndarray]) -> None:
-    search = search_of(drop={"track": "classes", "columns": [1, 3]})
-    store = store_of(tmp_path, sounds, ["abc"])
+    drop = {"track": "classes", "columns": [1, 3]}
+    store, count = store_of(tmp_path, sounds, ["abc"]), int(kept(sounds["a"][:40], None).sum())
     spoken = {"q": sounds["a"][:40], "gone": sounds["a"][:40][~kept(sounds["a"][:40], None)]}
-    extracted = examples_of(tmp_path, spoken, store, search)
-    assert extracted.examples["query_id"].to_pylist() == ["q"]
-    (bad,) = extracted.rejected.to_pylist()
-    assert (bad["id"], bad["reason"]) == ("gone", "no-frame-kept")
-    assert f"all {len(spoken['gone'])} frames" in bad["message"]
+    for least, left in ((1, ["q"]), (count, ["q"]), (count + 1, [])):
+        extracted = examples_of(tmp_path, spoken, store, search_of(drop=drop, least_query_frames=least))
+        assert extracted.examples["query_id"].to_pylist() == left
+        bad = {row["id"]: row for row in extracted.rejected.to_pylist()}
+        assert sorted(bad) == sorted({*spoken} - {*left})
+        assert bad["gone"]["reason"] == methods_codes.TOO_FEW_KEPT.name
+        assert f"0 of the query's {len(spoken['gone'])} frames" in bad["gone"]["message"]
 
 
 def test_tracks_and_columns_that_are_not_there() -> None:

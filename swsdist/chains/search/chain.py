@@ -5,9 +5,9 @@
     index -> queries -> search -> reduce -> normalise -> align.train -> fit -> decide -> align.final -> measure -> score
                                                                                          decide -> export
 
-Optional stages: before index, one that fits transforms; before search, one that makes the index of a first pass, and one that
-takes means and variances of another corpus with the queries; before normalise, `describe`, for steps of calibration that need
-properties of queries, and the search of a cohort::
+Optional stages: before index, one that fits transforms; before search, one that makes the index of a first pass, one that
+takes means and variances of another corpus with the queries, and one that takes those of all queries; before normalise,
+`describe`, for steps of calibration that need properties of queries, and the search of a cohort::
 
     queries.cohort -> search.cohort -> cohort -> normalise
 """
@@ -48,6 +48,7 @@ from swsdist.stages.inputs.unfitted_models import is_fitted
 from swsdist.stages.inputs.validation import document_checks, folds_of_steps
 from swsdist.stages.measure import Measure
 from swsdist.stages.normalise import Normalise
+from swsdist.stages.pooled_statistics import PooledStatistics
 from swsdist.stages.queries import Queries
 from swsdist.stages.query_statistics import QueryStatistics
 from swsdist.stages.reduce import Reduce
@@ -97,6 +98,7 @@ def assemble(config: Config, ledger: Ledger) -> Chain:
         *([Entry(first, 1).load()()] if first else []),
         Queries(),
         *([QueryStatistics()] if takes_query_statistics(config) else []),
+        *([PooledStatistics()] if config.search.documents_by == "pooled" else []),
         Search(),
         Reduce(),
         *([Describe()] if load_statistics(sides, "examples") else []),

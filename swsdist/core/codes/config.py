@@ -107,6 +107,12 @@ NOTHING_NORMALISED = Code(
     "{key} chooses statistics, and no stream is normalised by any",
     "set normalise: mean-variance, or remove {key}",
 )
+POOLED_ALONE = Code(
+    "pooled-alone",
+    ConfigError,
+    "documents_by is {documents_by} and queries_by is {queries_by}: pooled statistics are of both together",
+    "set both to pooled, or neither",
+)
 NORMALISATION_CONFLICT = Code(
     "normalisation-conflict",
     ConfigError,

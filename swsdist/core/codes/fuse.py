@@ -79,7 +79,7 @@ RESCORED_MEANS = Code(
 RESCORED_ACROSS_CORPORA = Code(
     "rescored-across-corpora",
     ConfigError,
-    "{system} cannot rescore: its queries are normalised by another corpus's means and variances",
+    "{system} cannot rescore: its queries are normalised by other means and variances than the store's",
     _NO_RESCORING,
 )
 RESCORED_WITH_COHORT = Code(

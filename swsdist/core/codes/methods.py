@@ -29,13 +29,25 @@ PHRASE_TOO_LONG = Code(
 PLACE_TOO_SHORT = Code(
     "place-too-short", AudioError, "the place is shorter than one frame ({seconds:g} s)", "give a longer place"
 )
-NO_FRAME_KEPT = Code(
-    "no-frame-kept",
+TOO_FEW_KEPT = Code(
+    "too-few-kept",
     AudioError,
-    "all {frames} frames of the query are of a class that is dropped",
-    "give a recording with speech that the track knows as such, or search all frames (leave search.drop out)",
+    "search.drop leaves {kept} of the query's {frames} frames; at least {least} are searched",
+    "give a query with more speech that the track knows as such, lower search.least_query_frames, or leave search.drop out",
 )
 TOO_LONG = Code("too-long", AudioError, "the query has {frames} frames; at most {longest} can be {use}", "{fix}")
+TOO_SHORT_QUERY = Code(
+    "too-short-query",
+    AudioError,
+    "the query has {frames} frames; search.least_query_frames is {least}",
+    "give a longer query, or lower search.least_query_frames",
+)
+POOLED_OUTSIDE = Code(
+    "pooled-outside",
+    ConfigError,
+    "pooled statistics are of all queries of a run, and these are no queries of it",
+    "set search.documents_by and search.queries_by to collection",
+)
 
 # Search
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from swsdist.core.codes import features as codes
 from swsdist.features.fitting.interface import Document, Step, Totals
 from swsdist.features.model import Model
+from swsdist.features.statistics import Statistics
 
 _FINE = 1 << 60
 _STEPS, _CUT = 1 << 12, 1 << 18
@@ -89,6 +90,15 @@ class Sums(NamedTuple):
         """Mean and deviation, as the model after a round."""
         mean, deviation = self.mean_and_deviation()
         return Model("moments", 1, {"mean": mean, "deviation": deviation}, {"frames": self.frames})
+
+    def statistics(self) -> Statistics:
+        """Mean and sum of squared deviations, each from integers of any size, rounded once; of at least one frame."""
+        mean = [total / (self.frames * _FINE) for total in self.sums]
+        scatter = [
+            max(self.frames * squares * _FINE - total * total, 0) / (self.frames * _FINE * _FINE)
+            for total, squares in zip(self.sums, self.squares, strict=True)
+        ]
+        return Statistics(self.frames, np.array(mean), np.array(scatter))
 
     def mean_and_deviation(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Float64 (columns,) each; a constant column has the deviation 1."""

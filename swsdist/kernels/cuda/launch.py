@@ -55,21 +55,21 @@ class Kernels(NamedTuple):
         lay: grid (warps, any), block (32, any), more threads for less work each: (raw, columns, lanes, warps,
             documents).
         scan: grid (warps, queries / QUERIES), block (32, QUERIES): (documents, columns, queries, tops, tasks, streams,
-            shift,
+            shift, lanes,
             warps, cells of all warps, edges, option, distances, states, rows and elements of a query in these).
         pick: the same grid and block: (edges, tasks, lanes, warps, cells of all warps, window, room, ends, states,
             total,
             places int32 (many, 3), best): appends a candidate's query, lane and end frame to `places`, its state to
             `best`.
         words: words of `edges` per cell.
-        in_memory: whether `scan` needs distances and states in memory; otherwise they are in registers.
+        held: frames of distances, and states, that `scan` needs in memory; 0: they are in registers.
     """
 
     lay: Kernel
     scan: Kernel
     pick: Kernel
     words: int
-    in_memory: bool
+    held: int
 
 
 def _on_device(function: Function) -> Function:
@@ -85,20 +85,22 @@ def _on_device(function: Function) -> Function:
     return cast(Function, call)
 
 
-def kernels(maps: tuple[Map, ...], recurrence: Recurrence) -> Kernels:
+def kernels(maps: tuple[Map, ...], recurrence: Recurrence, row_range: bool) -> Kernels:
     """The kernels of a distance and a recurrence.
 
     Args:
         maps: `from_dot` of each stream.
         recurrence: any; it is fastest with a cell of its `neighbours`.
+        row_range: map the distances of each query frame to their range in a document.
     """
     if recurrence.neighbours is not None:
-        return _kernels(threads.in_registers(maps, recurrence.neighbours), 2)
-    return _kernels(threads.in_memory(maps, recurrence.advance, recurrence.restart), 1)
+        return _kernels(threads.in_registers(maps, recurrence.neighbours, row_range), 2, 0)
+    held = threads.held_frames(row_range)
+    return _kernels(threads.in_memory(maps, recurrence.advance, recurrence.restart, row_range), 1, held)
 
 
 @cache
-def _kernels(thread: Callable[..., None], words: int) -> Kernels:
+def _kernels(thread: Callable[..., None], words: int, held_frames: int) -> Kernels:
     lay_thread, scan_thread, pick_thread = _on_device(threads.lay), _on_device(thread), _on_device(threads.pick)
 
     @cuda.jit
@@ -127,6 +129,7 @@ def _kernels(thread: Callable[..., None], words: int) -> Kernels:
         tasks: NDArray[np.int64],
         streams: NDArray[np.int64],
         shift: int,
+        lanes: NDArray[np.int64],
         warps: NDArray[np.int64],
         cells: int,
         edges: State,
@@ -145,12 +148,12 @@ def _kernels(thread: Callable[..., None], words: int) -> Kernels:
             place = offset * columns + lane * FRAMES
             edge = (query * cells + offset) * words + lane
             vector = (query * cuda.gridDim.x + warp) * (WARP // WIDTH) + lane // WIDTH
-            distance = vector * rows * FRAMES * WIDTH + lane % WIDTH
+            distance = vector * rows * held_frames * WIDTH + lane % WIDTH
             state = vector * elements + lane % WIDTH
+            of_queries = (queries, tops, tasks, query, streams, shift)
             local = (edges, edge, option, distances, distance, states, state)
-            scan_thread(
-                documents, place, columns, width, queries, tops, tasks, query, streams, shift, begin, stop, *local
-            )
+            frames = lanes[warp * WARP + lane, 1]
+            scan_thread(documents, place, columns, width, *of_queries, frames, begin, stop, *local)
 
     @cuda.jit
     def pick(
@@ -186,4 +189,4 @@ def _kernels(thread: Callable[..., None], words: int) -> Kernels:
                     places[row + k, 2] = ends[place + k * WARP]
                     best[row + k] = states[place + k * WARP]
 
-    return Kernels(lay, scan, pick, words, words == 1)
+    return Kernels(lay, scan, pick, words, held_frames)

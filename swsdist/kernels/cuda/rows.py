@@ -137,3 +137,19 @@ def scatter(typing: Typing, array: types.Array, index: types.Integer, step: type
         return context.get_dummy_value()
 
     return types.void(array, types.int64, types.int64, lanes), generate
+
+
+@intrinsic
+def gather(typing: Typing, array: types.Array, index: types.Integer, step: types.Integer, like: Lanes) -> Intrinsic:
+    """Load sixteen non-negative rows of narrower integers, `step` elements apart, as rows like `like`."""
+
+    def generate(context: Target, builder: ir.IRBuilder, signature: Signature, arguments: list[ir.Value]) -> ir.Value:
+        flat, first, apart, rows = arguments
+        target = ir.IntType(array.dtype.bitwidth)
+        for k in range(WIDTH):
+            place = builder.add(first, builder.mul(apart, ir.Constant(apart.type, k)))
+            row = builder.load(pointer(context, builder, array, flat, place, target))
+            rows = builder.insert_element(rows, builder.zext(row, rows.type.element), _WORD(k))
+        return rows
+
+    return like(array, types.int64, types.int64, like), generate

@@ -27,7 +27,7 @@ Layouts, flat; the cells of all warps, frames x width each, are consecutive, and
   S(i-1, t-1) + d(i, t), which a path that takes i and i + 1 at once needs (see `kernels.recurrences.bounded_slope`).
   For `in_memory`, the curve only: (queries, cells of all warps), for each warp (frames, width);
 - tops: state (queries, 16): the states of the first tile's padding rows, and -1 for its other rows;
-- distances: int16 (queries, half-warps, 4 frames, rows of the tiles, 16), and columns: state (queries, half-warps,
+- distances: int16 (queries, half-warps, `held_frames`, rows of the tiles, 16), and columns: state (queries, half-warps,
   elements):
   the arguments of `advance`, with sixteen pieces as vector lanes.
 """
@@ -42,10 +42,11 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.kernels.arithmetic import Value, choose, least
+from swsdist.kernels.arithmetic import Value, choose, least, most
 from swsdist.kernels.cuda.rows import (
     FRAMES,
     element,
+    gather,
     last,
     load_frames,
     load_rows,
@@ -57,6 +58,7 @@ from swsdist.kernels.cuda.rows import (
 )
 from swsdist.kernels.distances.interface import Map
 from swsdist.kernels.recurrences.packing import State
+from swsdist.kernels.row_range import in_range, scale_of
 from swsdist.kernels.scales import MAX_DISTANCE
 from swsdist.kernels.vectors import WIDTH, lanes_of, spread
 
@@ -144,10 +146,8 @@ def _distances(maps: tuple[Map, ...]) -> Callable[..., Any]:
         row: int,
         streams: NDArray[np.int64],
         shift: int,
-        bits: int,
-        like: Value,
     ) -> tuple[Value, Value, Value, Value]:
-        """Shifted distances of sixteen rows to four frames, as a tuple."""
+        """Distances of sixteen rows to four frames, int32, as a tuple."""
         half = (1 << shift) >> 1
         total0 = total1 = total2 = total3 = spread(0, to_int32(spread(0.0, lanes_of(queries))))
         for s in range(len(streams)):
@@ -176,38 +176,87 @@ def _distances(maps: tuple[Map, ...]) -> Callable[..., Any]:
                 least((total2 + half) >> shift, MAX_DISTANCE),
                 least((total3 + half) >> shift, MAX_DISTANCE),
             )
-        by = spread(bits, like)
-        return (
-            widened(total0, like) << by,
-            widened(total1, like) << by,
-            widened(total2, like) << by,
-            widened(total3, like) << by,
-        )
+        return total0, total1, total2, total3
 
     made: Callable[..., Any] = numba.extending.register_jitable(distances)
     return made
 
 
 @cache
-def in_registers(maps: tuple[Map, ...], neighbours: Callable[..., Value]) -> Callable[..., None]:
+def _limits(maps: tuple[Map, ...]) -> Callable[..., Any]:
+    """Make the function that takes the least and greatest distances of sixteen rows to a piece's frames."""
+    four = _distances(maps)
+
+    def limits(
+        documents: NDArray[np.float32],
+        place: int,
+        columns: int,
+        width: int,
+        queries: NDArray[np.float32],
+        row: int,
+        streams: NDArray[np.int64],
+        shift: int,
+        frames: int,
+    ) -> tuple[Value, Value]:
+        high = to_int32(spread(0.0, lanes_of(queries)))
+        low = spread(MAX_DISTANCE, high)
+        for t in range(0, frames, FRAMES):
+            d0, d1, d2, d3 = four(documents, place + t * columns * width, width, queries, row, streams, shift)
+            low, high = least(low, d0), most(high, d0)
+            if t + 1 < frames:
+                low, high = least(low, d1), most(high, d1)
+            if t + 2 < frames:
+                low, high = least(low, d2), most(high, d2)
+            if t + 3 < frames:
+                low, high = least(low, d3), most(high, d3)
+        return low, high
+
+    made: Callable[..., Any] = numba.extending.register_jitable(limits)
+    return made
+
+
+def _in_state(row_range: bool) -> Callable[..., Any]:
+    """Make the function that brings distances into a state, mapped to their range if so."""
+
+    def mapped(d: Value, low: Value, scale: Value, bits: int, like: Value) -> Any:
+        return widened(in_range(d, low, scale), like) << spread(bits, like)
+
+    def plain(d: Value, low: Value, scale: Value, bits: int, like: Value) -> Any:
+        return widened(d, like) << spread(bits, like)
+
+    made: Callable[..., Any] = numba.extending.register_jitable(mapped if row_range else plain)
+    return made
+
+
+def held_frames(row_range: bool) -> int:
+    """Frames of distances that `in_memory` has in memory: those processed at once, and the least and greatest."""
+    return FRAMES + 2 if row_range else FRAMES
+
+
+@cache
+def in_registers(
+    maps: tuple[Map, ...], neighbours: Callable[..., Value], row_range: bool = False
+) -> Callable[..., None]:
     """Make the thread function that searches a piece for a query and keeps its work in registers as far as possible.
 
     Args:
         maps: `from_dot` of each stream.
         neighbours: of the recurrence.
+        row_range: map the distances of each query frame to their range in a piece, which is a complete document.
 
     Returns:
         A plain function of (documents; place of the warp's first frames and the piece in them; columns; width of the
         warp;
         queries; tops; tasks int64 (queries, 6), see `TASK`; query; streams int64 (streams, 3): first column, the one
         after the
-        last, weight; shift of the weighted sum; first frame and the frame to stop at, multiples of four; edges; place
+        last, weight; shift of the weighted sum; frames of the piece; first frame and the frame to stop at, multiples of
+        four; edges; place
         in them
         of frame 0; and arguments for `in_memory`: option of the recurrence; distances and the place of the thread's
         first in
         them; columns of states and the place of the thread's first in them).
     """
-    four = _distances(maps)
+    four, limits, in_state = _distances(maps), _limits(maps), _in_state(row_range)
     neighbours_of = numba.extending.register_jitable(neighbours)
 
     def frame(
@@ -260,6 +309,7 @@ def in_registers(maps: tuple[Map, ...], neighbours: Callable[..., Value]) -> Cal
         query: int,
         streams: NDArray[np.int64],
         shift: int,
+        frames: int,
         begin: int,
         stop: int,
         edges: State,
@@ -282,9 +332,15 @@ def in_registers(maps: tuple[Map, ...], neighbours: Callable[..., Value]) -> Cal
             # Above the first tile S(-1, t) = 0; if row 0 is padding, this improves no state.
             above = 0 if first else infinity
             older, above_before = previous, above
+            low = scale = to_int32(spread(0.0, lanes_of(queries)))
+            if row_range:
+                low, high = limits(documents, place, columns, width, queries, row, streams, shift, frames)
+                scale = scale_of(low, high)
             for t in range(begin, stop, FRAMES):
                 here = place + t * columns * width
-                d0, d1, d2, d3 = four(documents, here, width, queries, row, streams, shift, bits, like)
+                d0, d1, d2, d3 = four(documents, here, width, queries, row, streams, shift)
+                d0, d1 = in_state(d0, low, scale, bits, like), in_state(d1, low, scale, bits, like)
+                d2, d3 = in_state(d2, low, scale, bits, like), in_state(d3, low, scale, bits, like)
                 at = edge + t * 2 * width
                 s0, a0 = frame(edges, at, width, first, infinity, top, above, above_before, previous, older, d0)
                 s1, a1 = frame(edges, at + 2 * width, width, first, infinity, top, a0, above, s0, previous, d1)
@@ -296,17 +352,20 @@ def in_registers(maps: tuple[Map, ...], neighbours: Callable[..., Value]) -> Cal
 
 
 @cache
-def in_memory(maps: tuple[Map, ...], advance: Callable[..., None], restart: Callable[..., None]) -> Callable[..., None]:
+def in_memory(
+    maps: tuple[Map, ...], advance: Callable[..., None], restart: Callable[..., None], row_range: bool = False
+) -> Callable[..., None]:
     """Make the thread function that searches a piece for a query and keeps the recurrence's state in memory.
 
     Args:
         maps: `from_dot` of each stream.
         advance, restart: of the recurrence.
+        row_range: as for `in_registers`.
 
     Returns:
         A plain function with the arguments of the one from `in_registers`; it does not read tops.
     """
-    four = _distances(maps)
+    four, limits, in_state = _distances(maps), _limits(maps), _in_state(row_range)
     take_in, forget = numba.extending.register_jitable(advance), numba.extending.register_jitable(restart)
 
     def thread(
@@ -320,6 +379,7 @@ def in_memory(maps: tuple[Map, ...], advance: Callable[..., None], restart: Call
         query: int,
         streams: NDArray[np.int64],
         shift: int,
+        frames: int,
         begin: int,
         stop: int,
         edges: State,
@@ -336,11 +396,24 @@ def in_memory(maps: tuple[Map, ...], advance: Callable[..., None], restart: Call
         # The first tile begins with padding rows.
         local, kept = distances[distance + (rows - n) * WIDTH :: WIDTH], states[state::WIDTH]
         forget(kept, 0, n, infinity, option)
+        lows, highs = distance + FRAMES * rows * WIDTH, distance + (FRAMES + 1) * rows * WIDTH
+        if row_range:
+            for tile in range(tiles):
+                row = (tasks[query, 0] + tile) * columns * WIDTH
+                low, high = limits(documents, place, columns, width, queries, row, streams, shift, frames)
+                scatter(distances, lows + tile * WIDTH * WIDTH, WIDTH, low)
+                scatter(distances, highs + tile * WIDTH * WIDTH, WIDTH, high)
+        low = scale = like
         for t in range(begin, stop, FRAMES):
             here = place + t * columns * width
             for tile in range(tiles):
                 row = (tasks[query, 0] + tile) * columns * WIDTH
-                d0, d1, d2, d3 = four(documents, here, width, queries, row, streams, shift, 0, like)
+                d0, d1, d2, d3 = four(documents, here, width, queries, row, streams, shift)
+                if row_range:
+                    low = gather(distances, lows + tile * WIDTH * WIDTH, WIDTH, like)
+                    scale = scale_of(low, gather(distances, highs + tile * WIDTH * WIDTH, WIDTH, like))
+                d0, d1 = in_state(d0, low, scale, 0, like), in_state(d1, low, scale, 0, like)
+                d2, d3 = in_state(d2, low, scale, 0, like), in_state(d3, low, scale, 0, like)
                 at = distance + tile * WIDTH * WIDTH
                 scatter(distances, at, WIDTH, d0)
                 scatter(distances, at + rows * WIDTH, WIDTH, d1)

@@ -1,4 +1,4 @@
-"""Cosine distance, 1 - cosine of the angle between two frames, and its square.
+"""Cosine distance, 1 - cosine of the angle between two frames, and its square, its exponential, and -ln of the cosine.
 
 A frame is divided by its norm, multiplied by 2^11.5 and rounded. A partial sum of a product of two such frames is at
 most the product of their norms (Cauchy-Schwarz), so at most (2^11.5 + sqrt(D)/2)^2. The product of the two scales is
@@ -7,6 +7,13 @@ most the product of their norms (Cauchy-Schwarz), so at most (2^11.5 + sqrt(D)/2
 
 A zero vector has distance 1 to everything. Error of a distance: at most sqrt(D) / 2^11.5 from the rounding of the
 frames, and 1/4096 from that of d.
+
+`cosine-exp` is exp(1 - cos) - 1, 512 for 1, as SUPERB's query-by-example task takes it: at most e^2 - 1, 3271. With
+x = 1 - cos, e^x = 2^k 2^f, and 2^f ~ 1 + f (c1 + f (c2 + f (c3 + f c4))), the polynomial of that form that is nearest at
+worst and right at both ends; so the map never rises with the cosine. Error of the map: at most 0.71/512.
+
+`cosine-neg-log` is -ln cos, 256 for one nat; a cosine below 1e-4 counts as 1e-4, since smaller ones are rounding. It is
+the map of `inner-product` with another factor. Error of the map: at most 0.54/256.
 
 `unit_norm`, `from_dot` and `from_dot_squared` serve all distances that are a cosine of something.
 """
@@ -21,6 +28,7 @@ from numpy.typing import NDArray
 from swsdist.kernels.arithmetic import Value, least, most
 from swsdist.kernels.compiled import compiled
 from swsdist.kernels.distances.interface import Distance, Prepared, Side, single
+from swsdist.kernels.distances.logarithm import below_24_bits
 
 #: Norm of a prepared frame, 2^11.5.
 NORM = 2.0**11.5
@@ -78,6 +86,25 @@ def from_dot_squared(dot: Value) -> Value:
     return (d * d + 2048) >> 12
 
 
+def from_dot_exp(dot: Value) -> Value:
+    """exp(1 - cos) - 1, 512 for 1, within 0..3271."""
+    x = least(most(8388608 - dot, 0), 16777216)  # 2^23 for 1
+    # x / ln 2, 2^16 for 1: its fraction, and the rest.
+    t = ((x + 64) >> 7) + (((x >> 9) * 58025 + 16384) >> 15)
+    f = t & 65535
+    series = 852 + ((222 * f) >> 16)
+    series = 3955 + ((series * f) >> 16)
+    series = 11355 + ((series * f + 32768) >> 16)
+    power = 2097152 + ((series * f) >> 9)  # 2^f, 2^21 for 1
+    return ((power << (t >> 16)) - 2097152 + 2048) >> 12
+
+
+def from_dot_log(dot: Value) -> Value:
+    """-ln cos, 256 for 1, within 0..2358; a cosine of less than 839 / 2^23 = 1e-4 counts as that."""
+    d = (below_24_bits(least(most(dot, 839), 8388608)) - 726817 + 2048) >> 12
+    return most(d, 0)
+
+
 def _fill(values: NDArray[np.float64], side: Side, where: str | None) -> Prepared:
     out = np.empty(values.shape, np.float32)
     unit_norm(values, 0.0, out)
@@ -92,3 +119,13 @@ def plain(name: str, unit: int, dimension: int) -> Distance:
 def squared(name: str, unit: int, dimension: int) -> Distance:
     """Its square."""
     return single(name, dimension, unit, dimension, bound(dimension), _fill, from_dot=from_dot_squared)
+
+
+def exponential(name: str, unit: int, dimension: int) -> Distance:
+    """exp(1 - cos) - 1."""
+    return single(name, dimension, unit, dimension, bound(dimension), _fill, from_dot=from_dot_exp)
+
+
+def negative_log(name: str, unit: int, dimension: int) -> Distance:
+    """-ln cos."""
+    return single(name, dimension, unit, dimension, bound(dimension), _fill, from_dot=from_dot_log)

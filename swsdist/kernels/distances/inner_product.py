@@ -8,12 +8,7 @@ rounding. A frame that is all zero is at the largest distance, -ln floor, from e
 Bound: the Euclidean norm of a frame is at most 3840 + math.sqrt(D)/2, so by Cauchy-Schwarz a partial sum is at most its
 square, and the floor.
 
-Map: 256 is one nat. With dot = m 2^e, m within 1..2::
-
-    d = 256 (ln 3840^2 - e ln 2 - ln m) within 0..4095      ln(1 + u) ~ u (c1 + u (c2 + u (c3 + u c4)))
-
-in whole numbers of 32 bits, 4096 for 1; c is the polynomial of that form that is nearest to the logarithm within 0..1
-at worst, and equal to it at both ends, so the map never rises.
+Map: 256 is one nat, ``d = 256 (ln 3840^2 - ln dot)`` within 0..4095, by `logarithm.below_24_bits`; it never rises.
 
 Error: the inner product and its floor are right within 1/3840 + (D/4 + 32) / 3840^2, the logarithm within 0.55/256.
 Roundings of a frame cancel, so that products of many classes are much better than that.
@@ -32,6 +27,7 @@ from numpy.typing import NDArray
 
 from swsdist.kernels.arithmetic import Value, least, most
 from swsdist.kernels.distances.interface import Distance, Prepared, Side, single
+from swsdist.kernels.distances.logarithm import below_24_bits
 from swsdist.kernels.distances.probabilities import totals
 
 #: The integer for a probability of 1.
@@ -43,18 +39,8 @@ _OF_FLOOR = 64
 
 def from_dot(dot: Value) -> Value:
     """-ln of dot / 3840^2, 256 for 1, within 0..4095."""
-    x = least(most(dot, 1), 16777216)
-    shifted = x & 0
-    for step in (16, 8, 4, 2, 1):  # until 2^24 <= x < 2^25
-        by = ((x - (1 << (25 - step))) >> 31) & step
-        x = x << by
-        shifted = shifted + by
-    u = (x - 16777216) >> 10
-    series = 14590 + ((-3731 * u) >> 14)
-    series = -30789 + ((series * u) >> 14)
-    series = 65356 + ((series * u) >> 14)
-    # 2^20 (ln 3840^2 - 24 ln 2) and 2^20 ln 2.
-    d = (-135347 + 726817 * shifted - ((series * u) >> 10) + 2048) >> 12
+    # 2^20 (ln 3840^2 - 24 ln 2), and a half.
+    d = (below_24_bits(least(most(dot, 1), 16777216)) - 135347 + 2048) >> 12
     return least(most(d, 0), 4095)
 
 

@@ -68,10 +68,10 @@ class Recurrence(NamedTuple):
             return curve
         return np.int64 if wide else np.int32
 
-    def scanner(self, state: StateType, curve: StateType, streams: int) -> Scan:
+    def scanner(self, state: StateType, curve: StateType, streams: int, row_range: bool) -> Scan:
         """The compiled inner loop."""
         # mypy considers a class unhashable
-        return scanner(self.advance, self.restart, state, curve, streams)  # type: ignore[arg-type]
+        return scanner(self.advance, self.restart, state, curve, streams, row_range)  # type: ignore[arg-type]
 
     def whole_grid(self, frames: int) -> int:
         """The least multiple of `grid` that is not below a number of frames."""

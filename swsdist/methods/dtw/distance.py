@@ -11,6 +11,7 @@ from swsdist.features.statistics import Statistics
 from swsdist.kernels.distances.create import create
 from swsdist.kernels.distances.interface import Distance
 from swsdist.kernels.distances.weighted import Part, weighted_sum
+from swsdist.kernels.scales import MAX_DISTANCE, weighted
 
 
 def distance_of(search: Search, dimension: int) -> Distance:
@@ -29,6 +30,13 @@ def distance_of(search: Search, dimension: int) -> Distance:
         part = _made(term, stop - term.first, f"search.streams[{k}].distance")
         parts.append(Part(part, term.first, stop, term.weight))
     return weighted_sum(parts, dimension, "search.streams")
+
+
+def unit_of(search: Search) -> int:
+    """The integer that represents a local distance of 1, or the range of a query frame's distances."""
+    if search.row_range:
+        return MAX_DISTANCE
+    return weighted([(term.distance, term.weight) for term in search.terms()]).unit
 
 
 def _made(term: DistanceTerm, dimension: int, where: str) -> Distance:

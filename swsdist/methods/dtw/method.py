@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from swsdist.config.search import Search
 from swsdist.core.codes import methods as codes
 from swsdist.core.fingerprint import fingerprint
-from swsdist.kernels.scales import weighted
 from swsdist.methods.first_pass.landmarks import codebook_file, landmark_documents
 from swsdist.methods.method import Result, Unit
 from swsdist.methods.query.dropping import without_dropped
@@ -92,10 +91,6 @@ class Dtw:
         """Query frames: of all examples, or an estimate for one template per query."""
         return frames * queries // examples if self._settings.examples == "template" else frames
 
-    def unit(self) -> int:
-        """The integer that represents a local distance of 1."""
-        return weighted([(term.distance, term.weight) for term in self._settings.terms()]).unit
-
     def warm(self) -> None:
         """Load the compiled kernels, and reject an inexact matrix product."""
         from swsdist.methods.dtw.distance import distance_of
@@ -138,7 +133,8 @@ class Dtw:
 
     def search(self, queries: Queries, store: Store, shards: tuple[str, ...], buckets: int) -> Result:
         """The exact search, everywhere or in the windows of the first pass."""
-        from swsdist.methods.dtw.shard import candidate_tables, search_shard  # loads numba
+        from swsdist.methods.dtw.distance import unit_of  # loads numba
+        from swsdist.methods.dtw.shard import candidate_tables, search_shard
 
         examples = queries(1)
         if self._first_pass:
@@ -152,7 +148,7 @@ class Dtw:
             cells = sum(len(example.frames) for example in examples) * frames
             fill = round(matches.fill, 4)
         return Result(
-            (table for _, table in candidate_tables(documents, examples, matches, self.unit(), buckets)),
+            (table for _, table in candidate_tables(documents, examples, matches, unit_of(self._settings), buckets)),
             len(matches.cost),
             cells,
             fill,
@@ -161,12 +157,18 @@ class Dtw:
 
     def rescore(self, queries: Queries, store: Store, spans: pa.Table) -> pa.Table:
         """The best path of a query's examples inside each span; the first example, and then the first end, wins ties."""
-        from swsdist.methods.curve import curve
+        from swsdist.kernels.query_distances import local_distances
+        from swsdist.kernels.recurrences.create import create
+        from swsdist.methods.curve import traced
 
         settings = self._settings
+        rule = create(settings.recurrence, settings.recurrence_settings())
 
-        def best(example: Example, part: NDArray[np.float32], distance: Distance) -> tuple[int, int, int] | None:
-            of = curve(example.frames, part, distance, settings.recurrence, settings.recurrence_settings())
+        def best(
+            example: Example, document: NDArray[np.float32], place: slice, distance: Distance
+        ) -> tuple[int, int, int] | None:
+            table = local_distances(example.frames, document, distance, place, settings.row_range)
+            of = traced(table, rule.trace, rule.option)[0]
             ends = np.flatnonzero(of.frames > 0)
             if not len(ends):
                 return None

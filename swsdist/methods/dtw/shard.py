@@ -73,8 +73,9 @@ class Documents:
             by_speaker = search_config.documents_by == "speaker"
             names = self.table["speaker"].to_pylist() if by_speaker else [None] * table.num_rows
             frozen = tracks.statistics(sorted({name for name in names if name}))
-            scopes = [scope if (scope := ("speaker", name or "")) in frozen else ("collection", "") for name in names]
-            numbers = {scope: k for k, scope in enumerate(dict.fromkeys([("collection", ""), *scopes]))}
+            of_all = ("pooled" if search_config.documents_by == "pooled" else "collection"), ""
+            scopes = [scope if (scope := ("speaker", name or "")) in frozen else of_all for name in names]
+            numbers = {scope: k for k, scope in enumerate(dict.fromkeys([of_all, *scopes]))}
             statistics = [frozen[scope] for scope in numbers]
             self._row = np.array([numbers[scope] for scope in scopes], np.int64)
         offsets, scales = zip(*(offset_and_scale(search_config, each) for each in statistics), strict=True)
@@ -349,6 +350,7 @@ def engine_settings(search_config: Search, distance: Distance, shift: float) -> 
         search_config.backend,
         numba.get_num_threads(),
         search_config.recurrence_settings(),
+        search_config.row_range,
         None if search_config.device_memory_gb is None else round(search_config.device_memory_gb * 1e9),
     )
 

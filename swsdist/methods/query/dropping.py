@@ -35,14 +35,14 @@ def kept(features: NDArray[np.float32], dropping: Dropping) -> NDArray[np.bool_]
     return np.asarray(reduce(np.add, classes.T.astype(np.float64)) <= dropping.above)
 
 
-def demand_kept(frames: NDArray[np.float32], row: Mapping[str, Any], dropping: Dropping | None) -> None:
-    """Demand that a query has a frame that is kept.
+def demand_kept(frames: NDArray[np.float32], row: Mapping[str, Any], dropping: Dropping | None, least: int) -> None:
+    """Demand that enough frames of a query are kept.
 
     Raises:
-        AudioError: it has none.
+        AudioError: fewer than `least` are.
     """
-    if dropping is not None and not kept(frames, dropping).any():
-        raise codes.NO_FRAME_KEPT(where=row["path"], frames=len(frames))
+    if dropping is not None and (count := int(kept(frames, dropping).sum())) < least:
+        raise codes.TOO_FEW_KEPT(where=row["path"], kept=count, frames=len(frames), least=least)
 
 
 def without_dropped(examples: pa.Table, dropping: Dropping, dimension: int) -> pa.Table:

@@ -283,6 +283,11 @@ def _with_statistics(document: dict[str, Any], first: int, stop: int) -> dict[st
     return document if normalisation is None else {**document, "statistics": normalisation[first:stop]}
 
 
+def _stored(frames: NDArray[np.float32], extractor: Extractor | Precomputed) -> NDArray[np.float32]:
+    """Frames as they are read from the store, rounded."""
+    return frames.astype(numbers(dtype_of(extractor))).astype(np.float32)
+
+
 def _within(dropping: Dropping | None, sources: Sequence[Source], k: int) -> Dropping | None:
     """Dropping in the columns of source k; None if its track is another source's."""
     ends = [0, *accumulate(sum(track.stop - track.first for track in source.tracks) for source in sources)]
@@ -314,14 +319,14 @@ def _reading(search: Search, several: Mapping[str, int], cuts: dict[tuple[str, i
         average = search.examples == "template" and several[row["query_id"]] > 1
         if isinstance(extractor, Precomputed):
             frames = bounded(precomputed_example(document, extractor, folder), row, search, average)
-            demand_kept(frames.astype(numbers(dtype_of(extractor))), row, document["dropping"])
+            demand_kept(_stored(frames, extractor), row, document["dropping"], search.least_query_frames)
             yield from regrouped([frames])
             return with_recording_statistics(ReadResult(_duration(row, frames, extractor)), document, extractor, folder)
         if row["path"] is None:
             raise codes.TEXT_QUERY(where=f"query {row['query_id']}", method=search.method)
         row = trimmed(row, extractor.sample_rate, folder)
         frames = bounded(example_frames(row, extractor, folder), row, search, average)
-        demand_kept(frames.astype(numbers(dtype_of(extractor))), row, document["dropping"])
+        demand_kept(_stored(frames, extractor), row, document["dropping"], search.least_query_frames)
         yield from regrouped([frames])
         hz = bandwidth_of(row, extractor.sample_rate, folder.storage)
         return with_recording_statistics(
@@ -347,9 +352,9 @@ def prepared(
     Args:
         table: EXAMPLES.
         statistics: the store's frozen statistics. A query is normalised by its recording, if its statistics exist and
-            `search.documents_by` says so; otherwise by its speaker, if `search.queries_by` says so and the store knows
-            the
-            speaker; otherwise by the collection; its own mean counts beside theirs if `search.corpus_frames` says so.
+            `search.documents_by` says so; otherwise by its speaker, if `search.queries_by` says so and the store knows the
+            speaker; otherwise by the collection, or by it and all queries together; its own mean counts beside theirs if
+            `search.corpus_frames` says so.
         search: names the distance, the offset removed from features, and whether examples are averaged.
         dimension: of the features.
         factor: number of frames averaged first.
@@ -360,7 +365,7 @@ def prepared(
     from swsdist.methods.dtw.distance import distance_of, offset_and_scale  # loads numba, which planning does not need
 
     distance = distance_of(search, dimension)
-    collection = statistics["collection", ""]
+    collection = statistics["pooled" if search.queries_by == "pooled" else "collection", ""]
     by_speaker, examples = search.queries_by == "speaker", []
     averaging: dict[str, list[tuple[int, NDArray[np.float64], int]]] = {}
     for row in table.to_pylist():

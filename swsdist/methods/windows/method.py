@@ -25,11 +25,11 @@ The paper leaves details open, which are decided as follows:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from swsdist.config.search import Search
 from swsdist.core.codes import methods as codes
@@ -42,9 +42,13 @@ from swsdist.registry.entries import checked
 from swsdist.registry.registries import METHODS
 from swsdist.store.reading import Store
 
+if TYPE_CHECKING:
+    from swsdist.kernels.distances.interface import Distance  # loads numba
+
 #: Keys of the section `search` that belong to other methods.
 _OF_OTHERS = (
-    *("recurrence", "band", "recurrence_options", "candidate_window", "skip_silence", "drop", "first_pass", "backend"),
+    *("recurrence", "band", "recurrence_options", "candidate_window", "skip_silence", "drop", "row_range"),
+    *("first_pass", "backend"),
 )
 
 
@@ -126,4 +130,10 @@ class Windows:
         from swsdist.methods.windows.search import best_in
 
         free = self._options.ends == "free"
-        return best_in_spans(queries, store, spans, self._settings, partial(best_in, free=free))
+
+        def best(
+            example: Example, document: NDArray[np.float32], place: slice, distance: Distance
+        ) -> tuple[int, int, int] | None:
+            return best_in(example, document[place], distance, free=free)
+
+        return best_in_spans(queries, store, spans, self._settings, best)

@@ -35,7 +35,7 @@ def corpus_of_queries(config: Config) -> Corpus | None:
 
 
 def takes_query_statistics(config: Config) -> bool:
-    """Whether statistics of the queries' corpus are needed: the method takes frames, and normalises them."""
+    """Whether statistics of the queries' corpus are needed: the method takes frames, and normalises them by those alone."""
     method = METHODS[config.search.method]
     if (method.queries, method.reads) != ("spoken", "frames"):
         return False
@@ -43,7 +43,7 @@ def takes_query_statistics(config: Config) -> bool:
     named = (
         query_inputs.documents is not None and query_inputs.statistics == "theirs" and config.corpus.queries is not None
     )
-    return named and any(term.normalise != "none" for term in terms)
+    return named and config.search.queries_by != "pooled" and any(term.normalise != "none" for term in terms)
 
 
 def speakers_meet(config: Config) -> bool:

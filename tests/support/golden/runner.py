@@ -35,6 +35,7 @@ GROUPS = [
     "tests.support.golden.kws",
     "tests.support.golden.phrases",
     "tests.support.golden.zerospeech",
+    "tests.support.golden.superb",
 ]
 
 

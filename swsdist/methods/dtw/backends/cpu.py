@@ -18,7 +18,7 @@ from swsdist.core.threads import in_threads
 from swsdist.kernels import products
 from swsdist.kernels.peaks import COLUMNS
 from swsdist.kernels.recurrences.packing import StateType
-from swsdist.kernels.scan import Scan, room_for_candidates, room_for_distances
+from swsdist.kernels.scan import Scan, room_for_candidates, room_for_distances, room_for_ranges
 from swsdist.kernels.vectors import WIDTH
 from swsdist.methods.dtw.backends.interface import Scanned, Work
 from swsdist.methods.dtw.backends.lanes import LaneBatch, batches
@@ -26,7 +26,7 @@ from swsdist.methods.dtw.backends.matrix_product import Multiply, by_numpy
 from swsdist.methods.dtw.backends.pieces import Piece
 from swsdist.methods.dtw.backends.room import Room
 
-#: Queries per call of the inner loop.
+#: Queries per call of the inner loop; one, if a library multiplies complete documents for each.
 _GROUP = 32
 
 #: Uncut documents are laid out in segments of this many frames.
@@ -67,7 +67,7 @@ class Cpu:
     def __init__(self, work: Work, multiply: Multiply | None) -> None:
         self._work, self._multiply = work, multiply
         self._layout = products.layout(work.settings.distance)
-        self._groups = {False: _groups(work, self._layout, wide=False)}
+        self._groups = {False: self._grouped(wide=False)}
         self._rooms: SimpleQueue[Room] = SimpleQueue()
 
     def scan(self, pieces: Iterable[Piece]) -> Iterator[Scanned]:
@@ -77,10 +77,19 @@ class Cpu:
         for batch, rows in in_threads(self._scan, of_lanes, settings.threads):
             yield Scanned(rows, int(batch.numbers[:, 0].sum()), batch.frames * WIDTH)
 
+    def _grouped(self, *, wide: bool) -> list[_Group]:
+        """Group examples of similar length and the same type of state; `wide`: for documents too long for int32."""
+        most = 1 if self._work.settings.row_range and self._multiply is not None else _GROUP
+        return [
+            _group(chosen[first : first + most], self._work, self._layout, wide)
+            for chosen in self._work.by_state()
+            for first in range(0, len(chosen), most)
+        ]
+
     def _scan(self, batch: LaneBatch) -> list[NDArray[np.int64]]:
         wide = self._work.is_long(batch.frames)
         if wide not in self._groups:
-            self._groups[wide] = _groups(self._work, self._layout, wide=True)
+            self._groups[wide] = self._grouped(wide=True)
         try:
             room = self._rooms.get_nowait()
         except Empty:
@@ -88,15 +97,6 @@ class Cpu:
         rows = list(_scan(batch, self._groups[wide], self._work, self._layout, self._multiply, room))
         self._rooms.put(room)
         return rows
-
-
-def _groups(work: Work, layout: products.Layout, *, wide: bool) -> list[_Group]:
-    """Group examples of similar length and the same type of state; `wide`: for documents too long for int32."""
-    return [
-        _group(chosen[first : first + _GROUP], work, layout, wide)
-        for chosen in work.by_state()
-        for first in range(0, len(chosen), _GROUP)
-    ]
 
 
 def _group(chosen: list[int], work: Work, layout: products.Layout, wide: bool) -> _Group:
@@ -129,7 +129,7 @@ def _group(chosen: list[int], work: Work, layout: products.Layout, wide: bool) -
         np.array(margin, np.int64),
         together.reshape(-1),
         streams,
-        recurrence.scanner(state, curve, len(layout.shape)),
+        recurrence.scanner(state, curve, len(layout.shape), work.settings.row_range),
         state,
         curve,
         columns,
@@ -155,7 +155,7 @@ def _scan(
     streams = settings.distance.streams
     source_type: products.Source = "int16" if multiply is None else "float32"
     fills = tuple(products.argument(products.fill(stream.from_dot, source_type)) for stream in streams)
-    full = multiply is None and work.recurrence.reach is not None
+    full = settings.row_range or (multiply is None and work.recurrence.reach is not None)
     length = batch.frames if full else min(batch.frames, _SEGMENT if multiply is None else multiply.frames)
     several = length < batch.frames
     for start in range(0, batch.frames, length):
@@ -176,6 +176,11 @@ def _scan(
             rows = stop - start + 3 * window
             most_rows = WIDTH * min(int(lanes[:, 5].max()), room_for_candidates(rows, window))
             count = len(queries) * most_rows + room_for_candidates(rows, window)
+            at_once = room_for_distances(group.height)
+            sums = products.SUMS
+            if settings.row_range:
+                at_once = length * group.height * WIDTH
+                sums = max(sums, room_for_ranges(group.height))
             out = room("found", count * COLUMNS, np.int64)[: count * COLUMNS].reshape(count, COLUMNS)
             matches = group.scan(
                 fills,
@@ -192,8 +197,8 @@ def _scan(
                 window,
                 room("columns" + key, group.columns, group.state),
                 room("tails" + key, len(queries) * 2 * window * WIDTH, group.curve),
-                room("distances", len(streams) * room_for_distances(group.height), np.int16),
-                room("sums", products.SUMS, np.int32),
+                room("distances", len(streams) * at_once, np.int16),
+                room("sums", sums, np.int32),
                 room("curve", rows * WIDTH, group.curve),
                 room("minima", rows * WIDTH, group.curve),
                 out,

@@ -26,7 +26,6 @@ from numpy.typing import DTypeLike, NDArray
 
 from swsdist.core.codes import methods as codes
 from swsdist.core.errors import UserError
-from swsdist.kernels.cuda.rows import FRAMES
 from swsdist.kernels.cuda.threads import QUERIES, WARP
 from swsdist.kernels.peaks import COLUMNS
 from swsdist.kernels.products import Element
@@ -195,7 +194,9 @@ class Cuda:
         settings, groups = work.settings, queries(work)
         distance = settings.distance
         self._cuda, self._work = cuda, work
-        self._kernels = kernels(tuple(stream.from_dot for stream in distance.streams), work.recurrence)
+        self._kernels = kernels(
+            tuple(stream.from_dot for stream in distance.streams), work.recurrence, settings.row_range
+        )
         self._columns, self._shift, self._window = distance.columns, distance.shift, settings.window
         free = cuda.current_context().get_memory_info().free
         self._budget = int(min(BUDGET, free / 2)) if settings.device_memory is None else settings.device_memory
@@ -265,9 +266,9 @@ class Cuda:
 
     def _beside(self, group: QueryTiles, sent: _Sent) -> int:
         """Bytes per lane that a query needs for distances and states; 0 if these are in registers."""
-        if not self._kernels.in_memory:
+        if not self._kernels.held:
             return 0
-        return FRAMES * group.rows * 2 + group.elements // WIDTH * self._state(group, sent).itemsize
+        return self._kernels.held * group.rows * 2 + group.elements // WIDTH * self._state(group, sent).itemsize
 
     def _send(self, arena: _Arena, array: NDArray[Element], stream: _Stream | int) -> _Array:
         sent = arena.take(array.size, array.dtype).reshape(array.shape)
@@ -311,10 +312,10 @@ class Cuda:
         total = self._send(arena, np.zeros(1, np.int32), stream)
         sent.ready.wait(stream)
         shape = (len(sent.batch.warps), -(-len(which) // QUERIES)), (WARP, QUERIES), stream
-        lanes = len(which) * len(sent.batch.lanes) if self._kernels.in_memory else 0
-        distances = arena.take(lanes * FRAMES * group.rows, np.int16)
+        lanes = len(which) * len(sent.batch.lanes) if self._kernels.held else 0
+        distances = arena.take(lanes * self._kernels.held * group.rows, np.int16)
         states = arena.take(lanes * (group.elements // WIDTH), self._state(group, sent))
-        of_all = tiles, tops, tasks, self._streams, self._shift, sent.warps, cells, edges
+        of_all = tiles, tops, tasks, self._streams, self._shift, sent.lanes, sent.warps, cells, edges
         beside = self._work.recurrence.option, distances, states, group.rows, group.elements
         self._kernels.scan[shape](sent.documents, self._columns, *of_all, *beside)
         self._kernels.pick[shape](

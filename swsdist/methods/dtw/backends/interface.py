@@ -32,7 +32,7 @@ class Work(NamedTuple):
 
     def reach(self, query_frames: int) -> int | None:
         """Frames that a query needs before the first reported frame; None: all."""
-        if self.recurrence.reach is None:
+        if self.recurrence.reach is None or self.settings.row_range:
             return None
         return self.recurrence.reach(query_frames) + self.settings.window
 
