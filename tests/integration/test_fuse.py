@@ -201,6 +201,13 @@ def test_missing_scores(fusing: Fusing) -> None:
     assert any(lists["rescore"][key][0] not in (lists["average"][key][0], lists["least"][key][0]) for key in lacking)
 
 
+def test_places_of_a_majority(fused: Fusing, fusing: Fusing) -> None:
+    for missing in ("least", "rescore"):
+        fusing.fuse(missing, systems=TAKEN, missing=missing, found_by=2)
+        assert parts_of(fusing.joined(missing))[2].all()
+    assert 0 < fusing.joined("least").num_rows < fused.joined("fused").num_rows
+
+
 def test_a_run_of_another_config_is_not_taken(fusing: Fusing) -> None:
     other = [{"name": "one", "config": "one.yaml", "set": ["search.distance=euclidean"]}]
     path = fusing.write("fused", chain="fuse", options={"systems": other})
@@ -247,6 +254,8 @@ def test_what_cannot_be_fused_is_told(fusing: Fusing) -> None:
         setup_of(str(fusing.folder / "fused"))
     with pytest.raises(ConfigError, match="less than 1"):
         fusing.fuse("bad", systems=TAKEN, overlap=1)
+    with raises(fuse_codes.TOO_FEW_SYSTEMS, found_by=3, systems=2):
+        fusing.fuse("bad", systems=TAKEN, found_by=3)
     with raises(fuse_codes.NO_SYSTEMS):
         swsdist.run(fusing.write("bad", chain="fuse"))
     with pytest.raises(ConfigError, match="`set` of system one"):
