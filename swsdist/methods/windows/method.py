@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from swsdist.config.search import Search
+from swsdist.config.search import PARTS_KEYS, Search
 from swsdist.core.codes import methods as codes
 from swsdist.methods.dtw.method import Dtw
 from swsdist.methods.method import Result, Unit
@@ -43,7 +43,10 @@ from swsdist.registry.registries import METHODS
 from swsdist.store.reading import Store
 
 #: Keys of the section `search` that belong to other methods.
-_OF_OTHERS = ("recurrence", "band", "recurrence_options", "candidate_window", "skip_silence", "first_pass", "backend")
+_OF_OTHERS = (
+    *("recurrence", "band", "recurrence_options", "candidate_window", "skip_silence", "first_pass", "backend"),
+    *PARTS_KEYS,
+)
 
 
 class Windows:
