@@ -24,6 +24,7 @@ NAMES = (
     "engine",
     "fit_scale",
     "fixed_point",
+    "harder_queries",
     "journals",
     "lattices",
     "forecasts",

@@ -39,6 +39,9 @@ class Keep(Section):
 #: Normalisation of features before a distance.
 Normalise = Literal["none", "mean", "mean-variance"]
 
+#: Keys of the section `search` about parts of queries.
+PARTS_KEYS = ("parts", "parts_gap", "parts_least")
+
 #: Local distances.
 DistanceName = Annotated[str, NameIn(DISTANCES)]
 
@@ -228,6 +231,15 @@ class Search(Section):
     )
     candidates: Keep = Field(Keep(), description="candidates kept per query example and document")
     first_pass: FirstPass = Field(FirstPass(), description="a first pass before the exact search")
+    parts: bool = Field(
+        False,
+        description="search halves, beginnings and ends of queries too, for words in another order or with another ending; see "
+        "docs/how-to/find-harder-queries.md",
+    )
+    parts_gap: Annotated[float, Field(ge=0, le=60)] = Field(
+        1.0, description="parts: greatest gap between the halves of a query in a document, s"
+    )
+    parts_least: PositiveFloat = Field(0.25, description="parts: shorter ones are not searched, s")
     method: Annotated[str, NameIn(METHODS)] = Field("dtw", description="search method")
     method_options: dict[str, object] = Field(
         default_factory=dict,
@@ -261,6 +273,9 @@ class Search(Section):
             del values["examples"]
         for key in ("skip_silence", "row_range", "least_query_frames", "drop"):
             if values[key] == type(self).model_fields[key].default:
+                del values[key]
+        if not self.parts:
+            for key in PARTS_KEYS:
                 del values[key]
         values["distance"] = [
             [
@@ -390,6 +405,19 @@ class Search(Section):
             raise codes.FIRST_PASS_CONFLICT.invalid(setting="row_range: true", remedy="row_range: false")
         if BACKENDS[self.backend].gpu is not False and self.first_pass.name != "none":
             raise codes.FIRST_PASS_CONFLICT.invalid(setting=f"backend: {self.backend}", remedy="backend: cpu")
+        return self
+
+    @model_validator(mode="after")
+    def _check_parts(self) -> Search:
+        for key in PARTS_KEYS[1:]:
+            if not self.parts and key in self.changed():
+                raise codes.NO_PARTS.invalid(key=key)
+        if self.parts and self.examples == "mean":
+            raise codes.PARTS_CONFLICT.invalid(setting="examples: mean", remedy="examples: best, or template")
+        if self.parts and self.first_pass.name != "none":
+            raise codes.PARTS_CONFLICT.invalid(
+                setting=f"first_pass: {self.first_pass.name}", remedy="first_pass: {name: none}"
+            )
         return self
 
     @model_validator(mode="after")

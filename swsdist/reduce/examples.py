@@ -17,6 +17,8 @@ means of all places. Sums are exact: a q-normed score is rounded to a multiple o
 of these integers is a cost of scale K `fineness`.
 
 A query of one example is merged as by `best`.
+
+**parts**: examples in parts, see `swsdist.reduce.parts`.
 """
 
 from __future__ import annotations
@@ -35,19 +37,14 @@ from swsdist.calibrate.steps.q_norm import example_moments, standardised
 from swsdist.config.model import Reduce
 from swsdist.config.search import Search
 from swsdist.core.codes import chains as codes
-from swsdist.core.types import CANDIDATES
 from swsdist.kernels.scales import weighted
 from swsdist.methods.sample import sample_limit
 from swsdist.reduce.detections import Bucket, Reduced, Sums
 from swsdist.reduce.overlaps import Merge, claim_places, merge_overlaps
-from swsdist.reduce.spans import Best, Names, SpanFilter, Spans, spans_of
+from swsdist.reduce.parts import part_places, scaling_of, with_numbers
+from swsdist.reduce.spans import Best, Names, SpanFilter, Spans, scored_places, spans_of
 from swsdist.reduce.speakers import Speakers
 from swsdist.registry.registries import METHODS
-
-#: The columns of CANDIDATES that statistics read.
-_MEANS = pa.schema(
-    [CANDIDATES.field(name) for name in ("query_id", "doc_id", "channel", "example", "first", "last", "cost", "scale")]
-)
 
 
 def rules_of(
@@ -69,6 +66,8 @@ def rules_of(
     """
     # A template is one example.
     examples = "mean" if search.examples == "mean" else "best"
+    if search.parts:
+        examples = "parts"
     unit = weighted([(term.distance, term.weight) for term in search.terms()]).unit
     return {
         "examples": examples,
@@ -79,8 +78,8 @@ def rules_of(
         "system": system,
         "statistics": list(statistics),
         "sample": sample_limit(search, counts),
-        # Means stay multiples of 1/1024 of the unit of one distance.
-        "fineness": 1024 * unit if examples == "mean" else 1,
+        # Scores stay multiples of 1/1024 of the unit of one distance.
+        "fineness": 1024 * unit if examples != "best" else 1,
     }
 
 
@@ -89,7 +88,7 @@ FINENESS = 1 << 21
 
 
 def reduce_examples(
-    examples: Literal["best", "mean"],
+    examples: Literal["best", "mean", "parts"],
     candidates: Callable[[], Iterable[pa.Table]],
     *,
     tick: float,
@@ -106,14 +105,15 @@ def reduce_examples(
     """Merge one bucket's candidates.
 
     Args:
-        examples: whether the best of a query's examples counts, or their mean.
-        candidates: gives CANDIDATES, one table per file; called twice for the mean.
+        examples: whether the best of a query's examples counts, or their mean; `parts`: the best of their parts
+            (`swsdist.reduce.parts`).
+        candidates: gives CANDIDATES, one table per file; called twice except for the best.
         tick, overlap, nbest, system, merge, statistics, speakers, span_filter, sample: see `Bucket`.
-        fineness: of q-normed scores that are averaged.
+        fineness: of q-normed scores that are averaged, or compared.
 
     Returns:
         For the mean: `cost`, `frames` and `example` of the place's best candidate, and statistics over the means
-        of all places, with example 0.
+        of all places, with example 0. For parts: those of the best part, and the same statistics over the places' scores.
 
     Raises:
         ConfigError: posteriors of means would be summed, or no such statistic.
@@ -137,9 +137,6 @@ def reduce_examples(
     for table in candidates():
         costs.add(table)
     sums = costs.tallies(2)[CostSums.name]
-    several = Counter(query_id for query_id, _ in {key[:2] for key in sums.values})
-    moments = example_moments(sums)
-    single = pa.array([query_id for query_id, count in several.items() if count == 1], pa.string())
     of_means = Sums(load_statistics(statistics), sample)
     names = Names()
     best = Best(names, nbest, span_filter)
@@ -147,6 +144,16 @@ def reduce_examples(
     def whose(table: pa.Table) -> pa.Table:
         return table if speakers is None else speakers.of_candidates(table)
 
+    if examples == "parts":
+        scaling = scaling_of(sums)
+        for table in candidates():
+            places, scores = part_places(spans_of(table, names), names, scaling, overlap, fineness)
+            best.add(places)
+            of_means.add(whose(scores))
+        return Reduced(with_numbers(best.table(tick, system)), of_means.table())
+    several = Counter(query_id for query_id, _ in {key[:2] for key in sums.values})
+    moments = example_moments(sums)
+    single = pa.array([query_id for query_id, count in several.items() if count == 1], pa.string())
     for table in candidates():
         alone = pc.is_in(table["query_id"], single)
         best.add(merge_overlaps(spans_of(table.filter(alone), names), overlap, "best"))
@@ -178,7 +185,7 @@ def _places(
         overlap, fineness: see `reduce_examples`.
     """
     if spans.rows == 0:
-        return spans, _MEANS.empty_table()
+        return spans, scored_places(spans, names, spans.cost, spans.scale)
     spans, order, owner = claim_places(spans._replace(score=_normalised(spans, names, moments)), overlap)
     spans = spans.take(order)
     rounded = np.rint(spans.score * fineness).astype(np.int64)
@@ -189,12 +196,9 @@ def _places(
 
     kept_rows = np.flatnonzero(owner == np.arange(spans.rows))
     places, total = spans.take(kept_rows), total[kept_rows]
-    query = [names.query_ids[code] for code in places.query.tolist()]
-    scale = np.array([fineness * examples[query_id] for query_id in query], np.int64)
-    where = [names.document_strings(places.document), places.channel.astype(np.int32)]
-    span = np.zeros(len(query), np.int32), places.first, places.last
-    means = pa.table([query, *where, *span, -total, scale], schema=_MEANS)
-    return places._replace(score=total / scale), means
+    count = np.array([examples[names.query_ids[code]] for code in places.query.tolist()], np.int64)
+    scale = fineness * count
+    return places._replace(score=total / scale), scored_places(places, names, -total, scale)
 
 
 def _normalised(

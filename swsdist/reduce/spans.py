@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from swsdist.core.times import frames_to_seconds
-from swsdist.core.types import DETECTIONS
+from swsdist.core.types import CANDIDATES, DETECTIONS
 
 Ints = NDArray[np.int64]
 
@@ -169,6 +169,19 @@ def spans_of(candidates: pa.Table, names: Names, selects: RowFilter | None = Non
     if few:
         query, cost, scale, score = query[rows], cost[rows], scale[rows], score[rows]
     return Spans(query, document, cost=cost, scale=scale, score=score, **integers)
+
+
+#: The columns of CANDIDATES that statistics read.
+_SCORED = pa.schema(
+    [CANDIDATES.field(name) for name in ("query_id", "doc_id", "channel", "example", "first", "last", "cost", "scale")]
+)
+
+
+def scored_places(places: Spans, names: Names, cost: Ints, scale: Ints) -> pa.Table:
+    """Places with other scores, as statistics take candidates, of example 0."""
+    where = [names.query_strings(places.query), names.document_strings(places.document)]
+    span = places.channel.astype(np.int32), np.zeros(places.rows, np.int32), places.first, places.last
+    return pa.table([*where, *span, cost, scale], schema=_SCORED)
 
 
 def in_order(spans: Spans, names: Names) -> Spans:

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from tests.support.processors import runnable
@@ -63,6 +64,21 @@ def test_all_examples(scene: Any, how: str) -> None:
         seconds = [float(row["duration"]) for row in csv.DictReader(file)]
     counted = scene.report("run1")["resources"]["query_seconds"]
     assert sum(seconds) - 0.01 * len(seconds) <= counted <= sum(seconds)  # in whole frames of 10 ms
+
+
+@pytest.mark.parametrize("how", ["best", "template"])
+@pytest.mark.until("reduce")
+def test_parts_of_queries(scene: Any, how: str) -> None:
+    """Halves and thirds are searched and joined alike; the example that was found is one of the table."""
+    digests = []
+    for k, sets in enumerate([(), ("index.shards=5", "search.lanes=3", "search.piece_seconds=2", "reduce.buckets=2")]):
+        how_searched = ("corpus.examples=all", f"search.examples={how}", "search.parts=true", "search.parts_least=0.1")
+        done = scene.run(*how_searched, *sets, run=f"run{k}")
+        digests.append(scene.digest(f"run{k}"))
+    assert digests[0] == digests[1]
+    detections = pa.concat_tables(done.outcome.chain_run.read("reduce", "detections"))
+    with (scene.corpus / "queries.csv").open(newline="") as file:
+        assert set(detections["example"].to_pylist()) <= {int(row["example"]) for row in csv.DictReader(file)}
 
 
 @pytest.mark.ray

@@ -56,8 +56,9 @@ def table_of(searcher: Searcher, scene: Any, top: int) -> tuple[pa.Table, list[H
         (f"search.first_pass={json.dumps(COARSE)}", "search.queries_by=collection"),
         (f"search.first_pass={json.dumps(QUANTISED)}", "reduce.nbest.least=3"),
         ("search.recurrence=non-segmental", "search.distance=euclidean", "search.skip_silence=true"),
+        ("search.parts=true", "search.parts_gap=0.3", "search.parts_least=0.1", "search.skip_silence=true"),
     ],
-    ids=["dtw", "mean", "tracks", "windows", "coarse", "quantised", "non-segmental"],
+    ids=["dtw", "mean", "tracks", "windows", "coarse", "quantised", "non-segmental", "parts"],
 )
 def test_what_a_run_finds(scene: Any, sets: tuple[str, ...]) -> None:
     """Whether shards are held, some of them, or none."""

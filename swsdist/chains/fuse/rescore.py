@@ -121,6 +121,8 @@ def system_of(name: str, chain_run: ChainRun) -> System:
         raise codes.RESCORED_SEGMENTS(where=where, system=name)
     if chain_run.config.search.examples == "mean":
         raise codes.RESCORED_MEANS(where=where, system=name)
+    if chain_run.config.search.parts:
+        raise codes.RESCORED_PARTS(where=where, system=name)
     if takes_query_statistics(chain_run.config) or chain_run.config.search.documents_by == "pooled":
         raise codes.RESCORED_ACROSS_CORPORA(where=where, system=name)
     if any(entries[step].cohort or entries[step].operating_point for step in settings.unfitted):

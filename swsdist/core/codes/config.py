@@ -141,6 +141,15 @@ FIRST_PASS_CONFLICT = Code(
     "a first pass does not work with {setting}",
     "set {remedy}, or first_pass: {{name: none}}",
 )
+PARTS_CONFLICT = Code(
+    "parts-conflict",
+    ConfigError,
+    "search.parts does not work with {setting}",
+    "set {remedy}, or parts: false",
+)
+NO_PARTS = Code(
+    "no-parts", ConfigError, "{key} has no use where no parts are searched", "set parts: true, or remove {key}"
+)
 
 # Reduce, calibrate
 

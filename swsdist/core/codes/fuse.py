@@ -76,6 +76,12 @@ RESCORED_MEANS = Code(
     "{system} cannot rescore: its scores are means over examples, and a rescored place has one example's score",
     _NO_RESCORING,
 )
+RESCORED_PARTS = Code(
+    "rescored-parts",
+    ConfigError,
+    "{system} cannot rescore: it searches parts of queries, and a rescored place has a whole query's score",
+    _NO_RESCORING,
+)
 RESCORED_ACROSS_CORPORA = Code(
     "rescored-across-corpora",
     ConfigError,

@@ -21,6 +21,7 @@ from swsdist.methods.method import Result, Unit
 from swsdist.methods.query.dropping import without_dropped
 from swsdist.methods.query.example import Example
 from swsdist.methods.query.extraction import prepared
+from swsdist.methods.query.parts import in_parts
 from swsdist.methods.sample import sample_limit
 from swsdist.methods.spans import best_in_spans
 from swsdist.registry.registries import FIRST_PASSES
@@ -145,8 +146,13 @@ class Dtw:
             documents, matches = result.documents, result.matches
             cells, fill = result.work.cells + result.work.distances + result.indexing.distances, None
         else:
-            documents, matches, frames = search_shard(store, shards[0], examples, self._settings)
-            cells = sum(len(example.frames) for example in examples) * frames
+            parts, searched, settings = None, examples, self._settings
+            if settings.parts:
+                least, gap = (round(x / store.manifest.shift) for x in (settings.parts_least, settings.parts_gap))
+                parts = in_parts(examples, least, gap)
+                searched, examples = parts.searched, parts.results
+            documents, matches, frames = search_shard(store, shards[0], searched, self._settings, parts)
+            cells = sum(len(example.frames) for example in searched) * frames
             fill = round(matches.fill, 4)
         return Result(
             (table for _, table in candidate_tables(documents, examples, matches, unit_of(self._settings), buckets)),

@@ -22,6 +22,7 @@ from swsdist.core.types import CANDIDATES
 from swsdist.features.statistics import Statistics
 from swsdist.kernels.distances.interface import Distance, Prepared, Side
 from swsdist.methods.dtw.distance import distance_of, offset_and_scale
+from swsdist.methods.dtw.joining import joined
 from swsdist.methods.dtw.matches import Matches
 from swsdist.methods.dtw.search import search
 from swsdist.methods.dtw.settings import Settings
@@ -29,6 +30,7 @@ from swsdist.methods.dtw.tracks import tracks_read
 from swsdist.methods.query.averaging import averaged
 from swsdist.methods.query.dropping import kept
 from swsdist.methods.query.example import Example
+from swsdist.methods.query.parts import Parts
 from swsdist.store.memory import Memory
 from swsdist.store.reading import Block, Store
 
@@ -321,9 +323,12 @@ def _kept(blocks: Iterator[NDArray[np.float32]], frames: list[NDArray[np.float32
 
 
 def search_shard(
-    store: Store, shard: str, examples: list[Example], search_config: Search
+    store: Store, shard: str, examples: list[Example], search_config: Search, parts: Parts | None = None
 ) -> tuple[pa.Table, Matches, int]:
     """Candidates of the examples in the live documents of a shard.
+
+    Args:
+        parts: of all queries, if `search.parts` is set: `examples` are `parts.searched`, and matches are of `parts.results`.
 
     Returns:
         The shard's documents (a row each, indexed by `Matches.document`), the matches, and the number of frames
@@ -336,6 +341,8 @@ def search_shard(
     settings = engine_settings(search_config, documents.distance, store.manifest.shift)
     matches = search(examples, documents.stream(), documents.most, settings)
     matches = documents.in_frames_of_the_recording(matches)
+    if parts is not None:
+        matches = joined(matches, parts, documents.most)
     return documents.table, matches._replace(saturated=documents.saturated), documents.searched
 
 

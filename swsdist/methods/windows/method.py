@@ -31,7 +31,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from swsdist.config.search import Search
+from swsdist.config.search import PARTS_KEYS, Search
 from swsdist.core.codes import methods as codes
 from swsdist.methods.dtw.method import Dtw
 from swsdist.methods.method import Result, Unit
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 #: Keys of the section `search` that belong to other methods.
 _OF_OTHERS = (
     *("recurrence", "band", "recurrence_options", "candidate_window", "skip_silence", "drop", "row_range"),
-    *("first_pass", "backend"),
+    *("first_pass", "backend", *PARTS_KEYS),
 )
 
 

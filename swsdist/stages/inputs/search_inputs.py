@@ -18,6 +18,7 @@ from swsdist.features.interface import frame_shift
 from swsdist.io.filesystem import Folder
 from swsdist.io.notices import Notices
 from swsdist.methods.dtw.backends.create import missing
+from swsdist.methods.query.parts import WORK
 from swsdist.pipeline.chain import ChainInputs
 from swsdist.pipeline.ledger import Ledger
 from swsdist.registry.registries import BACKENDS
@@ -250,7 +251,8 @@ class SearchInputs(CorpusInputs):
         cut = sum(row["end"] - row["start"] for row in queries if row["start"] is not None and row["end"] is not None)
         cut += sum(document_seconds([{**row, "duration": None} for row in full], storage))
         shift = frame_shift(self.features.sources[0].extractor)
-        return float(cut / shift * sum(documents) / shift)
+        work = WORK if self.config.search.parts else 1.0
+        return float(work * cut / shift * sum(documents) / shift)
 
     def read(self, steps: frozenset[str]) -> None:
         """Read the tables that these steps need."""

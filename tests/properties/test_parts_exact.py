@@ -1,0 +1,154 @@
+"""Parts of queries: cuts, joins and scores are the oracle's, however the work is cut; what they do not work with is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from swsdist.config import config_from_dict
+from swsdist.config.search import Search
+from swsdist.core.codes import config as codes
+from swsdist.core.codes import methods as methods_codes
+from swsdist.core.partition import slot_of
+from swsdist.core.types import CANDIDATES
+from swsdist.methods.create import create
+from swsdist.methods.dtw.joining import joined
+from swsdist.methods.dtw.matches import Matches
+from swsdist.methods.query.example import Example
+from swsdist.methods.query.parts import FIRST, JOINED, LAST, PARTS, UNCUT, in_parts
+from swsdist.reduce.detections import Reduced
+from swsdist.reduce.examples import reduce_examples
+from tests.oracles import parts as oracle
+from tests.support.coded import raises
+
+FINENESS, UNIT, DOCUMENTS = 1 << 21, 2048, 3
+
+
+def example(query_id: str, frames: int, saturated: int = 0) -> Example:
+    return Example(query_id, 2, np.arange(frames, dtype=np.float32)[:, None], saturated)
+
+
+def test_cuts() -> None:
+    parts = in_parts([example("a", 11, 3), example("b", 4)], 5, 0)
+    whole = list(range(11))
+    assert [one.frames[:, 0].tolist() for one in parts.searched] == [
+        *(whole, whole[:5], whole[5:], whole[:8], whole[3:]),
+        list(range(4)),
+    ]
+    assert parts.target.tolist() == [0, 1, 1, 2, 3, 4]
+    numbers = [2 * PARTS + part for part in (UNCUT, JOINED, FIRST, LAST, UNCUT)]
+    assert [(one.query_id, one.example, len(one.frames)) for one in parts.results] == list(
+        zip("aaaab", numbers, (11, 11, 8, 8, 4), strict=True)
+    )
+    assert [one.saturated for one in parts.results] == [3, 0, 0, 0, 0]
+
+
+@st.composite
+def found(draw: st.DrawFn) -> dict[tuple[int, int], list[oracle.Match]]:
+    """Matches by searched part and document, no two of which end at the same frame; many cost the same."""
+    key = st.tuples(st.integers(0, 9), st.integers(0, DOCUMENTS - 1), st.integers(0, 40))
+    result: dict[tuple[int, int], list[oracle.Match]] = {}
+    for part, document, last in sorted(draw(st.sets(key, max_size=80))):
+        first = max(0, last - draw(st.integers(0, 12)))
+        result.setdefault((part, document), []).append((first, last, draw(st.sampled_from([0, 1, 2, 5, 2**39]))))
+    return result
+
+
+@settings(max_examples=100, deadline=None)
+@given(matches=found(), gap=st.integers(0, 20), most=st.lists(st.integers(1, 4), min_size=3, max_size=3))
+def test_joins_are_the_oracles(matches: dict[Any, list[oracle.Match]], gap: int, most: list[int]) -> None:
+    parts = in_parts([example("a", 10), example("b", 20)], 5, gap)
+    assert len(parts.searched) == 10
+    rows = [
+        (part, document, last, last - first + 1, cost)
+        for (part, document), several in matches.items()
+        for first, last, cost in several
+    ]
+    columns = np.array(rows, np.int64).reshape(-1, 5).T
+    result = joined(Matches(*columns, fill=1.0, saturated=7), parts, np.array(most))
+    expected = []
+    for target in range(len(parts.results)):
+        searched = np.flatnonzero(parts.target == target).tolist()
+        for document in range(DOCUMENTS):
+            several = [matches.get((part, document), []) for part in searched]
+            both = several[0] if len(several) == 1 else oracle.joined(several[0], several[1], gap)
+            expected += [(target, document, *match) for match in oracle.kept(both, most[document])]
+    first = result.end_frame - result.frames + 1
+    assert list(zip(*map(np.ndarray.tolist, (*result[:2], first, *result[2::2][:2])), strict=True)) == expected
+    assert result.saturated == 7
+
+
+@st.composite
+def candidates(draw: st.DrawFn) -> list[dict[str, Any]]:
+    """Candidates of parts of several examples; no two of a part end at the same frame of a document."""
+    keys = st.tuples(
+        *(
+            st.sampled_from(["q1", "ɔ"]),
+            st.sampled_from([4, 5, 6, 7, 12, 14]),
+            st.sampled_from("abc"),
+            st.integers(0, 30),
+        )
+    )
+    rows = []
+    for query, part, doc, last in draw(st.sets(keys, max_size=60)):
+        first = max(0, last - draw(st.integers(0, 12)))
+        scale = (12 if part % 4 < 2 else 8) * UNIT
+        cost = draw(st.sampled_from([0, 1, 100, 4095, 2**31]))
+        values = (slot_of(query), query, part, doc, 1, first, last, cost, scale)
+        rows.append(dict(zip(CANDIDATES.names, values, strict=True)))
+    return rows
+
+
+def reduced(files: list[list[dict[str, Any]]], overlap: float, nbest: int) -> Reduced:
+    order = ("query_id", "example", "doc_id", "last")
+    tables = [
+        pa.Table.from_pylist(sorted(rows, key=lambda row: [row[key] for key in order]), CANDIDATES) for rows in files
+    ]
+    rules = {"tick": 0.01, "overlap": overlap, "nbest": nbest, "system": "s", "fineness": FINENESS}
+    return reduce_examples("parts", lambda: tables, statistics=["cost-sums"], **rules)
+
+
+@settings(max_examples=100, deadline=None)
+@given(rows=candidates(), overlap=st.sampled_from([0.0, 0.5, 1.0]), nbest=st.integers(1, 20), data=st.data())
+def test_scores_are_the_oracles_however_documents_are_split(
+    rows: list[dict[str, Any]], overlap: float, nbest: int, data: st.DataObject
+) -> None:
+    once = reduced([rows], overlap, nbest)
+    rules = {"shift": 0.01, "overlap": overlap, "nbest": nbest, "system": "s", "fineness": FINENESS}
+    detections, statistics = oracle.best_of_parts(rows, **rules)
+    assert once.detections.to_pylist() == detections
+    assert once.statistics.to_pylist() == statistics
+    place = {doc: data.draw(st.integers(0, 2)) for doc in "abc"}
+    cut = reduced([[row for row in rows if place[row["doc_id"]] == k] for k in range(3)], overlap, nbest)
+    assert cut.detections.equals(once.detections)
+    assert cut.statistics.equals(once.statistics)
+
+
+@pytest.mark.parametrize(
+    ("search", "setting", "remedy"),
+    [
+        ({"examples": "mean"}, "examples: mean", "examples: best, or template"),
+        ({"first_pass": {"name": "coarse"}}, "first_pass: coarse", "first_pass: {name: none}"),
+    ],
+)
+def test_what_parts_do_not_work_with(search: dict[str, Any], setting: str, remedy: str) -> None:
+    corpus = {"documents": "d.csv", "queries": "q.csv", "examples": "all"}
+    with raises(codes.PARTS_CONFLICT, setting=setting, remedy=remedy):
+        config_from_dict({"run": "r", "corpus": corpus, "search": {**search, "parts": True}}, ".")
+
+
+def test_options_without_parts() -> None:
+    corpus = {"documents": "d.csv", "queries": "q.csv"}
+    with raises(codes.NO_PARTS, key="parts_gap"):
+        config_from_dict({"run": "r", "corpus": corpus, "search": {"parts_gap": 2}}, ".")
+
+
+@pytest.mark.parametrize("method", ["windows", "lattice", "lattice-edits"])
+def test_methods_without_parts(method: str) -> None:
+    with raises(methods_codes.UNUSED_SEARCH_KEY, method=method, key="parts"):
+        create(Search(method=method, parts=True))
