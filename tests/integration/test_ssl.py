@@ -68,7 +68,6 @@ def reference(folder: Path, samples: np.ndarray) -> list[np.ndarray]:
     return [state[0].numpy() for state in states]
 
 
-@pytest.mark.parametrize("kind", KINDS)
 def test_a_gain_is_of_the_samples(models: Path) -> None:
     folder, sound = str(models / "whisper"), noise(1)
     quieter = Ssl(model=folder, layer=1, gain=-3)
@@ -77,6 +76,7 @@ def test_a_gain_is_of_the_samples(models: Path) -> None:
     assert quieter.describe()["gain"] == -3
 
 
+@pytest.mark.parametrize("kind", KINDS)
 def test_layers_are_those_of_transformers(models: Path, kind: str) -> None:
     sound = noise(1.6)  # whole frames, so that nobody pads
     wanted = reference(models / kind, sound)
