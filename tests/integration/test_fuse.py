@@ -267,7 +267,7 @@ def test_what_cannot_be_fused_is_told(fusing: Fusing) -> None:
         setup_of(str(fusing.folder / "fused"))
     with pytest.raises(ConfigError, match="less than 1"):
         fusing.fuse("bad", systems=TAKEN, overlap=1)
-    with raises(fuse_codes.TOO_FEW_SYSTEMS, found_by=3, systems=2):
+    with raises(fuse_codes.MAJORITY_TOO_LARGE, found_by=3, systems=2):
         fusing.fuse("bad", systems=TAKEN, found_by=3)
     with raises(fuse_codes.NO_SYSTEMS):
         swsdist.run(fusing.write("bad", chain="fuse"))

@@ -13,8 +13,8 @@ CANDIDATES_OF_A_FUSION = Code(
     "a step asks for {statistics}, and a fusion has no candidates of its own",
     "leave the covariates mean and deviation out; those of examples and of the list are known",
 )
-TOO_FEW_SYSTEMS = Code(
-    "too-few-systems",
+MAJORITY_TOO_LARGE = Code(
+    "majority-too-large",
     ConfigError,
     "found_by asks for {found_by} systems, and there are {systems}",
     "give at most {systems}, or more systems",
