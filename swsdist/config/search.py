@@ -194,7 +194,8 @@ class Search(Section):
         "cut out of speech; null: its own mean does not count",
     )
     least_query_frames: PositiveInt = Field(
-        1, description="query examples of fewer frames are not searched: they are among the rejected ones"
+        1,
+        description="query examples of fewer frames are not searched, with a warning; they count in pooled statistics",
     )
     row_range: bool = Field(
         False,
@@ -258,10 +259,9 @@ class Search(Section):
         values = {key: value for key, value in super().matters().items() if key not in named}
         if self.examples != "template":
             del values["examples"]
-        for key in ("skip_silence", "row_range", "drop"):
-            if not values[key]:
+        for key in ("skip_silence", "row_range", "drop", "least_query_frames"):
+            if values[key] == type(self).model_fields[key].default:
                 del values[key]
-        del values["least_query_frames"]  # the queries that are left matter
         values["distance"] = [
             [
                 *([] if term.track is None else [term.track]),

@@ -36,7 +36,9 @@ class QueryDistances:
         height: rows of the distances: its frames, and some padding.
     """
 
-    def __init__(self, query: NDArray[np.float32], distance: Distance, room: Room[np.int16]) -> None:
+    def __init__(
+        self, query: NDArray[np.float32], distance: Distance, room: Room[np.int16], row_range: bool = False
+    ) -> None:
         self._room = room
         self.frames = len(query)
         self._large, self._small = products.tiles(self.frames)
@@ -44,6 +46,7 @@ class QueryDistances:
         self._layout = products.layout(distance)
         self._query = products.paired(query, self._layout.order, self.height).reshape(-1)
         self._distance = distance
+        self._maps = distance.maps(row_range)
         self._sums = np.empty(products.SUMS, np.int32)
 
     def __call__(self, source: NDArray[np.int16]) -> NDArray[np.int16]:
@@ -56,9 +59,9 @@ class QueryDistances:
         size = groups * self.height * WIDTH
         buffer = self._room(len(self._distance.streams) * size)
         distances: list[NDArray[np.int16]] = []
-        for stream, (first, pairs, _) in zip(self._distance.streams, self._layout.shape.tolist(), strict=True):
+        for from_dot, (first, pairs, _) in zip(self._maps, self._layout.shape.tolist(), strict=True):
             out = buffer[len(distances) * size : (len(distances) + 1) * size]
-            fill = products.fill(stream.from_dot, "int16")
+            fill = products.fill(from_dot, "int16")
             query = (self._query, 0, self._large, self._small)
             fill(source, 0, groups, self._layout.pairs, first, pairs, *query, out, self._sums)
             distances.append(out)
@@ -86,17 +89,16 @@ def local_distances(
         place: the document frames to return; all by default.
         ranged: map the distances of a query frame to their range in the complete document (`search.row_range`).
     """
-    if ranged:
-        return np.ascontiguousarray(row_range(local_distances(query, document, distance))[:, place])
-    document = document[place]
+    document = document if ranged else document[place]
     layout = products.layout(distance)
     n, length = len(query), len(document)
     groups = -(-length // (WIDTH * products.STRIDE)) * products.STRIDE
     # Sixteen consecutive frames take the place of one frame of sixteen documents.
     by_frame = products.paired(document, layout.order, groups * WIDTH).reshape(groups, WIDTH, layout.pairs, 2)
-    query_distances = QueryDistances(query, distance, Room(np.int16))
+    query_distances = QueryDistances(query, distance, Room(np.int16), ranged)
     distances = query_distances(np.ascontiguousarray(by_frame.transpose(0, 2, 1, 3)).reshape(-1))
     in_order = (
         distances.reshape(groups, query_distances.height, WIDTH).transpose(1, 0, 2).reshape(query_distances.height, -1)
     )
-    return np.ascontiguousarray(in_order[:n, :length])
+    table = in_order[:n, :length]
+    return np.ascontiguousarray(row_range(table)[:, place] if ranged else table)

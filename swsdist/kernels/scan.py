@@ -28,8 +28,7 @@ from swsdist.kernels.compiled import compiled
 from swsdist.kernels.peaks import bound, pick
 from swsdist.kernels.products import FILL, STRIDE, Fill, rows_of
 from swsdist.kernels.recurrences.packing import State, StateType
-from swsdist.kernels.row_range import in_range, scale_of
-from swsdist.kernels.scales import MAX_DISTANCE
+from swsdist.kernels.row_range import LARGEST, in_range, scale_of
 from swsdist.kernels.vectors import WIDTH, lanes_of, load, load_unsigned, spread, store
 
 # Passing compiled functions to compiled functions works since numba 0.48, but still warns.
@@ -233,7 +232,7 @@ def _spread_rows(
     for lane in range(WIDTH):
         ranges[ends + lane] = lanes[lane, 0]
     for row in range(rows):
-        store(ranges, 2 * row * WIDTH, spread(MAX_DISTANCE, like))
+        store(ranges, 2 * row * WIDTH, spread(LARGEST, like))
         store(ranges, (2 * row + 1) * WIDTH, like)
     for t in range(frames):
         now, end = spread(t, like), load(ranges, ends)

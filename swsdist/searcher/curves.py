@@ -74,6 +74,7 @@ class Pair(NamedTuple):
         if dropping is not None:
             features = np.frombuffer(examples["features"][0].as_py(), "<f4").reshape(-1, tracks.dimension)
             places, examples = places[kept(features, dropping)], without_dropped(examples, dropping, tracks.dimension)
+        placed = placed.model_copy(update={"least_query_frames": 1})
         query = prepared(examples, tracks.statistics(), placed, tracks.dimension)[0].frames
         documents, index = _document(store, doc_id, channel, config)
         chosen = np.arange(documents.table.num_rows) == index

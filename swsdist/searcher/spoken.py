@@ -79,7 +79,10 @@ class SpokenQueries:
         return extracted.examples, sides
 
     def warnings(self, examples: pa.Table) -> Iterator[str]:
-        """Short queries, and documents of another band."""
+        """Queries that are short, or not searched as too short, and documents of another band."""
+        least = self._settings.least_query_frames
+        for query in examples.filter(pc.less(examples["frames"], least)).select(["query_id", "frames"]).to_pylist():
+            yield line_of(codes.UNSEARCHED_QUERY, **query, least=least)
         for query in examples.select(["query_id", "duration"]).to_pylist():
             if query["duration"] < SHORTEST:
                 seconds = f"{query['duration']:.2f}"

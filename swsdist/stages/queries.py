@@ -189,6 +189,7 @@ class Queries(Stage[Extracting]):
             [list(cut) for cut in group.cuts],
             sorted(used),
             made_with(name for source in sources for name in libraries_of(source.extractor)),
+            sum(frames < payload.search.least_query_frames for frames in examples["frames"].to_pylist()),
         )
         state = write_state(folder, group.manifest)
         parts = [Part("groups", state.name, state.size, state.sha256)]

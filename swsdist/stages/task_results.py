@@ -31,6 +31,7 @@ class Extracted(NamedTuple):
         cuts: query, example, and s removed before and after its speech.
         ffmpeg: versions of ffmpeg used for decoding.
         libraries: versions of the libraries that its frames depend on, on the worker.
+        unsearched: examples of fewer frames than the search takes.
     """
 
     examples: int
@@ -40,6 +41,7 @@ class Extracted(NamedTuple):
     cuts: list[list[Any]] = []
     ffmpeg: list[str] = []
     libraries: dict[str, str] = {}
+    unsearched: int = 0
 
 
 class Searched(NamedTuple):

@@ -36,9 +36,11 @@ def frames(rng: np.random.Generator, kind: str, length: int, distance=COSINE, si
     return distance.prepare(data.astype(np.float32), np.zeros(3), np.ones(3), side).frames
 
 
-def local(distance, query: np.ndarray, document: np.ndarray) -> list[list[int]]:
+def local(distance, query: np.ndarray, document: np.ndarray, ranged: bool = False) -> list[list[int]]:
     dots = query.astype(int) @ document.astype(int).T
-    return [[distance.streams[0].distance(dot) for dot in row] for row in dots.tolist()]
+    (from_dot,) = distance.maps(ranged)
+    table = [[int(from_dot(dot)) for dot in row] for row in dots.tolist()]
+    return row_range(table) if ranged else table
 
 
 def options(name: str, band: int) -> dict[str, int]:
@@ -66,8 +68,7 @@ def expected(name, band, examples, data, distance, window, most, ranged=False):
     rows = []
     for q, query in enumerate(examples):
         for k, document in enumerate(data):
-            table = local(distance, query.frames, document)
-            found = candidates(curve(name, row_range(table) if ranged else table, band), window)
+            found = candidates(curve(name, local(distance, query.frames, document, ranged), band), window)
             rows += [(q, k, end, length, cost) for end, length, cost in keep_best(found, most)]
     return rows
 

@@ -48,6 +48,12 @@ MISSING_SPEAKERS = Code(
     "{count} document{s} without a speaker: {step} takes groups of similar voices instead",
     "give a column speaker, or corpus.speakers",
 )
+UNSEARCHED_EXAMPLES = Code(
+    "unsearched-examples",
+    OddError,
+    "{count} query examples have fewer frames than search.least_query_frames, {least}: they are not searched",
+    "give longer examples, or lower search.least_query_frames",
+)
 UNDECIDED_QUERIES = Code(
     "undecided-queries",
     OddError,

@@ -36,12 +36,6 @@ TOO_FEW_KEPT = Code(
     "give a query with more speech that the track knows as such, lower search.least_query_frames, or leave search.drop out",
 )
 TOO_LONG = Code("too-long", AudioError, "the query has {frames} frames; at most {longest} can be {use}", "{fix}")
-TOO_SHORT_QUERY = Code(
-    "too-short-query",
-    AudioError,
-    "the query has {frames} frames; search.least_query_frames is {least}",
-    "give a longer query, or lower search.least_query_frames",
-)
 POOLED_OUTSIDE = Code(
     "pooled-outside",
     ConfigError,

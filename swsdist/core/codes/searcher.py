@@ -184,6 +184,12 @@ STEPS_LEFT_OUT = Code(
     "`swsdist run` gives scores after all steps",
 )
 OTHER_CALIBRATION = Code("other-calibration", OddError, "{path} was fitted on other scores: {differences}")
+UNSEARCHED_QUERY = Code(
+    "unsearched-query",
+    OddError,
+    "the query {query_id} has {frames} frames, fewer than search.least_query_frames, {least}: it is not searched",
+    "give a longer query, or lower search.least_query_frames",
+)
 SHORT_QUERY = Code(
     "short-query", OddError, "query {query_id} lasts only {seconds} s, and will match much else", "give a phrase"
 )

@@ -58,7 +58,7 @@ from swsdist.kernels.cuda.rows import (
 )
 from swsdist.kernels.distances.interface import Map
 from swsdist.kernels.recurrences.packing import State
-from swsdist.kernels.row_range import in_range, scale_of
+from swsdist.kernels.row_range import LARGEST, in_range, scale_of
 from swsdist.kernels.scales import MAX_DISTANCE
 from swsdist.kernels.vectors import WIDTH, lanes_of, spread
 
@@ -199,7 +199,7 @@ def _limits(maps: tuple[Map, ...]) -> Callable[..., Any]:
         frames: int,
     ) -> tuple[Value, Value]:
         high = to_int32(spread(0.0, lanes_of(queries)))
-        low = spread(MAX_DISTANCE, high)
+        low = spread(LARGEST, high)
         for t in range(0, frames, FRAMES):
             d0, d1, d2, d3 = four(documents, place + t * columns * width, width, queries, row, streams, shift)
             low, high = least(low, d0), most(high, d0)

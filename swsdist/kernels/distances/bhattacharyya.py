@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.kernels.distances.cosine import bound, from_dot, from_dot_squared, unit_norm
+from swsdist.kernels.distances.cosine import bound, from_dot, from_dot_fine, from_dot_squared, unit_norm
 from swsdist.kernels.distances.interface import Distance, Prepared, Side, single
 from swsdist.kernels.distances.probabilities import totals
 
@@ -29,7 +29,9 @@ def _fill(name: str, values: NDArray[np.float64], side: Side, where: str | None)
 
 def plain(name: str, unit: int, dimension: int) -> Distance:
     """1 - the cosine of square roots."""
-    return single(name, dimension, unit, dimension, bound(dimension), partial(_fill, name), from_dot=from_dot)
+    return single(
+        name, dimension, unit, dimension, bound(dimension), partial(_fill, name), from_dot=from_dot, fine=from_dot_fine
+    )
 
 
 def squared(name: str, unit: int, dimension: int) -> Distance:

@@ -22,6 +22,7 @@ from __future__ import annotations
 import math
 from functools import partial
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -37,11 +38,22 @@ OF_ONE = 3840
 _OF_FLOOR = 64
 
 
+def _log(dot: Value) -> Value:
+    """-ln of dot / 3840^2, 2^20 for 1, at least 0."""
+    return most(below_24_bits(least(most(dot, 1), 16777216)) - 135347, 0)
+
+
+numba.extending.register_jitable(_log)
+
+
 def from_dot(dot: Value) -> Value:
     """-ln of dot / 3840^2, 256 for 1, within 0..4095."""
-    # 2^20 (ln 3840^2 - 24 ln 2), and a half.
-    d = (below_24_bits(least(most(dot, 1), 16777216)) - 135347 + 2048) >> 12
-    return least(most(d, 0), 4095)
+    return least((_log(dot) + 2048) >> 12, 4095)
+
+
+def from_dot_fine(dot: Value) -> Value:
+    """The same, 2048 for 1, within 0..32767."""
+    return least((_log(dot) + 256) >> 9, 32767)
 
 
 def _fill(name: str, added: int, values: NDArray[np.float64], side: Side, where: str | None) -> Prepared:
@@ -58,4 +70,4 @@ def negative_log(name: str, unit: int, dimension: int, floor: float) -> Distance
     added = round(floor * OF_ONE * OF_ONE / _OF_FLOOR)
     bound = math.floor((OF_ONE + math.sqrt(dimension) / 2) ** 2) + _OF_FLOOR * added
     fill = partial(_fill, name, added)
-    return single(name, dimension, unit, dimension + 1, bound, fill, from_dot=from_dot)
+    return single(name, dimension, unit, dimension + 1, bound, fill, from_dot=from_dot, fine=from_dot_fine)

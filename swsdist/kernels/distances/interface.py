@@ -72,6 +72,8 @@ class Stream(NamedTuple):
         from_dot: map of a product to 0..4095.
         weight: of this stream's distance in the sum.
         bound: upper bound of all partial sums of the product.
+        fine: map of a product to 0..32767, eight times as fine, for the row range (`kernels.row_range`); None: there is none,
+            and `from_dot` serves.
     """
 
     first: int
@@ -79,6 +81,7 @@ class Stream(NamedTuple):
     from_dot: Map
     weight: int
     bound: int
+    fine: Map | None = None
 
     def distance(self, dot: int) -> int:
         """Apply the map to a Python integer."""
@@ -132,6 +135,12 @@ class Distance:
     streams: tuple[Stream, ...]
     shift: int
     fill: Fill
+
+    def maps(self, row_range: bool) -> tuple[Map, ...]:
+        """The map of each stream; for the row range the fine one, where a stream has it and is the only one."""
+        if row_range and len(self.streams) == 1 and self.streams[0].fine is not None:
+            return (self.streams[0].fine,)
+        return tuple(stream.from_dot for stream in self.streams)
 
     def prepare(
         self,
@@ -205,6 +214,7 @@ def single(
     fill: Fill,
     *,
     from_dot: Map,
+    fine: Map | None = None,
 ) -> Distance:
     """A distance of one stream.
 
@@ -213,5 +223,5 @@ def single(
     """
     if bound > LARGEST_SUM:
         raise codes.DIMENSION_TOO_LARGE(dimension=dimension, name=name)
-    stream = Stream(0, columns, from_dot, 1, bound)
+    stream = Stream(0, columns, from_dot, 1, bound, fine)
     return Distance(name, dimension, unit, columns, (stream,), 0, fill)

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.kernels.compiled import compiled
-from swsdist.kernels.distances.cosine import bound, from_dot, from_dot_squared, unit_norm
+from swsdist.kernels.distances.cosine import bound, from_dot, from_dot_fine, from_dot_squared, unit_norm
 from swsdist.kernels.distances.interface import Distance, Prepared, Side, single
 from swsdist.kernels.distances.logarithm import compiled_ln
 from swsdist.kernels.distances.probabilities import totals
@@ -52,7 +52,7 @@ def _fill(name: str, floor: float, values: NDArray[np.float64], side: Side, wher
 def plain(name: str, unit: int, dimension: int, floor: float) -> Distance:
     """1 - cosine of centred logarithms."""
     fill = partial(_fill, name, floor)
-    return single(name, dimension, unit, dimension, bound(dimension), fill, from_dot=from_dot)
+    return single(name, dimension, unit, dimension, bound(dimension), fill, from_dot=from_dot, fine=from_dot_fine)
 
 
 def squared(name: str, unit: int, dimension: int, floor: float) -> Distance:

@@ -70,10 +70,8 @@ def bounded(frames: NDArray[np.float32], row: dict[str, Any], search: Search, av
     """Check the number of frames of an example.
 
     Raises:
-        AudioError: they are too few to search; the recurrence does not hold them, or `average` cannot.
+        AudioError: the recurrence does not hold them, or `average` cannot.
     """
-    if len(frames) < search.least_query_frames:
-        raise codes.TOO_SHORT_QUERY(where=row["path"], frames=len(frames), least=search.least_query_frames)
     options = search.recurrence_settings()
     longest = RECURRENCES[search.recurrence].longest(options)
     use, fix = "searched", "cut it into shorter queries"

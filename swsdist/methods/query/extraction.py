@@ -347,7 +347,7 @@ def prepared(
 ) -> list[Example]:
     """Prepare examples for the search, in the table's order, or one template per query, in the order of first examples.
 
-    A template has the least number of its examples.
+    Examples of fewer frames than `search.least_query_frames` are left out. A template has the least number of its examples.
 
     Args:
         table: EXAMPLES.
@@ -369,6 +369,8 @@ def prepared(
     by_speaker, examples = search.queries_by == "speaker", []
     averaging: dict[str, list[tuple[int, NDArray[np.float64], int]]] = {}
     for row in table.to_pylist():
+        if row["frames"] < search.least_query_frames:
+            continue
         normalisation = statistics.get(("speaker", row["speaker"] or ""), collection) if by_speaker else collection
         features = np.frombuffer(row["features"], "<f4").reshape(-1, dimension)
         if row["mean"] is not None:

@@ -11,6 +11,7 @@ from swsdist.core.errors import DataError
 from swsdist.kernels.distances.create import create
 from swsdist.kernels.distances.interface import LARGEST_COORDINATE, LARGEST_SUM, Distance, Side
 from swsdist.kernels.query_distances import local_distances
+from swsdist.kernels.row_range import LARGEST
 from swsdist.kernels.scales import MAX_DISTANCE
 from swsdist.registry.registries import DISTANCES
 from swsdist.testing import scenes
@@ -118,6 +119,10 @@ def _check_map(distance: Distance, query: Frames, document: Frames, what: str) -
     for dot in (*range(-stream.bound, stream.bound + 1, max(1, stream.bound // 5000)), -stream.bound, 0, stream.bound):
         d = stream.distance(dot)
         require(0 <= d <= MAX_DISTANCE, what, f"the map of {dot} is {d}, not within 0..{MAX_DISTANCE}")
+        if stream.fine is not None:
+            fine = int(stream.fine(dot))
+            near = 0 <= fine <= LARGEST and abs(fine - 8 * d) <= 8
+            require(near, what, f"the fine map of {dot} is {fine}, not eight times {d}, within 0..{LARGEST}")
     dots = query.astype(np.int64) @ document.astype(np.int64).T
     plain = np.array([[stream.distance(int(dot)) for dot in row] for row in dots])
     same = bool((local_distances(query, document, distance) == plain).all())

@@ -88,7 +88,9 @@ def _searched(folder: Path, features: str, params: _Params) -> tuple[dict[Any, f
         "executor": {"kind": "serial"},
         "report": {"exports": []},
     }
-    swsdist.run(config, selection=StepSelection(until="normalise"))
+    failures = swsdist.run(config, selection=StepSelection(until="normalise")).outcome.failures
+    if failures:
+        raise DataError(str(failures[0]))
     return _scores(folder / "run", "detections"), _scores(folder / "run", "normalised")
 
 

@@ -22,7 +22,7 @@ from swsdist.stages.inputs.search_inputs import CorpusInputs
 from swsdist.stages.inputs.supervision import note_supervision, supervisions
 from swsdist.stages.lattice_store import LATTICE_STORE
 from swsdist.stages.queries import bandwidths_in, seconds_in
-from swsdist.stages.task_results import Aligned, Exported, Fitted, Measured
+from swsdist.stages.task_results import Aligned, Exported, Extracted, Fitted, Measured
 from swsdist.store.document_keys import keys_of
 from swsdist.store.lattice_shards import postings_of
 from swsdist.store.libraries import made_with
@@ -47,6 +47,9 @@ def notices(chain_run: ChainRun) -> list[str]:
         )
     _note_undecided(chain_run, again)
     _note_absent_terms(chain_run, again)
+    if unsearched := sum(result.unsearched for result in chain_run.results("queries", Extracted)):
+        queries, least = str(chain_run.config.corpus.queries), chain_run.config.search.least_query_frames
+        again.add(codes.UNSEARCHED_EXAMPLES, where=queries, count=unsearched, least=least)
     doubted = (barrier(chain_run, step, force=True) for step in ("index", "queries") if step in chain_run.outcomes)
     results = [str(notice) for notices in (*doubted, inputs.notices, again) for notice in notices.entries.values()]
     results += [warning for result in chain_run.results("export", Exported) for warning in result.warnings]

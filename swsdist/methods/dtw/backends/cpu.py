@@ -154,7 +154,9 @@ def _scan(
     window = settings.window
     streams = settings.distance.streams
     source_type: products.Source = "int16" if multiply is None else "float32"
-    fills = tuple(products.argument(products.fill(stream.from_dot, source_type)) for stream in streams)
+    fills = tuple(
+        products.argument(products.fill(of, source_type)) for of in settings.distance.maps(settings.row_range)
+    )
     full = settings.row_range or (multiply is None and work.recurrence.reach is not None)
     length = batch.frames if full else min(batch.frames, _SEGMENT if multiply is None else multiply.frames)
     several = length < batch.frames

@@ -194,9 +194,7 @@ class Cuda:
         settings, groups = work.settings, queries(work)
         distance = settings.distance
         self._cuda, self._work = cuda, work
-        self._kernels = kernels(
-            tuple(stream.from_dot for stream in distance.streams), work.recurrence, settings.row_range
-        )
+        self._kernels = kernels(distance.maps(settings.row_range), work.recurrence, settings.row_range)
         self._columns, self._shift, self._window = distance.columns, distance.shift, settings.window
         free = cuda.current_context().get_memory_info().free
         self._budget = int(min(BUDGET, free / 2)) if settings.device_memory is None else settings.device_memory
