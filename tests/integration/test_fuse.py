@@ -208,6 +208,19 @@ def test_places_of_a_majority(fused: Fusing, fusing: Fusing) -> None:
     assert 0 < fusing.joined("least").num_rows < fused.joined("fused").num_rows
 
 
+def test_side_information_of_queries(fusing: Fusing) -> None:
+    calibrate = {"steps": ["fusion", "llr"], "options": {"llr": {"covariates": ["duration", "speech"]}}}
+    config = {"calibrate": calibrate}
+    found = fusing.fuse("informed", systems=TAKEN, between_queries=False, config=config)
+    assert not found.outcome.failures
+    (part,) = found.outcome.chain_run.parts("fit", "calibration")
+    steps = json.loads((fusing.folder / "informed" / part.name).read_text())["steps"]
+    assert all({"offset", "score", "duration", "speech"} == set(model) for model in steps[1]["models"])
+    calibrate["options"]["llr"]["covariates"] = ["mean"]
+    with raises(fuse_codes.CANDIDATES_OF_A_FUSION):
+        fusing.fuse("refused", systems=TAKEN, config=config)
+
+
 def test_a_run_of_another_config_is_not_taken(fusing: Fusing) -> None:
     other = [{"name": "one", "config": "one.yaml", "set": ["search.distance=euclidean"]}]
     path = fusing.write("fused", chain="fuse", options={"systems": other})
@@ -254,7 +267,7 @@ def test_what_cannot_be_fused_is_told(fusing: Fusing) -> None:
         setup_of(str(fusing.folder / "fused"))
     with pytest.raises(ConfigError, match="less than 1"):
         fusing.fuse("bad", systems=TAKEN, overlap=1)
-    with raises(fuse_codes.TOO_FEW_SYSTEMS, found_by=3, systems=2):
+    with raises(fuse_codes.MAJORITY_TOO_LARGE, found_by=3, systems=2):
         fusing.fuse("bad", systems=TAKEN, found_by=3)
     with raises(fuse_codes.NO_SYSTEMS):
         swsdist.run(fusing.write("bad", chain="fuse"))

@@ -78,5 +78,5 @@ class FuseOptions(Section):
             if names.count(name) > 1:
                 raise codes.DUPLICATE_SYSTEM.invalid(count=names.count(name), system=name)
         if names and self.found_by > len(names):
-            raise codes.TOO_FEW_SYSTEMS.invalid(found_by=self.found_by, systems=len(names))
+            raise codes.MAJORITY_TOO_LARGE.invalid(found_by=self.found_by, systems=len(names))
         return self
