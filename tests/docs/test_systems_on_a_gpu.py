@@ -60,10 +60,13 @@ def test_what_the_row_says_is_so(name: str) -> None:
     if says_of_gpu == "yes":
         assert create(Search.model_validate(search)) is not None
         same = {
-            (case.recurrence, frozenset(case.distances)) for name, case in CASES.items() if name.startswith("system")
+            (case.recurrence, frozenset(case.distances), case.row_range)
+            for name, case in CASES.items()
+            if name.startswith("system")
         }
         section = searches()[name]
-        assert (section.recurrence, frozenset(term.distance for term in section.terms())) in same
+        distances = frozenset(term.distance for term in section.terms())
+        assert (section.recurrence, distances, section.row_range) in same
         return
     assert says_of_gpu == "no"
     section = Search.model_validate({"method": search["method"], "backend": "cuda"})

@@ -148,13 +148,16 @@ def _of_systems() -> Iterator[tuple[str, Case]]:
     every: dict[object, tuple[str, Case]] = {}
     for name, search in searches().items():
         distances = tuple(term.distance for term in search.terms())
-        key = search.method, search.recurrence, repr(search.recurrence_settings()), frozenset(distances)
-        options = search.recurrence_options
+        key = (
+            search.method,
+            search.recurrence,
+            repr(search.recurrence_settings()),
+            frozenset(distances),
+            search.row_range,
+        )
+        case = Case((1, 9, 20), (5, 50), distances, recurrence=search.recurrence, options=search.recurrence_options)
         if search.method == "dtw" and len(distances) > len(every[key][1].distances if key in every else ()):
-            every[key] = (
-                f"system {name}",
-                Case((1, 9, 20), (5, 50), distances, recurrence=search.recurrence, options=options),
-            )
+            every[key] = f"system {name}", case._replace(row_range=search.row_range)
     yield from every.values()
 
 
