@@ -235,7 +235,8 @@ def _prepared(shared: Shared, context: Context, method: Method, store: Store) ->
     def prepared() -> Any:
         return method.prepare(_examples(shared, context, store), store)
 
-    return context.cached("queries", (shared.queries, shared.store, shared.query_statistics, shared.search), prepared)
+    of = shared.queries, shared.store, shared.query_statistics, shared.pooled, shared.search
+    return context.cached("queries", of, prepared)
 
 
 def _examples(shared: Shared, context: Context, store: Store) -> pa.Table:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -87,6 +88,17 @@ def test_some_layers_and_a_variant(here: Path, swsdist: Command) -> None:
     values = json.loads(ended.out)
     assert [row["layer"] for row in values["dev"]] == [1, 2]
     assert values["variant"] == "cosine"
+
+
+def test_recordings_that_cannot_be_read_are_named(here: Path, swsdist: Command) -> None:
+    shutil.copytree(here / "quesst14Database", here / "broken")
+    (query, *_) = sorted((here / "broken/dev_queries").iterdir())
+    query.write_bytes(b"no audio")
+    ended = swsdist(*SUPERB, "--data", "broken", "--run", "broken-run", "--layers", "1", "--json", cwd=here)
+    (notice,) = json.loads(ended.out)["notices"]
+    assert notice.startswith("1 query(s) rejected")
+    assert query.name in notice
+    assert notice in ended.err
 
 
 @pytest.mark.parametrize(

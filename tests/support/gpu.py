@@ -148,16 +148,18 @@ def _of_systems() -> Iterator[tuple[str, Case]]:
     every: dict[object, tuple[str, Case]] = {}
     for name, search in searches().items():
         distances = tuple(term.distance for term in search.terms())
-        key = (
-            search.method,
-            search.recurrence,
-            repr(search.recurrence_settings()),
-            frozenset(distances),
-            search.row_range,
-        )
-        case = Case((1, 9, 20), (5, 50), distances, recurrence=search.recurrence, options=search.recurrence_options)
+        settings = search.recurrence, repr(search.recurrence_settings()), search.row_range
+        key = search.method, *settings, frozenset(distances)
         if search.method == "dtw" and len(distances) > len(every[key][1].distances if key in every else ()):
-            every[key] = f"system {name}", case._replace(row_range=search.row_range)
+            every[key] = (
+                f"system {name}",
+                Case(
+                    *((1, 9, 20), (5, 50), distances),
+                    recurrence=search.recurrence,
+                    options=search.recurrence_options,
+                    row_range=search.row_range,
+                ),
+            )
     yield from every.values()
 
 

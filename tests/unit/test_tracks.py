@@ -20,6 +20,7 @@ from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder
 from swsdist.methods.dtw import shard
 from swsdist.methods.dtw.distance import offset_and_scale
+from swsdist.methods.dtw.tracks import tracks_read
 from swsdist.store.maintaining import check, compact, refit
 from swsdist.store.manifest import File, Manifest, NewTrack, Shard, commit, load
 from swsdist.store.memory import Memory
@@ -156,6 +157,18 @@ def test_documents_are_prepared_as_each_alone(
             expected = documents.distance.prepare(features, *scaling, "document").frames
             assert np.concatenate(list(blocks)).tobytes() == expected.tobytes()
         assert indices == [0, 1, 2]
+
+
+def test_a_search_reads_the_tracks_of_its_streams_in_the_stores_order(store: Store) -> None:
+    """So searches of all tracks keep their identity, however their streams are sorted."""
+
+    def read(*names: str) -> list[str]:
+        streams = [{"track": name} for name in names]
+        return list(tracks_read(store, Search.model_validate({"streams": streams})).places)
+
+    assert read("sums", "high", "low") == list(Tracks(store).places)
+    assert read("high", "low") == ["low", "high"]
+    assert read("high") == ["high"]
 
 
 def test_they_are_compacted_and_refitted_together(store: Store, sounds: dict[str, np.ndarray]) -> None:

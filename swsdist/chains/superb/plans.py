@@ -53,7 +53,9 @@ class System:
         """All layers in one pass over the model in a folder."""
         options = {"model": folder, "layers": list(layers), "gain": GAIN}
         tracks = {layer: f"layer{layer}" for layer in layers}
-        return cls(name, [{"name": "ssl", "options": options}], tracks, variant, sets)
+        # A single track would have the extractor's name.
+        named = {"track": tracks[layers[0]]} if len(layers) == 1 else {}
+        return cls(name, [{"name": "ssl", **named, "options": options}], tracks, variant, sets)
 
 
 def write_inputs(run: Folder, database: QuesstDatabase) -> None:

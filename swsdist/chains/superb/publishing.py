@@ -33,7 +33,7 @@ def publish(result: Superb, database: QuesstDatabase) -> None:
     for split, trials in result.lists.items():
         with run.temporary(".xml") as path:
             durations = dict.fromkeys(database.documents, 0.0)
-            write_quesst_list(trials.sort_by("query_id"), database.queries[split], durations, path)
+            write_quesst_list(trials, database.queries[split], durations, path)
             run.publish(path, f"{PLACE}/{split}.stdlist.xml")
 
 

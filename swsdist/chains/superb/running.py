@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from swsdist.chains.superb.plans import System, config_of_layer, write_config, write_inputs
-from swsdist.chains.sweep.running import receipts_of
+from swsdist.chains.sweep.running import notices_of, receipts_of
 from swsdist.config import Config
 from swsdist.core.codes import superb as codes
 from swsdist.corpora.quesst import GroundTruth, QuesstDatabase, Split
@@ -141,8 +141,8 @@ def _run(
         first = f"{failure.task.stage}, {failure.task.label}: {failure.message.splitlines()[0]}"
         raise codes.SUPERB_TASKS_FAILED(where=folder.path(), count=len(outcome.failures), first=first)
     work.tasks_done += outcome.tasks_done
+    work.notices |= dict.fromkeys(notices_of(outcome.chain_runs.values()))
     for chain_run in outcome.chain_runs.values():
-        work.notices |= dict.fromkeys(chain_run.notices())
         for receipt in receipts_of(chain_run):
             work.cpu[receipt.stage, receipt.fingerprint] = receipt.cost.cpu
     return {
@@ -152,7 +152,7 @@ def _run(
 
 
 def _trials(chain_run: ChainRun, database: QuesstDatabase, split: Split) -> pa.Table:
-    """All trials of a set, with four decimals as in SUPERB's list; those of too short queries have 0."""
+    """All trials of a set, by query, with four decimals as in SUPERB's list; those of queries that were not searched have 0."""
     table = pa.concat_tables(
         [SCORES.empty_table(), *(part.select(SCORES.names).cast(SCORES) for part in chain_run.read("decide", "scored"))]
     )
@@ -166,4 +166,4 @@ def _trials(chain_run: ChainRun, database: QuesstDatabase, split: Split) -> pa.T
         "score": [0.0] * (len(short) * len(documents)),
         "decision": [False] * (len(short) * len(documents)),
     }
-    return pa.concat_tables([table, pa.table(rows, schema=SCORES)])
+    return pa.concat_tables([table, pa.table(rows, schema=SCORES)]).sort_by("query_id")

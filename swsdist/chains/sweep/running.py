@@ -6,7 +6,7 @@ point fails.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -121,11 +121,11 @@ def run_sweep(plans: Plans, objective: str, progress: Progress) -> SweepRun:
         else:
             results |= _group_results(group, swept.searches[name], swept.rescorings[name], objective, uses)
     swept.results = [results[point.number] for point in plans.points]
-    swept.notices = _notices([*searches.values(), *single.values()])
+    swept.notices = notices_of([*searches.values(), *single.values()])
     return swept
 
 
-def _notices(chain_runs: Sequence[ChainRun]) -> list[str]:
+def notices_of(chain_runs: Iterable[ChainRun]) -> list[str]:
     """Warnings of these runs, and counts of rejected inputs."""
     results: dict[str, None] = {}
     for chain_run in {id(chain_run.chain.inputs): chain_run for chain_run in chain_runs}.values():

@@ -8,10 +8,10 @@ from swsdist.store.tracks import Tracks
 
 
 def tracks_read(store: Store, search: Search) -> Tracks:
-    """Those that streams and `drop` name; all with a first pass, or if a stream names none or an absent one."""
+    """Those that streams and `drop` name, in the store's order; all with a first pass, or if one is absent or not named."""
     names = dict.fromkeys(stream.track for stream in search.streams)
     if names and search.drop is not None:
         names[search.drop.track] = None
-    there = {track.name for track in store.manifest.tracks}
-    every = not names or not names.keys() <= there or search.first_pass.name != "none"
-    return Tracks(store, None if every else [name for name in names if name is not None])
+    there = [track.name for track in store.manifest.tracks]
+    every = not names or not names.keys() <= set(there) or search.first_pass.name != "none"
+    return Tracks(store, None if every else [name for name in there if name in names])
