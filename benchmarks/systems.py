@@ -38,6 +38,7 @@ SYSTEMS = {
     "systems/best-single": ("logits, MFCC, Gaussian posteriors, words that recur, DTW", "Czech, Hungarian, Russian"),
     "systems/fusion": ("fusion of three", "Czech, Hungarian, Russian"),
     "systems/fusion-paper": ("fusion of two", "English"),
+    "systems/gtts-sws2013": ("phone posteriors, DTW; fusion of three", "Czech, Hungarian, Russian"),
 }
 
 #: Which examples: what is set of the corpus, and of the system.

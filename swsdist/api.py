@@ -440,8 +440,8 @@ def curve(
         trim: as for `search`.
 
     Returns:
-        A row for each frame: start and end (s) of the path that ends with it, score (before calibration), cost, frames; all but
-        `end` are missing where no path ends.
+        A row for each frame that is searched: start and end (s) of the path that ends with it, score (before calibration),
+        cost, frames; all but `end` are missing where no path ends.
 
     Raises:
         AudioError: the query cannot be used.

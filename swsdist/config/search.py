@@ -14,6 +14,7 @@ from typing import Annotated, Literal, NamedTuple, TypeVar
 
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
+from swsdist.config.dropping import Drop, Dropping
 from swsdist.config.names import NameIn
 from swsdist.config.section import Section, error_for_pydantic, execution_only
 from swsdist.core.codes import config as codes
@@ -220,6 +221,11 @@ class Search(Section):
         False,
         description="skip document frames without speech; a match may span them; see docs/concepts/speech-marks.md",
     )
+    drop: Drop | None = Field(
+        None,
+        description="leave out frames of documents and queries that a track of posteriors gives to some classes, as silence: "
+        "{track: cz, columns: [42, 43]}; a match may span them; see docs/concepts/speech-marks.md",
+    )
     candidates: Keep = Field(Keep(), description="candidates kept per query example and document")
     first_pass: FirstPass = Field(FirstPass(), description="a first pass before the exact search")
     method: Annotated[str, NameIn(METHODS)] = Field("dtw", description="search method")
@@ -253,7 +259,7 @@ class Search(Section):
         values = {key: value for key, value in super().matters().items() if key not in named}
         if self.examples != "template":
             del values["examples"]
-        for key in ("skip_silence", "row_range", "least_query_frames"):
+        for key in ("skip_silence", "row_range", "drop", "least_query_frames"):
             if values[key] == type(self).model_fields[key].default:
                 del values[key]
         values["distance"] = [
@@ -269,6 +275,14 @@ class Search(Section):
             kept = [first_pass.windows.model_dump(mode="json"), first_pass.over, first_pass.sample]
             values["first_pass"] = [*FIRST_PASSES.identity(first_pass.name), first_pass.complete(), *kept]
         return values
+
+    def dropping(self, tracks: Mapping[str, tuple[int, int]]) -> Dropping | None:
+        """What `drop` leaves out, in columns of all tracks side by side; arguments and errors as for `Drop.placed`."""
+        return None if self.drop is None else self.drop.placed(tracks)
+
+    def of_all_frames(self) -> Search:
+        """The same search with no frame of a document left out."""
+        return self.model_copy(update={"skip_silence": False, "drop": None})
 
     def terms(self) -> tuple[DistanceTerm, ...]:
         """The distance as a sum of terms: one, over all columns, or those of `streams`."""
@@ -370,6 +384,8 @@ class Search(Section):
             )
         if self.skip_silence and self.first_pass.name != "none":
             raise codes.FIRST_PASS_CONFLICT.invalid(setting="skip_silence: true", remedy="skip_silence: false")
+        if self.drop is not None and self.first_pass.name != "none":
+            raise codes.FIRST_PASS_CONFLICT.invalid(setting="drop", remedy="drop: null")
         if self.row_range and self.first_pass.name != "none":
             raise codes.FIRST_PASS_CONFLICT.invalid(setting="row_range: true", remedy="row_range: false")
         if BACKENDS[self.backend].gpu is not False and self.first_pass.name != "none":

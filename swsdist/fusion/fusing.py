@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 import pyarrow as pa
 
 from swsdist.fusion.joining import Meeting, join_lists, without_overlaps
+from swsdist.fusion.parts import parts_of
 from swsdist.fusion.weights import Missing, impute_scores, standardise_lists, with_rescored
 
 
@@ -38,7 +39,13 @@ def join_systems(
 
 
 def complete_list(
-    table: pa.Table, statistics: pa.Table, *, missing: Missing, overlap: float, rescored: Iterable[pa.Table] = ()
+    table: pa.Table,
+    statistics: pa.Table,
+    *,
+    missing: Missing,
+    overlap: float,
+    rescored: Iterable[pa.Table] = (),
+    found_by: int = 1,
 ) -> pa.Table:
     """Impute missing scores of a joined list, and remove overlapping places of a query.
 
@@ -47,10 +54,13 @@ def complete_list(
         missing: how missing scores are imputed.
         overlap: share of the shorter place, 0 to 1, above which only the better of two places of a query is kept.
         rescored: RESCORED, scores of systems at places without a detection of theirs.
+        found_by: places that fewer systems detected are left out.
 
     Returns:
         JOINED; the score is the mean of the systems' scores; in total order.
     """
     for answers in rescored:
         table = with_rescored(table, answers)
+    if found_by > 1:
+        table = table.filter(pa.array(parts_of(table)[2].sum(1) >= found_by))
     return without_overlaps(impute_scores(table, missing, statistics).table, overlap)

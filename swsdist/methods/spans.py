@@ -51,7 +51,7 @@ def best_in_spans(examples: Sequence[Example], store: Store, spans: pa.Table, se
     matches: dict[int, dict[str, Any]] = {}
     if not shards:
         return CANDIDATES.empty_table()
-    documents = Documents(store, shards, search.model_copy(update={"skip_silence": False}))
+    documents = Documents(store, shards, search.of_all_frames())
     keys = list(zip(documents.table["doc_id"].to_pylist(), documents.table["channel"].to_pylist(), strict=True))
     chosen = np.array([key in by_document for key in keys], np.bool_)
     unit = unit_of(search)

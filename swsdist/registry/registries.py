@@ -128,7 +128,7 @@ DISTANCES: Registry[DistanceEntry] = Registry(
         "cosine": DistanceEntry(f"{_D}.cosine:plain", 1),
         "cosine-squared": DistanceEntry(f"{_D}.cosine:squared", 1, unit=1024),
         "cosine-exp": DistanceEntry(f"{_D}.cosine:exponential", 1, unit=512),
-        "cosine-neg-log": DistanceEntry(f"{_D}.cosine:negative_log", 1, unit=256),
+        "cosine-neg-log": DistanceEntry(f"{_D}.cosine:negative_log", 1, unit=512),
         "bhattacharyya": DistanceEntry(f"{_D}.bhattacharyya:plain", 1, posteriors=True),
         "bhattacharyya-squared": DistanceEntry(f"{_D}.bhattacharyya:squared", 1, unit=1024, posteriors=True),
         "log-posterior-cosine": DistanceEntry(f"{_D}.log_posterior:plain", 1, _FLOOR, posteriors=True),

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from swsdist.config.search import Search
+from swsdist.core.codes import methods as methods_codes
 from swsdist.core.codes import searcher as codes
 from swsdist.core.numbers import number
 from swsdist.core.times import frames_to_seconds, seconds_to_frame
@@ -19,6 +20,7 @@ from swsdist.kernels.query_distances import local_distances
 from swsdist.methods.curve import curve, path
 from swsdist.methods.dtw.distance import unit_of
 from swsdist.methods.dtw.shard import Documents, engine_settings
+from swsdist.methods.query.dropping import kept, without_dropped
 from swsdist.methods.query.extraction import prepared
 from swsdist.store.reading import Store
 from swsdist.store.tracks import Tracks
@@ -28,7 +30,8 @@ class Pair(NamedTuple):
     """A query and a document of a store, with features prepared as for a search.
 
     Attributes:
-        query, document: float32 (frames, columns).
+        query, document: float32 (frames that are compared, columns).
+        query_places, document_places: int64, the frames of the recordings that these are.
         distance: of the search.
         recurrence: its name.
         options: of the recurrence.
@@ -39,6 +42,8 @@ class Pair(NamedTuple):
 
     query: NDArray[np.float32]
     document: NDArray[np.float32]
+    query_places: NDArray[np.int64]
+    document_places: NDArray[np.int64]
     distance: Distance
     recurrence: str
     options: Mapping[str, object]
@@ -57,34 +62,53 @@ class Pair(NamedTuple):
             config: the search settings.
 
         Raises:
-            ConfigError: the search skips frames of the document, or the method has no paths.
+            ConfigError: the method has no paths.
             StoreError: no such document.
+            UserError: no frame of the document is compared.
         """
         if config.method != "dtw":
             raise codes.CURVE_METHOD(where="search.method", method=config.method)
-        if config.skip_silence:
-            raise codes.CURVE_WITHOUT_SILENCE(where="search.skip_silence")
         tracks = Tracks(store)
-        placed = config.placed(tracks.places).model_copy(update={"least_query_frames": 1})
+        placed, dropping = config.placed(tracks.places), config.dropping(tracks.places)
+        places = np.arange(examples["frames"][0].as_py())
+        if dropping is not None:
+            features = np.frombuffer(examples["features"][0].as_py(), "<f4").reshape(-1, tracks.dimension)
+            places, examples = places[kept(features, dropping)], without_dropped(examples, dropping, tracks.dimension)
+        placed = placed.model_copy(update={"least_query_frames": 1})
         query = prepared(examples, tracks.statistics(), placed, tracks.dimension)[0].frames
-        distance, document = _document(store, doc_id, channel, config)
-        settings = engine_settings(config, distance, store.manifest.shift)
-        of_paths = settings.recurrence, settings.options
-        return cls(query, document, distance, *of_paths, store.manifest.shift, unit_of(config), settings.row_range)
+        documents, index = _document(store, doc_id, channel, config)
+        chosen = np.arange(documents.table.num_rows) == index
+        blocks = [block for _, blocks in documents.stream(chosen=chosen) for block in blocks]
+        if not blocks:
+            raise codes.NOTHING_COMPARED(where=store.folder.path(), doc_id=doc_id)
+        settings = engine_settings(config, documents.distance, store.manifest.shift)
+        return cls(
+            query,
+            np.concatenate(blocks),
+            places,
+            documents.frames_of_the_recording(index),
+            documents.distance,
+            settings.recurrence,
+            settings.options,
+            store.manifest.shift,
+            unit_of(config),
+            settings.row_range,
+        )
 
     def curve(self) -> pa.Table:
-        """A row for each frame of the document: start and end of the path that ends with it (s), its score, cost and document
-        frames; null where none ends.
+        """A row for each frame of the document that is compared: start and end of the path that ends with it (s), its score,
+        cost and document frames; null where none ends.
         """
         results = curve(self.query, self.document, self.distance, self.recurrence, self.options, self.ranged)
-        none, last = results.frames == 0, np.arange(len(results.cost))
+        none, last = results.frames == 0, self.document_places
+        first = last[np.maximum(np.arange(len(last)) - results.frames + 1, 0) * ~none]
         return pa.table(
             {
-                "start": pa.array(frames_to_seconds(last - results.frames + 1, self.shift), mask=none),
+                "start": pa.array(frames_to_seconds(first, self.shift), mask=none),
                 "end": pa.array(frames_to_seconds(last + 1, self.shift)),
                 "score": pa.array(-results.cost / (len(self.query) * self.unit), mask=none),
                 "cost": pa.array(results.cost, mask=none),
-                "frames": pa.array(results.frames, mask=none),
+                "frames": pa.array(last - first + 1, mask=none),
             }
         )
 
@@ -96,23 +120,27 @@ class Pair(NamedTuple):
             UserError: no path ends there.
         """
         last = seconds_to_frame(number(end, "end", above=0), self.shift) - 1
-        cells = path(self.query, self.document, last, self.distance, self.recurrence, self.options, self.ranged)
+        if last not in self.document_places:
+            raise methods_codes.NO_SUCH_FRAME(frames=len(self.document_places), frame=last)
+        end_frame = int(np.searchsorted(self.document_places, last))
+        cells = path(self.query, self.document, end_frame, self.distance, self.recurrence, self.options, self.ranged)
         first = int(cells[0, 1])
         place = slice(first, int(cells[-1, 1]) + 1)
         table = local_distances(self.query, self.document, self.distance, place, self.ranged)
+        query_frame, frame = self.query_places[cells[:, 0]], self.document_places[cells[:, 1]]
         return pa.table(
             {
-                "query_frame": cells[:, 0],
-                "frame": cells[:, 1],
-                "query_time": frames_to_seconds(cells[:, 0], self.shift),
-                "time": frames_to_seconds(cells[:, 1], self.shift),
+                "query_frame": query_frame,
+                "frame": frame,
+                "query_time": frames_to_seconds(query_frame, self.shift),
+                "time": frames_to_seconds(frame, self.shift),
                 "distance": table[cells[:, 0], cells[:, 1] - first] / self.unit,
             }
         )
 
 
-def _document(store: Store, doc_id: str, channel: int, config: Search) -> tuple[Distance, NDArray[np.float32]]:
-    """The distance of a config, and a document's frames prepared for it."""
+def _document(store: Store, doc_id: str, channel: int, config: Search) -> tuple[Documents, int]:
+    """The documents of the shard of a document, and its index among them."""
     everywhere = store.documents(columns=["doc_id", "channel", "shard", "recording", "start"])
     shards = everywhere["shard"].filter(_is(everywhere, doc_id, channel)).to_pylist()
     places = everywhere.filter(pc.equal(everywhere["recording"], doc_id))
@@ -122,9 +150,7 @@ def _document(store: Store, doc_id: str, channel: int, config: Search) -> tuple[
     if not shards:
         raise codes.NO_DOCUMENT_IN_STORE(where=store.folder.path(), doc_id=doc_id, channel=channel)
     documents = Documents.of(store, shards, config)
-    chosen = _is(documents.table, doc_id, channel).to_numpy()
-    blocks = [block for _, blocks in documents.stream(chosen=chosen) for block in blocks]
-    return documents.distance, np.concatenate(blocks)
+    return documents, int(np.flatnonzero(_is(documents.table, doc_id, channel).to_numpy())[0])
 
 
 def _is(table: pa.Table, doc_id: str, channel: int) -> pa.ChunkedArray:

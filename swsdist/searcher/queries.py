@@ -15,6 +15,7 @@ from swsdist.methods.query.extraction import Extracted, extract
 from swsdist.methods.query.speech_trimming import has_speech
 from swsdist.searcher.query_input import Skip, skipping
 from swsdist.store.reading import Store
+from swsdist.store.tracks import Tracks
 
 #: Sample rate, Hz, for detecting speech in a place.
 _RATE = 16_000
@@ -50,7 +51,7 @@ def extract_queries(
             elif trim and row["path"] is not None and row["start"] is not None and row["end"] is not None:
                 _demand_speech(row, store)
             usable.append(row)
-    extracted = extract(usable, extractors, store.folder, settings, trim)
+    extracted = extract(usable, extractors, store.folder, settings, trim, settings.dropping(Tracks(store).places))
     typed: dict[tuple[object, object], Any] = {(row["query_id"], row["example"]): row.get("typed") for row in usable}
     for bad in extracted.rejected.to_pylist():
         key = bad["id"], bad["part"]

@@ -13,6 +13,7 @@ from swsdist.audio.clips import write_silence
 from swsdist.audio.commands import are_permitted, is_command, permitted, refusal
 from swsdist.audio.formats import ffmpeg
 from swsdist.config import Config
+from swsdist.config.dropping import Dropping
 from swsdist.config.search import Search
 from swsdist.core.codes import corpora as corpora_codes
 from swsdist.core.codes import stages as codes
@@ -75,6 +76,7 @@ class Extracting(NamedTuple):
     search: Search
     trim: bool
     commands: bool
+    dropping: Dropping | None
 
 
 def _granted(task: Task[Extracting], context: Context) -> list[Source]:
@@ -123,9 +125,12 @@ class Queries(Stage[Extracting]):
         """A task per group."""
         chain_inputs, search = inputs.chain_inputs(SearchInputs), inputs.config.search
         longest = RECURRENCES[search.recurrence].longest(search.recurrence_settings())
-        # Templates and some recurrences refuse long examples; only these enter the fingerprint of a group.
+        # Templates and some recurrences refuse long examples, and `drop` those that it leaves nothing of; only these enter the
+        # fingerprint of a group.
         refusing: list[Any] = ["template"] if search.examples == "template" else []
         refusing += [longest] if longest != LONGEST_QUERY else []
+        dropping = search.dropping(chain_inputs.features.tracks)
+        refusing += [["drop", *dropping]] if dropping else []
         given = any(isinstance(source.extractor, Precomputed) for source in chain_inputs.features.sources)
         trim = inputs.config.queries.trim == "auto" and not given
         refusing += [["least", search.least_query_frames]] if search.least_query_frames > 1 else []
@@ -150,7 +155,7 @@ class Queries(Stage[Extracting]):
             members = [row for query_id in query_ids for row in sorted(by_query[query_id], key=_example)]
             matters = [{key: value for key, value in row.items() if key not in _WITHOUT} for row in members]
             label = f"group {k + 1} of {len(cut)}: {len(query_ids)} queries"
-            payload = Extracting(members, sources, search, trim, are_permitted())
+            payload = Extracting(members, sources, search, trim, are_permitted(), dropping)
             yield inputs.task(made_by, matters, *refusing, label=label, work=len(members), payload=payload)
 
     def warm(self, task: Task[Extracting], context: Context) -> None:
@@ -174,7 +179,7 @@ class Queries(Stage[Extracting]):
         if reads and given and not payload.commands:
             raise refusal(given[0])  # not a rejection: permission is no property of the queries
         with permitted(payload.commands), ffmpeg.recorded_versions() as used:
-            group = write_group(folder, task.fingerprint, rows, sources, payload.search, payload.trim)
+            group = write_group(folder, task.fingerprint, rows, sources, payload.search, payload.trim, payload.dropping)
         examples = group.examples
         text = Extracted(
             examples.num_rows,

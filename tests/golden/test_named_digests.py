@@ -69,7 +69,7 @@ GOLDEN: dict[str, dict[str, tuple[int, str]]] = {
         "cosine": (1, "f4601e423acf357457218cf1893649c55185f7736d3c2f98385ad20eb9cf9a3e"),
         "cosine-squared": (1, "f1b62c09568bbfa01fc8b9fe28f2c1ad034014982eab870f23b7e1c858d49b4c"),
         "cosine-exp": (1, "6ee5bd434360f52a06f100defadcbf39e9ac9a680d3f594fd0431dab06884bac"),
-        "cosine-neg-log": (1, "36c6039cb19495ddcc9d2f894372fc69ce308aea9c618513dc67880bab0714f7"),
+        "cosine-neg-log": (1, "a1153deaf8533c3ac843f61c75353e0cc472acb19581cb78f502a152c3b77ace"),
         "bhattacharyya": (1, "60f0f7cb78ab61cffc8c6c39a17751cd12390a07510fd15e41fa858fdcd00b0f"),
         "bhattacharyya-squared": (1, "7d90aec6c907d89a95f1fc3a8bbc734ce36e6d9bfcbb1d411c01c6222fe38ead"),
         "log-posterior-cosine": (1, "52302f3083cb4ef1dc44c097d13a9041d7cec9e306e420fc2646091cf19a1731"),

@@ -201,6 +201,26 @@ def test_missing_scores(fusing: Fusing) -> None:
     assert any(lists["rescore"][key][0] not in (lists["average"][key][0], lists["least"][key][0]) for key in lacking)
 
 
+def test_places_of_a_majority(fused: Fusing, fusing: Fusing) -> None:
+    for missing in ("least", "rescore"):
+        fusing.fuse(missing, systems=TAKEN, missing=missing, found_by=2)
+        assert parts_of(fusing.joined(missing))[2].all()
+    assert 0 < fusing.joined("least").num_rows < fused.joined("fused").num_rows
+
+
+def test_side_information_of_queries(fusing: Fusing) -> None:
+    calibrate = {"steps": ["fusion", "llr"], "options": {"llr": {"covariates": ["duration", "speech"]}}}
+    config = {"calibrate": calibrate}
+    found = fusing.fuse("informed", systems=TAKEN, between_queries=False, config=config)
+    assert not found.outcome.failures
+    (part,) = found.outcome.chain_run.parts("fit", "calibration")
+    steps = json.loads((fusing.folder / "informed" / part.name).read_text())["steps"]
+    assert all({"offset", "score", "duration", "speech"} == set(model) for model in steps[1]["models"])
+    calibrate["options"]["llr"]["covariates"] = ["mean"]
+    with raises(fuse_codes.CANDIDATES_OF_A_FUSION):
+        fusing.fuse("refused", systems=TAKEN, config=config)
+
+
 def test_a_run_of_another_config_is_not_taken(fusing: Fusing) -> None:
     other = [{"name": "one", "config": "one.yaml", "set": ["search.distance=euclidean"]}]
     path = fusing.write("fused", chain="fuse", options={"systems": other})
@@ -247,6 +267,8 @@ def test_what_cannot_be_fused_is_told(fusing: Fusing) -> None:
         setup_of(str(fusing.folder / "fused"))
     with pytest.raises(ConfigError, match="less than 1"):
         fusing.fuse("bad", systems=TAKEN, overlap=1)
+    with raises(fuse_codes.MAJORITY_TOO_LARGE, found_by=3, systems=2):
+        fusing.fuse("bad", systems=TAKEN, found_by=3)
     with raises(fuse_codes.NO_SYSTEMS):
         swsdist.run(fusing.write("bad", chain="fuse"))
     with pytest.raises(ConfigError, match="`set` of system one"):

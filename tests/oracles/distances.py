@@ -67,7 +67,7 @@ def exact(name: str, query: Sequence[float], document: Sequence[float], options:
     if name == "cosine-exp":
         return math.expm1(exact("cosine", query, document, options))
     if name == "cosine-neg-log":
-        return -ln(max(1e-4, 1.0 - exact("cosine", query, document, options)))
+        return -ln(max(4e-4, 1.0 - exact("cosine", query, document, options)))
     if name == "euclidean":
         return math.dist(query, document) / options["cap"]
     if name == "inner-product":
@@ -131,7 +131,7 @@ def mapped(name: str, dot: int, options: Options) -> int:
     elif name == "inner-product":
         d = (2048 - 135347 + _from_2_to_24(min(max(dot, 1), 1 << 24))) // 4096
     elif name == "cosine-neg-log":
-        d = (2048 - 726817 + _from_2_to_24(min(max(dot, 839), 1 << 23))) // 4096
+        d = (1024 + max(_from_2_to_24(min(max(dot, 3355), 1 << 23)) - 726817, 0)) // 2048
     elif name == "cosine-exp":
         x = min(max(2**23 - dot, 0), 2**24)
         k, f = divmod((x + 64) // 2**7 + (x // 2**9 * 58025 + 2**14) // 2**15, 2**16)

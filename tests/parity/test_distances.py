@@ -21,8 +21,9 @@ from swsdist.kernels.distances.create import create
 from swsdist.kernels.distances.euclidean import default_cap
 from swsdist.kernels.distances.inner_product import OF_ONE
 from swsdist.kernels.distances.interface import LARGEST_COORDINATE, LARGEST_SUM, Distance
-from swsdist.kernels.distances.logarithm import below_24_bits, compiled_ln, ln
+from swsdist.kernels.distances.logarithm import compiled_ln, ln
 from swsdist.kernels.distances.weighted import Part, weighted_sum
+from swsdist.kernels.row_range import LARGEST
 from swsdist.kernels.scales import weighted
 from swsdist.methods.dtw.distance import distance_of, offset_and_scale
 from swsdist.methods.dtw.search import search
@@ -145,8 +146,8 @@ def largest_error(name: str, dimension: int, options: dict[str, float], q: list[
         plain = oracle.exact("cosine", q, x, options)
         if name == "cosine-exp":
             return np.exp(plain + e) - np.exp(plain) + 0.71 / 512
-        right = max(1e-4, 1.0 - plain)
-        return np.log(right / max(right - e, 1e-4)) + 0.54 / 256
+        right = max(4e-4, 1.0 - plain)
+        return np.log(right / max(right - e, 4e-4)) + 0.58 / 512
     if name == "inner-product":
         total = [sum(side) or 1.0 for side in (q, x)]
         inner = sum(a * b for a, b in zip(q, x, strict=True)) / total[0] / total[1]
@@ -174,18 +175,25 @@ DEFINITIONS = {
 }
 
 
-def of_every_product(name: str, first: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def of_every_product(name: str, first: int, fine: bool = False) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """All products from `first` to 2^24, in parts, with what the map makes of them.
 
     It is the map's own code on int32 arrays: what does not fit 32 bits wraps, and shows.
     """
-    on_arrays = {"least": np.minimum, "most": np.maximum, "below_24_bits": below_24_bits}
-    whole = FunctionType(create(name, 5).streams[0].from_dot.__code__, on_arrays)
+    (used,) = create(name, 5).maps(fine)
+    whole = on_arrays(used)
     for begin in range(first, LARGEST_SUM + 1, 1 << 18):
         dot = np.arange(begin, min(begin + (1 << 18), LARGEST_SUM + 1), dtype=np.int32)
         found = whole(dot)
         assert found.dtype == np.int32
         yield dot.astype(np.float64), found
+
+
+def on_arrays(function: FunctionType) -> FunctionType:
+    """The same code, with the functions that it calls, on arrays."""
+    called = {name: function.__globals__[name] for name in function.__code__.co_names if name in function.__globals__}
+    known = {"least": np.minimum, "most": np.maximum}
+    return FunctionType(function.__code__, {name: known.get(name) or on_arrays(of) for name, of in called.items()})
 
 
 @pytest.mark.parametrize("name", DEFINITIONS)
@@ -194,22 +202,35 @@ def test_map_of_every_product(name: str) -> None:
         assert (found == DEFINITIONS[name](dot)).all()
 
 
-#: The name of each map that is a polynomial, its first product, its definition in float64 and its largest error.
-POLYNOMIALS: dict[str, tuple[int, Callable[[np.ndarray], np.ndarray], float]] = {
-    "inner-product": (0, lambda dot: np.clip(-256 * np.log(np.maximum(dot, 1) / OF_ONE**2), 0, 4095), 0.55),
-    "cosine-exp": (-LARGEST_SUM, lambda dot: 512 * np.expm1(np.clip(1 - dot / 2**23, 0, 2)), 0.71),
-    "cosine-neg-log": (-LARGEST_SUM, lambda dot: -256 * np.log(np.clip(dot / 2**23, 1e-4, 1)), 0.54),
+def logarithm(dot: np.ndarray) -> np.ndarray:
+    return np.maximum(-np.log(np.maximum(dot, 1) / OF_ONE**2), 0)
+
+
+#: The name of each map that is a polynomial, its definition in float64, its unit, its largest error, and its fine map's.
+POLYNOMIALS: dict[str, tuple[Callable[[np.ndarray], np.ndarray], int, float, float]] = {
+    "inner-product": (logarithm, 256, 0.55, 0.8),
+    "cosine-exp": (lambda dot: np.expm1(np.clip(1 - dot / 2**23, 0, 2)), 512, 0.71, 2.6),
+    "cosine-neg-log": (lambda dot: -np.log(np.clip(dot, 3355, 2**23) / 2**23), 512, 0.58, 1.1),
 }
 
 
+@pytest.mark.parametrize("fine", [False, True])
 @pytest.mark.parametrize("name", POLYNOMIALS)
-def test_polynomial_of_every_product(name: str) -> None:
-    first, definition, error = POLYNOMIALS[name]
-    last = 4095
-    for dot, found in of_every_product(name, first):
-        assert np.abs(found - definition(dot)).max() <= error
-        assert (np.diff(found, prepend=last) <= 0).all()
+def test_polynomial_of_every_product(name: str, fine: bool) -> None:
+    definition, unit, *errors = POLYNOMIALS[name]
+    most, last = (LARGEST if fine else 4095), LARGEST
+    for dot, found in of_every_product(name, 0 if name == "inner-product" else -LARGEST_SUM, fine):
+        exact = np.minimum(definition(dot) * unit * (8 if fine else 1), most)
+        assert np.abs(found - exact).max() <= errors[fine]
+        assert (
+            np.diff(found, prepend=last) <= fine
+        ).all()  # a fine one rises by a step, where octaves of a logarithm meet
         last = found[-1]
+
+
+def test_fine_cosine_of_every_product() -> None:
+    for dot, found in of_every_product("cosine", -LARGEST_SUM, True):
+        assert (found == np.clip(np.rint(16384 - dot / 512), 0, LARGEST)).all()
 
 
 def test_every_map_is_one_of_these() -> None:
@@ -270,7 +291,7 @@ def test_zero_vectors(name: str) -> None:
         of_norm = {"euclidean": 512, "euclidean-squared": 64}[name]
         assert found == [0, of_norm, of_norm]
     elif name in ("cosine-exp", "cosine-neg-log"):  # their cosine is 0
-        assert found == [{"cosine-exp": 880, "cosine-neg-log": 2358}[name]] * 3
+        assert found == [{"cosine-exp": 880, "cosine-neg-log": 4006}[name]] * 3
     else:
         assert found == [distance.unit] * 3
 

@@ -2,8 +2,8 @@
 
 ::
 
-    (systems that are run first) -> queries -> merge-lists -> [rescore] -> impute-scores -> align.train -> fit
-        -> combine -> [find-overlaps -> decide]
+    (systems that are run first) -> queries -> merge-lists -> [rescore] -> impute-scores -> [describe-examples]
+        -> align.train -> fit -> combine -> [find-overlaps -> decide]
     decide -> align.final -> measure -> score; decide -> export
 
 From align.train on, the stages are those of the chain search. Without options.between_queries, combine is named decide.
@@ -13,9 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from swsdist.calibrate.procedure import required_statistics
+from swsdist.calibrate.statistics import load_statistics
 from swsdist.chains.fuse.align_joined import AlignJoined
 from swsdist.chains.fuse.check import check
 from swsdist.chains.fuse.collect_queries import CollectQueries
+from swsdist.chains.fuse.describe_examples import DescribeExamples
 from swsdist.chains.fuse.drop_overlaps import DropOverlaps
 from swsdist.chains.fuse.find_overlaps import FindOverlaps
 from swsdist.chains.fuse.impute_scores import ImputeScores
@@ -28,6 +31,7 @@ from swsdist.chains.search.report.notices import summary
 from swsdist.chains.search.report.publish import FILES
 from swsdist.chains.search.report.reporting import rejected_rows
 from swsdist.config import Config
+from swsdist.core.codes import fuse as codes
 from swsdist.pipeline.chain import Chain, Step
 from swsdist.pipeline.external_table import ExternalTable
 from swsdist.pipeline.ledger import Ledger
@@ -53,6 +57,9 @@ def build(config: Config, ledger: Ledger) -> Chain:
     inputs.document_checks.update(document_checks(config))
     inputs.folds.update(folds_of_steps(config.calibrate))
     inputs.files.update(files_of(config))
+    sides = required_statistics(config.calibrate)
+    if of_candidates := load_statistics(sides, "candidates"):
+        raise codes.CANDIDATES_OF_A_FUSION(where="calibrate.options", statistics=", ".join(of_candidates))
     lists = tuple(ExternalTable(inputs.place(system), TABLES[options.scores]) for system in options.systems)
     deciding: list[Step | Stage] = [Step("decide", Decide(), {"detections": "impute-scores:filled"})]
     if options.between_queries:
@@ -72,6 +79,7 @@ def build(config: Config, ledger: Ledger) -> Chain:
         Step("merge-lists", MergeLists(), {"lists": lists}),
         *([Rescore()] if options.missing == "rescore" else []),
         ImputeScores(),
+        *([DescribeExamples()] if load_statistics(sides, "examples") else []),
         Step("align.train", AlignJoined(), digests={"trials": "aligned"}),
         Fit(),
         *deciding,

@@ -25,6 +25,7 @@ class Filling(NamedTuple):
     missing: Literal["average", "least"]
     overlap: float
     system: str
+    found_by: int
 
 
 class ImputeScores(BucketStage[Filling]):
@@ -48,8 +49,11 @@ class ImputeScores(BucketStage[Filling]):
         for receipt in inputs.receipts("joined"):
             (joined,), (statistics,) = receipt.parts("joined"), receipt.parts("known")
             rescored_files = [part.name for part in rescored if part.slots == joined.slots]
-            payload = Filling(joined.name, statistics.name, rescored_files, rule, options.overlap, system)
-            matters = receipt.fingerprint, rescored_files, rule, options.overlap, system
+            payload = Filling(
+                joined.name, statistics.name, rescored_files, rule, options.overlap, system, options.found_by
+            )
+            matters = [receipt.fingerprint, rescored_files, rule, options.overlap, system]
+            matters += [options.found_by] if options.found_by > 1 else []
             yield self.following(receipt, inputs, *matters, payload=payload)
 
     def run(self, task: Task[Filling], context: Context) -> TaskOutput:
@@ -61,6 +65,7 @@ class ImputeScores(BucketStage[Filling]):
             missing=payload.missing,
             overlap=payload.overlap,
             rescored=[context.read(name) for name in payload.rescored],
+            found_by=payload.found_by,
         )
         place = table.schema.get_field_index("system")
         system = pa.array([payload.system] * table.num_rows, pa.string())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, PositiveInt, model_validator
 
 from swsdist.config.section import ONE_OR_MORE, IsPath, Section
 from swsdist.core.codes import fuse as codes
@@ -54,6 +54,9 @@ class FuseOptions(Section):
         lt=1,
         description="overlap: least part of the shorter one",
     )
+    found_by: PositiveInt = Field(
+        1, description="keep a place if at least so many systems detected it; 2 of 3: a majority"
+    )
     missing: Literal["average", "least", "rescore"] = Field(
         "average",
         description="score of a system without a detection at a place: the average of the others; its least score for the "
@@ -74,4 +77,6 @@ class FuseOptions(Section):
         for name in names:
             if names.count(name) > 1:
                 raise codes.DUPLICATE_SYSTEM.invalid(count=names.count(name), system=name)
+        if names and self.found_by > len(names):
+            raise codes.MAJORITY_TOO_LARGE.invalid(found_by=self.found_by, systems=len(names))
         return self

@@ -92,6 +92,9 @@ STREAM_WITHOUT_COLUMNS = Code(
 EMPTY_STREAM = Code(
     "empty-stream", ConfigError, "{place}no columns from {first} to {stop}", "give first < after the last"
 )
+ALL_DROPPED = Code(
+    "all-dropped", ConfigError, "every column of the track {track} is of a class to drop", "name fewer of its columns"
+)
 NORMALISED_POSTERIORS = Code(
     "normalised-posteriors",
     ConfigError,

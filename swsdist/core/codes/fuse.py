@@ -7,6 +7,18 @@ from swsdist.core.errors import ConfigError, OddError, StoreError
 
 NO_SYSTEMS = Code("no-systems", ConfigError, "no systems to fuse", "name some: {{name, run}} or {{name, config}} each")
 DUPLICATE_SYSTEM = Code("duplicate-system", ConfigError, "{count} systems are named {system}", "give each another name")
+CANDIDATES_OF_A_FUSION = Code(
+    "candidates-of-a-fusion",
+    ConfigError,
+    "a step asks for {statistics}, and a fusion has no candidates of its own",
+    "leave the covariates mean and deviation out; those of examples and of the list are known",
+)
+MAJORITY_TOO_LARGE = Code(
+    "majority-too-large",
+    ConfigError,
+    "found_by asks for {found_by} systems, and there are {systems}",
+    "give at most {systems}, or more systems",
+)
 RUN_OR_CONFIG = Code("run-or-config", ConfigError, "system {system} needs either a run or a config", "give one of them")
 SET_WITHOUT_CONFIG = Code(
     "set-without-config", ConfigError, "`set` of system {system} has no config to change", "give config instead of run"

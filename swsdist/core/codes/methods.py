@@ -29,6 +29,12 @@ PHRASE_TOO_LONG = Code(
 PLACE_TOO_SHORT = Code(
     "place-too-short", AudioError, "the place is shorter than one frame ({seconds:g} s)", "give a longer place"
 )
+TOO_FEW_KEPT = Code(
+    "too-few-kept",
+    AudioError,
+    "search.drop leaves {kept} of the query's {frames} frames; at least {least} are searched",
+    "give a query with more speech that the track knows as such, lower search.least_query_frames, or leave search.drop out",
+)
 TOO_LONG = Code("too-long", AudioError, "the query has {frames} frames; at most {longest} can be {use}", "{fix}")
 POOLED_OUTSIDE = Code(
     "pooled-outside",

@@ -140,11 +140,11 @@ CALIBRATION_OF_LISTS = Code(
 CURVE_METHOD = Code(
     "curve-method", ConfigError, "the method {method} has no curves and paths; dtw has", "leave search.method out"
 )
-CURVE_WITHOUT_SILENCE = Code(
-    "curve-without-silence",
-    ConfigError,
-    "curves and paths need all frames of a document",
-    "leave search.skip_silence out",
+NOTHING_COMPARED = Code(
+    "nothing-compared",
+    UserError,
+    "no frame of the document {doc_id} is searched",
+    "leave search.skip_silence and search.drop out",
 )
 NAME_OF_RECORDING = Code(
     "name-of-recording",

@@ -12,8 +12,8 @@ frames, and 1/4096 from that of d.
 x = 1 - cos, e^x = 2^k 2^f, and 2^f ~ 1 + f (c1 + f (c2 + f (c3 + f c4))), the polynomial of that form that is nearest at
 worst and right at both ends; so the map never rises with the cosine. Error of the map: at most 0.71/512.
 
-`cosine-neg-log` is -ln cos, 256 for one nat; a cosine below 1e-4 counts as 1e-4, since smaller ones are rounding. It is
-the map of `inner-product` with another factor. Error of the map: at most 0.54/256.
+`cosine-neg-log` is -ln cos, 512 for one nat; a cosine below 4e-4 counts as 4e-4, since smaller ones are rounding. It is
+the map of `inner-product` with another factor. Error of the map: at most 0.58/512.
 
 `unit_norm`, `from_dot` and `from_dot_squared` serve all distances that are a cosine of something.
 """
@@ -107,8 +107,8 @@ def _exp_less_1(dot: Value) -> Value:
 
 
 def _log_of_cosine(dot: Value) -> Value:
-    """-ln cos, 2^20 for 1; a cosine of less than 839 / 2^23 = 1e-4 counts as that."""
-    return most(below_24_bits(least(most(dot, 839), 8388608)) - 726817, 0)
+    """-ln cos, 2^20 for 1; a cosine of less than 3355 / 2^23 = 4e-4 counts as that."""
+    return most(below_24_bits(least(most(dot, 3355), 8388608)) - 726817, 0)
 
 
 for _function in (_exp_less_1, _log_of_cosine):
@@ -126,13 +126,13 @@ def from_dot_exp_fine(dot: Value) -> Value:
 
 
 def from_dot_log(dot: Value) -> Value:
-    """-ln cos, 256 for 1, within 0..2358."""
-    return (_log_of_cosine(dot) + 2048) >> 12
+    """-ln cos, 512 for 1, within 0..4006."""
+    return (_log_of_cosine(dot) + 1024) >> 11
 
 
 def from_dot_log_fine(dot: Value) -> Value:
-    """The same, 2048 for 1."""
-    return (_log_of_cosine(dot) + 256) >> 9
+    """The same, 4096 for 1."""
+    return (_log_of_cosine(dot) + 128) >> 8
 
 
 def _fill(values: NDArray[np.float64], side: Side, where: str | None) -> Prepared:

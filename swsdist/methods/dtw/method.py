@@ -18,6 +18,7 @@ from swsdist.core.fingerprint import fingerprint
 from swsdist.methods.dtw.tracks import tracks_read
 from swsdist.methods.first_pass.landmarks import codebook_file, landmark_documents
 from swsdist.methods.method import Result, Unit
+from swsdist.methods.query.dropping import without_dropped
 from swsdist.methods.query.example import Example
 from swsdist.methods.query.extraction import prepared
 from swsdist.methods.sample import sample_limit
@@ -121,6 +122,8 @@ class Dtw:
         made: dict[int, list[Example]] = {}
         tracks = Tracks(store)
         statistics, settings = tracks.statistics(), self._settings.placed(tracks.places)
+        if (dropping := settings.dropping(tracks.places)) is not None:
+            queries = without_dropped(queries, dropping, tracks.dimension)
 
         def examples(factor: int) -> list[Example]:
             if factor not in made:

@@ -27,6 +27,7 @@ from swsdist.methods.dtw.search import search
 from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.dtw.tracks import tracks_read
 from swsdist.methods.query.averaging import averaged
+from swsdist.methods.query.dropping import kept
 from swsdist.methods.query.example import Example
 from swsdist.store.memory import Memory
 from swsdist.store.reading import Block, Store
@@ -88,6 +89,9 @@ class Documents:
         frames = self.table["frames"].to_pylist()
         self.most = np.array([search_config.candidates.count(count * shift) for count in frames], np.int64)
         self._spoken = _spoken_frames(self.table, store) if search_config.skip_silence else None
+        self._dropping = search_config.dropping(tracks.places)
+        #: Frames of the recording that were read, of each document that was, if frames are left out; the last reading counts.
+        self._kept: dict[int, NDArray[np.int64]] = {}
 
     @classmethod
     def of(cls, store: Store, shards: Sequence[str], search_config: Search) -> Documents:
@@ -119,9 +123,11 @@ class Documents:
                 None if self._memory is None else self._memory.get(("frames", shard, factor, side, self._prepared_by))
             )
             if buffered is not None:
-                for key, frames, saturated in buffered:
+                for key, frames, saturated, places in buffered:
                     if key in live:
                         self._saturated[self._index[key]] = saturated
+                        if places is not None:
+                            self._kept[self._index[key]] = places
                         yield self._index[key], iter(frames)
                 continue
             documents = self._read(shard, live, factor, side)
@@ -169,16 +175,38 @@ class Documents:
     def _features(
         self, shard: str, live: set[_Key], factor: int, threads: int
     ) -> Iterator[tuple[_Key, NDArray[np.float32]]]:
-        """Keys and features of some documents of a shard, block by block; an empty block of one that is all silence."""
+        """Keys and features of some documents of a shard, block by block; an empty block of one without frames to search."""
         blocks = self._tracks.blocks(shard, live, threads)
         for key, group in groupby(blocks, key=itemgetter(0, 1)):
-            if self._spoken is not None:
-                group = _select(group, self._spoken[self._index[key]])
+            if self._leaves_out:
+                group = self._searched_of(self._index[key], group)
             features = None
             for features in averaged((block.features for block in group), factor):
                 yield key, features
             if features is None:
                 yield key, np.empty((0, self._tracks.dimension), np.float32)
+
+    @property
+    def _leaves_out(self) -> bool:
+        return self._spoken is not None or self._dropping is not None
+
+    def _searched_of(self, index: int, blocks: Iterable[Block]) -> Iterator[Block]:
+        """Blocks of a document with the frames that are searched, which are remembered."""
+        places = [np.empty(0, np.int64)]
+        for block in blocks:
+            last = block.first_frame + len(block.features)
+            frames = np.arange(block.first_frame, last)
+            if self._spoken is not None:
+                spoken = self._spoken[index]
+                frames = spoken[slice(*np.searchsorted(spoken, (block.first_frame, last)))]
+            features = block.features[frames - block.first_frame]
+            if self._dropping is not None:
+                chosen = kept(features, self._dropping)
+                frames, features = frames[chosen], features[chosen]
+            places.append(frames)
+            if len(frames):
+                yield block._replace(features=features)
+        self._kept[index] = np.concatenate(places)
 
     def _prepare(self, batch: list[tuple[_Key, NDArray[np.float32]]], side: Side) -> list[Prepared]:
         rows = self._row[[self._index[key] for key, _ in batch]]
@@ -202,7 +230,7 @@ class Documents:
         self, documents: Iterator[tuple[_Key, Iterator[NDArray[np.float32]]]], name: Hashable, memory: Memory
     ) -> Iterator[tuple[_Key, Iterator[NDArray[np.float32]]]]:
         """Pass the documents of a shard through, and store them in memory after the last, if they fit."""
-        buffered: list[tuple[_Key, list[NDArray[np.float32]], int]] = []
+        buffered: list[tuple[_Key, list[NDArray[np.float32]], int, NDArray[np.int64] | None]] = []
         size = 0
         for key, blocks in documents:
             if size > memory.room:
@@ -212,23 +240,30 @@ class Documents:
             yield key, _kept(blocks, frames)
             frames += blocks  # blocks the consumer did not read
             size += sum(block.nbytes for block in frames)
-            buffered.append((key, frames, self._saturated[self._index[key]]))
+            places = self._kept.get(self._index[key])
+            size += 0 if places is None else places.nbytes
+            buffered.append((key, frames, self._saturated[self._index[key]], places))
         memory.put(name, buffered, size)
 
     @property
     def searched(self) -> int:
-        """Frames of a search of all documents."""
-        if self._spoken is None:
+        """Frames that a search of all documents has compared."""
+        if not self._leaves_out:
             return int(sum(self.table["frames"].to_pylist()))
-        return sum(map(len, self._spoken))
+        return sum(map(len, self._kept.values()))
+
+    def frames_of_the_recording(self, index: int) -> NDArray[np.int64]:
+        """Numbers of a document's frames that were read."""
+        return self._kept[index] if self._leaves_out else np.arange(self.table["frames"][index].as_py())
 
     def in_frames_of_the_recording(self, matches: Matches) -> Matches:
-        """Matches with first and last frames of the recording, if frames were skipped."""
-        if self._spoken is None:
+        """Matches with first and last frames of the recording, if frames were left out."""
+        if not self._leaves_out:
             return matches
-        spoken = self._spoken
-        starts = np.cumsum([0, *map(len, spoken)])
-        all_frames = np.concatenate([np.empty(0, np.int64), *spoken])
+        nothing = np.empty(0, np.int64)
+        places = [self._kept.get(k, nothing) for k in range(self.table.num_rows)]
+        starts = np.cumsum([0, *map(len, places)])
+        all_frames = np.concatenate([nothing, *places])
         end = all_frames[starts[matches.document] + matches.end_frame]
         first = all_frames[starts[matches.document] + matches.end_frame - matches.frames + 1]
         return matches._replace(end_frame=end, frames=end - first + 1)
@@ -283,14 +318,6 @@ def _kept(blocks: Iterator[NDArray[np.float32]], frames: list[NDArray[np.float32
     for block in blocks:
         frames.append(block)
         yield block
-
-
-def _select(blocks: Iterable[Block], frames: NDArray[np.int64]) -> Iterator[Block]:
-    """Select frames of a document's blocks, in rising order."""
-    for block in blocks:
-        first, last = np.searchsorted(frames, (block.first_frame, block.first_frame + len(block.features)))
-        if last > first:
-            yield block._replace(features=block.features[frames[first:last] - block.first_frame])
 
 
 def search_shard(

@@ -12,6 +12,7 @@ from __future__ import annotations
 import tempfile
 from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from swsdist.audio.bandwidth import bandwidth_of
+from swsdist.config.dropping import Dropping
 from swsdist.config.search import Search
 from swsdist.core.codes import methods as codes
 from swsdist.core.fingerprint import stable_hash
@@ -28,6 +30,7 @@ from swsdist.features.extractors import recipe, recipe_fingerprint
 from swsdist.features.interface import (
     Extractor,
     Precomputed,
+    dtype_of,
     frame_shift,
     frames_seconds,
     kind_of,
@@ -38,12 +41,13 @@ from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder
 from swsdist.io.remote.scratch import scratch
 from swsdist.methods.query.averaging import averaged
+from swsdist.methods.query.dropping import demand_kept
 from swsdist.methods.query.example import Example
 from swsdist.methods.query.example_frames import bounded, example_frames
 from swsdist.methods.query.recording_statistics import with_recording_statistics
 from swsdist.methods.query.speech_trimming import trim_to_speech
 from swsdist.store.manifest import REJECTED_DOCUMENTS, File, Manifest, Shard, Track
-from swsdist.store.parquet import Output, publish
+from swsdist.store.parquet import Output, numbers, publish
 from swsdist.store.precomputed import precomputed_example
 from swsdist.store.reading import Store
 from swsdist.store.tracks import Tracks
@@ -111,6 +115,7 @@ def extract(
     folder: Folder,
     search: Search | None = None,
     trim: bool = True,
+    dropping: Dropping | None = None,
 ) -> Extracted:
     """Extract unnormalised features of examples; reject those that are unusable or too long to search.
 
@@ -122,6 +127,7 @@ def extract(
         search: names the recurrence, which limits the frames of an example, and whether examples of a query are
             averaged,
             which has its own limit; by default the defaults of a config.
+        dropping: frames that the search leaves out; an example that has no others is rejected.
         trim: trim non-speech at both ends of complete recordings, and reject those without speech. If the frames of an
             example are precomputed, it is not trimmed for any extractor, because they cover the untrimmed example.
     """
@@ -131,7 +137,7 @@ def extract(
         for k, item in enumerate(extractors)
     ]
     with tempfile.TemporaryDirectory(dir=scratch()) as place:
-        group = write_group(Folder(place, folder.storage), "queries", rows, sources, search, trim)
+        group = write_group(Folder(place, folder.storage), "queries", rows, sources, search, trim, dropping)
     rejected = group.rejected.select(REJECTED.names)
     return Extracted(group.examples, rejected, sum(group.examples["duration"].to_pylist()), group.cuts)
 
@@ -143,6 +149,7 @@ def write_group(
     sources: Sequence[Source],
     search: Search | None = None,
     trim: bool = True,
+    dropping: Dropping | None = None,
 ) -> Group:
     """Compute the features of a group's examples, and publish them as a shard of a store of queries.
 
@@ -155,7 +162,7 @@ def write_group(
             normalise
             (`recording_statistics.with_statistics`).
         sources: extractors, with the tracks of each.
-        search, trim: see `extract`.
+        search, trim, dropping: see `extract`.
     """
     cuts: dict[tuple[str, int], Cut] = {}
     trim = trim and not any(isinstance(source.extractor, Precomputed) for source in sources)
@@ -175,6 +182,7 @@ def write_group(
         left = [row for row in wanted if (row["doc_id"], row["channel"]) not in rejected]
         if isinstance(source.extractor, Precomputed):
             left = [_with_frames(row, source.fingerprint) for row in left]
+        left = [{**row, "dropping": _within(dropping, sources, k)} for row in left]
         before = sum(len(source.tracks) for source in sources[:k])
         left = [_with_statistics(row, before, before + len(source.tracks)) for row in left]
         name = fingerprint if k == 0 else f"{fingerprint}-{k}"
@@ -275,6 +283,19 @@ def _with_statistics(document: dict[str, Any], first: int, stop: int) -> dict[st
     return document if normalisation is None else {**document, "statistics": normalisation[first:stop]}
 
 
+def _stored(frames: NDArray[np.float32], extractor: Extractor | Precomputed) -> NDArray[np.float32]:
+    """Frames as they are read from the store, rounded."""
+    return frames.astype(numbers(dtype_of(extractor))).astype(np.float32)
+
+
+def _within(dropping: Dropping | None, sources: Sequence[Source], k: int) -> Dropping | None:
+    """Dropping in the columns of source k; None if its track is another source's."""
+    ends = [0, *accumulate(sum(track.stop - track.first for track in source.tracks) for source in sources)]
+    if dropping is None or not ends[k] <= dropping.track[0] < ends[k + 1]:
+        return None
+    return dropping.moved(-ends[k])
+
+
 def _reading(search: Search, several: Mapping[str, int], cuts: dict[tuple[str, int], Cut] | None) -> Reading:
     """Return the reader of examples; `several` counts the examples of queries. Trimmed seconds go to `cuts`; None: no
     trimming.
@@ -298,12 +319,14 @@ def _reading(search: Search, several: Mapping[str, int], cuts: dict[tuple[str, i
         average = search.examples == "template" and several[row["query_id"]] > 1
         if isinstance(extractor, Precomputed):
             frames = bounded(precomputed_example(document, extractor, folder), row, search, average)
+            demand_kept(_stored(frames, extractor), row, document["dropping"], search.least_query_frames)
             yield from regrouped([frames])
             return with_recording_statistics(ReadResult(_duration(row, frames, extractor)), document, extractor, folder)
         if row["path"] is None:
             raise codes.TEXT_QUERY(where=f"query {row['query_id']}", method=search.method)
         row = trimmed(row, extractor.sample_rate, folder)
         frames = bounded(example_frames(row, extractor, folder), row, search, average)
+        demand_kept(_stored(frames, extractor), row, document["dropping"], search.least_query_frames)
         yield from regrouped([frames])
         hz = bandwidth_of(row, extractor.sample_rate, folder.storage)
         return with_recording_statistics(

@@ -47,8 +47,8 @@ if TYPE_CHECKING:
 
 #: Keys of the section `search` that belong to other methods.
 _OF_OTHERS = (
-    *("recurrence", "band", "recurrence_options", "candidate_window", "skip_silence", "row_range", "first_pass"),
-    "backend",
+    *("recurrence", "band", "recurrence_options", "candidate_window", "skip_silence", "drop", "row_range"),
+    *("first_pass", "backend"),
 )
 
 

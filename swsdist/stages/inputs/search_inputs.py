@@ -263,6 +263,7 @@ class SearchInputs(CorpusInputs):
             read()
         if "search" in steps:
             self.config.search.placed(self.features.tracks)
+            self.config.search.dropping(self.features.tracks)
             self.demand_marks()
             self.demand_gpu()
             for check in self.document_checks:

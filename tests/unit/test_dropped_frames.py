@@ -1,0 +1,199 @@
+"""Frames that `search.drop` leaves out: what is found is what a store and queries without these frames give."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import soundfile
+
+from swsdist.config.search import Search
+from swsdist.core.codes import config as codes
+from swsdist.core.codes import methods as methods_codes
+from swsdist.core.codes import searcher as searcher_codes
+from swsdist.io.filesystem import Folder
+from swsdist.methods.create import create
+from swsdist.methods.dtw.shard import search_shard
+from swsdist.methods.query.extraction import extract
+from swsdist.searcher.curves import Pair
+from swsdist.store.manifest import File, NewTrack, Shard, commit
+from swsdist.store.memory import Memory
+from swsdist.store.reading import Store
+from swsdist.store.writing import write_tracks
+from tests.support.coded import raises
+
+RATE = 1000
+
+STREAMS = [
+    {"track": "values", "distance": "cosine-squared", "normalise": "none"},
+    {"track": "classes", "distance": "kl", "normalise": "none"},
+]
+
+#: Frames of documents; more than a block of a store in one.
+FRAMES = {"a": 3000, "b": 90, "c": 700}
+
+
+class Values:
+    """A frame a sample: three numbers of it."""
+
+    name, version, sample_rate, frame_length, hop, context, dimension = "values", 1, RATE, 1, 1, 0, 3
+    tracks = (("values", 3),)
+
+    def extract(self, samples: np.ndarray) -> np.ndarray:
+        return np.stack([samples, np.cos(60 * samples), np.sin(40 * samples)], axis=1).astype(np.float32)
+
+    def describe(self) -> dict[str, Any]:
+        return {}
+
+
+class Classes(Values):
+    """Posteriors of four classes."""
+
+    name, dimension = "classes", 4
+    tracks = (("classes", 4),)
+
+    def extract(self, samples: np.ndarray) -> np.ndarray:
+        values = np.exp(3 * np.cos(np.outer(samples, [20, 35, 50, 65]) + np.arange(4)))
+        return (values / values.sum(1, keepdims=True)).astype(np.float32)
+
+
+def kept(samples: np.ndarray, above: float | None) -> np.ndarray:
+    """Which frames stay if the second and third class are dropped."""
+    posteriors = Classes().extract(samples)
+    return ~np.isin(posteriors.argmax(1), [1, 2]) if above is None else posteriors[:, 1:3].sum(1) <= above
+
+
+def store_of(place: Path, sounds: dict[str, np.ndarray], shards: list[str]) -> Store:
+    folder, made, files = Folder(str(place / "store")), {"values": [], "classes": []}, []
+    for k, names in enumerate(shards):
+        rows = []
+        for name in names:
+            soundfile.write(place / f"{name}.wav", sounds[name], RATE, subtype="FLOAT")
+            path = str(place / f"{name}.wav")
+            rows.append({"doc_id": name, "channel": 1, "path": path, "speaker": None, "identity": "1:2"})
+        (values,) = write_tracks(folder, f"{k:032x}", rows, Values())
+        (classes,) = write_tracks(folder, f"{k + 10:032x}", rows, Classes(), partition=values.outputs[0].name)
+        both = {"values": File(*values.outputs[0]), "classes": File(*classes.outputs[0])}
+        files.append(Shard(values.outputs[0].name, both, len(names), sum(values.documents["frames"].to_pylist())))
+        made["values"].append(values.documents)
+        made["classes"].append(classes.documents)
+        rejected = values.rejected
+    tracks = [NewTrack(name, {"name": name}, len(name) - 3, pa.concat_tables(made[name])) for name in made]
+    commit(folder, tracks, 1 / RATE, files, rejected)
+    return Store(folder)
+
+
+def examples_of(place: Path, sounds: dict[str, np.ndarray], store: Store, search: Search) -> Any:
+    rows = []
+    for name, samples in sounds.items():
+        soundfile.write(place / f"{name}.wav", samples, RATE, subtype="FLOAT")
+        row = {"query_id": name, "example": 1, "path": str(place / f"{name}.wav"), "channel": 1}
+        rows.append({**row, "start": None, "end": None, "speaker": None})
+    dropping = search.dropping({"values": (0, 3), "classes": (3, 7)})
+    return extract(rows, [Values(), Classes()], store.folder, search, trim=False, dropping=dropping)
+
+
+def found(store: Store, queries: pa.Table, search: Search) -> tuple[dict[tuple[str, str, int], tuple[int, int]], int]:
+    """First frame and cost of the candidates, by query, document and last frame; and the frames that were compared."""
+    rows, searched = {}, 0
+    for shard in store.manifest.shards:
+        examples = create(search).prepare(queries, store)(1)
+        documents, matches, frames = search_shard(store, shard.name, examples, search)
+        searched += frames
+        names = documents["doc_id"].to_pylist()
+        for query, document, end, count, cost in zip(
+            matches.query, matches.document, matches.end_frame, matches.frames, matches.cost, strict=True
+        ):
+            rows[examples[query].query_id, names[document], int(end)] = int(end - count + 1), int(cost)
+    return rows, searched
+
+
+@pytest.fixture
+def sounds() -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(3)
+    return {name: rng.normal(scale=0.1, size=count).astype(np.float32) for name, count in FRAMES.items()}
+
+
+def search_of(**keys: Any) -> Search:
+    return Search.model_validate({"streams": STREAMS, "candidates": {"least": 5, "per_second": 0}, **keys})
+
+
+@pytest.mark.parametrize("above", [None, 0.6])
+@pytest.mark.parametrize(("shards", "memory"), [(["abc"], 0), (["a", "bc"], 1 << 30)])
+@pytest.mark.parametrize("recurrence", ["bounded-slope", "averages"])
+def test_a_store_without_these_frames_gives_the_same(
+    tmp_path: Path,
+    sounds: dict[str, np.ndarray],
+    above: float | None,
+    shards: list[str],
+    memory: int,
+    recurrence: str,
+) -> None:
+    places = {name: np.flatnonzero(kept(samples, above)) for name, samples in sounds.items()}
+    spoken = {"q": sounds["a"][500:540], "r": sounds["c"][60:90]}
+    for folder in ("full", "less"):
+        (tmp_path / folder).mkdir()
+    store = store_of(tmp_path / "full", sounds, shards)
+    less = store_of(tmp_path / "less", {name: sounds[name][frames] for name, frames in places.items()}, ["abc"])
+    plain = search_of(recurrence=recurrence)
+    search = search_of(recurrence=recurrence, drop={"track": "classes", "columns": [1, 3], "above": above})
+    short = {name: samples[kept(samples, above)] for name, samples in spoken.items()}
+    assert all(5 < len(short[name]) < len(samples) - 5 for name, samples in spoken.items())
+    expected, frames = found(less, examples_of(tmp_path / "less", short, less, plain).examples, plain)
+    queries = examples_of(tmp_path / "full", spoken, store, search).examples
+    store = store.with_memory(Memory(memory)) if memory else store
+    moved = {
+        (query, document, int(places[document][end])): (int(places[document][first]), cost)
+        for (query, document, end), (first, cost) in expected.items()
+    }
+    assert len(moved) > 20
+    for _ in range(2):  # the second time from memory
+        assert found(store, queries, search) == (moved, frames)
+    assert frames == sum(map(len, places.values()))
+
+
+def test_curve_and_path_are_in_frames_of_the_recordings(tmp_path: Path, sounds: dict[str, np.ndarray]) -> None:
+    search = search_of(drop={"track": "classes", "columns": [1, 3]})
+    store = store_of(tmp_path, {**sounds, "d": sounds["b"][~kept(sounds["b"], None)]}, ["abcd"])
+    queries = examples_of(tmp_path, {"q": sounds["a"][500:540]}, store, search).examples
+    (_, _, end), (first, cost) = min(found(store, queries, search)[0].items(), key=lambda item: item[1][1])
+    assert cost == 0
+    pair = Pair.of(store, queries, "a", 1, search)
+    row = next(row for row in pair.curve().to_pylist() if round(row["end"] * RATE) == end + 1)
+    assert (round(row["start"] * RATE), row["cost"], row["frames"]) == (first, 0, end - first + 1)
+    cells = pair.path((end + 1) / RATE)
+    inside = np.flatnonzero(kept(sounds["a"][500:540], None))
+    assert cells["query_frame"].to_pylist() == inside.tolist()
+    assert set(cells["frame"].to_pylist()) <= set((500 + inside).tolist())
+    assert [cells["frame"][0].as_py(), cells["frame"][-1].as_py()] == [first, end]
+    dropped = int(np.flatnonzero(~kept(sounds["a"], None))[50])
+    with raises(methods_codes.NO_SUCH_FRAME, frame=dropped):
+        pair.path((dropped + 1) / RATE)
+    with raises(searcher_codes.NOTHING_COMPARED, doc_id="d"):
+        Pair.of(store, queries, "d", 1, search)
+
+
+def test_a_query_of_which_nothing_is_left_is_rejected(tmp_path: Path, sounds: dict[str, np.ndarray]) -> None:
+    drop = {"track": "classes", "columns": [1, 3]}
+    store, count = store_of(tmp_path, sounds, ["abc"]), int(kept(sounds["a"][:40], None).sum())
+    spoken = {"q": sounds["a"][:40], "gone": sounds["a"][:40][~kept(sounds["a"][:40], None)]}
+    for least, left in ((1, ["q"]), (count, ["q"]), (count + 1, [])):
+        extracted = examples_of(tmp_path, spoken, store, search_of(drop=drop, least_query_frames=least))
+        assert extracted.examples["query_id"].to_pylist() == left
+        bad = {row["id"]: row for row in extracted.rejected.to_pylist()}
+        assert sorted(bad) == sorted({*spoken} - {*left})
+        assert bad["gone"]["reason"] == methods_codes.TOO_FEW_KEPT.name
+        assert f"0 of the query's {len(spoken['gone'])} frames" in bad["gone"]["message"]
+
+
+def test_tracks_and_columns_that_are_not_there() -> None:
+    tracks = {"values": (0, 3), "classes": (3, 7)}
+    with raises(codes.NO_SUCH_TRACK, where="search.drop.track", track="cz"):
+        search_of(drop={"track": "cz", "columns": [0, 1]}).dropping(tracks)
+    with raises(codes.NO_SUCH_COLUMNS, where="search.drop.columns", stop=5):
+        search_of(drop={"track": "classes", "columns": [1, 5]}).dropping(tracks)
+    with raises(codes.ALL_DROPPED, track="classes"):
+        search_of(drop={"track": "classes", "columns": [0, 4]}).dropping(tracks)
