@@ -53,7 +53,10 @@ class System:
         """All layers in one pass over the model in a folder."""
         options = {"model": folder, "layers": list(layers), "gain": GAIN}
         tracks = {layer: f"layer{layer}" for layer in layers}
-        return cls(name, [{"name": "ssl", "options": options}], tracks, variant, sets)
+        features: dict[str, Any] = {"name": "ssl", "options": options}
+        if len(tracks) == 1:  # a single track has the extractor's name
+            features["track"] = tracks[layers[0]]
+        return cls(name, [features], tracks, variant, sets)
 
 
 def write_inputs(run: Folder, database: QuesstDatabase) -> None:
