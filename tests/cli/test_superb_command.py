@@ -101,6 +101,14 @@ def test_recordings_that_cannot_be_read_are_named(here: Path, swsdist: Command) 
     assert notice in ended.err
 
 
+def test_a_layer_without_the_frames_of_a_class(here: Path, first: Ended, swsdist: Command) -> None:
+    options = ("--layers", "1", "--run", "dropped", "--set", "search.drop={track: layer1, columns: [3, 6]}")
+    values = json.loads(swsdist(*SUPERB, *options, "--json", cwd=here).out)
+    of_all_frames = json.loads((here / "superb-tiny/superb/superb.json").read_text())["dev"][1]
+    assert [row["layer"] for row in values["dev"]] == [1]
+    assert values["dev"][0]["min_cnxe"] != of_all_frames["min_cnxe"]
+
+
 @pytest.mark.parametrize(
     ("options", "code", "exit_code"),
     [

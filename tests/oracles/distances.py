@@ -148,11 +148,11 @@ def mapped(name: str, dot: int, options: Options) -> int:
 def _from_2_to_24(n: int) -> int:
     """2^20 (24 ln 2 - ln n), of an integer up to 2^24, by a polynomial."""
     exponent = n.bit_length() - 1
-    u = n * 2**14 // 2**exponent - 2**14
+    u = (n << 14 >> exponent) - 2**14
     series = 0
     for c in (-3731, 14590, -30789, 65356):
-        series = c + series * u // 2**14
-    return 726817 * (24 - exponent) - series * u // 2**10
+        series = c + (series * u >> 14)
+    return 726817 * (24 - exponent) - (series * u >> 10)
 
 
 def distance(name: str, query: Sequence[int], document: Sequence[int], options: Options) -> int:
