@@ -8,7 +8,9 @@ from swsdist.store.tracks import Tracks
 
 
 def tracks_read(store: Store, search: Search) -> Tracks:
-    """Those that streams and `drop` name, in the store's order; all with a first pass, or if a stream names none or an absent one."""
+    """Those that streams and `drop` name, in the store's order; all with a first pass, or where a stream names none, or an
+    absent one.
+    """
     names = dict.fromkeys(stream.track for stream in search.streams)
     if names and search.drop is not None:
         names[search.drop.track] = None
