@@ -295,10 +295,6 @@ class Search(Section):
         """What `drop` leaves out, in columns of all tracks side by side; arguments and errors as for `Drop.placed`."""
         return None if self.drop is None else self.drop.placed(tracks)
 
-    def of_all_frames(self) -> Search:
-        """The same search with no frame of a document left out."""
-        return self.model_copy(update={"skip_silence": False, "drop": None})
-
     def terms(self) -> tuple[DistanceTerm, ...]:
         """The distance as a sum of terms: one, over all columns, or those of `streams`."""
         if not self.streams:

@@ -51,15 +51,17 @@ def best_in_spans(examples: Sequence[Example], store: Store, spans: pa.Table, se
     matches: dict[int, dict[str, Any]] = {}
     if not shards:
         return CANDIDATES.empty_table()
-    documents = Documents(store, shards, search.of_all_frames())
+    documents = Documents(store, shards, search.model_copy(update={"skip_silence": False}))
     keys = list(zip(documents.table["doc_id"].to_pylist(), documents.table["channel"].to_pylist(), strict=True))
     chosen = np.array([key in by_document for key in keys], np.bool_)
     unit = unit_of(search)
     for index, blocks in documents.stream(chosen=chosen):
-        frames = np.concatenate(list(blocks))
+        read = list(blocks)
+        if not read:
+            continue
+        frames, numbers = np.concatenate(read), documents.frames_of_the_recording(index)
         for place, span in by_document[keys[index]]:
-            begin = max(0, span["first"])
-            inside = slice(begin, span["last"] + 1)
+            inside = slice(*np.searchsorted(numbers, (span["first"], span["last"] + 1)).tolist())
             for example in by_query.get(span["query_id"], []) if len(frames[inside]) else []:
                 path = best(example, frames, inside, documents.distance)
                 if path is None:
@@ -71,8 +73,8 @@ def best_in_spans(examples: Sequence[Example], store: Store, spans: pa.Table, se
                     "example": example.example,
                     "doc_id": span["doc_id"],
                     "channel": span["channel"],
-                    "first": begin + first,
-                    "last": begin + last,
+                    "first": int(numbers[inside.start + first]),
+                    "last": int(numbers[inside.start + last]),
                     "cost": cost,
                     "scale": len(example.frames) * unit,
                 }

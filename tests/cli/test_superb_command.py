@@ -84,7 +84,9 @@ def test_its_configs_run_by_hand(here: Path, first: Ended, swsdist: Command) -> 
 
 
 def test_some_layers_and_a_variant(here: Path, swsdist: Command) -> None:
-    ended = swsdist(*SUPERB, "--layers", "2,1", "--variant", "cosine", "--run", "some", "--json", cwd=here)
+    half = "--set", "features.options.dtype=float16"
+    ended = swsdist(*SUPERB, *half, "--layers", "2,1", "--variant", "cosine", "--run", "some", "--json", cwd=here)
+    assert "dtype: float16" in (here / "some/superb/configs/dev-layer1.yaml").read_text()
     values = json.loads(ended.out)
     assert [row["layer"] for row in values["dev"]] == [1, 2]
     assert values["variant"] == "cosine"

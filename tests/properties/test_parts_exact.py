@@ -46,6 +46,7 @@ def test_cuts() -> None:
         zip("aaaab", numbers, (11, 11, 8, 8, 4), strict=True)
     )
     assert [one.saturated for one in parts.results] == [3, 0, 0, 0, 0]
+    assert len(in_parts([example("c", 1)], 0, 0).searched) == 1
 
 
 @st.composite

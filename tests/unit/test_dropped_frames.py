@@ -17,6 +17,7 @@ from swsdist.core.codes import searcher as searcher_codes
 from swsdist.io.filesystem import Folder
 from swsdist.methods.create import create
 from swsdist.methods.dtw.shard import search_shard
+from swsdist.methods.method import SPANS
 from swsdist.methods.query.extraction import extract
 from swsdist.searcher.curves import Pair
 from swsdist.store.manifest import File, NewTrack, Shard, commit
@@ -174,6 +175,28 @@ def test_curve_and_path_are_in_frames_of_the_recordings(tmp_path: Path, sounds: 
         pair.path((dropped + 1) / RATE)
     with raises(searcher_codes.NOTHING_COMPARED, doc_id="d"):
         Pair.of(store, queries, "d", 1, search)
+
+
+@pytest.mark.parametrize("row_range", [False, True])
+def test_rescored_places_are_of_the_frames_that_are_searched(
+    tmp_path: Path, sounds: dict[str, np.ndarray], row_range: bool
+) -> None:
+    search = search_of(drop={"track": "classes", "columns": [1, 3]}, row_range=row_range)
+    store = store_of(tmp_path, {**sounds, "d": sounds["b"][~kept(sounds["b"], None)]}, ["abcd"])
+    queries = examples_of(tmp_path, {"q": sounds["a"][500:540]}, store, search).examples
+    expected = found(store, queries, search)[0]
+    spans = [
+        {"query_id": "q", "doc_id": name, "channel": 1, "first": first, "last": last}
+        for (_, name, last), (first, _) in expected.items()
+    ]
+    spans.append({**spans[0], "doc_id": "d", "first": 0, "last": 20})
+    method = create(search)
+    rescored = method.rescore(method.prepare(queries, store), store, pa.Table.from_pylist(spans, SPANS)).to_pylist()
+    # A path with the same or a lower cost may begin later in the span; none is in the document that is dropped.
+    assert [row["doc_id"] for row in rescored] == [name for _, name, _ in expected]
+    assert all(row["cost"] <= cost for row, (_, cost) in zip(rescored, expected.values(), strict=True))
+    places = {name: np.flatnonzero(kept(samples, None)).tolist() for name, samples in sounds.items()}
+    assert all({row["first"], row["last"]} <= set(places[row["doc_id"]]) for row in rescored)
 
 
 def test_a_query_of_which_nothing_is_left_is_rejected(tmp_path: Path, sounds: dict[str, np.ndarray]) -> None:

@@ -23,7 +23,7 @@ def stretches(
     store: Store, shard: str, search: Search, keys: Collection[Key] | None = None, side: Side = "document"
 ) -> Iterator[tuple[Key, Stretches, Distance]]:
     """Documents of a shard, all or some, with their frames and the distance of these."""
-    documents = Documents(store, [shard], search.of_all_frames())
+    documents = Documents(store, [shard], search.model_copy(update={"skip_silence": False}))
     known = list(zip(documents.table["doc_id"].to_pylist(), documents.table["channel"].to_pylist(), strict=True))
     chosen = np.array([keys is None or key in keys for key in known], np.bool_)
     if not chosen.any():

@@ -92,7 +92,8 @@ def config_of_layer(run: str, database: QuesstDatabase, system: System, split: S
         "run": run,
         "system": f"{system.name}-layer{layer}",
         "corpus": {"documents": f"{run}/{PLACE}/documents.csv", **files},
-        "features": list(system.features),
+        # A list has no keys that an override could name.
+        "features": system.features[0] if len(system.features) == 1 else list(system.features),
         "queries": {"trim": "none"},
         "search": {
             **VARIANTS[system.variant],

@@ -38,7 +38,8 @@ class Parts(NamedTuple):
 
 
 def in_parts(examples: Sequence[Example], least: int, gap: int) -> Parts:
-    """All examples with their parts; parts of fewer than `least` frames are left out."""
+    """All examples with their parts; parts of fewer than `least` frames, or of none, are left out."""
+    least = max(least, 1)
     searched: list[Example] = []
     results: list[Example] = []
     target: list[int] = []
