@@ -1,8 +1,9 @@
 """Statistics of the examples of queries, independent of their candidates.
 
 As the statistics of candidates (`swsdist.calibrate.statistics`), they are named integers that add, by query, example and
-scale. Each is a class with an entry in `swsdist.registry.registries.STATISTICS`. They describe the searched frames, or the
-audio behind them; audio levels are rounded to quarters of a dB before anything is counted.
+scale. Each is a class with an entry in `swsdist.registry.registries.STATISTICS`. They describe the frames of an example,
+those that `search.drop` leaves out too, or the audio behind them; audio levels are rounded to quarters of a dB before anything
+is counted.
 """
 
 from __future__ import annotations

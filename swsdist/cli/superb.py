@@ -18,7 +18,7 @@ from swsdist.cli.options import SET
     help="quesst14Database, as its archive has it.",
 )
 @click.option("--layers", default="all", show_default=True, metavar="all|0,3,6", help="Layers to search with.")
-@click.option("--run", "run_folder", metavar="FOLDER", help="Run folder. [default: superb-NAME]")
+@click.option("--run", "run_folder", metavar="FOLDER", help="Run folder. [default: superb-NAME, superb-NAME-VARIANT]")
 @click.option(
     "--variant",
     type=click.Choice(list(VARIANTS)),
@@ -56,7 +56,7 @@ def superb(
     name = Path(upstream).name
     system = System.of_model(name, folder, chosen_layers(layers, folder), variant, sets)
     database = read_quesst_database(data, LANGUAGE)
-    run = run_folder or f"superb-{name}"
+    run = run_folder or f"superb-{name}" + (f"-{variant}" if variant != "default" else "")
     run = run if is_remote(run) else str(Path(run).absolute())
     result = run_superb(system, database, run, progress())
     publish(result, database)

@@ -33,7 +33,10 @@ class Dropping(NamedTuple):
 class Drop(Section):
     """Leaves out frames that are of some classes, such as silence, by a track of theirs."""
 
-    track: str = Field(description="track with a column for each class")
+    track: str | None = Field(
+        None,
+        description="track with a column for each class; default: the track that is searched, if it is a single one",
+    )
     columns: tuple[Annotated[int, Field(ge=0)], PositiveInt] = Field(
         description="first column of the classes to drop, counted from the track's first, and the one after the last"
     )
@@ -56,14 +59,17 @@ class Drop(Section):
             tracks: by name: first column, and the one after the last.
 
         Raises:
-            ConfigError: there is no such track or column, or no class is left.
+            ConfigError: there is no such track or column, no class is left, or several tracks are searched and none is named.
         """
-        if self.track not in tracks:
-            raise codes.NO_SUCH_TRACK(where="search.drop.track", track=self.track, tracks=", ".join(tracks))
-        first, stop = tracks[self.track]
+        track = next(iter(tracks)) if self.track is None and len(tracks) == 1 else self.track
+        if track is None:
+            raise codes.DROP_TRACK_MISSING(where="search.drop.track", tracks=", ".join(tracks))
+        if track not in tracks:
+            raise codes.NO_SUCH_TRACK(where="search.drop.track", track=track, tracks=", ".join(tracks))
+        first, stop = tracks[track]
         start, end = self.columns
         if end > stop - first:
-            raise codes.NO_SUCH_COLUMNS(where="search.drop.columns", track=self.track, columns=stop - first, stop=end)
+            raise codes.NO_SUCH_COLUMNS(where="search.drop.columns", track=track, columns=stop - first, stop=end)
         if end - start == stop - first:
-            raise codes.ALL_DROPPED(where="search.drop.columns", track=self.track)
+            raise codes.ALL_DROPPED(where="search.drop.columns", track=track)
         return Dropping((first, stop), (first + start, first + end), self.above)

@@ -293,7 +293,15 @@ class Search(Section):
 
     def dropping(self, tracks: Mapping[str, tuple[int, int]]) -> Dropping | None:
         """What `drop` leaves out, in columns of all tracks side by side; arguments and errors as for `Drop.placed`."""
-        return None if self.drop is None else self.drop.placed(tracks)
+        return None if self.drop is None else self._drop_with_track().placed(tracks)
+
+    def _drop_with_track(self) -> Drop:
+        """`drop`, with the track that is searched if it names none and there is one."""
+        assert self.drop is not None
+        searched = {stream.track for stream in self.streams}
+        if self.drop.track is not None or len(searched) != 1:
+            return self.drop
+        return self.drop.model_copy(update={"track": searched.pop()})
 
     def terms(self) -> tuple[DistanceTerm, ...]:
         """The distance as a sum of terms: one, over all columns, or those of `streams`."""
@@ -351,7 +359,8 @@ class Search(Section):
                     where=f"{where}.columns", track=stream.track, columns=stop - first, stop=end
                 )
             streams.append(stream.model_copy(update={"track": None, "columns": (first + start, first + end)}))
-        search = self.model_copy(update={"streams": tuple(streams)})
+        drop = None if self.drop is None else self._drop_with_track()
+        search = self.model_copy(update={"streams": tuple(streams), "drop": drop})
         if alike:
             search._check_normalisation()
         return search
@@ -429,6 +438,8 @@ class Search(Section):
         _validated(self._check_normalisation)
         if (self.documents_by == "pooled") != (self.queries_by == "pooled"):
             raise codes.POOLED_ALONE.invalid(documents_by=self.documents_by, queries_by=self.queries_by)
+        if self.documents_by == "pooled" and self.drop is not None:
+            raise codes.POOLED_DROP.invalid()
         for option in self._common():
             if not any(option in term.options for term in terms):
                 raise codes.UNUSED_OPTION.invalid(distance=terms[0].distance, option=option)

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from swsdist.core.codes import methods as codes
 from swsdist.core.errors import UserError
 from swsdist.kernels.distances.create import create
 from swsdist.kernels.recurrences import create as recurrences
@@ -17,6 +18,7 @@ from swsdist.registry.registries import RECURRENCES
 from tests.oracles import patterns as oracle
 from tests.oracles.row_range import row_range
 from tests.oracles.search import bounded_slope, candidates, keep_best
+from tests.support.coded import raises
 
 COSINE = create("cosine", 3)
 SQUARED = create("cosine-squared", 3)
@@ -214,3 +216,13 @@ def test_queries_that_are_too_long(name: str, longest: int) -> None:
     assert recurrence.packing(longest).infinity > 0
     with pytest.raises(UserError, match=f"too long for the recurrence {name}"):
         recurrence.packing(longest + 1)
+
+
+def test_a_document_too_long_for_its_row_range_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not run out of memory."""
+    rng = np.random.default_rng(0)
+    document, query = frames(rng, "random", 300, side="document"), Example("q", 1, frames(rng, "random", 6))
+    monkeypatch.setattr(cpu, "_RANGED_BYTES", 50_000)
+    made = Settings(COSINE, 3, 16, 100, row_range=True)
+    with raises(codes.ROW_RANGE_MEMORY, where="search.row_range"):
+        search([query], [(0, [document])], np.array([2]), made)

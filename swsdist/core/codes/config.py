@@ -113,6 +113,18 @@ POOLED_ALONE = Code(
     "documents_by is {documents_by} and queries_by is {queries_by}: pooled statistics are of both together",
     "set both to pooled, or neither",
 )
+POOLED_DROP = Code(
+    "pooled-drop",
+    ConfigError,
+    "pooled statistics are of all frames, and search.drop leaves some out",
+    "set normalise: none, or remove drop",
+)
+DROP_TRACK_MISSING = Code(
+    "drop-track-missing",
+    ConfigError,
+    "several tracks are searched, and none is named that says which frames to drop",
+    "name one of: {tracks}",
+)
 NORMALISATION_CONFLICT = Code(
     "normalisation-conflict",
     ConfigError,

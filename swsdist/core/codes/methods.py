@@ -126,6 +126,12 @@ GPU_MEMORY = Code(
     "the GPU memory for the search is too small{use}: {needed:.3g} GB are needed, {available:.3g} GB available",
     "raise it, search shorter queries or documents, or set search.backend to cpu",
 )
+ROW_RANGE_MEMORY = Code(
+    "row-range-memory",
+    UserError,
+    "distances of {rows} query frames to a document of {frames} frames take {needed:.3g} GB; row_range holds {most:g} GB",
+    "cut long recordings into documents of some minutes, or set row_range: false",
+)
 INEXACT_PRODUCT = Code(
     "inexact-product",
     UserError,

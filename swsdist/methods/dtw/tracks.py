@@ -10,7 +10,7 @@ from swsdist.store.tracks import Tracks
 def tracks_read(store: Store, search: Search) -> Tracks:
     """Those that streams and `drop` name, in the store's order; all with a first pass, or if one is absent or not named."""
     names = dict.fromkeys(stream.track for stream in search.streams)
-    if names and search.drop is not None:
+    if names and search.drop is not None and search.drop.track is not None:
         names[search.drop.track] = None
     there = [track.name for track in store.manifest.tracks]
     every = not names or not names.keys() <= set(there) or search.first_pass.name != "none"

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from swsdist.core.codes import methods as codes
 from swsdist.core.threads import in_threads
 from swsdist.kernels import products
 from swsdist.kernels.peaks import COLUMNS
@@ -28,6 +29,9 @@ from swsdist.methods.dtw.backends.room import Room
 
 #: Queries per call of the inner loop; one, if a library multiplies complete documents for each.
 _GROUP = 32
+
+#: Bytes of distances to complete documents, which a row range needs: half an hour of 10 ms frames with a query of 1 s.
+_RANGED_BYTES = 600_000_000
 
 #: Uncut documents are laid out in segments of this many frames.
 _SEGMENT = 4096
@@ -182,6 +186,15 @@ def _scan(
             sums = products.SUMS
             if settings.row_range:
                 at_once = length * group.height * WIDTH
+                needed = 2 * len(streams) * at_once
+                if needed > _RANGED_BYTES:
+                    raise codes.ROW_RANGE_MEMORY(
+                        where="search.row_range",
+                        rows=group.height,
+                        frames=length,
+                        needed=needed / 1e9,
+                        most=_RANGED_BYTES / 1e9,
+                    )
                 sums = max(sums, room_for_ranges(group.height))
             out = room("found", count * COLUMNS, np.int64)[: count * COLUMNS].reshape(count, COLUMNS)
             matches = group.scan(
