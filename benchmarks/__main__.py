@@ -51,6 +51,7 @@ NAMES = (
     "superb",
     "transcriptions",
     "trimming",
+    "word_embeddings",
 )
 
 

@@ -170,14 +170,15 @@ def halves(corpus: Corpus, folder: Path) -> dict[str, list[str]]:
     found = {}
     for which, half in enumerate(("development", "test")):
         paths = {
-            name: write(folder / f"{half}-{name}.csv", [row for row in rows if _half(row["doc_id"]) == which])
+            name: write(folder / f"{half}-{name}.csv", [row for row in rows if half_of(row["doc_id"]) == which])
             for name, rows in tables.items()
         }
         found[half] = [f"corpus.{name}={path.resolve()}" for name, path in paths.items()]
     return found
 
 
-def _half(doc_id: str) -> int:
+def half_of(doc_id: str) -> int:
+    """Which half a document is in, 0 or 1."""
     return hashlib.blake2b(doc_id.encode(), digest_size=1).digest()[0] % 2
 
 

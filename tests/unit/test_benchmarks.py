@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 NAMES = sorted(
     path.stem
     for path in (ROOT / "benchmarks").glob("*.py")
-    if path.stem not in ("__init__", "__main__", "rows", "corpora", "harder_set", "perturbations")
+    if path.stem not in ("__init__", "__main__", "rows", "corpora", "harder_set", "perturbations", "word_encoder")
 )
 
 
