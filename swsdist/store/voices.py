@@ -285,9 +285,10 @@ def _nearest(stretches: Stretches, groups: list[Gaussian]) -> NDArray[np.int64]:
 def _voices(documents: pa.Table, groups: list[Gaussian]) -> pa.Array:
     """Column `voices` of DOCUMENTS."""
     nameless = _nameless(documents)
+    if not nameless.any():
+        return pa.nulls(documents.num_rows, DOCUMENTS.field("voices").type)
     stretches, counts = stretches_of(documents.filter(pa.array(nameless)))
-    ends = np.cumsum(counts)
-    voices = np.split(_nearest(stretches, groups), ends[:-1]) if len(ends) else []
+    voices = np.split(_nearest(stretches, groups), np.cumsum(counts)[:-1])
     given = iter(voices)
     rows = [next(given).tolist() if there else None for there in nameless.tolist()]
     return pa.array(rows, DOCUMENTS.field("voices").type)

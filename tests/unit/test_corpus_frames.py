@@ -21,8 +21,10 @@ OF_RECORDING = {"mean": [1.0] * 4, "variance": [9.0] * 4}
 
 
 def example_of(search: Search, **columns: Any) -> np.ndarray:
-    row = dict.fromkeys(EXAMPLES.names) | {"query_id": "q", "example": 1, "features": FRAMES.tobytes(), **columns}
-    table = pa.table({name: [row[name]] for name in ("query_id", "example", "speaker", "features", "mean", "variance")})
+    row = dict.fromkeys(EXAMPLES.names) | {"query_id": "q", "example": 1, "frames": len(FRAMES), **columns}
+    row["features"] = FRAMES.tobytes()
+    names = ("query_id", "example", "speaker", "frames", "features", "mean", "variance")
+    table = pa.table({name: [row[name]] for name in names})
     (example,) = prepared(table, {("collection", ""): COLLECTION}, search, 4)
     return example.frames
 
@@ -35,7 +37,8 @@ def search_with(**settings: Any) -> Search:
 def test_own_mean_counts_by_its_frames(weight: int) -> None:
     mean = (50 * FRAMES.astype(np.float64).mean(axis=0) + weight * COLLECTION.mean) / (50 + weight)
     moved = Statistics.from_variance(1, mean, COLLECTION.variance)
-    row = {"query_id": "q", "example": 1, "speaker": None, "features": FRAMES.tobytes(), "mean": None, "variance": None}
+    row = {"query_id": "q", "example": 1, "speaker": None, "mean": None, "variance": None}
+    row |= {"frames": len(FRAMES), "features": FRAMES.tobytes()}
     table = pa.table({name: [value] for name, value in row.items()})
     (expected,) = prepared(table, {("collection", ""): moved}, search_with(), 4)
     assert np.array_equal(example_of(search_with(corpus_frames=weight)), expected.frames)

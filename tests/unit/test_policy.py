@@ -300,7 +300,7 @@ def test_ray_s_executor_and_the_simulator_hand_out_alike(
         Settings(in_flight=in_flight, memory_per_worker_gb=0.001),
         lambda said: None,
     )
-    executor._instance = object()  # type: ignore[assignment]
+    executor._instance = SimpleNamespace(guard=object())  # type: ignore[assignment]  # its own, of one machine
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ray_executor, "ray", fake)
         patch.setattr(ray_executor, "time", fake)

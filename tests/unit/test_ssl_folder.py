@@ -247,10 +247,10 @@ def test_options_of_a_head(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert {"head": "posteriors", "language": None}.items() <= made.describe().items()
     with pytest.raises(ValueError, match=codes.LAYER_WEIGHTS_MISMATCH.text(weights=1, layers="no")[0]):
         Ssl(model=str(tmp_path), head="logits", weights=[1.0])
-    # Layers are described as before there were heads: they are not computed again.
+    # Layers are described as before there were heads and gains: they are not computed again.
     layer = Ssl(model=str(tmp_path), layer=1)
     assert (layer.kind, layer.columns, layer.ctc) == ("features", None, None)
-    assert set(layer.describe()) == set(Ssl.model_fields) - {"head", "language"}
+    assert set(layer.describe()) == set(Ssl.model_fields) - {"head", "language", "gain"}
     assert tmp_path / "vocab.json" not in layer.files()
 
 

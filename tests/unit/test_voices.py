@@ -84,6 +84,9 @@ def test_named_documents_have_no_voice(rows: list[dict[str, Any]], tmp_path: Pat
     found, file = pinned(Folder(str(tmp_path)), SpooledDocuments([table([*named[:50], *rows[50:]])]), TICK, None)
     assert file is not None
     assert [voices is None for voices in found.to_pylist()] == [True] * 50 + [False] * 50
+    # A shard of named ones beside another.
+    found, _ = pinned(Folder(str(tmp_path)), SpooledDocuments([table(named), table(rows)]), TICK, file)
+    assert [voices is None for voices in found.to_pylist()] == [True] * 100 + [False] * 100
 
 
 def test_stretches_of_a_long_document(rows: list[dict[str, Any]], tmp_path: Path) -> None:
