@@ -54,7 +54,7 @@ def as_json(result: Superb) -> dict[str, object]:
 
 
 def table(result: Superb) -> Table:
-    """A row a layer; values of eval stand in that of the best."""
+    """A row for each layer; that of the best has the values of eval too."""
     rows = []
     for layer, values in result.dev.items():
         numbers: dict[str, float | None] = {f"dev_{name}": value for name, value in _measures(values).items()}

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.methods.dtw.matches import Matches, best_matches
+from swsdist.methods.dtw.matches import Matches, best_matches, first_of_equal
 from swsdist.methods.query.parts import Parts
 
 Ints = NDArray[np.int64]
@@ -64,6 +64,4 @@ def _cheapest(rows: Ints) -> Ints:
     """The best row of each query, document and end frame."""
     query, document, end, frames, cost = rows.T
     rows = rows[np.lexsort((frames, cost, end, document, query))]
-    new = np.ones(len(rows), bool)
-    np.any(rows[1:, :3] != rows[:-1, :3], axis=1, out=new[1:])
-    return rows[new]
+    return rows[first_of_equal(rows, 3)]

@@ -50,8 +50,7 @@ def pruned(rows: NDArray[np.int64], most: NDArray[np.int64]) -> NDArray[np.int64
         rows = rows[np.argsort((query * documents + document) * ends + end)]
     else:
         rows = rows[np.lexsort((end, document, query))]
-    new = np.ones(len(rows), bool)
-    np.any(rows[1:, :2] != rows[:-1, :2], axis=1, out=new[1:])
+    new = first_of_equal(rows, 2)
     starts = np.flatnonzero(new)
     sizes = np.diff(np.append(starts, len(rows)))
     too_many = np.repeat(sizes > most[rows[starts, 1]], sizes)
@@ -65,6 +64,13 @@ def pruned(rows: NDArray[np.int64], most: NDArray[np.int64]) -> NDArray[np.int64
     keep = np.ones(len(rows), bool)
     keep[places[rank >= most[rows[places, 1]]]] = False
     return rows[keep]
+
+
+def first_of_equal(rows: NDArray[np.int64], columns: int) -> NDArray[np.bool_]:
+    """Which sorted rows differ from the one before in their first columns, bool (rows,)."""
+    new = np.ones(len(rows), bool)
+    np.any(rows[1:, :columns] != rows[:-1, :columns], axis=1, out=new[1:])
+    return new
 
 
 def joined(matches: list[NDArray[np.int64]]) -> NDArray[np.int64]:
