@@ -34,6 +34,7 @@ FEATURES: Registry[Entry] = Registry(
         "vtln": Entry("swsdist.features.vtln:Vtln", 3),
         "phnrec": Entry("swsdist.features.phnrec.extractor:Phnrec", 1),
         "ssl": Entry("swsdist.features.ssl.extractor:Ssl", 1),
+        "librosa": Entry("swsdist.features.librosa:Librosa", 1),
     },
 )
 

@@ -65,7 +65,7 @@ def options_of(name: str, place: Path) -> dict[str, object]:
             pytest.importorskip(library, reason="the extra `ssl` is not installed: pip install 'swsdist[ssl]'")
         make_encoder(str(place))
         return {"model": str(place), "layers": [1, 3], "chunk_seconds": 2, "overlap_seconds": 0.5}
-    return {}
+    return {"feature": "melspectrogram"} if name == "librosa" else {}
 
 
 @pytest.mark.parametrize("name", _NAMES)

@@ -15,6 +15,7 @@ from swsdist.calibrate.steps.interface import STEPS_SCHEMA
 from swsdist.config import config_from_dict
 from swsdist.core.codes import every_code
 from swsdist.features.fingerprint import MfccFingerprint
+from swsdist.features.librosa import Librosa
 from swsdist.features.mfcc import Mfcc
 from swsdist.features.phnrec.extractor import Phnrec
 from swsdist.features.plp import Plp
@@ -116,7 +117,7 @@ def test_options_of_windows() -> None:
     assert [_plain(name) for name, *_ in table] == list(WindowsOptions.model_fields)
 
 
-@pytest.mark.parametrize(("title", "extractor"), [("phnrec", Phnrec), ("ssl", Ssl)])
+@pytest.mark.parametrize(("title", "extractor"), [("phnrec", Phnrec), ("ssl", Ssl), ("librosa", Librosa)])
 def test_options_of_extractors(title: str, extractor: type[BaseModel]) -> None:
     shown = {_plain(name): (_plain(default), text) for name, default, text in rows(_section("features.md", title))}
     assert shown == {

@@ -1,0 +1,309 @@
+"""Frame-wise functions of `librosa.feature`, with their own options by their own names.
+
+Frames are those of ``librosa.feature.FEATURE(y=samples, sr=sample_rate, **options)``. An option that is left out has
+librosa's default, but for those of time: windows of 25 ms every 10 ms at 16 kHz (`win_length`, of rms and zero_crossing_rate
+`frame_length`, and `hop_length`).
+`power_to_db` holds options of `librosa.power_to_db`; differences are those of `librosa.feature.delta` with mode "nearest".
+
+With `center`, librosa's default, frame t is centred at sample t * hop_length, and covers that hop here: the frame behind the
+last complete hop is left out. Without it, frame t covers samples [t * hop_length, t * hop_length + n_fft).
+
+A function that looks at its frame only is computed in blocks. Of the others (a constant-Q transform, tuning that is
+estimated, decibels below the loudest frame) recordings of up to five minutes are computed at once, longer ones in chunks.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import warnings
+from collections.abc import Callable
+from functools import cached_property
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
+from pydantic_core import PydanticCustomError
+
+from swsdist.core.codes import features as codes
+from swsdist.core.codes.registry import UNKNOWN_ENTRY_OPTION
+from swsdist.core.text import suggestion
+
+_CQT = ("feature.chroma_cqt",)
+
+#: Functions that take the options of a feature: its own, and those to which it passes what it does not take itself.
+_TAKEN_BY: dict[str, tuple[str, ...]] = {
+    "mfcc": ("feature.mfcc", "feature.melspectrogram", "filters.mel"),
+    "melspectrogram": ("feature.melspectrogram", "filters.mel"),
+    "chroma_stft": ("feature.chroma_stft", "filters.chroma"),
+    "chroma_cqt": _CQT,
+    "chroma_cens": ("feature.chroma_cens",),
+    "spectral_centroid": ("feature.spectral_centroid",),
+    "spectral_bandwidth": ("feature.spectral_bandwidth",),
+    "spectral_contrast": ("feature.spectral_contrast",),
+    "spectral_flatness": ("feature.spectral_flatness",),
+    "spectral_rolloff": ("feature.spectral_rolloff",),
+    "poly_features": ("feature.poly_features",),
+    "tonnetz": ("feature.tonnetz", *_CQT),
+    "rms": ("feature.rms",),
+    "zero_crossing_rate": ("feature.zero_crossing_rate", "zero_crossings"),
+}
+
+#: Parameters that are no options: sound, what is made of it, and types.
+_NO_OPTIONS = frozenset(["y", "sr", "S", "C", "freq", "centroid", "chroma", "dtype", "axis", "kwargs", "hop_length"])
+
+#: Infinity, a norm of chroma, as JSON can hold it.
+_INFINITE = "inf"
+
+#: Samples under a window: 25 ms at 16 kHz.
+_WINDOW = 400
+
+_Frames = NDArray[np.float32]
+
+
+class Librosa(BaseModel):
+    """A function of `librosa.feature`; what is no field is an option of that function."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    feature: Literal[tuple(_TAKEN_BY)] = Field(description="function of librosa.feature")  # type: ignore[valid-type]
+    sample_rate: PositiveInt = Field(16000, description="Hz; `sr` of the function")
+    hop_length: PositiveInt = Field(160, description="samples between frames: 10 ms at 16 kHz")
+    power_to_db: bool | dict[str, float | str | None] = Field(
+        False,
+        description="of melspectrogram and mfcc: `true`, or options of librosa.power_to_db: `ref` (a number or `max`), `amin`, "
+        "`top_db`. mfcc takes decibels anyway; `{top_db: null}` lets it be computed in blocks",
+    )
+    deltas: Annotated[int, Field(ge=0, le=2)] = Field(0, description="0: none, 1: slopes, 2: slopes and curvatures")
+    delta_width: Annotated[int, Field(ge=3)] = Field(9, description="frames, odd, that a delta is fitted through")
+
+    name: ClassVar[str] = "librosa"
+    version: ClassVar[int] = 1
+    libraries: ClassVar[tuple[str, ...]] = ("librosa", "scipy")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Librosa:
+        if self.delta_width % 2 == 0:
+            raise codes.EVEN_DELTA_WIDTH.invalid(width=self.delta_width)
+        known = self._known
+        for option, value in self._options.items():
+            if option not in known:
+                all_of_them = [*type(self).model_fields, *known]
+                meant, shown = suggestion(option, all_of_them), ", ".join(all_of_them)
+                raise UNKNOWN_ENTRY_OPTION.invalid(
+                    kind="function of librosa.feature", name=self.feature, option=option, meant=meant, options=shown
+                )
+            if not _fits(value, known[option]):
+                raise self._invalid(f"{option} is {value!r}, and librosa's default is {known[option]!r}")
+        if self.power_to_db is not False and self.feature not in ("mfcc", "melspectrogram"):
+            raise self._invalid(f"power_to_db is for melspectrogram and mfcc, and {self.feature} has no power")
+        n_mfcc, n_mels = (self._options.get(key, known.get(key)) for key in ("n_mfcc", "n_mels"))
+        if (
+            isinstance(n_mfcc, int) and isinstance(n_mels, int) and n_mfcc > n_mels
+        ):  # librosa gives fewer without a word
+            raise codes.TOO_MANY_CEPSTRA.invalid(key="n_mfcc", count=n_mfcc, bound="n_mels", most=n_mels)
+        try:
+            frames = self._computed(np.random.default_rng(0).normal(scale=0.1, size=self._trial).astype(np.float32))
+        except Exception as error:  # librosa, numpy and scipy raise whatever they like for an unusable value
+            raise self._invalid(f"{self.feature} refuses it: {type(error).__name__}: {error}") from None
+        if frames.shape[1] == 0 or not np.isfinite(frames).all():
+            raise self._invalid(f"{self.feature} gives frames that are empty or not finite")
+        return self
+
+    def _invalid(self, problem: str) -> PydanticCustomError:
+        return codes.INVALID_FEATURE_OPTION.invalid(name=self.name, problem=problem)
+
+    @property
+    def _options(self) -> dict[str, Any]:
+        return self.__pydantic_extra__ or {}
+
+    @cached_property
+    def _known(self) -> dict[str, object]:
+        """Options of the function, and librosa's defaults."""
+        import librosa
+
+        options: dict[str, object] = {}
+        for place in _TAKEN_BY[self.feature]:
+            function: Any = librosa
+            for part in place.split("."):
+                function = getattr(function, part)
+            for option, parameter in inspect.signature(function).parameters.items():
+                if option not in _NO_OPTIONS:
+                    default = parameter.default
+                    options.setdefault(option, float(default) if parameter.annotation is float else default)
+        if self.feature == "zero_crossing_rate":
+            options["pad"] = False  # zero_crossing_rate's own default for zero_crossings
+        return options
+
+    @property
+    def _window(self) -> str | None:
+        """The option that is the length of a frame; None: a constant-Q transform has a length for each tone."""
+        return next((option for option in ("n_fft", "frame_length") if option in self._known), None)
+
+    @property
+    def _arguments(self) -> dict[str, Any]:
+        """Keywords of the function."""
+        given = {option: _number(value) for option, value in self._options.items()}
+        if self._window == "n_fft":
+            n_fft: Any = given.setdefault("n_fft", self._known["n_fft"])
+            given.setdefault("win_length", min(_WINDOW, n_fft) if isinstance(n_fft, int) else None)
+        elif self._window is not None:
+            given.setdefault(self._window, _WINDOW)
+        return {"hop_length": self.hop_length, **given}
+
+    @property
+    def _decibels(self) -> dict[str, Any] | None:
+        """Keywords of power_to_db; None: it is not called here."""
+        if self.power_to_db is False:
+            return None
+        options = {} if self.power_to_db is True else dict(self.power_to_db)
+        return {**options, "ref": np.max} if options.get("ref") == "max" else options
+
+    @property
+    def _is_local(self) -> bool:
+        """Whether a frame does not depend on all of the recording."""
+        if self._window is None:
+            return False
+        if self.feature == "chroma_stft":
+            return self._arguments.get("tuning") is not None
+        if self.feature == "spectral_contrast":  # decibels below the loudest frame
+            return bool(self._arguments.get("linear", False))
+        decibels = self._decibels
+        if decibels is None:
+            return bool(self.feature != "mfcc")
+        return decibels.get("top_db", 80.0) is None and decibels.get("ref") is not np.max
+
+    @property
+    def _length(self) -> int:
+        """Samples of a window."""
+        return int(self._arguments[str(self._window)])
+
+    @property
+    def _is_centred(self) -> bool:
+        return self._window is None or bool(self._arguments.get("center", True))
+
+    @property
+    def hop(self) -> int:
+        """Samples from one frame to the next."""
+        return self.hop_length
+
+    @property
+    def frame_length(self) -> int:
+        """Samples that a frame covers."""
+        return self.hop_length if self._is_centred else self._length
+
+    @property
+    def context(self) -> int | None:
+        """Frames to either side: half a window that is centred, and the differences; None: the recording."""
+        if not self._is_local:
+            return None
+        half = self._length // 2 if self._is_centred else 0
+        return math.ceil(half / self.hop_length) + (self.delta_width // 2 if self.deltas else 0)
+
+    @property
+    def whole_frames(self) -> int:
+        """Frames of five minutes: longer recordings are computed in chunks of as many."""
+        return math.ceil(300 * self.sample_rate / self.hop_length)
+
+    @property
+    def chunk_frames(self) -> int:
+        """As `whole_frames`."""
+        return self.whole_frames
+
+    @property
+    def overlap_frames(self) -> int:
+        """Frames of eight seconds, more than the longest filter of a constant-Q transform looks to either side."""
+        return self.whole_frames * 8 // 300
+
+    @property
+    def _trial(self) -> int:
+        """Samples of the noise that options are tried on."""
+        window = self._arguments.get(str(self._window), 0)
+        return self.sample_rate + 4 * self.hop_length + (window if isinstance(window, int) and window > 0 else 0)
+
+    @cached_property
+    def dimension(self) -> int:
+        """Numbers a frame."""
+        return int(self._computed(np.zeros(self._trial, np.float32)).shape[1])
+
+    def describe(self) -> dict[str, Any]:
+        """Fields, and the options that were given."""
+        return {option: _shown(value) for option, value in self.model_dump(mode="python").items()}
+
+    def extract(self, samples: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Frames of a stretch of samples.
+
+        Args:
+            samples: float32 (n,), full scale 1.
+
+        Returns:
+            float32 (frames, dimension): the function's rows, then their slopes, then their curvatures.
+        """
+        count = max(0, 1 + (len(samples) - self.frame_length) // self.hop_length)
+        if count == 0:
+            return np.empty((0, self.dimension), np.float32)
+        return np.ascontiguousarray(self._computed(samples)[:count])
+
+    def _computed(self, samples: NDArray[np.float32]) -> _Frames:
+        arguments, decibels = self._arguments, self._decibels
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # recordings shorter than a window, silence without a pitch
+            warnings.filterwarnings("error", "Empty filters")
+            if decibels is None:
+                if "sr" in inspect.signature(self._function).parameters:
+                    arguments["sr"] = self.sample_rate
+                rows = self._function(y=samples, **arguments)
+            else:
+                rows = self._in_decibels(samples, arguments, decibels)
+        if self.deltas:
+            rows = np.concatenate([rows, *(self._delta(rows, order) for order in range(1, self.deltas + 1))])
+        return np.asarray(rows.T, np.float32)
+
+    @property
+    def _function(self) -> Callable[..., NDArray[Any]]:
+        import librosa
+
+        function: Callable[..., NDArray[Any]] = getattr(librosa.feature, self.feature)
+        return function
+
+    def _in_decibels(self, samples: _Frames, arguments: dict[str, Any], decibels: dict[str, Any]) -> NDArray[Any]:
+        import librosa
+
+        cepstral = {}
+        if self.feature == "mfcc":  # as librosa.feature.mfcc calls melspectrogram
+            of_mfcc = inspect.signature(self._function).parameters
+            cepstral = {option: arguments.pop(option) for option in of_mfcc if option in arguments}
+            if "mel_norm" in cepstral:
+                arguments["norm"] = cepstral.pop("mel_norm")
+        power = librosa.feature.melspectrogram(y=samples, sr=self.sample_rate, **arguments)
+        rows: NDArray[Any] = librosa.power_to_db(power, **decibels)
+        return self._function(S=rows, **cepstral) if self.feature == "mfcc" else rows
+
+    def _delta(self, rows: NDArray[Any], order: int) -> NDArray[Any]:
+        from librosa.feature import delta
+
+        result: NDArray[Any] = delta(rows, width=self.delta_width, order=order, mode="nearest")
+        return result
+
+
+def _fits(value: object, default: object) -> bool:
+    """Whether a value is of the kind of librosa's default; None and infinity are tried."""
+    if value is None or value == _INFINITE:
+        return True
+    if isinstance(value, float) and math.isnan(value):
+        return False
+    if isinstance(value, bool) or isinstance(default, bool):
+        return type(value) is type(default)
+    if isinstance(default, int):
+        return isinstance(value, int)
+    return isinstance(value, (int, float) if isinstance(default, float) else (int, float, str, list))
+
+
+def _number(value: object) -> object:
+    """A keyword's value: lists of YAML are tuples, and `inf` is a number."""
+    return math.inf if value == _INFINITE else tuple(value) if isinstance(value, list) else value
+
+
+def _shown(value: object) -> object:
+    return _INFINITE if value == math.inf else value
