@@ -22,6 +22,7 @@ import math
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -33,18 +34,21 @@ from numpy.typing import NDArray
 from swsdist.audio import commands, places
 from swsdist.audio.copies import ENDS, copy_of
 from swsdist.audio.formats import archives, ffmpeg
+from swsdist.audio.formats.extents import Part, View, extent
 from swsdist.audio.formats.headers import (
     CutOffError,
     ForeignError,
     check_bytes,
+    check_extent,
     check_length,
     check_shape,
+    needs_ffmpeg,
     not_opened,
     plain,
 )
 from swsdist.audio.formats.mpeg import is_mpeg, listening
 from swsdist.audio.pieces import Sound, pieces_of
-from swsdist.audio.streams import UNKNOWN, Digest, ErrorKeepingFile, Sequential, digesting, passing
+from swsdist.audio.streams import UNKNOWN, Digest, ErrorKeepingFile, Joined, Sequential, digesting, passing
 from swsdist.core.codes import audio as codes
 from swsdist.core.errors import AudioError, StorageError
 from swsdist.io.byte_count import uncounted
@@ -276,7 +280,7 @@ def _decoding(
         return
     with _opened(path, storage, _HEADER if brief else READ_AHEAD) as raw:
         try:
-            with _by_libsndfile(path, raw) as sound:
+            with _by_libsndfile(path, raw, brief) as sound:
                 yield sound
                 return
         except ForeignError as error:
@@ -300,26 +304,36 @@ def _decoding(
 
 
 @contextmanager
-def _by_libsndfile(path: str, raw: BinaryIO) -> Iterator[Sequential]:
-    file = ErrorKeepingFile(raw)
+def _by_libsndfile(path: str, raw: BinaryIO, brief: bool) -> Iterator[Joined]:
     head, cut = check_bytes(path, raw)
-    try:
+    reach = extent(raw, brief, is_remote(path))
+    files: list[ErrorKeepingFile] = []
+
+    def opened(part: Part) -> Sequential:
         # As a file object: libsndfile takes a read error of a path for the end of the file.
+        files.append(ErrorKeepingFile(cast(BinaryIO, View(raw, part.pieces))))
         with listening(path, is_mpeg(head)):
-            sound = Sequential(file)
+            sound = Sequential(files[-1], part.frames)
+        sound.cut = check_length(path, sound)
+        return sound
+
+    try:
+        sound = Joined([partial(opened, part) for part in reach.parts])
     except soundfile.LibsndfileError as error:
-        file.check()
+        files[-1].check()
         raise (cut or not_opened(path, head, error)) from error
     with sound:
-        sound.cut = cut or check_length(path, sound)
+        if reach.counted is not None and abs(sound.frames - reach.counted) > sound.samplerate // 10:
+            raise needs_ffmpeg(path, "MPEG audio of layer I or II whose length is estimated")
+        sound.cut = cut or check_extent(path, reach, sound.unread) or sound.cut
         if sound.frames <= 0:
             raise sound.cut or codes.NO_SAMPLES(where=path)
         frames = 0 if sound.frames == UNKNOWN else sound.frames
-        check_shape(path, sound.samplerate, sound.channels, frames, file.size())
+        check_shape(path, sound.samplerate, sound.channels, frames, raw.seek(0, 2))
         try:
             yield sound
         finally:
-            file.check()
+            sound.check()
 
 
 def _by_ffmpeg(
@@ -370,7 +384,7 @@ def _opened(path: str, storage: Mapping[str, object] | None, ahead: int = READ_A
     place, byte = archives.split(path)
     if byte is not None:
         with _opened(place, storage, ahead) as archive:
-            yield cast(BinaryIO, archives.Inside(archive, byte, path))
+            yield cast(BinaryIO, archives.inside(archive, byte, path))
         return
     try:
         # Opening a pipe would block.

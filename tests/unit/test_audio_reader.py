@@ -369,11 +369,11 @@ def test_absurd_headers(tmp_path):
         (changed("slow.wav", 24, "<I", 499), codes.IMPOSSIBLE_RATE, {"rate": 499}),
         (changed("fast.wav", 24, "<I", 2_000_000_000), codes.IMPOSSIBLE_RATE, {"rate": 2_000_000_000}),
         (changed("many.wav", 22, "<H", 1000), codes.IMPOSSIBLE_CHANNELS, {"channels": 1000, "highest": 256}),
-        (str(tmp_path / "endless.flac"), codes.IMPOSSIBLE_LENGTH, {"size": len(endless)}),
     ):
         for call in (probe, read):
             with raises(code, where=path, **values):
                 call(path)
+    assert probe(str(tmp_path / "endless.flac")).frames == len(read(str(tmp_path / "endless.flac"))) == 16000
     bad = {codes.DAMAGED_HEADER.name, codes.IMPOSSIBLE_CHANNELS.name}
     assert reason(changed("none.wav", 22, "<H", 0)) in bad
     assert reason(changed("too-many.wav", 22, "<H", 65535)) in bad
