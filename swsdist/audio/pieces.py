@@ -10,9 +10,9 @@ import soundfile
 from numpy.typing import NDArray
 
 from swsdist.audio.formats import ffmpeg
-from swsdist.audio.formats.extents import Extent
 from swsdist.audio.formats.headers import CutOffError, check_extent, plain
 from swsdist.audio.formats.mpeg import listening
+from swsdist.audio.formats.views import Extent
 from swsdist.audio.streams import UNKNOWN, Joined
 from swsdist.core.codes import audio as codes
 from swsdist.core.errors import recast
@@ -59,7 +59,7 @@ def pieces_of(sound: Sound, path: str, position: int = 0) -> Iterator[NDArray[np
             break
         position += len(piece)
         yield piece
-    if isinstance(sound, Joined) and sound.format in ("MP3", "OGG") and (left := sound.unread_bytes()) > _TAGS:
+    if isinstance(sound, Joined) and sound.format in ("FLAC", "MP3", "OGG") and (left := sound.unread_bytes()) > _TAGS:
         sound.cut = sound.cut or check_extent(path, Extent([], left))
     missing = 0 if stated is None else expected - position
     if sound.cut is not None and (mpeg or missing <= 0):

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from swsdist.audio import commands, places
 from swsdist.audio.copies import ENDS, copy_of
 from swsdist.audio.formats import archives, ffmpeg
-from swsdist.audio.formats.extents import Part, View, extent
+from swsdist.audio.formats.extents import extent
 from swsdist.audio.formats.headers import (
     CutOffError,
     ForeignError,
@@ -47,11 +47,12 @@ from swsdist.audio.formats.headers import (
     plain,
 )
 from swsdist.audio.formats.mpeg import is_mpeg, listening
+from swsdist.audio.formats.views import Part, View
 from swsdist.audio.pieces import Sound, pieces_of
 from swsdist.audio.streams import UNKNOWN, Digest, ErrorKeepingFile, Joined, Sequential, digesting, passing
 from swsdist.core.codes import audio as codes
 from swsdist.core.errors import AudioError, StorageError
-from swsdist.io.byte_count import uncounted
+from swsdist.io.byte_count import open_counted, uncounted
 from swsdist.io.failures import as_file_fault
 from swsdist.io.filesystem import READ_AHEAD, is_remote, open_path
 
@@ -306,7 +307,8 @@ def _decoding(
 @contextmanager
 def _by_libsndfile(path: str, raw: BinaryIO, brief: bool) -> Iterator[Joined]:
     head, cut = check_bytes(path, raw)
-    reach = extent(raw, brief, is_remote(path))
+    with uncounted():
+        reach = extent(raw, brief, is_remote(path))
     files: list[ErrorKeepingFile] = []
 
     def opened(part: Part) -> Sequential:
@@ -356,6 +358,9 @@ def _by_ffmpeg(
     frames = round((sound.duration or 0) * sound.samplerate)
     try:
         check_shape(path, sound.samplerate, sound.channels, frames, Path(source).stat().st_size)
+        if not brief:
+            with uncounted(), open_counted(Path(source)) as file:
+                sound.cut = check_extent(path, extent(file))
     except AudioError:
         sound.close()
         raise

@@ -40,7 +40,7 @@ def precomputed_frames(
         AudioError: the place is not in the recording.
     """
     item = demand_item(document["item"], document["key"])
-    seconds = recording_seconds(document["path"], folder.storage)
+    seconds = None if document["path"] == item.file else recording_seconds(document["path"], folder.storage)
     if document.get("start") is not None:
         start, end = document["start"], document["end"]
         if seconds is not None:

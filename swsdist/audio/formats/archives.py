@@ -13,7 +13,7 @@ import io
 import re
 from typing import BinaryIO
 
-from swsdist.audio.formats.extents import PLACEHOLDER, View
+from swsdist.audio.formats.views import PLACEHOLDER, View
 from swsdist.core.codes import audio as codes
 
 _PLACE = re.compile(r"(.*\.ark):([0-9]{1,18})()|(.*\.arrow):([0-9]{1,18})\+([0-9]{1,18})")

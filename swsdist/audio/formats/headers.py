@@ -11,7 +11,7 @@ from typing import Any
 
 import soundfile
 
-from swsdist.audio.formats.extents import PER_BYTE, Extent, Readable
+from swsdist.audio.formats.views import PER_BYTE, Extent, Readable
 from swsdist.core.codes import audio as codes
 from swsdist.core.errors import AudioError, recast
 

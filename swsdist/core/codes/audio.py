@@ -118,7 +118,9 @@ IMPOSSIBLE_LENGTH = Code(
 TRUNCATED = Code("truncated", AudioError, "the header states {stated}, the recording has {actual}", _COPY)
 TRUNCATED_HEADER = Code("truncated-header", AudioError, "the header is cut off ({detail})", _COPY)
 TRUNCATED_OGG = Code("truncated-ogg", AudioError, "the last page is not the end of the Ogg stream", _COPY)
-TRUNCATED_STREAM = Code("truncated-stream", AudioError, "ffmpeg reports that the file ends early", _COPY)
+TRUNCATED_STREAM = Code(
+    "truncated-stream", AudioError, "ffmpeg reports that the file ends early, or is damaged ({detail})", _COPY
+)
 DAMAGED_STREAM = Code(
     "damaged-stream",
     AudioError,
