@@ -308,7 +308,8 @@ def _decoding(
 def _by_libsndfile(path: str, raw: BinaryIO, brief: bool) -> Iterator[Joined]:
     head, cut = check_bytes(path, raw)
     with uncounted():
-        reach = extent(raw, brief, is_remote(path))
+        kind = "beginning" if brief else "extent"
+        reach = places.cached(f"{kind} of {path}", lambda: extent(raw, brief, is_remote(path)))
     files: list[ErrorKeepingFile] = []
 
     def opened(part: Part) -> Sequential:
