@@ -326,8 +326,9 @@ def _by_libsndfile(path: str, raw: BinaryIO, brief: bool) -> Iterator[Joined]:
         files[-1].check()
         raise (cut or not_opened(path, head, error)) from error
     with sound:
-        if reach.counted is not None and abs(sound.frames - reach.counted) > sound.samplerate // 10:
-            raise needs_ffmpeg(path, "MPEG audio of layer I or II whose length is estimated")
+        estimated = reach.counted is not None and abs(sound.frames - reach.counted) > sound.samplerate // 10
+        if estimated or reach.foreign:
+            raise needs_ffmpeg(path, f"{sound.format} with a length that contradicts its bytes")
         sound.cut = cut or check_extent(path, reach, sound.unread) or sound.cut
         if sound.frames <= 0:
             raise sound.cut or codes.NO_SAMPLES(where=path)

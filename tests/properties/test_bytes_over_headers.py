@@ -84,6 +84,7 @@ FIELDS = {
     "au": ((b".snd", 8, ">I"),),
     "caf": ((b"data", 4, ">Q"), (b"pakt", 4, ">Q"), (b"pakt", 12, ">Q"), (b"pakt", 20, ">Q")),
     "flac": ((b"fLaC", 22, ">I"),),
+    "ogg": ((b"OggS", 6, "<Q"),),
     "mp3": ((b"ID3", 6, ">I"), *((tag + b"\0\0\0", at, ">I") for tag in (b"Info", b"Xing") for at in (8, 12))),
     "m4a": _MP4, "mp4": _MP4, "mov": _MP4,
     "mkv": _MKV, "webm": _MKV, "mka": _MKV,
@@ -116,12 +117,22 @@ def write(path: Path, seconds: float, seed: int = 0) -> bytes:
     return path.read_bytes()
 
 
+def crc(page: bytes) -> int:
+    """Of an Ogg page."""
+    result = 0
+    for byte in page:
+        result ^= byte << 24
+        for _ in range(8):
+            result = (result << 1 ^ (0x104C11DB7 if result >> 31 else 0)) & 0xFFFFFFFF
+    return result
+
+
 def falsified(name: str, data: bytes) -> Iterator[tuple[str, bytes]]:
     """The recording with each field that states a length as 0, half, double and all ones."""
     for mark, offset, kind in FIELDS.get(name, FIELDS.get(name.rpartition(".")[2], ())):
         if mark not in data:
             continue
-        at, size = data.index(mark) + offset, struct.calcsize(kind)
+        at, size = (data.rindex(mark) if mark == b"OggS" else data.index(mark)) + offset, struct.calcsize(kind)
         (value,) = struct.unpack(kind, data[at : at + size])
         for shown, other in (("0", 0), ("half", value / 2), ("double", value * 2), ("ones", None)):
             packed = (
@@ -129,7 +140,11 @@ def falsified(name: str, data: bytes) -> Iterator[tuple[str, bytes]]:
                 if other is None
                 else struct.pack(kind, other if kind == ">d" else min(int(other), 256**size - 1))
             )
-            yield f"{mark!r}+{offset} {shown}", data[:at] + packed + data[at + size :]
+            changed = data[:at] + packed + data[at + size :]
+            if mark == b"OggS":  # bytes 22 to 25 of a page are its CRC
+                page = changed[at - 6 :]
+                changed = changed[: at + 16] + struct.pack("<I", crc(page[:22] + bytes(4) + page[26:])) + page[26:]
+            yield f"{mark!r}+{offset} {shown}", changed
 
 
 def heard(path: Path) -> tuple[float, AudioError | None]:

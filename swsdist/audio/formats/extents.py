@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from swsdist.audio.formats.frames import FRAMES, adts_frame, of_mpeg, of_others
@@ -261,16 +262,30 @@ def _flac_frame(header: bytes, usual: int) -> tuple[int, int, int] | None:
 
 
 def _of_ogg(file: Readable, size: int, brief: bool) -> Extent:
-    """A part for each stream that begins after data: bytes 5 and 14 to 17 of a page are flags and the stream's number."""
+    """A part for each stream that begins after data. libsndfile stops at the last page's position, even if it lies before the
+    position of another page.
+    """
+    begin, first = 0, bytes_at(file, 14, 4)
     if brief:
         tail = bytes_at(file, max(0, size - (1 << 17)), 1 << 17)
-        last = tail.rfind(b"OggS")
-        if tail[last + 14 : last + 18] == bytes_at(file, 14, 4):
-            return all_of(size)
-    starts, place, data = [0], 0, False
-    while (page := bytes_at(file, place, 282)).startswith(b"OggS") and len(page) > 27:
-        if page[5] & 2 and data:
+        if tail[tail.rfind(b"OggS") + 14 :].startswith(first):
+            begin = max(0, size - len(tail)) + max(0, tail.find(b"OggS"))
+    starts, data, before, last, wrong = [0], False, 0, 0, False
+    for place, starting, position, ending in _pages(file, begin, size):
+        if starting and data:
             starts.append(place)
-        data = not page[5] & 2
-        place += 27 + page[26] + sum(page[27 : 27 + page[26]])
-    return Extent([Part([span]) for span in zip(starts, [*starts[1:], size], strict=True)])
+            wrong, before, last = wrong or last < before, 0, 0
+        data = not starting
+        if ending:
+            before, last = max(before, last), position
+    parts = [Part([span]) for span in zip(starts, [*starts[1:], size], strict=True)]
+    return Extent(parts, foreign=wrong or last < before)
+
+
+def _pages(file: Readable, place: int, size: int) -> Iterator[tuple[int, bool, int, bool]]:
+    """Place of each page, whether a stream begins there, its position, and whether a packet ends there (RFC 3533, 6)."""
+    while (page := bytes_at(file, place, 282)).startswith(b"OggS") and len(page) > 27:
+        lengths = page[27 : 27 + page[26]]
+        position = int.from_bytes(page[6:14], "little", signed=True)
+        yield place, bool(page[5] & 2), position, any(length < 255 for length in lengths)
+        place += 27 + len(lengths) + sum(lengths)

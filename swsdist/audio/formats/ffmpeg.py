@@ -375,7 +375,7 @@ class Decoded:
     def _log_line(self, line: bytes) -> None:
         text = line.decode("utf-8", "replace").rstrip()
         error = re.match(r"(?:\[[^]]* @ [^]]*\] )*\[(?:error|fatal)\] (.*)", text)
-        if error is not None:
+        if error is not None and "to muxer" not in text:  # times of the output, which has none
             self._errors.append(error[1].strip())
         if text and len(self._log) < _LOG_LINES:
             self._log.append(text)

@@ -103,6 +103,7 @@ class Extent(NamedTuple):
         rest: bytes at the end that no decoder is given.
         torn: bytes that the last frame states, and those that there are, if it is incomplete.
         next: byte at which another file begins.
+        foreign: whether libsndfile would not read all.
         counted: samples by frames of MPEG's layers I and II, which have no tag that states them.
     """
 
@@ -111,6 +112,7 @@ class Extent(NamedTuple):
     torn: tuple[int, int] | None = None
     next: int | None = None
     counted: int | None = None
+    foreign: bool = False
 
 
 def all_of(size: int) -> Extent:
