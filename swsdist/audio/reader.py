@@ -83,15 +83,23 @@ class AudioInfo:
         return self.frames / self.rate
 
 
-def probe(path: str, storage: Mapping[str, object] | None = None) -> AudioInfo:
-    """Length, rate and channels of a recording, from its header.
+def probe(path: str, storage: Mapping[str, object] | None = None, after: float | None = None) -> AudioInfo:
+    """Length, rate and channels of a recording, from its beginning and end.
 
-    A FLAC stream without a length in its header is decoded.
+    A recording that states no length is decoded.
+
+    Args:
+        path: local path or `s3://` url.
+        storage: options for s3fs.
+        after: s; a shorter recording is read completely: a stated length may be wrong.
 
     Raises:
         AudioError: the header shows that the file cannot be used.
     """
-    return places.cached(path, lambda: _probed(path, storage))
+    info = places.cached(path, lambda: _probed(path, storage))
+    if after is None or after <= info.duration:
+        return info
+    return places.cached(f"all of {path}", lambda: _counted(path, storage))
 
 
 def _probed(path: str, storage: Mapping[str, object] | None) -> AudioInfo:
@@ -105,9 +113,10 @@ def _probed(path: str, storage: Mapping[str, object] | None) -> AudioInfo:
 
 
 def _counted(path: str, storage: Mapping[str, object] | None) -> AudioInfo:
-    """Header with the length found by decoding."""
+    """Header with the length found by its bytes, or by decoding."""
     with _decoding(path, storage) as sound:
-        return AudioInfo(_count(sound, path), sound.samplerate, sound.channels)
+        frames = sound.frames if sound.frames != UNKNOWN else _count(sound, path)
+        return AudioInfo(frames, sound.samplerate, sound.channels)
 
 
 def _count(sound: Sound, path: str) -> int:

@@ -27,6 +27,7 @@ from swsdist.audio.formats.views import (
     TAGS,
     Extent,
     Part,
+    Piece,
     Readable,
     View,
     after_id3,
@@ -117,7 +118,7 @@ _CHUNKED = {
     b"riff": _Chunks(40, 16, "<Q", True, 8, b"data"),
 }
 _NO_SOUND = (b"AVI ",)
-_MP3 = 0x55
+_PCM, _MP3, _EXTENSIBLE = 1, 0x55, 0xFFFE
 
 
 def _of_chunks(file: Readable, size: int, head: bytes) -> Extent:
@@ -128,7 +129,12 @@ def _of_chunks(file: Readable, size: int, head: bytes) -> Extent:
         if name == b"ds64":
             ds64, long = (place, kind.after(body, stated)), int.from_bytes(bytes_at(file, body + 8, 8), "little")
         elif name == b"fmt ":
-            coding = bytes_at(file, body, 2)
+            coding, bits = bytes_at(file, body, 2), bytes_at(file, body + 14, 2)
+            if coding == struct.pack(kind.size[0] + "H", _EXTENSIBLE) and stated < 40 and max(bits) <= 24:
+                # Without its extension it can only be PCM; 32 bits could be float.
+                plain = struct.pack(kind.size[0] + "H", _PCM)
+                whole = extent(View(file, [(0, body), plain, (body + 2, size)]))
+                return whole._replace(parts=[_patched(part, body, plain) for part in whole.parts])
         place = kind.after(body, stated)
     if chunk is None:
         return all_of(size)  # libsndfile tells what is lacking
@@ -154,6 +160,17 @@ def _of_chunks(file: Readable, size: int, head: bytes) -> Extent:
     end = min(end, body + (1 << 8 * (header - kind.name)) - 1)
     counted = struct.pack(kind.size, end - body + (header if kind.inclusive else 0))
     return Extent([Part([(0, place + kind.name), counted, (body, end)])], size - end, torn)
+
+
+def _patched(part: Part, at: int, data: bytes) -> Part:
+    """A part with other bytes at a place of the file."""
+    pieces: list[Piece] = []
+    for piece in part.pieces:
+        if isinstance(piece, tuple) and piece[0] <= at < piece[1]:
+            pieces += [(piece[0], at), data, (at + len(data), piece[1])]
+        else:
+            pieces.append(piece)
+    return part._replace(pieces=pieces)
 
 
 def _ends(file: Readable, kind: _Chunks, place: int, size: int) -> bool:
