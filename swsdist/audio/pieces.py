@@ -10,17 +10,21 @@ import soundfile
 from numpy.typing import NDArray
 
 from swsdist.audio.formats import ffmpeg
-from swsdist.audio.formats.headers import CutOffError, plain
+from swsdist.audio.formats.headers import CutOffError, check_extent, plain
 from swsdist.audio.formats.mpeg import listening
-from swsdist.audio.streams import UNKNOWN, Sequential
+from swsdist.audio.formats.views import Extent
+from swsdist.audio.streams import UNKNOWN, Joined
 from swsdist.core.codes import audio as codes
 from swsdist.core.errors import recast
 
 #: An open recording.
-Sound: TypeAlias = Sequential | ffmpeg.Decoded
+Sound: TypeAlias = Joined | ffmpeg.Decoded
 
 # Frames decoded at once.
 _PIECE = 1 << 16
+
+# Bytes that a decoder may leave at the end: tags.
+_TAGS = 1 << 17
 
 # Some encoders count the MPEG frame that only carries the Xing tag.
 _MP3_FRAME = 1152
@@ -46,7 +50,7 @@ def pieces_of(sound: Sound, path: str, position: int = 0) -> Iterator[NDArray[np
                 piece = _read(sound)
         except _Broken as error:
             damaged = codes.DAMAGED_STREAM(where=path, detail=plain(error.error))
-            if isinstance(sound, ffmpeg.Decoded) or not sound.file.at_end():
+            if isinstance(sound, ffmpeg.Decoded) or not sound.at_end():
                 raise damaged from error.error
             if len(error.piece):
                 yield error.piece
@@ -55,6 +59,8 @@ def pieces_of(sound: Sound, path: str, position: int = 0) -> Iterator[NDArray[np
             break
         position += len(piece)
         yield piece
+    if isinstance(sound, Joined) and sound.format in ("FLAC", "MP3", "OGG") and (left := sound.unread_bytes()) > _TAGS:
+        sound.cut = sound.cut or check_extent(path, Extent([], left))
     missing = 0 if stated is None else expected - position
     if sound.cut is not None and (mpeg or missing <= 0):
         seconds = stated if mpeg and missing > 0 else sound.cut.expected_seconds

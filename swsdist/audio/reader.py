@@ -22,6 +22,7 @@ import math
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -33,21 +34,25 @@ from numpy.typing import NDArray
 from swsdist.audio import commands, places
 from swsdist.audio.copies import ENDS, copy_of
 from swsdist.audio.formats import archives, ffmpeg
+from swsdist.audio.formats.extents import extent
 from swsdist.audio.formats.headers import (
     CutOffError,
     ForeignError,
     check_bytes,
+    check_extent,
     check_length,
     check_shape,
+    needs_ffmpeg,
     not_opened,
     plain,
 )
 from swsdist.audio.formats.mpeg import is_mpeg, listening
+from swsdist.audio.formats.views import Part, View
 from swsdist.audio.pieces import Sound, pieces_of
-from swsdist.audio.streams import UNKNOWN, Digest, ErrorKeepingFile, Sequential, digesting, passing
+from swsdist.audio.streams import UNKNOWN, Digest, ErrorKeepingFile, Joined, Sequential, digesting, passing
 from swsdist.core.codes import audio as codes
 from swsdist.core.errors import AudioError, StorageError
-from swsdist.io.byte_count import uncounted
+from swsdist.io.byte_count import open_counted, uncounted
 from swsdist.io.failures import as_file_fault
 from swsdist.io.filesystem import READ_AHEAD, is_remote, open_path
 
@@ -78,15 +83,23 @@ class AudioInfo:
         return self.frames / self.rate
 
 
-def probe(path: str, storage: Mapping[str, object] | None = None) -> AudioInfo:
-    """Length, rate and channels of a recording, from its header.
+def probe(path: str, storage: Mapping[str, object] | None = None, after: float | None = None) -> AudioInfo:
+    """Length, rate and channels of a recording, from its beginning and end.
 
-    A FLAC stream without a length in its header is decoded.
+    A recording that states no length is decoded.
+
+    Args:
+        path: local path or `s3://` url.
+        storage: options for s3fs.
+        after: s; a shorter recording is read completely: a stated length may be wrong.
 
     Raises:
         AudioError: the header shows that the file cannot be used.
     """
-    return places.cached(path, lambda: _probed(path, storage))
+    info = places.cached(path, lambda: _probed(path, storage))
+    if after is None or after <= info.duration:
+        return info
+    return places.cached(f"all of {path}", lambda: _counted(path, storage))
 
 
 def _probed(path: str, storage: Mapping[str, object] | None) -> AudioInfo:
@@ -100,9 +113,10 @@ def _probed(path: str, storage: Mapping[str, object] | None) -> AudioInfo:
 
 
 def _counted(path: str, storage: Mapping[str, object] | None) -> AudioInfo:
-    """Header with the length found by decoding."""
+    """Header with the length found by its bytes, or by decoding."""
     with _decoding(path, storage) as sound:
-        return AudioInfo(_count(sound, path), sound.samplerate, sound.channels)
+        frames = sound.frames if sound.frames != UNKNOWN else _count(sound, path)
+        return AudioInfo(frames, sound.samplerate, sound.channels)
 
 
 def _count(sound: Sound, path: str) -> int:
@@ -276,7 +290,7 @@ def _decoding(
         return
     with _opened(path, storage, _HEADER if brief else READ_AHEAD) as raw:
         try:
-            with _by_libsndfile(path, raw) as sound:
+            with _by_libsndfile(path, raw, brief) as sound:
                 yield sound
                 return
         except ForeignError as error:
@@ -300,26 +314,39 @@ def _decoding(
 
 
 @contextmanager
-def _by_libsndfile(path: str, raw: BinaryIO) -> Iterator[Sequential]:
-    file = ErrorKeepingFile(raw)
+def _by_libsndfile(path: str, raw: BinaryIO, brief: bool) -> Iterator[Joined]:
     head, cut = check_bytes(path, raw)
-    try:
+    with uncounted():
+        kind = "beginning" if brief else "extent"
+        reach = places.cached(f"{kind} of {path}", lambda: extent(raw, brief, is_remote(path)))
+    files: list[ErrorKeepingFile] = []
+
+    def opened(part: Part) -> Sequential:
         # As a file object: libsndfile takes a read error of a path for the end of the file.
+        files.append(ErrorKeepingFile(cast(BinaryIO, View(raw, part.pieces))))
         with listening(path, is_mpeg(head)):
-            sound = Sequential(file)
+            sound = Sequential(files[-1], part.frames)
+        sound.cut = check_length(path, sound)
+        return sound
+
+    try:
+        sound = Joined([partial(opened, part) for part in reach.parts])
     except soundfile.LibsndfileError as error:
-        file.check()
+        files[-1].check()
         raise (cut or not_opened(path, head, error)) from error
     with sound:
-        sound.cut = cut or check_length(path, sound)
+        estimated = reach.counted is not None and abs(sound.frames - reach.counted) > sound.samplerate // 10
+        if estimated or reach.foreign:
+            raise needs_ffmpeg(path, f"{sound.format} with a length that contradicts its bytes")
+        sound.cut = cut or check_extent(path, reach, sound.unread) or sound.cut
         if sound.frames <= 0:
             raise sound.cut or codes.NO_SAMPLES(where=path)
         frames = 0 if sound.frames == UNKNOWN else sound.frames
-        check_shape(path, sound.samplerate, sound.channels, frames, file.size())
+        check_shape(path, sound.samplerate, sound.channels, frames, raw.seek(0, 2))
         try:
             yield sound
         finally:
-            file.check()
+            sound.check()
 
 
 def _by_ffmpeg(
@@ -342,6 +369,9 @@ def _by_ffmpeg(
     frames = round((sound.duration or 0) * sound.samplerate)
     try:
         check_shape(path, sound.samplerate, sound.channels, frames, Path(source).stat().st_size)
+        if not brief:
+            with uncounted(), open_counted(Path(source)) as file:
+                sound.cut = check_extent(path, extent(file))
     except AudioError:
         sound.close()
         raise
@@ -370,7 +400,7 @@ def _opened(path: str, storage: Mapping[str, object] | None, ahead: int = READ_A
     place, byte = archives.split(path)
     if byte is not None:
         with _opened(place, storage, ahead) as archive:
-            yield cast(BinaryIO, archives.Inside(archive, byte, path))
+            yield cast(BinaryIO, archives.inside(archive, byte, path))
         return
     try:
         # Opening a pipe would block.

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 #: Raised whenever the same samples give another place.
-VERSION = 2
+VERSION = 3
 
 HOP, WINDOW = 0.010, 0.025  # s
 _LOW, _HIGH = 200.0, 4000.0  # Hz
@@ -128,6 +128,23 @@ def find_speech(samples: NDArray[np.float32], rate: int) -> Place | None:
     if not len(features.power):
         return Place(0.0, duration, duration)
     quiet, loud = quiet_and_loud(features.power)
+    place = _strongest(features, quiet, loud, duration, round(HOP * rate) / rate)
+    if place is None and len(features.power) > (short := round(SHORTEST / HOP)):
+        # In a long rest, a word may have fewer frames than are loud.
+        louder = int(np.partition(features.power, -short)[-short])
+        place = _strongest(features, quiet, louder, duration, round(HOP * rate) / rate) if louder > loud else None
+    return place
+
+
+def _strongest(features: Levels, quiet: int, loud: int, duration: float, hop: float) -> Place | None:
+    """The strongest phrase, by the levels of quiet and loud frames.
+
+    Args:
+        features: of the recording.
+        quiet, loud: powers.
+        duration: of the recording, s.
+        hop: s.
+    """
     voiced = (features.flatness <= FLAT) & (features.hum >= HUM)
     if loud < AUDIBLE or _is_steady(features.power[features.power >= thresholds(quiet, loud)[0]]):
         return None
@@ -152,7 +169,7 @@ def find_speech(samples: NDArray[np.float32], rate: int) -> Place | None:
         if 0 <= first - end <= near:
             first = begin
     # On average, speech begins and ends in the middle of a frame.
-    start, end_s = round(first * HOP + WINDOW / 2, 3), round((last - 1) * HOP + WINDOW / 2, 3)
+    start, end_s = round(first * hop + WINDOW / 2, 3), round((last - 1) * hop + WINDOW / 2, 3)
     return Place(
         start if _is_cut(features.power[:first], start, loud) else 0.0,
         end_s if _is_cut(features.power[last:], duration - end_s, loud) else duration,

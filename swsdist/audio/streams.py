@@ -9,7 +9,8 @@ from __future__ import annotations
 import hashlib
 import sys
 import threading
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, BinaryIO, Protocol, cast
@@ -26,13 +27,25 @@ UNKNOWN = 2**63 - 1
 
 
 class Sequential(soundfile.SoundFile):  # type: ignore[misc]  # soundfile has no types
-    """A SoundFile without the redundant seek after each read, which restarts an MP3 decoder."""
+    """A SoundFile without the redundant seek after each read, which restarts an MP3 decoder.
 
-    def __init__(self, file: ErrorKeepingFile) -> None:
+    Args:
+        file: to decode.
+        last: frames at the end that count; None: all.
+
+    Attributes:
+        length: number of frames that count.
+        cut: set by the checks of the header.
+    """
+
+    def __init__(self, file: ErrorKeepingFile, last: int | None = None) -> None:
         with _interruptible():
             super().__init__(file)
         self.file = file
-        self.cut: CutOffError | None = None  # set by the checks of its first and last bytes
+        self.cut: CutOffError | None = None
+        self.length = self.frames if last is None else min(last, self.frames)
+        if self.length < self.frames:
+            self.seek(0)
 
     def read(self, frames: int, **options: Any) -> NDArray[np.float32]:
         """As soundfile does."""
@@ -43,11 +56,78 @@ class Sequential(soundfile.SoundFile):  # type: ignore[misc]  # soundfile has no
     def seek(self, frames: int, whence: int = 0) -> int:
         """As soundfile does."""
         with _interruptible():
-            return int(super().seek(frames, whence))
+            return int(super().seek(frames + self.frames - self.length, whence))
 
     def seekable(self) -> bool:
         """False, so that soundfile does not seek."""
         return False
+
+
+class Joined:
+    """The parts of a file, mostly one, decoded one after the other as one SoundFile; one part is open at a time.
+
+    Args:
+        opens: open each part.
+
+    Attributes:
+        samplerate, channels, format, frames: as of a SoundFile.
+        cut: set where the file ends early.
+        unread: why the parts from some place on cannot be read; empty: they can.
+    """
+
+    def __init__(self, opens: Sequence[Callable[[], Sequential]]) -> None:
+        self._opens, self._starts, self._number, self._sound = opens, [0], 0, opens[0]()
+        self.samplerate, self.channels, self.format = self._sound.samplerate, self._sound.channels, self._sound.format
+        self.frames, self.cut, self.unread = self._sound.length, self._sound.cut, ""
+        for part in opens[1:]:
+            try:
+                with part() as sound:
+                    if (sound.samplerate, sound.channels) != (self.samplerate, self.channels):
+                        self.unread = f"{sound.samplerate} Hz and {sound.channels} channels follow"
+                        break
+                    self._starts.append(self.frames)
+                    self.frames, self.cut = self.frames + sound.length, sound.cut
+            except soundfile.LibsndfileError as error:
+                self.unread = str(error.error_string).strip()
+                break
+
+    def __enter__(self) -> Joined:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._sound.close()
+
+    def _open(self, number: int) -> None:
+        self.check()
+        self._sound.close()
+        self._number, self._sound = number, self._opens[number]()
+
+    def read(self, frames: int, **options: Any) -> NDArray[np.float32]:
+        """As soundfile does; fewer frames at the end of each part."""
+        while True:
+            samples = self._sound.read(frames, **options)
+            if len(samples) or self._number + 1 == len(self._starts):
+                return samples
+            self._open(self._number + 1)
+
+    def seek(self, frames: int) -> None:
+        """Go to a frame."""
+        number = bisect_right(self._starts, frames) - 1
+        if number != self._number:
+            self._open(number)
+        self._sound.seek(frames - self._starts[number])
+
+    def at_end(self) -> bool:
+        """Whether the last part was read to its end without an error."""
+        return self._number + 1 == len(self._starts) and self._sound.file.at_end()
+
+    def check(self) -> None:
+        """Raise the file's read error, if any."""
+        self._sound.file.check()
+
+    def unread_bytes(self) -> int:
+        """Bytes of the open part that were not read."""
+        return self._sound.file.size() - self._sound.file.tell()
 
 
 @contextmanager

@@ -109,6 +109,8 @@ def _of_batch(batch: pa.RecordBatch, sound: str, file: Path, folder: Path, full:
     parts = dict(zip((field.name for field in column.type), column.flatten(), strict=True))
     paths, stored = parts["path"].to_pylist(), parts["bytes"]
     known = {key: _column(batch, names) for key, names in (("id", ("id",)), ("speaker", _SPEAKERS), ("text", _TEXTS))}
+    if stored.null_count < len(stored) and stored.type not in (pa.binary(), pa.large_binary()):
+        raise codes.BAD_AUDIO_COLUMN(where=str(file), column=sound, type=column.type)
     places = _places(stored, full, file) if stored.null_count < len(stored) else [None] * len(paths)
     for k, (path, place) in enumerate(zip(paths, places, strict=True)):
         if place is None and path is not None:
@@ -119,7 +121,7 @@ def _of_batch(batch: pa.RecordBatch, sound: str, file: Path, folder: Path, full:
 
 def _places(stored: pa.Array, full: pa.Buffer, file: Path) -> list[str | None]:
     """Place of each row's bytes in the file; None for a row without bytes."""
-    wide = pa.types.is_large_binary(stored.type)
+    wide = stored.type == pa.large_binary()
     _, ends, data = stored.buffers()
     offsets = pa.Array.from_buffers(
         pa.int64() if wide else pa.int32(), len(stored) + 1, [None, ends], offset=stored.offset

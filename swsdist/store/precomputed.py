@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.audio import commands
-from swsdist.audio.places import fit_segment
+from swsdist.audio.places import OVERSHOOT, fit_segment
 from swsdist.audio.reader import probe
 from swsdist.core.codes import store as codes
 from swsdist.core.errors import AudioError
@@ -40,7 +40,9 @@ def precomputed_frames(
         AudioError: the place is not in the recording.
     """
     item = demand_item(document["item"], document["key"])
-    seconds = recording_seconds(document["path"], folder.storage)
+    end = document.get("end")
+    path = document["path"] if document["path"] != item.file else None
+    seconds = recording_seconds(path, folder.storage, None if end is None else end - OVERSHOOT)
     if document.get("start") is not None:
         start, end = document["start"], document["end"]
         if seconds is not None:
@@ -122,11 +124,11 @@ def demand_item(item: list[Any] | None, key: str) -> Item:
     return result
 
 
-def recording_seconds(path: str | None, storage: Mapping[str, object]) -> float | None:
-    """Seconds of a recording by its header; None if missing or unreadable. Commands are not run."""
+def recording_seconds(path: str | None, storage: Mapping[str, object], after: float | None = None) -> float | None:
+    """Seconds of a recording, as `probe` finds them; None if missing or unreadable. Commands are not run."""
     if not path or commands.is_command(path):
         return None
     try:
-        return probe(path, storage).duration
+        return probe(path, storage, after).duration
     except AudioError:
         return None

@@ -376,8 +376,8 @@ def _place(document: dict[str, Any], folder: Folder) -> tuple[float, float]:
     Raises:
         AudioError: the recording cannot be used, or the place is not in it.
     """
-    path, length = document["path"], probe(document["path"], folder.storage).duration
-    start, end = float(document["start"]), float(document["end"])
+    path, start, end = document["path"], float(document["start"]), float(document["end"])
+    length = probe(path, folder.storage, after=end - places.OVERSHOOT).duration
     return places.fit_segment(start, end, length, document["doc_id"], document["listed"], path)
 
 

@@ -18,14 +18,15 @@ from swsdist.core.errors import AudioError
 
 @pytest.fixture
 def odd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An MP3 that is longer than its Xing tag says: the decoder complains, and it can be read."""
+    """An MP3 whose Xing tag states half of its bytes: the decoder complains, and it can be read."""
     monkeypatch.setattr(mpeg, "_printed", set())
     rng = np.random.default_rng(0)
     whole = tmp_path / "whole.mp3"
     soundfile.write(whole, 0.1 * rng.standard_normal(160_000), 16_000, format="MP3", subtype="MPEG_LAYER_III")
     data = whole.read_bytes()
     path = tmp_path / "odd.mp3"
-    path.write_bytes(data + data[2000:9000])
+    size = data.index(b"Xing") + 12
+    path.write_bytes(data[:size] + (len(data) // 2).to_bytes(4, "big") + data[size + 4 :])
     return path
 
 

@@ -99,13 +99,13 @@ def test_what_ends_early_or_fails_is_let_go(recording: str) -> None:
 
 
 def test_documents_of_a_shard(recording: str, starts: Path, tmp_path: Path) -> None:
-    """Of segments the length is asked for once, and the recording decoded once."""
+    """Of segments the length is asked for once, and the recording decoded once, and once more for those after its stated end."""
     rows = [
         {"doc_id": f"s{k}", "channel": 1, "path": recording, "speaker": None, "identity": "1:2", "recording": "r"}
         | {"start": start, "end": end, "listed": f"segments, line {k + 1}"}
         for k, (start, end) in enumerate([*PLACES, (11.0, 12.3), (12.5, 13.0)])
     ]
     made = write_tracks(Folder(str(tmp_path / "store")), "fp", rows, create("mfcc", {}))[0]
-    assert counts(starts) == (1, 1)
+    assert counts(starts) == (1, 2)
     assert made.rejected.to_pylist()[0]["reason"] == codes.SEGMENT_OUTSIDE.name
     assert made.documents["duration"].to_pylist() == pytest.approx([end - start for start, end in PLACES] + [1.0])

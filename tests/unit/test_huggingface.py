@@ -158,3 +158,26 @@ def test_a_command_is_no_file(tmp_path: Path) -> None:
     rows = [{"id": "u", "audio": {"bytes": None, "path": "touch x |"}}]
     with raises(audio_codes.COMMAND_NOT_FILE, name="touch x |"):
         read_documents(saved(tmp_path / "set", rows))
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.binary(), pa.large_binary(), pa.binary_view(), pa.list_(pa.uint8()), pa.binary(1000)]
+)
+def test_bytes_of_any_type_are_read_or_refused(tmp_path: Path, kind: pa.DataType) -> None:
+    source = saved(tmp_path / "set", [{"audio": {"bytes": None, "path": None}}])
+    content = sound(0.5)[:1000]
+    typed = pa.array(
+        [{"bytes": [*content] if pa.types.is_list(kind) else content, "path": "a.wav"}],
+        pa.struct([("bytes", kind), ("path", pa.string())]),
+    )
+    with pa.ipc.new_stream(f"{source}/data-00000-of-00001.arrow", pa.schema([("audio", typed.type)])) as out:
+        out.write_table(pa.table({"audio": typed}))
+    if kind in (pa.binary(), pa.large_binary()):
+        (row,) = read_queries(source, CORPUS.empty_table()).to_pylist()
+        with Path(row["path"].partition(":")[0]).open("rb") as file:
+            begin, length = map(int, row["path"].rpartition(":")[2].split("+"))
+            file.seek(begin)
+            assert file.read(length) == content
+    else:
+        with raises(corpora_codes.BAD_AUDIO_COLUMN):
+            read_queries(source, CORPUS.empty_table())

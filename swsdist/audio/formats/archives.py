@@ -13,12 +13,10 @@ import io
 import re
 from typing import BinaryIO
 
+from swsdist.audio.formats.views import PLACEHOLDER, View
 from swsdist.core.codes import audio as codes
 
 _PLACE = re.compile(r"(.*\.ark):([0-9]{1,18})()|(.*\.arrow):([0-9]{1,18})\+([0-9]{1,18})")
-
-#: Smallest placeholder for an unknown length in a header.
-_UNKNOWN = 0x7FFFF000
 
 
 def split(path: str) -> tuple[str, int | None]:
@@ -27,8 +25,8 @@ def split(path: str) -> tuple[str, int | None]:
     return (match[1] or match[4], int(match[2] or match[5])) if match else (path, None)
 
 
-class Inside(io.RawIOBase):
-    """A file inside an archive, for reading.
+def inside(archive: BinaryIO, begin: int, path: str) -> View:
+    """A file inside an archive.
 
     Args:
         archive: open for reading.
@@ -38,43 +36,13 @@ class Inside(io.RawIOBase):
     Raises:
         AudioError: there is no WAV file at that byte.
     """
-
-    def __init__(self, archive: BinaryIO, begin: int, path: str) -> None:
-        super().__init__()
-        full = archive.seek(0, io.SEEK_END)
-        self._archive, self._begin, self._at = archive, begin, 0
-        match = _PLACE.fullmatch(path)
-        if match and match[6]:
-            self._size = max(0, min(full - begin, int(match[6])))
-            return
-        archive.seek(min(begin, full))
-        head = archive.read(8)
-        size = int.from_bytes(head[4:8], "little")
-        if len(head) < 8 or not head.startswith(b"RIFF"):
-            raise codes.NO_WAV_IN_ARCHIVE(where=path, byte=begin)
-        self._size = min(full - begin, 8 + size if 0 < size < _UNKNOWN else full - begin)
-
-    def readable(self) -> bool:
-        """Always."""
-        return True
-
-    def seekable(self) -> bool:
-        """Always."""
-        return True
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        """Go to a place."""
-        self._at = max(0, offset + {0: 0, 1: self._at, 2: self._size}[whence])
-        return self._at
-
-    def tell(self) -> int:
-        """The place."""
-        return self._at
-
-    def read(self, size: int = -1) -> bytes:
-        """The bytes that follow, at most `size`."""
-        left = max(0, self._size - self._at)
-        self._archive.seek(self._begin + self._at)
-        data = self._archive.read(left if size is None or size < 0 else min(size, left))
-        self._at += len(data)
-        return data
+    full = archive.seek(0, io.SEEK_END)
+    match = _PLACE.fullmatch(path)
+    if match and match[6]:
+        return View(archive, [(begin, max(begin, min(full, begin + int(match[6]))))])
+    archive.seek(min(begin, full))
+    head = archive.read(8)
+    size = int.from_bytes(head[4:8], "little")
+    if len(head) < 8 or not head.startswith(b"RIFF"):
+        raise codes.NO_WAV_IN_ARCHIVE(where=path, byte=begin)
+    return View(archive, [(begin, min(full, begin + 8 + size) if 0 < size < PLACEHOLDER else full)])

@@ -54,9 +54,9 @@ TIMEOUT = 120.0
 #: Seconds that a recording without video may be shorter than its container states: encoders pad and round.
 _SHORTFALL = 0.5
 
-#: ffmpeg's demuxers for containers of audio; none of them reads a list of files.
+#: ffmpeg's demuxers for containers of audio; none of them reads a list of files, or takes any bytes for sound (amrnb, amrwb).
 _CONTAINERS = (
-    "aac,ac3,aiff,amr,amrnb,amrwb,ape,asf,au,avi,caf,dsf,dts,dtshd,eac3,flac,flv,gsm,gxf,latm,loas,matroska,mov,mp3,mpc,mpc8,"
+    "aac,ac3,aiff,amr,ape,asf,au,avi,caf,dsf,dts,dtshd,eac3,flac,flv,gsm,gxf,latm,loas,matroska,mov,mp3,mpc,mpc8,"
     "mpeg,mpegts,mxf,nut,ogg,oma,qcp,rm,shn,tak,tta,voc,w64,wav,webm,wtv,wv,xwma"
 )
 
@@ -297,10 +297,13 @@ class Decoded:
             self._raise_foreign_fault()
             raise codes.DAMAGED_STREAM(where=self._path, detail=f"ffmpeg: {self._complaint()}")
         stated = self._stated_seconds()
-        if any("ended prematurely" in line for line in self._errors):
-            self.cut = recast(codes.TRUNCATED_STREAM(where=self._path), CutOffError, expected_seconds=stated)
-        seconds = (self._frames_read + last) / self.samplerate
         pictures = any(re.search(r"Stream #0.*: Video: (?!.*\(attached pic\))", line) for line in self._log)
+        if any("ended prematurely" in line for line in self._errors) or (self._errors and not pictures):
+            error = codes.TRUNCATED_STREAM(where=self._path, detail=self._complaint())
+            self.cut = recast(error, CutOffError, expected_seconds=stated)
+        seconds = (self._frames_read + last) / self.samplerate
+        if not seconds:
+            raise codes.FFMPEG_CANNOT_READ(where=self._path, detail="it holds no sound")
         if stated is not None and not pictures and seconds < stated - _SHORTFALL:
             error = codes.TRUNCATED(where=self._path, stated=f"{stated:.2f} s", actual=f"{seconds:.2f} s")
             self.cut = recast(error, CutOffError, expected_seconds=stated)
@@ -326,13 +329,18 @@ class Decoded:
             raise codes.FFMPEG_READ_ERROR(where=self._path, detail=self._complaint())
 
     def _wait(self) -> int:
-        """Wait for the end of the program, whose pipe is at its end; return the exit status."""
+        """Wait for the end of the program, whose pipe is at its end; return the exit status.
+
+        A format that ffmpeg's probe gives at most 25 of 100 points counts only behind an ending for it.
+        """
         try:
             code = self._process.wait(TIMEOUT)
         except subprocess.TimeoutExpired:
             self._process.kill()
             code = self._process.wait()
         self._listener.join()
+        if not is_for(self._path) and any("misdetection possible" in line for line in self._log):
+            raise codes.FFMPEG_CANNOT_READ(where=self._path, detail="its format is a guess")
         return code
 
     def _complaint(self) -> str:
@@ -367,7 +375,7 @@ class Decoded:
     def _log_line(self, line: bytes) -> None:
         text = line.decode("utf-8", "replace").rstrip()
         error = re.match(r"(?:\[[^]]* @ [^]]*\] )*\[(?:error|fatal)\] (.*)", text)
-        if error is not None:
+        if error is not None and "to muxer" not in text:  # times of the output, which has none
             self._errors.append(error[1].strip())
         if text and len(self._log) < _LOG_LINES:
             self._log.append(text)

@@ -7,20 +7,17 @@ both are checked here. Sources: NIST SPHERE headers as written by its tools; RFC
 from __future__ import annotations
 
 import re
-from typing import Any, Protocol
+from typing import Any
 
 import soundfile
 
-from swsdist.audio.formats.mpeg import is_mpeg
+from swsdist.audio.formats.views import PER_BYTE, Extent, Readable
 from swsdist.core.codes import audio as codes
 from swsdist.core.errors import AudioError, recast
 
 #: Rates in Hz, and numbers of channels, that a recording can have.
 RATES = (500, 768_000)
 CHANNELS = 256
-
-# Most samples a byte can hold: a FLAC block of 65535 equal samples takes 14 bytes.
-_PER_BYTE = 10_000
 
 # Magic bytes of formats that libsndfile cannot decode: offset, bytes, name.
 _FOREIGN = (
@@ -58,15 +55,7 @@ class CutOffError(AudioError):
         self.expected_seconds = expected_seconds
 
 
-class Seekable(Protocol):
-    """A binary file that can be read and sought."""
-
-    def read(self, size: int, /) -> bytes: ...
-
-    def seek(self, offset: int, whence: int = 0, /) -> int: ...
-
-
-def check_bytes(path: str, file: Seekable) -> tuple[bytes, CutOffError | None]:
+def check_bytes(path: str, file: Readable) -> tuple[bytes, CutOffError | None]:
     """Check the first and the last bytes of a file, and rewind it.
 
     Returns:
@@ -85,8 +74,6 @@ def check_bytes(path: str, file: Seekable) -> tuple[bytes, CutOffError | None]:
         cut = _check_sphere(path, head, size)
     elif head.startswith(b"OggS"):
         cut = _check_ogg_end(path, file, size)
-    elif is_mpeg(head):
-        cut = _check_xing(path, file, head, size)
     file.seek(0)
     return head, cut
 
@@ -94,7 +81,7 @@ def check_bytes(path: str, file: Seekable) -> tuple[bytes, CutOffError | None]:
 def _check_head(path: str, head: bytes) -> None:
     for offset, magic, name in _FOREIGN:
         if head[offset:].startswith(magic):
-            raise _needs_ffmpeg(path, name)
+            raise needs_ffmpeg(path, name)
     if path.lower().endswith(".raw") and not head.startswith(_KNOWN):
         raise codes.HEADERLESS_SAMPLES(where=path)
 
@@ -118,28 +105,13 @@ def _check_sphere(path: str, head: bytes, size: int) -> CutOffError | None:
     return _cut_off(path, need, size, seconds) if size < need else None
 
 
-def _check_xing(path: str, file: Seekable, head: bytes, size: int) -> CutOffError | None:
-    """Check the number of bytes that the first frame of an MP3 may state (tag Xing or Info).
-
-    An ID3 tag may precede the frame; bytes 6 to 9 hold its length, seven bits each.
-    """
-    first = 10 + sum((byte & 0x7F) << shift for byte, shift in zip(head[6:10], (21, 14, 7, 0), strict=True))
-    first = first if head.startswith(b"ID3") else 0
-    file.seek(first)
-    tag = re.search(rb"(?:Xing|Info)(.{4})(.{4})(.{4})", file.read(256), re.DOTALL)
-    if tag is None or int.from_bytes(tag[1], "big") & 3 != 3:
-        return None
-    need = first + int.from_bytes(tag[3], "big")
-    return _cut_off(path, need, size) if size < need else None
-
-
 def _cut_off(path: str, stated: int, actual: int, seconds: float | None = None) -> CutOffError:
     """The error for a file of fewer bytes than its header states."""
     error = codes.TRUNCATED(where=path, stated=f"{stated} bytes", actual=f"{actual} bytes")
     return recast(error, CutOffError, expected_seconds=seconds)
 
 
-def _check_ogg_end(path: str, file: Seekable, size: int) -> CutOffError | None:
+def _check_ogg_end(path: str, file: Readable, size: int) -> CutOffError | None:
     """Check that the last page of an Ogg file is complete and has the end-of-stream flag (RFC 3533, section 6)."""
     start = max(0, size - (1 << 17))  # a page has at most 65307 bytes
     file.seek(start)
@@ -150,6 +122,16 @@ def _check_ogg_end(path: str, file: Seekable, size: int) -> CutOffError | None:
     if not segments or len(page) < 27 + page[26] + sum(segments) or not page[5] & 4:
         return recast(codes.TRUNCATED_OGG(where=path), CutOffError)
     return None
+
+
+def check_extent(path: str, reach: Extent, unread: str = "") -> CutOffError | None:
+    """The error if there are bytes that cannot be read, or the last frame is incomplete."""
+    if unread or reach.rest or reach.foreign:
+        detail = unread or (
+            f"{reach.rest} bytes more than its header counts" if reach.rest else "its end is numbered wrongly"
+        )
+        return recast(codes.UNREAD_REST(where=path, detail=detail), CutOffError)
+    return _cut_off(path, *reach.torn) if reach.torn else None
 
 
 def check_length(path: str, sound: soundfile.SoundFile) -> CutOffError | None:
@@ -184,7 +166,7 @@ def check_shape(path: str, rate: int, channels: int, frames: int = 0, size: int 
         raise codes.IMPOSSIBLE_RATE(where=path, rate=rate, low=low, high=high)
     if not 1 <= channels <= CHANNELS:
         raise codes.IMPOSSIBLE_CHANNELS(where=path, channels=channels, highest=CHANNELS)
-    if frames * channels > _PER_BYTE * size:
+    if frames * channels > PER_BYTE * size:
         raise codes.IMPOSSIBLE_LENGTH(where=path, hours=frames / rate / 3600, size=size)
 
 
@@ -201,9 +183,9 @@ def not_opened(path: str, head: bytes, error: soundfile.LibsndfileError) -> Audi
         return codes.TRUNCATED_HEADER(where=path, detail=message)
     # A WAV file of unknown coding has a malformed 'fmt ' chunk for libsndfile.
     if re.search("unimplemented|unsupported|Malformed 'fmt ' chunk", message, re.IGNORECASE):
-        return _needs_ffmpeg(path, f"the format ({message})")
+        return needs_ffmpeg(path, f"the format ({message})")
     if head.startswith(b"OggS"):  # Speex, Theora, ...
-        return _needs_ffmpeg(path, f"the Ogg stream ({message})")
+        return needs_ffmpeg(path, f"the Ogg stream ({message})")
     if head.startswith(_KNOWN) and head[8:12] != b"AVI ":
         return codes.DAMAGED_HEADER(where=path, detail=message)
     return recast(codes.NOT_AUDIO(where=path), ForeignError)
@@ -214,5 +196,6 @@ def plain(error: soundfile.LibsndfileError) -> str:
     return str(error.error_string).strip().rstrip(".")
 
 
-def _needs_ffmpeg(path: str, name: str) -> ForeignError:
+def needs_ffmpeg(path: str, name: str) -> ForeignError:
+    """The error for a file of a format that ffmpeg may decode."""
     return recast(codes.NEEDS_FFMPEG(where=path, format=name), ForeignError)

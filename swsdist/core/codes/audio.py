@@ -67,7 +67,7 @@ RECORDING_IS_DEVICE = Code(
     "recording-is-device", AudioError, "the path names a pipe or a device", "remove it: a recording is a file"
 )
 EMPTY_RECORDING = Code("empty-recording", AudioError, "the file has 0 bytes", "copy the file again, or remove it")
-NO_SAMPLES = Code("no-samples", AudioError, "the recording lasts 0 s", "record it again, or remove it")
+NO_SAMPLES = Code("no-samples", AudioError, "the recording lasts 0 s", f"{_COPY}, or leave it out")
 NOT_FINITE = Code(
     "not-finite",
     AudioError,
@@ -84,7 +84,7 @@ NO_WAV_IN_ARCHIVE = Code(
 # Formats
 
 NOT_AUDIO = Code(
-    "not-audio", AudioError, "no audio format is recognised", f"remove the file; if it plays elsewhere, {_CONVERT}"
+    "not-audio", AudioError, "no audio format is recognised", f"leave the file out; if it plays elsewhere, {_CONVERT}"
 )
 NEEDS_FFMPEG = Code("needs-ffmpeg", AudioError, "{format} cannot be read without ffmpeg", _INSTALL)
 HEADERLESS_SAMPLES = Code(
@@ -118,13 +118,16 @@ IMPOSSIBLE_LENGTH = Code(
 TRUNCATED = Code("truncated", AudioError, "the header states {stated}, the recording has {actual}", _COPY)
 TRUNCATED_HEADER = Code("truncated-header", AudioError, "the header is cut off ({detail})", _COPY)
 TRUNCATED_OGG = Code("truncated-ogg", AudioError, "the last page is not the end of the Ogg stream", _COPY)
-TRUNCATED_STREAM = Code("truncated-stream", AudioError, "ffmpeg reports that the file ends early", _COPY)
+TRUNCATED_STREAM = Code(
+    "truncated-stream", AudioError, "ffmpeg reports that the file ends early, or is damaged ({detail})", _COPY
+)
 DAMAGED_STREAM = Code(
     "damaged-stream",
     AudioError,
     "the stream is damaged or cut off ({detail})",
     f"{_COPY}; or skip the damage: ffmpeg -i INPUT OUTPUT.flac",
 )
+UNREAD_REST = Code("unread-rest", AudioError, "the file goes on after what can be read ({detail})", _CONVERT)
 UNREADABLE_PLACE = Code("unreadable-place", AudioError, "nothing can be read at {time:.3f} s ({detail})", _COPY)
 
 # ffmpeg

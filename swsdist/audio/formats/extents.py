@@ -1,0 +1,308 @@
+"""How far the sound of a file goes, by its bytes: what a header states of its length is a claim.
+
+libsndfile stops where a length in the header says so. Here chunks are followed, pages walked, MPEG frames counted; where they
+contradict the header, libsndfile is given the file with another header, and each part of a joined file as a file of its own
+(`View`). A file whose header is right is given as it is.
+
+- Chunks (WAV, RF64, AIFF, CAF, W64, AU): behind the data stand well-formed chunks, or the beginning of another file, or else
+  samples. A size of 32 bits that was counted past 4 GiB is one of RF64.
+- FLAC: the number in the last frame's header counts against STREAMINFO. Ogg: each stream that begins after data is a part.
+- Frames, packets and boxes: `swsdist.audio.formats.frames`.
+
+Sources: Microsoft, RIFF (1991); EBU Tech 3306 (RF64); Apple, AIFF-C and CAF; Sony, W64; RFC 9639 (FLAC); RFC 3533 (Ogg).
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from swsdist.audio.formats.frames import FRAMES, adts_frame, of_mpeg, of_others
+from swsdist.audio.formats.views import (
+    PADDING,
+    PER_BYTE,
+    PLACEHOLDER,
+    TAGS,
+    Extent,
+    Part,
+    Piece,
+    Readable,
+    View,
+    after_id3,
+    all_of,
+    bytes_at,
+    moved,
+    places_of,
+)
+
+
+def extent(file: Readable, brief: bool = False, remote: bool = False) -> Extent:
+    """How far the sound of a file goes.
+
+    Args:
+        file: of any format; others than these are one part.
+        brief: believe what the beginning and the end agree on, so that the middle is not read.
+        remote: the same, and of FLAC the beginning, so that what is decoded is not fetched twice.
+    """
+    size, at = file.seek(0, 2), 0
+    parts: list[Part] = []
+    while True:
+        first = _first(View(file, [(at, size)]), size - at, brief, remote)
+        parts += (moved(part, at) for part in first.parts)
+        if first.next is None:
+            return first._replace(parts=parts)
+        at += first.next
+
+
+def _first(file: Readable, size: int, brief: bool, remote: bool) -> Extent:
+    """The extent of the first of joined files."""
+    begin = after_id3(file, 0)
+    head = bytes_at(file, begin, 64)
+    if head[:4] in _CHUNKED and head[8:12] not in _NO_SOUND:
+        return _of_chunks(file, size, head)
+    if head[:4] in _AU:
+        return _of_au(file, size, head)
+    if head.startswith(b"fLaC"):
+        return all_of(size) if remote else _of_flac(file, begin, size, brief)
+    if head.startswith(b"OggS"):
+        return _of_ogg(file, size, brief or remote)
+    framed = begin > 0 or (head[:1] == b"\xff" and head[1:3] in FRAMES)
+    if framed and not adts_frame(head):
+        return of_mpeg(file, begin, size, brief or remote)
+    return all_of(size) if brief or remote else of_others(file, size, head)
+
+
+# Chunks
+
+
+class _Chunks(NamedTuple):
+    """A format of chunks.
+
+    Attributes:
+        first: byte of the first chunk.
+        name: bytes of a name.
+        size: of a chunk, as `struct` packs it.
+        inclusive: whether it counts name and size, too.
+        unit: to which chunks are padded.
+        data: name of the samples.
+    """
+
+    first: int
+    name: int
+    size: str
+    inclusive: bool
+    unit: int
+    data: bytes
+
+    def read(self, file: Readable, place: int) -> tuple[bytes, int, int] | None:
+        """Name of a chunk, its first byte, and its size; None at the end."""
+        head = bytes_at(file, place, self.name + struct.calcsize(self.size))
+        if len(head) < self.name + struct.calcsize(self.size):
+            return None
+        (size,) = struct.unpack(self.size, head[self.name :])
+        return head[: self.name], place + len(head), max(0, size - len(head)) if self.inclusive else size
+
+    def after(self, body: int, size: int) -> int:
+        """The byte of the next chunk."""
+        return body + size + -size % self.unit
+
+
+_CHUNKED = {
+    b"RIFF": _Chunks(12, 4, "<I", False, 2, b"data"),
+    b"RF64": _Chunks(12, 4, "<I", False, 2, b"data"),
+    b"RIFX": _Chunks(12, 4, ">I", False, 2, b"data"),
+    b"FORM": _Chunks(12, 4, ">I", False, 2, b"SSND"),
+    b"caff": _Chunks(8, 4, ">Q", False, 1, b"data"),
+    b"riff": _Chunks(40, 16, "<Q", True, 8, b"data"),
+}
+_NO_SOUND = (b"AVI ",)
+_PCM, _MP3, _EXTENSIBLE = 1, 0x55, 0xFFFE
+
+
+def _of_chunks(file: Readable, size: int, head: bytes) -> Extent:
+    kind = _CHUNKED[head[:4]]
+    place, ds64, long, coding = kind.first, (kind.first, kind.first), 0xFFFFFFFF, b""
+    while (chunk := kind.read(file, place)) is not None and not chunk[0].startswith(kind.data):
+        name, body, stated = chunk
+        if name == b"ds64":
+            ds64, long = (place, kind.after(body, stated)), int.from_bytes(bytes_at(file, body + 8, 8), "little")
+        elif name == b"fmt ":
+            coding, bits = bytes_at(file, body, 2), bytes_at(file, body + 14, 2)
+            if coding == struct.pack(kind.size[0] + "H", _EXTENSIBLE) and stated < 40 and max(bits) <= 24:
+                # Without its extension it can only be PCM; 32 bits could be float.
+                plain = struct.pack(kind.size[0] + "H", _PCM)
+                whole = extent(View(file, [(0, body), plain, (body + 2, size)]))
+                return whole._replace(parts=[_patched(part, body, plain) for part in whole.parts])
+        place = kind.after(body, stated)
+    if chunk is None:
+        return all_of(size)  # libsndfile tells what is lacking
+    _, body, stated = chunk
+    stated = long if head.startswith(b"RF64") and stated == 0xFFFFFFFF else stated
+    endless = stated >= 1 << 63
+    following = None if endless else _another(file, head, body + stated, size)
+    right = following is not None or _ends(file, kind, kind.after(body, stated), size)
+    end = (following or min(body + stated, size)) if right else size
+    torn = (stated, size - body) if body + stated > size and not endless else None
+    if coding == struct.pack(kind.size[0] + "H", _MP3):
+        inner = extent(View(file, [(body, end)]))
+        torn = inner.torn or (torn if stated < PLACEHOLDER else None)
+        return Extent([moved(part, body) for part in inner.parts], inner.rest, torn, following)
+    if right and not endless and (torn is None or not head.startswith(b"caff")):
+        return all_of(following or size)._replace(next=following)
+    if head[:4] in (b"RIFF", b"RF64") and (end - body >= 1 << 32 or ds64[1] > ds64[0]):
+        before = [(kind.first, ds64[0]), (ds64[1], place + 4)]
+        total = 40 + sum(last - first for first, last in before) + 4 + end - body
+        start = struct.pack("<4sI4s4sIQQQI", b"RF64", 0xFFFFFFFF, b"WAVE", b"ds64", 28, total, end - body, 0, 0)
+        return Extent([Part([start, *before, b"\xff\xff\xff\xff", (body, end)])])
+    header = body - place
+    end = min(end, body + (1 << 8 * (header - kind.name)) - 1)
+    counted = struct.pack(kind.size, end - body + (header if kind.inclusive else 0))
+    return Extent([Part([(0, place + kind.name), counted, (body, end)])], size - end, torn)
+
+
+def _patched(part: Part, at: int, data: bytes) -> Part:
+    """A part with other bytes at a place of the file."""
+    pieces: list[Piece] = []
+    for piece in part.pieces:
+        if isinstance(piece, tuple) and piece[0] <= at < piece[1]:
+            pieces += [(piece[0], at), data, (at + len(data), piece[1])]
+        else:
+            pieces.append(piece)
+    return part._replace(pieces=pieces)
+
+
+def _ends(file: Readable, kind: _Chunks, place: int, size: int) -> bool:
+    """Whether nothing follows but chunks, a tag or padding."""
+    while size - place >= PADDING:
+        if bytes_at(file, place, 12).startswith(TAGS):
+            return True
+        chunk = kind.read(file, place)
+        if chunk is None or not re.match(rb"[ -~]{4}", chunk[0]) or chunk[1] + chunk[2] > size:
+            return False
+        place = kind.after(*chunk[1:])
+    return True
+
+
+def _another(file: Readable, head: bytes, end: int, size: int) -> int | None:
+    """Where another file of the kind begins at the stated end, if one does."""
+    if size - end < PADDING:
+        return None
+    match = re.search(re.escape(head[:4]) + b"(?s:....)" + re.escape(head[8:12]), bytes_at(file, end, 32))
+    return end + match.start() if match else None
+
+
+_AU = {b".snd": ">II", b"dns.": "<II"}
+
+
+def _of_au(file: Readable, size: int, head: bytes) -> Extent:
+    begin, stated = struct.unpack(_AU[head[:4]], head[4:12].ljust(8, b"\xff"))
+    end = begin + stated
+    if size - end < PADDING:
+        return all_of(size)
+    if head[:8] in (after := bytes_at(file, end, 32)):
+        following = end + after.index(head[:8])
+        return all_of(following)._replace(next=following)
+    return Extent([Part([(0, 8), b"\xff\xff\xff\xff", (12, size)])])
+
+
+# FLAC
+
+_STREAMINFO = re.compile(rb"fLaC[\x00\x80]\x00\x00\x22")
+_BLOCKS = (0, 192, 576, 1152, 2304, 4608, 0, 0, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768)
+
+
+def _of_flac(file: Readable, begin: int, size: int, brief: bool) -> Extent:
+    starts = [begin] if brief else [begin, *(place for place in places_of(file, _STREAMINFO, begin + 42, size))]
+    parts: list[Part] = []
+    for first, end in zip(starts, [*starts[1:], size], strict=True):
+        info = bytes_at(file, first + 8, 34)
+        place = first if first > begin else 0
+        frames = _last_sample(file, first, end, info) if len(info) == 34 else None
+        high, stated = info[13] if frames else 0, int.from_bytes(info[14:18], "big") if frames else 0
+        stated += (high & 15) << 32
+        if frames is not None and (frames > stated or stated > (end - first) * PER_BYTE):
+            number = bytes([high & 0xF0 | frames >> 32]) + struct.pack(">I", frames & 0xFFFFFFFF)
+            parts.append(Part([(place, first + 21), number, (first + 26, end)]))
+        else:
+            parts.append(Part([(place, end)]))
+    return Extent(parts)
+
+
+def _last_sample(file: Readable, first: int, end: int, info: bytes) -> int | None:
+    """Samples up to the end of the last frame, by its number; it must follow the number of the frame before."""
+    longest = int.from_bytes(info[7:10], "big") or 1 << 16
+    tail = bytes_at(file, max(first, end - 3 * longest), 3 * longest)
+    following: dict[int, int] = {}  # number of the next frame: samples up to there
+    last = None
+    for match in re.finditer(rb"\xff[\xf8\xf9]", tail):
+        header = tail[match.start() : match.start() + 16]
+        frame = _flac_frame(header, int.from_bytes(info[2:4], "big"))
+        if frame is not None:
+            number, after, samples = frame
+            if number in following:
+                last = samples
+            following[after] = samples
+    return last
+
+
+def _flac_frame(header: bytes, usual: int) -> tuple[int, int, int] | None:
+    """Number of a frame and of the next one, and samples up to there; None where there is none (RFC 9639, section 9.1)."""
+    if len(header) < 16 or header[3] & 1:
+        return None
+    more = 0 if header[4] < 0x80 else 8 - (header[4] ^ 0xFF).bit_length() - 1
+    number = header[4] & (0x7F if not more else (1 << 6 - more) - 1)
+    for byte in header[5 : 5 + more]:
+        if byte & 0xC0 != 0x80:
+            return None
+        number = number << 6 | byte & 0x3F
+    at, code = 5 + more, header[2] >> 4
+    block = _BLOCKS[code]
+    if code in (6, 7):
+        block = int.from_bytes(header[at : at + code - 5], "big") + 1
+        at += code - 5
+    at += {12: 1, 13: 2, 14: 2}.get(header[2] & 15, 0)
+    check = 0
+    for byte in header[:at]:
+        check ^= byte
+        for _ in range(8):
+            check = (check << 1 ^ (0x107 if check & 0x80 else 0)) & 0x1FF
+    if not block or more > 6 or check != header[at]:
+        return None
+    if header[1] & 1:
+        return number, number + block, number + block
+    return number, number + 1, number * usual + block
+
+
+# Ogg
+
+
+def _of_ogg(file: Readable, size: int, brief: bool) -> Extent:
+    """A part for each stream that begins after data. libsndfile stops at the last page's position, even if it lies before the
+    position of another page.
+    """
+    begin, first = 0, bytes_at(file, 14, 4)
+    if brief:
+        tail = bytes_at(file, max(0, size - (1 << 17)), 1 << 17)
+        if tail[tail.rfind(b"OggS") + 14 :].startswith(first):
+            begin = max(0, size - len(tail)) + max(0, tail.find(b"OggS"))
+    starts, data, before, last, wrong = [0], False, 0, 0, False
+    for place, starting, position, ending in _pages(file, begin, size):
+        if starting and data:
+            starts.append(place)
+            wrong, before, last = wrong or last < before, 0, 0
+        data = not starting
+        if ending:
+            before, last = max(before, last), position
+    parts = [Part([span]) for span in zip(starts, [*starts[1:], size], strict=True)]
+    return Extent(parts, foreign=wrong or last < before)
+
+
+def _pages(file: Readable, place: int, size: int) -> Iterator[tuple[int, bool, int, bool]]:
+    """Place of each page, whether a stream begins there, its position, and whether a packet ends there (RFC 3533, 6)."""
+    while (page := bytes_at(file, place, 282)).startswith(b"OggS") and len(page) > 27:
+        lengths = page[27 : 27 + page[26]]
+        position = int.from_bytes(page[6:14], "little", signed=True)
+        yield place, bool(page[5] & 2), position, any(length < 255 for length in lengths)
+        place += 27 + len(lengths) + sum(lengths)

@@ -1,0 +1,147 @@
+"""A file that is pieced together from another one's bytes, and how far the sound of a file goes.
+
+`swsdist.audio.formats.extents` finds that out.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, Protocol, TypeAlias
+
+#: Bytes given to the decoder: these, or those of the file from the first place to the second.
+Piece: TypeAlias = bytes | tuple[int, int]
+
+#: Bytes behind a stated end that are no sound: less than a sector of a disk, or a tag.
+PADDING = 512
+TAGS = (b"TAG", b"ID3", b"APETAGEX", b"LYRICSBEGIN")
+
+#: Most samples a byte can hold: a FLAC block of 65535 equal samples takes 14 bytes.
+PER_BYTE = 10_000
+
+BLOCK = 1 << 20
+
+#: Least size that a program states when it does not know it: 2 GiB (sox, arecord) or 4 GiB, less some.
+PLACEHOLDER = 0x7FFFF000
+
+
+class Readable(Protocol):
+    """A binary file that can be read and sought."""
+
+    def read(self, size: int, /) -> bytes: ...
+
+    def seek(self, offset: int, whence: int = 0, /) -> int: ...
+
+
+class View(io.RawIOBase):
+    """A file for reading that is pieced together from another one's bytes."""
+
+    def __init__(self, file: Readable, pieces: Sequence[Piece]) -> None:
+        super().__init__()
+        self._file, self._pieces, self._at = file, list(pieces), 0
+        lengths = [len(piece) if isinstance(piece, bytes) else piece[1] - piece[0] for piece in pieces]
+        self._starts = [sum(lengths[:k]) for k in range(len(lengths))]
+        self._size = sum(lengths)
+
+    def readable(self) -> bool:
+        """Always."""
+        return True
+
+    def seekable(self) -> bool:
+        """Always."""
+        return True
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        """Go to a place."""
+        self._at = max(0, offset + {0: 0, 1: self._at, 2: self._size}[whence])
+        return self._at
+
+    def tell(self) -> int:
+        """The place."""
+        return self._at
+
+    def read(self, size: int | None = -1) -> bytes:
+        """The bytes that follow, at most `size`."""
+        left = max(0, self._size - self._at)
+        left = left if size is None or size < 0 else min(size, left)
+        parts = []
+        while left:
+            number = bisect_right(self._starts, self._at) - 1
+            piece, inside = self._pieces[number], self._at - self._starts[number]
+            if isinstance(piece, bytes):
+                data = piece[inside : inside + left]
+            else:
+                self._file.seek(piece[0] + inside)
+                data = self._file.read(min(left, piece[1] - piece[0] - inside))
+            if not data:
+                break
+            parts.append(data)
+            self._at += len(data)
+            left -= len(data)
+        return b"".join(parts)
+
+
+class Part(NamedTuple):
+    """A part of a file that is decoded by itself.
+
+    Attributes:
+        pieces: to be decoded.
+        frames: samples of a channel at the end that are of the file; None: all.
+    """
+
+    pieces: list[Piece]
+    frames: int | None = None
+
+
+class Extent(NamedTuple):
+    """What to decode of a file, in order.
+
+    Attributes:
+        parts: mostly one.
+        rest: bytes at the end that no decoder is given.
+        torn: bytes that the last frame states, and those that there are, if it is incomplete.
+        next: byte at which another file begins.
+        foreign: whether libsndfile would not read all.
+        counted: samples by frames of MPEG's layers I and II, which have no tag that states them.
+    """
+
+    parts: list[Part]
+    rest: int = 0
+    torn: tuple[int, int] | None = None
+    next: int | None = None
+    counted: int | None = None
+    foreign: bool = False
+
+
+def all_of(size: int) -> Extent:
+    return Extent([Part([(0, size)])])
+
+
+def moved(part: Part, by: int) -> Part:
+    pieces = [piece if isinstance(piece, bytes) else (piece[0] + by, piece[1] + by) for piece in part.pieces]
+    return part._replace(pieces=pieces)
+
+
+def bytes_at(file: Readable, place: int, size: int) -> bytes:
+    file.seek(place)
+    return file.read(size)
+
+
+def after_id3(file: Readable, place: int) -> int:
+    """The byte after an ID3 tag, whose length is in bytes 6 to 9, seven bits each; the place itself without one."""
+    head = bytes_at(file, place, 10)
+    if not head.startswith(b"ID3") or len(head) < 10:
+        return place
+    return place + 10 + sum((byte & 0x7F) << shift for byte, shift in zip(head[6:10], (21, 14, 7, 0), strict=True))
+
+
+def places_of(file: Readable, pattern: re.Pattern[bytes], begin: int, size: int) -> Iterator[int]:
+    """Places of a pattern of at most 64 bytes."""
+    for place in range(begin, size, BLOCK):
+        yield from (
+            place + match.start()
+            for match in pattern.finditer(bytes_at(file, place, BLOCK + 63))
+            if match.start() < BLOCK
+        )
