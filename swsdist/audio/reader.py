@@ -251,6 +251,13 @@ def _channel(sound: Sound, path: str, channel: int, first: int, last: int | None
         position += len(piece)
         if last is not None and position >= last:
             return
+    # While the pictures last longer, there is silence.
+    lasting = (sound.duration or 0.0) if isinstance(sound, ffmpeg.Decoded) else 0.0
+    while last is not None and position < last <= (lasting + SLACK) * sound.samplerate:
+        until = min(position + sound.samplerate, last)
+        if until > first:
+            yield np.zeros(until - max(first, position), np.float32)
+        position = until
     # Without a length in the header, the end of the stream decides.
     if (first and position <= first) or (last is not None and position < last - SLACK * sound.samplerate):
         seconds = position / sound.samplerate
