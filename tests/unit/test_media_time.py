@@ -138,6 +138,16 @@ def test_joined_streams_follow_each_other(make: Make, tmp_path: Path) -> None:
     assert heard(str(joined)) == pytest.approx([*CLICKS, *(5.02 + time for time in CLICKS)], abs=0.03)
 
 
+def test_vorbis_that_is_cut_without_decoding(make: Make, tmp_path: Path) -> None:
+    """Its first page starts before zero, in each mode of its setup."""
+    for rate in (16000, 44100):
+        path, cut = make(f"{rate}.ogg", "libvorbis", rate, pictures=False), str(tmp_path / f"{rate}.ogg")
+        subprocess.run([str(ffmpeg.program()), "-v", "error", "-ss", "1.5", "-i", path, "-c", "copy", cut], check=True)
+        assert heard(path) == pytest.approx(CLICKS, abs=0.01)
+        assert heard(cut) == pytest.approx([CLICKS[-1] - 1.5], abs=0.01)
+        assert np.array_equal(read(cut, start=2.4, end=3.0), read(cut)[round(2.4 * rate) : round(3.0 * rate)])
+
+
 def test_a_place_may_outlast_the_sound_as_the_pictures_do(make: Make) -> None:
     path = make("flac.mkv", "flac", 16000, _DELAYED, _GAPPED)
     whole = read(path)

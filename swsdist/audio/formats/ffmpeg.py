@@ -44,8 +44,8 @@ from swsdist.io.byte_count import open_counted
 from swsdist.io.failures import transient_messages
 
 _ENDINGS = (
-    "3ga 3gp aac ac3 amr ape asf avi flv m2ts m4a m4b m4v mka mkv mov mp2 mp4 mpc mpeg mpg mts ogv ra rm shn tak tta webm "
-    "wma wmv wv"
+    "3ga 3gp aac ac3 amr ape asf avi flv m2ts m4a m4b m4v mka mkv mov mp2 mp4 mpc mpeg mpg mts mxf ogv ra rm shn tak ts "
+    "tta vob webm wma wmv wv"
 )
 #: Endings of recordings for ffmpeg.
 ENDINGS = frozenset(_ENDINGS.split())
@@ -327,8 +327,9 @@ class Decoded:
         """Begin at zero of the file's time: with silence where the track starts later, else without what comes before it."""
         self._started.wait(TIMEOUT)
         late = round((self._stamp or 0.0) - self._zero() * self.samplerate)
-        self._silence = late if 0 < late <= _NEW_CLOCK * self.samplerate else 0
-        self._take(max(0, -late) * 4 * self.channels)
+        if abs(late) <= _NEW_CLOCK * self.samplerate:
+            self._silence = max(0, late)
+            self._take(max(0, -late) * 4 * self.channels)
 
     def _start(self) -> float:
         """Time of the first track's start that the container states, s."""
