@@ -245,7 +245,9 @@ class Decoded:
                 while self._take(1 << 16):
                     pass
                 self._wait()
-                self.duration = self._stated_seconds() or (packet_seconds(ffmpeg, source) if complete else None)
+                self.duration = self._stated_seconds()
+                if self.duration is None and complete and (seconds := packet_seconds(ffmpeg, source)) is not None:
+                    self.duration = seconds + self._start() - self._zero()
                 self.close()
             else:
                 self._lay()
@@ -342,13 +344,15 @@ class Decoded:
         return 0.0 if start > 0 and _is_movie(self._source) else start
 
     def _stated_seconds(self) -> float | None:
-        """Duration that the container states, to 0.01 s, once the program has ended; None where ffmpeg only estimates it."""
+        """Duration that the container states, to 0.01 s, once the program has ended; None where ffmpeg only estimates it, or
+        its versions differ in whether it counts from zero.
+        """
         log = "\n".join(self._log)
         match = re.search(r"^\[info\] +Duration: (\d+):(\d\d):(\d\d(?:\.\d+)?)", log, re.MULTILINE)
-        if match is None or "Estimating duration" in log:
+        if match is None or "Estimating duration" in log or self._zero() != self._start():
             return None
-        begin = 0.0 if re.search(rf"^\[info\] Input #0, ({'|'.join(_FROM_ZERO)})", log, re.MULTILINE) else self._start()
-        return begin + int(match[1]) * 3600 + int(match[2]) * 60 + float(match[3]) - self._zero()
+        begin = self._start() if re.search(rf"^\[info\] Input #0, ({'|'.join(_FROM_ZERO)})", log, re.MULTILINE) else 0.0
+        return int(match[1]) * 3600 + int(match[2]) * 60 + float(match[3]) - begin
 
     def _end(self, last: int) -> None:
         """Check the end of the stream; set `cut` if the recording should go on.
@@ -436,8 +440,9 @@ class Decoded:
         error = re.match(r"(?:\[[^]]* @ [^]]*\] )*\[(?:error|fatal)\] (.*)", text)
         if error is not None:
             self._errors.append(error[1].strip())
-        if self._stamp is None and (first := re.match(r"\[Eval @ [^]]*\] \[info\] (-?[\d.]+)$", text)):
+        if self._stamp is None and (first := re.match(r"(?:\[Eval @ [^]]*\] )?\[info\] (-?\d+\.\d+)$", text)):
             self._stamp = float(first[1])
+        if self._stamp is not None or text.startswith("[info] Output #0"):
             self._started.set()
-        elif text and len(self._log) < _LOG_LINES:
+        if text and len(self._log) < _LOG_LINES:
             self._log.append(text)
