@@ -112,7 +112,8 @@ MILLISECOND = 0.001
 def transcript(key: str, words: Sequence[Word], channel: int = 1) -> Lattice:
     """A transcript as a lattice: word by word, each with its confidence and, for the rest, no word.
 
-    A word lasts from a state of its own to another, so words may overlap and leave gaps.
+    A word lasts from a state of its own to another, so words may overlap and leave gaps. Before one that begins earlier than
+    the word before it lies a `BREAK`: no phrase goes back in time.
     """
     count = len(words)
     times = np.zeros(2 * count + 2, np.int64)
@@ -122,7 +123,8 @@ def transcript(key: str, words: Sequence[Word], channel: int = 1) -> Lattice:
     labels: dict[str, int] = {"": 0}
     arcs: list[tuple[int, int, int, float]] = []
     for k, word in enumerate(words):
-        arcs.append((2 * k, 2 * k + 1, 0, 1.0))
+        back = k > 0 and word.start < words[k - 1].start and words[k - 1].text != BREAK
+        arcs.append((2 * k, 2 * k + 1, labels.setdefault(BREAK, len(labels)) if back else 0, 1.0))
         label = labels.setdefault(word.text, len(labels))
         arcs.append((2 * k + 1, 2 * k + 2, label, word.confidence))
         if word.confidence < 1:

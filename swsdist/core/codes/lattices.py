@@ -99,6 +99,13 @@ NODE_WITHOUT_TIME = Code(
     "write the lattice with times of nodes (HTK: -q with t)",
 )
 
+LINK_BACK_IN_TIME = Code(
+    "link-back-in-time",
+    DataError,
+    "a link leads from node {source} back to an earlier time, at node {target}",
+    "correct the times of the nodes, or write the lattice again",
+)
+
 AMBIGUOUS_END = Code(
     "ambiguous-end",
     DataError,
