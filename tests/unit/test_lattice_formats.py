@@ -289,7 +289,11 @@ def test_long_names_blanks_and_escapes(tmp_path: Path) -> None:
 
 def test_octal_escapes_are_the_bytes_of_utf8(tmp_path: Path) -> None:
     """As HTK writes what it cannot print."""
-    text = HTK_TEXT.replace("here", r"\303\251t\303\251").replace("a talk", r"\346\227\245 1").replace("it's", r"\"\342\200\246a")
+    text = (
+        HTK_TEXT.replace("here", r"\303\251t\303\251")
+        .replace("a talk", r"\346\227\245 1")
+        .replace("it's", r"\"\342\200\246a")
+    )
     lattice = lattice_of([htk_of(tmp_path / "x.slf", text)])
     assert (lattice.key, set(lattice.labels)) == ("日 1", {"", "été", "tété", '"…a'})
 

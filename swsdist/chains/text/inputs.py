@@ -11,6 +11,7 @@ import pyarrow as pa
 from swsdist.chains.text.options import TextOptions
 from swsdist.config import Config
 from swsdist.core.codes import text as codes
+from swsdist.core.errors import SwsdistError
 from swsdist.core.types import CORPUS, PLACED
 from swsdist.corpora.documents import ENDINGS
 from swsdist.corpora.kaldi_data import segment_lines
@@ -19,7 +20,7 @@ from swsdist.io.fields import integer, split
 from swsdist.io.filesystem import Folder, identify
 from swsdist.io.notices import Notices
 from swsdist.lattices.collection import LatticeFile, document_id, find_files, read_file
-from swsdist.lattices.lattice import Lattice, Origin
+from swsdist.lattices.lattice import Broken, Lattice, Origin
 from swsdist.pipeline.ledger import Ledger
 from swsdist.registry.entries import checked
 from swsdist.registry.registries import CHAINS
@@ -107,10 +108,13 @@ class LatticeSource:
         audio = self._recordings()
         rows: dict[tuple[str, int], dict[str, Any]] = {}
         readable = False
+        first: SwsdistError | None = None
         for file in self.files:
             for lattice in read_file(file.format, Origin(file.path, storage, words, given.frame, given.tiers)):
                 doc_id = document_id(lattice.key, file.path, self.path)
                 channel, seconds = 1, None
+                if isinstance(lattice, Broken):
+                    first = first or lattice.error
                 if isinstance(lattice, Lattice):
                     channel, seconds, readable = lattice.channel, lattice.length * lattice.tick, True
                 elif self.segments and doc_id not in self.segments:
@@ -122,7 +126,9 @@ class LatticeSource:
                     row["listed"] = str(given.segments)
                 rows.setdefault((doc_id, channel), row)
         if not readable:
-            raise codes.NO_READABLE_LATTICE(where=self.path, files=len(self.files))
+            fault = "it holds none" if first is None else f"{first.where}: {first.message}"
+            advice = "see their format" if first is None else first.remedy
+            raise codes.NO_READABLE_LATTICE(where=self.path, files=len(self.files), first=fault, advice=advice)
         return pa.Table.from_pylist([rows[key] for key in sorted(rows)], PLACED if self.segments else CORPUS)
 
     def _recordings(self) -> dict[str, str]:

@@ -235,6 +235,13 @@ UNALIGNED_ANNOTATION = Code(
     "open it in ELAN, and align it",
 )
 
+INCOMPLETE_ITEM = Code(
+    "incomplete-item",
+    DataError,
+    "the interval or point lacks a {what}",
+    "open the file in Praat, correct it there, and save it again",
+)
+
 NO_SUCH_TIER = Code("no-such-tier", DataError, "there is no tier {tier!r}", "name some of {tiers}")
 
 # Decoding.

@@ -222,7 +222,9 @@ def _fields(line: str, where: str) -> Iterator[tuple[str, str]]:
             try:
                 value = _ESCAPE.sub(_unescaped, bare)
             except UnicodeDecodeError:
-                raise codes.MALFORMED_SLF_LINE(where=where, fault=f"has bytes that are not UTF-8: {short(bare)}") from None
+                raise codes.MALFORMED_SLF_LINE(
+                    where=where, fault=f"has bytes that are not UTF-8: {short(bare)}"
+                ) from None
         yield _SHORT.get(field[1], field[1]), value
 
 

@@ -67,7 +67,8 @@ class ZeroLength:
         """Probability of the paths that reach one of some nodes at a place."""
         lattices, machine = self._lattices, self._machine
         first, stop = lattices.documents[document : document + 2].tolist()
-        ahead = np.minimum.accumulate(lattices.times[first:stop][::-1])[::-1]  # words may overlap: time is not monotonic
+        # Where words overlap, time goes back.
+        ahead = np.minimum.accumulate(lattices.times[first:stop][::-1])[::-1]
         reached: dict[int, dict[_Begun, float]] = {}
         total = 0.0
         for state in range(first, stop):
