@@ -287,6 +287,12 @@ def test_long_names_blanks_and_escapes(tmp_path: Path) -> None:
     assert costs(lattice)[0].tolist() == [3, 0]
 
 
+def test_n_grams_count(tmp_path: Path) -> None:
+    text = "VERSION=1.0{scale}\nN=2 L=2\nI=0 t=0\nI=1 t=1\nJ=0 S=0 E=1 W=x a=-1 n=-1\nJ=1 S=0 E=1 W=y a=-1 n=-5\n"
+    for scale, expected in (("", [1, 5]), (" ngscale=0.5", [0.5, 2.5])):
+        assert lattice_of([htk_of(tmp_path / "x.slf", text.format(scale=scale))]).graph.tolist() == expected
+
+
 def test_octal_escapes_are_the_bytes_of_utf8(tmp_path: Path) -> None:
     """As HTK writes what it cannot print."""
     text = (

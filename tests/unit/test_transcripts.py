@@ -199,6 +199,24 @@ def test_a_line_shown_on_is_read_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("cues", "spans"),
+    [
+        ([(600, 602, "thank you"), (60, 62, "thank you")], [(60, 62), (600, 602)]),  # out of order
+        ([(0, 10, "yes"), (8, 9, "yes")], [(0, 10), (8, 9)]),  # two people
+        ([(0, 1, "yes"), (1, 2, "yes"), (2, 3, "yes")], [(0, 1), (1, 2), (2, 3)]),  # repeated answers
+        ([(0, 1, "yes"), (1, 2, "yes\nno"), (2, 3, "no")], [(0, 2)]),  # rolls up
+        ([(0, 1, "<u>yes</u> a"), (1, 2, "yes <u>a</u>"), (8, 9, "yes"), (9, 10, "yes")], [(0, 2), (8, 10)]),
+    ],
+)
+def test_cues_of_the_same_text(tmp_path: Path, cues: list[tuple[int, int, str]], spans: list[tuple[int, int]]) -> None:
+    path = tmp_path / "talk.srt"
+    clock = "00:{:02d}:{:02d},000"
+    rows = [f"{clock.format(*divmod(a, 60))} --> {clock.format(*divmod(b, 60))}\n{text}\n" for a, b, text in cues]
+    path.write_text("\n".join(rows))
+    assert [word[1:3] for word in words_in("srt", path) if word.text in ("thank", "yes")] == spans
+
+
+@pytest.mark.parametrize(
     ("cues", "code", "line"),
     [
         ("1\n00:00:01,000 --> 00:00:02\na\n", codes.BAD_CUE_TIMES, 2),

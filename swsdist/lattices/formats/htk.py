@@ -5,13 +5,13 @@ no word, is label 0; other words, also `!ENTER` or `<s>`, are labels. HTK writes
 they are UTF-8.
 
 The scales of the header are applied: the log score of a link is
-(acscale * a + lmscale * l + prscale * r + wdpenalty) / lmscale, the first term acoustic and the others graph, so that an
-acoustic scale of 1 is the file's own. Links without a word pay no wdpenalty. lmscale 0 does not divide. Logs are to the base of
-the header (wdpenalty, too); base 0: a, l and r are probabilities.
+(acscale * a + lmscale * l + ngscale * n + prscale * r + wdpenalty) / lmscale, the first term acoustic and the others graph, so
+that an acoustic scale of 1 is the file's own. Links without a word pay no wdpenalty. lmscale 0 does not divide. Logs are to
+the base of the header (wdpenalty, too); base 0: a, l, n and r are probabilities.
 
 Times are in seconds, and become multiples of 10 ms. Sub-lattices are refused.
 
-Source: The HTK Book, chapter "Lattice and Network Formats".
+Sources: The HTK Book, chapter "Lattice and Network Formats"; SRILM, which writes n and ngscale.
 """
 
 from __future__ import annotations
@@ -99,14 +99,14 @@ def read(origin: Origin) -> Lattices:
 def _lattice(origin: Origin) -> Lattice:
     slf = parse(origin)
     where = origin.path
-    scale = {name: _scale(slf.header, name, where) for name in ("acscale", "lmscale", "prscale")}
+    scale = {name: _scale(slf.header, name, where) for name in ("acscale", "lmscale", "ngscale", "prscale")}
     words = [link.get("W", slf.words[target]) for (link, _), target in zip(slf.links, slf.target, strict=True)]
     label, labels = numbered("" if word == NULL else word for word in words)
     base = number(slf.header.get("base", repr(math.e)), "base", where)
     if base < 0 or base == 1:
         raise codes.MALFORMED_SLF_LINE(where=where, fault=f"has the base {base}")
     unit = math.log(base) if base else 1.0
-    cost = {name: _log_costs(slf, name, base) for name in ("a", "l", "r")}
+    cost = {name: _log_costs(slf, name, base) for name in ("a", "l", "n", "r")}
     penalty = number(slf.header.get("wdpenalty", "0"), "wdpenalty", where) * unit
     divisor = scale["lmscale"] or 1.0
     final = np.full(len(slf.times), np.inf)
@@ -114,9 +114,9 @@ def _lattice(origin: Origin) -> Lattice:
     # A scale of 0 must not make infinity a number.
     weighted = {
         name: np.where(np.isinf(cost[name]), np.inf, scale[of] * np.where(np.isinf(cost[name]), 0.0, cost[name]))
-        for name, of in (("a", "acscale"), ("l", "lmscale"), ("r", "prscale"))
+        for name, of in (("a", "acscale"), ("l", "lmscale"), ("n", "ngscale"), ("r", "prscale"))
     }
-    graph = (weighted["l"] + weighted["r"] - penalty * (label > 0)) / divisor
+    graph = (weighted["l"] + weighted["n"] + weighted["r"] - penalty * (label > 0)) / divisor
     acoustic = weighted["a"] / divisor
     demand_costs(where, graph, acoustic)
     demand_forward(where, slf.times, slf.source, slf.target)
