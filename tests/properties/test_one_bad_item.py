@@ -1,14 +1,25 @@
-"""One bad item costs itself: readers of transcripts and lattices give the good ones, and name the bad one with its place."""
+"""One bad item costs itself: readers of transcripts and lattices give the good ones, and name the bad one with its place.
+What is scored is refused instead.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
+from swsdist.core.errors import DataError
+from swsdist.core.types import REFERENCES
+from swsdist.evaluation.lists import read_system
+from swsdist.io.nist.ctm import read_ctm
+from swsdist.io.nist.ecf import read_ecf
+from swsdist.io.nist.rttm import read_rttm
+from swsdist.io.notices import Notices
+from swsdist.io.tables import read_table
 from swsdist.lattices.lattice import Broken, Lattice
 from swsdist.registry.registries import LATTICE_FORMATS
 from tests.support.lattices import COMPACT_TEXT
@@ -222,6 +233,124 @@ def test_lattices_of_an_archive(tmp_path: Path, form: str) -> None:
             broken = found["bad"]
             assert isinstance(broken, Broken)
             assert str(path) in str(broken.error.where) or "x.times" in str(broken.error.where)
+
+
+# -- what is scored ----------------------------------------------------------------------------------------------------
+
+_STD = '<term file="F1" channel="1" tbeg="{0}" dur="1" score="1" decision="YES"/>'
+_KWS = _STD.replace("<term", "<kw")
+_WRONG = (
+    ("{0}", "-1"),
+    ("{0}", "nan"),
+    ("{0}", "2e9"),
+    ('dur="1"', 'dur="-1"'),
+    ('score="1"', 'score="inf"'),
+    (' file="F1"', ""),
+)
+
+
+def _listed(row: str, head: str, tail: str) -> tuple[Callable[[list[str]], str], str, tuple[str, ...]]:
+    bad = tuple(row.replace(old, new).format(1) for old, new in _WRONG if old in row)
+    return lambda rows: LINES([head, *rows, tail]), row, bad
+
+
+#: Of a list or a reference: how it is read, its file of rows, a row with the place of its start, and bad rows.
+SCORED: dict[str, tuple[Callable[[str], Any], tuple[Callable[[list[str]], str], str, tuple[str, ...]]]] = {
+    "stdlist": (
+        lambda path: read_system(path, notices=Notices()).detections,
+        _listed(
+            _STD,
+            '<stdlist termlist_filename="t" indexing_time="1" language="x" index_size="1" system_id="s">\n'
+            '<detected_termlist termid="T1" term_search_time="1" oov_term_count="0">',
+            "</detected_termlist></stdlist>",
+        ),
+    ),
+    "kwslist": (
+        lambda path: read_system(path, conventions="kwseval", notices=Notices()).detections,
+        _listed(
+            _KWS,
+            '<kwslist kwlist_filename="k" language="x" system_id="s">\n'
+            '<detected_kwlist kwid="T1" search_time="1" oov_count="0">',
+            "</detected_kwlist></kwslist>",
+        ),
+    ),
+    "ecf": (
+        read_ecf,
+        _listed(
+            '<excerpt audio_filename="F{0}" channel="1" tbeg="{0}" dur="1" source_type="cts"/>',
+            '<ecf source_signal_duration="10" version="v1">',
+            "</ecf>",
+        ),
+    ),
+    "rttm": (
+        lambda path: read_rttm(path, notices=Notices())[0],
+        (
+            LINES,
+            "LEXEME F1 1 {0} 0.5 word lex s 0.5",
+            (
+                "LEXEME F1 1 -1 0.5 word lex s 0.5",
+                "LEXEME F1 1 nan 0.5 w lex s 0.5",
+                "LEXEME F1 1 1 -1 w lex s 0.5",
+                "LEXEME F1",
+            ),
+        ),
+    ),
+    "ctm": (
+        read_ctm,
+        (
+            LINES,
+            "F1 1 {0} 0.5 word",
+            ("F1 1 -1 0.5 word", "F1 1 nan 0.5 word", "F1 1 1 -1 word", "F1 1 1 inf word", "F1 1 1"),
+        ),
+    ),
+    "detections": (
+        lambda path: read_system(path).detections,
+        (
+            lambda rows: LINES(["query_id,doc_id,start,end,score", *rows]),
+            "q,F1,{0},9,1",
+            (
+                "q,F1,-1,9,1",
+                "q,F1,nan,9,1",
+                "q,F1,5,4,1",
+                "q,F1,5,9,inf",
+                "q,F1,5,9,",
+                ",F1,5,9,1",
+                "q,F1,5",
+                "q,F1,x,9,1",
+            ),
+        ),
+    ),
+    "references": (
+        lambda path: read_table(path, REFERENCES),
+        (
+            lambda rows: LINES(["query_id,doc_id,start,end", *rows]),
+            "q,F1,{0},9",
+            ("q,F1,-1,9", "q,F1,nan,9", "q,F1,5,4", "q,F1,5,inf", "q,,5,9", "q,F1,5", "q,F1,,9"),
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SCORED)
+def test_a_wrong_row_of_what_is_scored_is_an_error(tmp_path: Path, name: str) -> None:
+    """A row less would be another score."""
+    read, (file, row, bad_ones) = SCORED[name]
+    path = tmp_path / "x.csv"
+    path.write_text(file([row.format(k) for k in range(4)]))
+    assert read(str(path)).num_rows == 4
+    for bad in bad_ones:
+        for place in range(5):
+            rows = [row.format(k) for k in range(4)]
+            rows.insert(place, bad)
+            path.write_text(file(rows))
+            with pytest.raises(DataError) as caught:
+                read(str(path))
+            line = next(k for k, text in enumerate(path.read_text().splitlines(), 1) if text == bad)
+            assert str(path) in str(caught.value.where), (bad, caught.value)
+            assert re.search(rf"(line |row |:){line}\b", f"{caught.value.where} {caught.value.message}"), (
+                bad,
+                caught.value,
+            )
 
 
 def test_each_format_is_tried() -> None:

@@ -93,7 +93,7 @@ def test_long_lists_are_searched_in_parts(monkeypatch: pytest.MonkeyPatch, tmp_p
     (shard,) = store.manifest.shards
     sequences = possible([*written_of(rows, {key: k for k, key in enumerate(words)})], LETTERS)
     results, parts = [], []
-    for largest in (1 << 20, 60, 30):
+    for largest in (1 << 20, 60, 36):
         monkeypatch.setattr(module, "_LARGEST", largest)
         module._machine.cache_clear()
         table = search_shard(Prepared(list(words), rows), store, shard.name, LatticeOptions())
