@@ -292,8 +292,26 @@ def test_elan_tier_after_tier(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("media", "start"),
+    [
+        ("", 1.0),
+        ('URL="film.mp4" TIME_ORIGIN="500"', 1.5),
+        ('URL="" RELATIVE_MEDIA_URL="./talk.wav" TIME_ORIGIN="3000"', 4.0),
+    ],
+)
+def test_elan_on_the_time_of_its_recording(tmp_path: Path, media: str, start: float) -> None:
+    path = tmp_path / "talk.eaf"
+    given = '<MEDIA_DESCRIPTOR MEDIA_URL="film.mp4" TIME_ORIGIN="9"/>' * ("./talk" in media)
+    given += f"<MEDIA_DESCRIPTOR MEDIA_{media}/>" * bool(media)
+    text = eaf("ts1=1000 ts2=2000", tier("a", "a1 ts1 ts2 x"))
+    path.write_text(text.replace('"milliseconds"/>', f'"milliseconds">{given}</HEADER>'))
+    assert words_in("elan", path) == [("x", start, start + 1, 1.0)]
+
+
+@pytest.mark.parametrize(
     ("content", "code"),
     [
+        (eaf("ts1=0 ts1=9", ""), codes.UNREADABLE_ANNOTATIONS),
         (eaf("ts1=0", tier("a", "a1 ts1 ts9 x")), codes.UNALIGNED_ANNOTATION),
         (eaf("ts1=0 ts2=", tier("a", "a1 ts1 ts2 x")), codes.UNALIGNED_ANNOTATION),
         (eaf("ts1= ts2=", tier("a", "a1 ts1 ts2 x", "a2 ts2 ts1 x")), codes.UNALIGNED_ANNOTATION),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from swsdist.chains.text.options import TextOptions
@@ -21,12 +23,16 @@ from swsdist.io.filesystem import Folder, identify
 from swsdist.io.notices import Notices
 from swsdist.lattices.collection import LatticeFile, document_id, find_files, read_file
 from swsdist.lattices.lattice import Broken, Lattice, Origin
+from swsdist.lattices.packed import TICK
 from swsdist.pipeline.ledger import Ledger
 from swsdist.registry.entries import checked
 from swsdist.registry.registries import CHAINS
 from swsdist.score.measures.protocol import protocol_of
 from swsdist.stages.inputs.corpus import Corpus
 from swsdist.stages.inputs.search_inputs import SearchInputs
+
+#: Seconds that a lattice may last longer than its document.
+_BEYOND = 0.5
 
 
 class TextInputs(SearchInputs):
@@ -51,6 +57,18 @@ class TextInputs(SearchInputs):
         if self.lattices.options.lattices.path is not None:
             return Corpus(self.config, self.notices, audio=True, documents_audio=False)
         return _LatticeCorpus(self.config, self.notices, self.lattices)
+
+    def check_measured(self, spoken: Mapping[tuple[str, int], float], *, force: bool = True) -> Notices:
+        """As of all; and words after the end of their document."""
+        result = super().check_measured(spoken, force=force)
+        if self.store.manifest is not None:
+            table = self.store.open().documents(columns=["doc_id", "frames", "duration"])
+            ends = table["frames"].to_numpy() * TICK
+            late = np.flatnonzero(ends > table["duration"].to_numpy() + _BEYOND)
+            if len(late):
+                first = f"{table['doc_id'][late[0]]}, {ends[late[0]]:.1f} s"
+                result.add(codes.TEXT_BEYOND_END, where=first, count=len(late))
+        return result
 
     def expected_cells(self) -> float:
         """Terms times milliseconds of documents, from durations."""

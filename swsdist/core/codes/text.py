@@ -85,6 +85,12 @@ NO_READABLE_LATTICE = Code(
     "none of the {files} files holds a lattice that can be read; the first: {first}",
     "{advice}",
 )
+TEXT_BEYOND_END = Code(
+    "text-beyond-end",
+    OddError,
+    "{count} documents have words more than 0.5 s after their end",
+    "are they lattices of these documents? correct names or durations; hits there are outside of what is scored",
+)
 NO_SEGMENT = Code(
     "no-segment", DataError, "no segment of the utterance {utterance}", "add it, or leave out options.lattices.segments"
 )

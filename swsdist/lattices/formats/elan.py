@@ -6,7 +6,8 @@
 - Without chosen tiers all whose annotations have times of their own. Of a chosen tier of references (glosses, parts
   of speech) an annotation lasts as long as the one that it refers to.
 - An annotation without times, or with impossible ones, is left out.
-- Times are those of ELAN; an offset of the media file (TIME_ORIGIN) is not added.
+- Times are those of the recording: ELAN's zero is at its TIME_ORIGIN. Of several media, that of the file's name counts,
+  else the first.
 
 Source: MPI for Psycholinguistics, EAF annotation format (schema EAFv3.0.xsd).
 """
@@ -28,6 +29,7 @@ from swsdist.lattices.lattice import Lattices, LeftOut, Origin, Word
 from swsdist.lattices.words import Annotation, Annotations, key_of, transcribed, words_of_tiers
 
 _ROOT = "ANNOTATION_DOCUMENT"
+_IDS = ("TIER_ID", "TIME_SLOT_ID", "ANNOTATION_ID")
 
 #: Start and end, ms; None: not aligned, NaN: no number.
 _Span = tuple[float | None, float | None]
@@ -77,16 +79,21 @@ def annotated(origin: Origin, left_out: LeftOut) -> Annotated:
         UserError: there is no such file.
         DataError: it cannot be read.
     """
+    known: set[tuple[str, str]] = set()
     slots: dict[str, float | None] = {}
-    media: list[str] = []
+    media: list[Mapping[str, str]] = []
     tiers: list[tuple[str, list[_Row]]] = []
     given: Mapping[str, str] = {}
     text = ""
     for k, (name, attributes, content, line, _) in enumerate(elements(origin.path, origin.storage)):
+        where = f"{origin.path}, line {line}"
         if k == 0 and name != _ROOT:
-            raise io_codes.WRONG_ROOT_ELEMENT(
-                where=f"{origin.path}, line {line}", element=short(name), expected="an ELAN file"
-            )
+            raise io_codes.WRONG_ROOT_ELEMENT(where=where, element=short(name), expected="an ELAN file")
+        ids = {item for item in (attributes or {}).items() if item[0] in _IDS}
+        if twice := ids & known:
+            error = f"{short(str(*twice))} is there twice"
+            raise codes.UNREADABLE_ANNOTATIONS(where=where, program="ELAN", error=error)
+        known |= ids
         if attributes is None:
             if name == "ANNOTATION_VALUE":
                 text = content
@@ -98,17 +105,24 @@ def annotated(origin: Origin, left_out: LeftOut) -> Annotated:
         elif name == "TIME_SLOT":
             slots[attributes.get("TIME_SLOT_ID", "")] = _milliseconds(attributes.get("TIME_VALUE"))
         elif name == "MEDIA_DESCRIPTOR":
-            media += [attributes[link] for link in ("MEDIA_URL", "RELATIVE_MEDIA_URL") if attributes.get(link)]
+            media.append(attributes)
         elif name == "TIER":
             tiers.append((attributes.get("TIER_ID", ""), []))
         elif name in ("ALIGNABLE_ANNOTATION", "REF_ANNOTATION"):
             given, text = attributes, ""
-    return Annotated(_tiers(tiers, slots, origin.path, left_out), media)
+    named = [medium for medium in media if key_of(origin.path) in map(key_of, _links(medium))]
+    zero = _milliseconds([*named, *media, {}][0].get("TIME_ORIGIN", "0")) or 0.0
+    links = [link for medium in media for link in _links(medium)]
+    return Annotated(_tiers(tiers, slots, zero, origin.path, left_out), links)
 
 
 def detect(name: str, head: bytes) -> bool:
     """Whether it holds ELAN's outermost element."""
     return f"<{_ROOT}".encode() in head
+
+
+def _links(medium: Mapping[str, str]) -> list[str]:
+    return [link for name in ("MEDIA_URL", "RELATIVE_MEDIA_URL") if (link := medium.get(name))]
 
 
 def _milliseconds(text: str | None) -> float | None:
@@ -119,7 +133,7 @@ def _milliseconds(text: str | None) -> float | None:
 
 
 def _tiers(
-    given: list[tuple[str, list[_Row]]], slots: Mapping[str, float | None], path: str, left_out: LeftOut
+    given: list[tuple[str, list[_Row]]], slots: Mapping[str, float | None], zero: float, path: str, left_out: LeftOut
 ) -> list[Annotations]:
     aligned_spans: list[list[_Span | None]] = []
     spans: dict[str, _Span] = {}
@@ -144,7 +158,7 @@ def _tiers(
                 start, end = span or _span(row.reference, spans, referred)
                 if start is None or end is None:
                     raise codes.UNALIGNED_ANNOTATION(where=where, annotation=short(row.key), tier=short(name))
-                timed.append(Annotation(start / 1000, end / 1000, row.text, where).checked())
+                timed.append(Annotation((zero + start) / 1000, (zero + end) / 1000, row.text, where).checked())
         timed.sort(key=lambda item: item.start)
         tiers.append(Annotations(name, any(row.slots for row in rows), timed))
     return tiers
