@@ -159,6 +159,7 @@ def test_what_is_left_of_a_pruned_lattice_keeps_its_posteriors(item: Lattice, le
 SPOKEN = st.tuples(st.sampled_from("ab"), st.integers(0, 8), st.integers(0, 4))
 
 
+@settings(deadline=None)
 @given(st.lists(SPOKEN, max_size=7))
 @example([("a", 8, 1), ("b", 1, 1)])
 @example([("a", 0, 1), ("b", 0, 0)])

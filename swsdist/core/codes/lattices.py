@@ -179,7 +179,7 @@ NO_WORD_TIMES = Code(
     DataError,
     "{text!r} has no words with times",
     "write them: word_timestamps=True (Whisper, faster-whisper), whisperx.align, SetWords(True) (Vosk), "
-    "timestamps=True (NeMo)",
+    "timestamps=True (NeMo), return_timestamps='word' (transformers)",
 )
 
 MALFORMED_JSON = Code(
@@ -190,7 +190,7 @@ UNKNOWN_JSON = Code(
     "unknown-json",
     DataError,
     "{item} is not what a known recogniser writes",
-    "write JSON of Whisper, WhisperX, faster-whisper, NeMo or Vosk, or another format",
+    "write JSON of Whisper, WhisperX, whisper.cpp, faster-whisper, transformers, NeMo or Vosk, or another format",
 )
 
 RECORDINGS_OF_ONE_NAME = Code(

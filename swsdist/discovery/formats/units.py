@@ -97,7 +97,7 @@ def _is_listed(path: str, storage: Mapping[str, object]) -> bool:
     with opened(path, storage) as stream:
         head = stream.read(_HEAD).decode("utf-8", "ignore")
     fields = next((split(line) for line in head.splitlines() if line.strip()), [])
-    if len(fields) == _FIELDS and fields[2] != "=":  # File type = "ooTextFile"
+    if len(fields) == _FIELDS and fields[2] != "=" and fields[0][0] not in '"!':  # as a TextGrid begins
         return True
     from swsdist.lattices.collection import detect
 
