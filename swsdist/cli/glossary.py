@@ -135,6 +135,8 @@ def import_files(
                 f"{counts.added} added, {counts.changed} changed, {counts.skipped} known; {counts.entries} new entries"
             )
             print(f"{file}: {counted}")
+            if counts.unusable:
+                print(f"rejected: {counts.unusable} annotations; the first: {counts.first}", file=sys.stderr)
 
 
 def _opened(project: str) -> Project:

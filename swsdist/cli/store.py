@@ -134,7 +134,7 @@ def rejected(folder: str, as_csv: bool) -> None:
         writer.writerows(rows)
         return
     for row in rows:
-        part = {"document": "channel", "query": "example"}.get(row["kind"], "part")
+        part = {"document": "channel", "item": "channel", "query": "example"}.get(row["kind"], "part")
         of = f", {part} {row['part']}" if row["part"] is not None else ""
         print(f"{row['kind']} {shown(row['id'])}{of}: {row['reason']}: {row['message']}")
         for name in ("path", "remedy"):

@@ -229,7 +229,7 @@ PARTS = pa.list_(
 JOINED = pa.schema([*DETECTIONS, pa.field("parts", PARTS)])
 JOINED_TRIALS = pa.schema([*TRIALS, pa.field("parts", PARTS)])
 
-#: Unusable inputs, and failed tasks. `kind` is document, query or task.
+#: Unusable inputs, and failed tasks. `kind` is document, item (of a transcript), query or task.
 REJECTED = pa.schema(
     [
         pa.field("kind", pa.string(), False),

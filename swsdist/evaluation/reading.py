@@ -22,6 +22,7 @@ from swsdist.corpora.references import has_verdicts, read_verdicts
 from swsdist.evaluation.eligible import references_of_terms, references_within
 from swsdist.evaluation.scoring_task import ScoringTask
 from swsdist.io.notices import Notices
+from swsdist.lattices.spelling import spelled
 from swsdist.score.conventions import Conventions
 from swsdist.score.measures.protocol import FROM_DATA, Parts, Protocol, operating_point, protocol, registered
 from swsdist.score.tables import in_schema
@@ -257,7 +258,25 @@ def look_up_references(
             effect=effect,
             count=len(occurrences.unsorted),
         )
+    absent = terms.filter(pc.invert(pc.is_in(terms["query_id"], occurrences.references["query_id"].unique())))
+    folded = look_up(
+        _folded(absent, "term"), _folded(lexemes, "word"), word_gap=rules.word_gap, conventions=conventions
+    )
+    if names := folded.references["query_id"].unique().to_pylist():
+        notices.add(codes.SPELLED_OTHERWISE, where=f"{rttm or ctm}: {names[0]}", count=len(names))
     return occurrences.references, occurrences.first_end, speakers
+
+
+def _folded(table: pa.Table, name: str) -> pa.Table:
+    """The same with a column of text as `spelled` folds it; rows of which nothing is left are left out."""
+    column = table[name].combine_chunks().dictionary_encode()
+    texts = [
+        " ".join(filter(None, (spelled(word, "folded") for word in text.split())))
+        for text in column.dictionary.to_pylist()
+    ]
+    place = table.schema.get_field_index(name)
+    table = table.set_column(place, table.schema.field(name), pa.array(texts, pa.string()).take(column.indices))
+    return table.filter(pc.not_equal(table[name], ""))
 
 
 def _segments(excerpts: pa.Table | None, speakers: pa.Table | None) -> pa.Table:

@@ -18,7 +18,7 @@ from swsdist.glossary.documents import document_of
 from swsdist.glossary.project import Project
 from swsdist.glossary.words import Place
 from swsdist.lattices.formats import elan, praat
-from swsdist.lattices.lattice import Origin
+from swsdist.lattices.lattice import LeftOut, Origin
 from swsdist.lattices.words import Annotations, chosen_of
 from swsdist.store.reading import Store
 
@@ -26,12 +26,16 @@ _HEAD = 4096
 
 
 class Counts(NamedTuple):
-    """What an import did: tokens added, changed and left as they were, and new entries."""
+    """What an import did: tokens added, changed and left as they were, and new entries; annotations that cannot be used, and
+    what is wrong with the first.
+    """
 
     added: int
     changed: int
     skipped: int
     entries: int
+    unusable: int = 0
+    first: str = ""
 
     def as_json(self) -> dict[str, int]:
         """The values by name."""
@@ -91,15 +95,17 @@ def import_file(
             return Counts(*fill(project, content))
         return take_in(project, [Incoming(*item) for item in content.incoming()], person=person, sounds=content.sounds)
     media: list[str] = []
+    left_out = LeftOut()
     if elan.detect(name, head):
-        known, media = elan.annotated(Origin(name))
+        known, media = elan.annotated(Origin(name), left_out)
     elif praat.detect(name, head):
-        known = praat.annotated(Origin(name))
+        known = praat.annotated(Origin(name), left_out)
     else:
         raise codes.UNKNOWN_IMPORT(where=name)
     chosen = [tier for tier, read in zip(known, chosen_of(known, tiers or (), name), strict=True) if read]
     where = document or document_of(name, media, store)
-    return take_in(project, list(_annotated(chosen, *where, examples)), person=person)
+    counts = take_in(project, list(_annotated(chosen, *where, examples)), person=person)
+    return counts._replace(unusable=left_out.count, first="".join(map(str, left_out.errors[:1])))
 
 
 def _annotated(tiers: Iterable[Annotations], doc_id: str, channel: int, examples: bool) -> Iterable[Incoming]:

@@ -10,16 +10,44 @@ A transcript is a lattice with one path, or one whose words have the alternative
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.core.errors import SwsdistError
+from swsdist.core.errors import DataError, SwsdistError
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+
+
+#: Items of a file that are named where they are left out; more are counted.
+_NAMED = 100
+
+
+@dataclass(eq=False)
+class LeftOut:
+    """Items of a file that cannot be used. `with left_out:` reads one; where its data are broken, it is left out, and what
+    follows is read.
+
+    Attributes:
+        count: items.
+        errors: why the first of them cannot be used, with file and line.
+    """
+
+    count: int = 0
+    errors: list[DataError] = field(default_factory=list)
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        if not isinstance(error, DataError):
+            return False
+        self.count += 1
+        if self.count <= _NAMED:
+            self.errors.append(error)
+        return True
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +67,7 @@ class Lattice:
         length: of the utterance, in ticks; at least the largest time.
         channel: of the recording.
         probabilities: costs are of probabilities that the recogniser computed, to which no scale applies.
+        left_out: words of the utterance that cannot be used.
     """
 
     key: str
@@ -56,6 +85,7 @@ class Lattice:
     length: int
     channel: int = 1
     probabilities: bool = False
+    left_out: LeftOut | None = None
 
     @property
     def states(self) -> int:
@@ -109,10 +139,11 @@ BREAK = "\ue000"
 MILLISECOND = 0.001
 
 
-def transcript(key: str, words: Sequence[Word], channel: int = 1) -> Lattice:
+def transcript(key: str, words: Sequence[Word], channel: int = 1, left_out: LeftOut | None = None) -> Lattice:
     """A transcript as a lattice: word by word, each with its confidence and, for the rest, no word.
 
-    A word lasts from a state of its own to another, so words may overlap and leave gaps.
+    A word lasts from a state of its own to another, so words may overlap and leave gaps. Before one that begins earlier than
+    the word before it lies a `BREAK`: no phrase goes back in time.
     """
     count = len(words)
     times = np.zeros(2 * count + 2, np.int64)
@@ -122,7 +153,8 @@ def transcript(key: str, words: Sequence[Word], channel: int = 1) -> Lattice:
     labels: dict[str, int] = {"": 0}
     arcs: list[tuple[int, int, int, float]] = []
     for k, word in enumerate(words):
-        arcs.append((2 * k, 2 * k + 1, 0, 1.0))
+        back = k > 0 and word.start < words[k - 1].start and words[k - 1].text != BREAK
+        arcs.append((2 * k, 2 * k + 1, labels.setdefault(BREAK, len(labels)) if back else 0, 1.0))
         label = labels.setdefault(word.text, len(labels))
         arcs.append((2 * k + 1, 2 * k + 2, label, word.confidence))
         if word.confidence < 1:
@@ -149,6 +181,7 @@ def transcript(key: str, words: Sequence[Word], channel: int = 1) -> Lattice:
         int(times[-1]),
         channel,
         probabilities=True,
+        left_out=left_out,
     )
 
 

@@ -6,6 +6,7 @@ lattice, also where arcs are pruned: what is left keeps its posterior.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -14,14 +15,23 @@ from pydantic import Field, NonNegativeFloat, PositiveFloat
 
 from swsdist.config.section import Section
 from swsdist.core.codes import text as codes
-from swsdist.lattices.lattice import MILLISECOND, Lattice
+from swsdist.lattices.lattice import BREAK, MILLISECOND, Lattice
 from swsdist.lattices.posteriors import best_through, connect, forward_backward
 from swsdist.lattices.spelling import Spelling, spelled
 
 #: Seconds per tick of a store of lattices.
 TICK = MILLISECOND
 #: Labels that are no words in what common recognisers write.
-FILLERS = ("<s>", "</s>", "<sil>", "!NULL", "!SENT_START", "!SENT_END", "[NOISE]")
+FILLERS = (
+    *("<s>", "</s>", "<eps>", "!NULL", "!SIL", "!ENTER", "!EXIT", "!SENT_START", "!SENT_END"),
+    *(
+        f"{mark[0]}{name}{mark[1]}"
+        for name in ("sil", "silence", "noise", "laughter", "breath", "cough")
+        for mark in ("<>", "[]")
+    ),
+)
+#: Words that a recogniser does not know, folded: spoken, so no phrase spans them, and none has such a word.
+_UNKNOWN = ("<unk>", "[unk]", "<oov>", "[oov]", "<spoken_noise>", "[inaudible]")
 
 
 class Recipe(Section):
@@ -36,10 +46,29 @@ class Recipe(Section):
         None, description="leave out arcs whose best path costs more than the best path's by more than this"
     )
     least: float = Field(0.0, ge=0, lt=1, description="leave out arcs of a smaller posterior; 1e-3 for phones")
-    fillers: tuple[str, ...] = Field(FILLERS, description="labels that are no words: silence, noise, sentence marks")
+    fillers: tuple[str, ...] = Field(
+        FILLERS,
+        description="labels that are no words: silence, noise, sentence marks; in any case, where case is folded",
+    )
     spelling: Spelling = Field(
         "folded", description="labels and terms are compared without case and outer punctuation, or exact (phones)"
     )
+
+    def is_filler(self, label: str) -> bool:
+        """Whether a label is no word."""
+        return label in self.fillers or (self.spelling == "folded" and label.casefold() in _casefolded(self.fillers))
+
+    def label_of(self, text: str) -> str:
+        """A text as it is compared; empty: it is no word."""
+        if self.is_filler(text):
+            return ""
+        unknown = self.spelling == "folded" and text.casefold() in _UNKNOWN
+        return BREAK if unknown else spelled(text, self.spelling)
+
+
+@lru_cache
+def _casefolded(fillers: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(filler.casefold() for filler in fillers)
 
 
 class Packed(NamedTuple):
@@ -110,10 +139,9 @@ def _spelled(lattice: Lattice, recipe: Recipe) -> tuple[tuple[str, ...], NDArray
     number: dict[str, int] = {"": 0}
     written: dict[int, str] = {}
     places = np.empty(len(lattice.labels), np.int32)
-    fillers = frozenset(recipe.fillers)
     for k, label in enumerate(lattice.labels):
-        text = "" if k == 0 or label in fillers else spelled(label, recipe.spelling)
+        text = recipe.label_of(label) if k else ""
         places[k] = number.setdefault(text, len(number))
-        if text and written.setdefault(int(places[k]), label) != label and not lattice.probabilities:
+        if text not in ("", BREAK) and written.setdefault(int(places[k]), label) != label and not lattice.probabilities:
             raise codes.LABELS_MEET(where=lattice.key, first=written[int(places[k])], second=label, text=text)
     return tuple(number), places

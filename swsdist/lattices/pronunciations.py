@@ -1,8 +1,10 @@
 """Pronunciations of words: a dictionary, rules for words that it lacks, and the words that sound nearest.
 
 **Dictionary**: a line a pronunciation, `WORD PHONE PHONE ...`, or with its probability, `WORD 0.7 PHONE PHONE ...` (Kaldi's
-lexicon.txt and lexiconp.txt, CMU's and pocketsphinx's dictionaries; `word(2)` is another pronunciation of `word`). Lines that
-begin with `;;;` or `#` are comments.
+lexicon.txt and lexiconp.txt, CMU's and pocketsphinx's dictionaries; `word(2)` is another pronunciation of `word`). A number
+without a decimal point, such as 1, is a phone (X-SAMPA has it), unless all lines begin with a probability and one has a point.
+Where all lines have four numbers (lexiconp_silprob.txt), those after the probability are of silence, and are not used. Lines
+that begin with `;;;` or `#` are comments.
 
 **Rules**: a line a rule, `LETTERS PHONE PHONE ...`; letters without phones are silent. A word is read from left to right, each
 time by the rule with the most letters. A word that no rule reads to its end has no pronunciation.
@@ -29,6 +31,7 @@ Phones = tuple[str, ...]
 _VARIANT = re.compile(r"(?P<word>.+)\(\d+\)")
 #: At most 1, so that other numbers are phones.
 _PROBABILITY = re.compile(r"(0?\.\d+|1(\.0*)?|0(\.0*)?)([eE]-\d+)?|\d(\.\d*)?[eE]-0*[1-9]\d*")
+_NUMBER = re.compile(r"\d*\.?\d+([eE][-+]?\d+)?")
 
 
 class Pronunciation(NamedTuple):
@@ -48,9 +51,13 @@ def read_dictionary(
         DataError: a line has no phones, or a probability outside 0 to 1.
     """
     result: dict[str, list[Pronunciation]] = {}
-    for where, fields in _rows(path, storage):
-        word, rest, cost = fields[0], fields[1:], 0.0
-        if rest and _PROBABILITY.fullmatch(rest[0]):
+    rows = list(_rows(path, storage))
+    leading = [fields[1] for _, fields in rows if len(fields) > 1 and _PROBABILITY.fullmatch(fields[1])]
+    weighted = len(leading) == len(rows) and any(not text.isdecimal() for text in leading)
+    silences = weighted and all(len(row) > 5 and all(map(_NUMBER.fullmatch, row[2:5])) for _, row in rows)
+    for where, fields in rows:
+        word, rest, cost = fields[0], [*fields[1:2], *fields[5 if silences else 2 :]], 0.0
+        if rest and _PROBABILITY.fullmatch(rest[0]) and (weighted or not rest[0].isdecimal()):
             probability = float(rest[0])
             if probability == 0:
                 raise codes.IMPOSSIBLE_PRONUNCIATION(where=where, word=word)

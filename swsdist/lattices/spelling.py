@@ -1,13 +1,25 @@
-"""Spelling of labels: a recogniser and a person may write one word differently, so both are folded before comparison."""
+"""Spelling of labels: a recogniser and a person may write one word differently, so both are folded before comparison.
+
+Apostrophes at the ends go with the punctuation: for orthographies in which they are letters there is `exact`.
+"""
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from functools import lru_cache
 from typing import Literal
 
 #: `folded`: without case and punctuation at both ends; `exact`: as they are, for phones.
 Spelling = Literal["folded", "exact"]
+
+#: What casefolding leaves of the Turkish capital; the apostrophe that typographers write; and marks that nobody sees.
+_ALIKE = {"i\u0307": "i", "\u2019": "'"} | dict.fromkeys(
+    map(chr, (0xAD, 0x61C, 0x200B, 0x200E, 0x200F, *range(0x202A, 0x202F), 0x2060, *range(0x2066, 0x206A), 0xFEFF)), ""
+)
+_UNLIKE = re.compile("|".join(_ALIKE))
+#: Signs that end a name, as in C++ and C#.
+_OF_NAMES = "+#"
 
 
 @lru_cache(1 << 17)  # words of lattices repeat
@@ -22,10 +34,13 @@ def spelled(text: str, spelling: Spelling, keep: str = "") -> str:
     if spelling == "exact":
         return text
     text = unicodedata.normalize("NFKC", text).casefold()
+    text = _UNLIKE.sub(lambda match: _ALIKE[match[0]], text)
     first, last = 0, len(text)
     while first < last and _is_punctuation(text[first], keep):
         first += 1
     while first < last and _is_punctuation(text[last - 1], keep):
+        if text[last - 1] in _OF_NAMES and text[first:last].rstrip(_OF_NAMES)[-1:].isalnum():
+            break
         last -= 1
     return unicodedata.normalize("NFC", text[first:last])
 

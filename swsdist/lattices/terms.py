@@ -104,7 +104,7 @@ class TermReader:
         storage: Mapping[str, object] | None = None,
         known: Collection[str] | None = None,
     ) -> None:
-        self._options, self._fillers, self._known = options, frozenset(recipe.fillers), known
+        self._options, self._recipe, self._known = options, recipe, known
         words: Spelling = "folded" if options.units == "phones" else recipe.spelling
         self._spell = partial(spelled, spelling=words)
         read = {} if options.dictionary is None else read_dictionary(options.dictionary, storage, words)
@@ -154,7 +154,7 @@ class TermReader:
         options = self._options
         if options.patterns and word in ("?", "*"):
             return [Alternative(("?",) * count, 0.0) for count in ((1,) if word == "?" else range(_MOST_OF_STAR + 1))]
-        if word in self._fillers:
+        if self._recipe.is_filler(word):
             return None
         if options.units == "phones" and not self._pronounces:
             return [Alternative((word,), 0.0)]

@@ -4,6 +4,8 @@
   the text does, in their order, for nothing says when in that time it is spoken. Blanks alone are no word.
 - Words come in the order of the file. They may overlap, and may last no time.
 - A word without confidence is certain.
+- A word, cue or annotation that cannot be used is left out (`LeftOut`), and the rest is read. A transcript is broken where
+  nothing is left, or its file's structure cannot be trusted.
 """
 
 from __future__ import annotations
@@ -15,10 +17,10 @@ from typing import NamedTuple
 
 from swsdist.core.codes import io as io_codes
 from swsdist.core.codes import lattices as codes
-from swsdist.core.errors import DataError, TableError
+from swsdist.core.errors import DataError
 from swsdist.io.compressed import short
 from swsdist.io.nist.xml import LATEST
-from swsdist.lattices.lattice import BREAK, Broken, Lattices, Word, transcript
+from swsdist.lattices.lattice import BREAK, Broken, Lattices, LeftOut, Word, transcript
 
 _PACKED = (".gz", ".xz")
 #: Recognisers that add their ending to a recording's name write `talk.wav.json`.
@@ -55,6 +57,15 @@ class Annotation(NamedTuple):
     text: str
     where: str
 
+    def checked(self) -> Annotation:
+        """The same.
+
+        Raises:
+            DataError: a time is no number from 0 to 1e9, or the end is before the start.
+        """
+        demand_span(self.text, self.start, self.end, self.where)
+        return self
+
 
 class Annotations(NamedTuple):
     """A tier's annotations; `intervals` as of `Tier`."""
@@ -64,11 +75,7 @@ class Annotations(NamedTuple):
     rows: Sequence[Annotation]
 
     def tier(self) -> Tier:
-        """The words of the annotations.
-
-        Raises:
-            DataError: a time is no number from 0 to 1e9, or an annotation ends before its start.
-        """
+        """The words of the annotations."""
         return Tier(
             self.name,
             self.intervals,
@@ -101,11 +108,17 @@ def key_of(path: str) -> str:
     return name.stem if name.suffix.lower() in _MEDIA else name.name
 
 
-def transcribed(key: str, words: Callable[[], Sequence[Word]]) -> Lattices:
-    """The transcript of a file that holds one; `Broken` if its words cannot be read."""
+def transcribed(
+    key: str, words: Callable[[LeftOut], Sequence[Word]], channel: int = 1, left_out: LeftOut | None = None
+) -> Lattices:
+    """The transcript of some words; `Broken` if they cannot be read, or none of them can be used."""
+    left_out = left_out or LeftOut()
     try:
-        yield transcript(key, words())
-    except (DataError, TableError) as error:
+        result = words(left_out)
+        if left_out.errors and not result:
+            raise left_out.errors[0]
+        yield transcript(key, result, channel, left_out)
+    except DataError as error:
         yield Broken(key, error)
 
 
@@ -121,13 +134,23 @@ def words_of(text: str, start: object, end: object, where: str, confidence: obje
     Raises:
         DataError: a time is no number from 0 to 1e9, the end is before the start, or the confidence is out of range.
     """
-    first, last = seconds_of(start, "start", where), seconds_of(end, "end", where)
-    if last < first:
-        raise codes.WORD_ENDS_BEFORE_START(where=where, text=short(text), start=first, end=last)
+    first, last = demand_span(text, start, end, where)
     sure = 1.0 if confidence is None else _number(confidence)
     if not 0 <= sure <= 1 + _ROUNDING:
         raise codes.BAD_CONFIDENCE(where=where, text=short(str(confidence)))
     return [Word(word, first, last, min(sure, 1.0)) for word in text.split()]
+
+
+def demand_span(text: str, start: object, end: object, where: str) -> tuple[float, float]:
+    """Start and end of a text.
+
+    Raises:
+        DataError: a time is no number from 0 to 1e9, or the end is before the start.
+    """
+    first, last = seconds_of(start, "start", where), seconds_of(end, "end", where)
+    if last < first:
+        raise codes.WORD_ENDS_BEFORE_START(where=where, text=short(text), start=first, end=last)
+    return first, last
 
 
 def seconds_of(value: object, name: str, where: str) -> float:

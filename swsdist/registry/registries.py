@@ -224,18 +224,21 @@ LATTICE_FORMATS: Registry[LatticeFormatEntry] = Registry(
         "pocketsphinx": LatticeFormatEntry(
             f"{_L}.pocketsphinx:read", 1, f"{_L}.pocketsphinx:detect", "pocketsphinx's lattices, its own or SLF"
         ),
-        "htk": LatticeFormatEntry(f"{_L}.htk:read", 1, f"{_L}.htk:detect", "HTK's SLF"),
+        "htk": LatticeFormatEntry(f"{_L}.htk:read", 2, f"{_L}.htk:detect", "HTK's SLF"),
         "confusion": LatticeFormatEntry(
-            f"{_L}.confusion:read", 1, f"{_L}.confusion:detect", "Kaldi's confusion networks, with times beside"
+            f"{_L}.confusion:read", 2, f"{_L}.confusion:detect", "Kaldi's confusion networks, with times beside"
         ),
         "json": LatticeFormatEntry(
-            f"{_L}.recognisers:read", 1, f"{_L}.recognisers:detect", "JSON of Whisper, WhisperX, Vosk, NeMo"
+            f"{_L}.recognisers:read",
+            2,
+            f"{_L}.recognisers:detect",
+            "JSON of Whisper, WhisperX, whisper.cpp, transformers, Vosk, NeMo",
         ),
-        "webvtt": LatticeFormatEntry(f"{_L}.subtitles:read", 1, f"{_L}.subtitles:is_webvtt", "WebVTT subtitles"),
-        "srt": LatticeFormatEntry(f"{_L}.subtitles:read", 1, f"{_L}.subtitles:is_srt", "SRT subtitles"),
+        "webvtt": LatticeFormatEntry(f"{_L}.subtitles:read", 2, f"{_L}.subtitles:is_webvtt", "WebVTT subtitles"),
+        "srt": LatticeFormatEntry(f"{_L}.subtitles:read", 2, f"{_L}.subtitles:is_srt", "SRT subtitles"),
         "elan": LatticeFormatEntry(f"{_L}.elan:read", 2, f"{_L}.elan:detect", "ELAN annotations"),
-        "textgrid": LatticeFormatEntry(f"{_L}.praat:read", 1, f"{_L}.praat:detect", "Praat TextGrid"),
-        "ctm": LatticeFormatEntry(f"{_L}.ctm:read", 1, f"{_L}.ctm:detect", "CTM, words with confidences"),
+        "textgrid": LatticeFormatEntry(f"{_L}.praat:read", 2, f"{_L}.praat:detect", "Praat TextGrid"),
+        "ctm": LatticeFormatEntry(f"{_L}.ctm:read", 2, f"{_L}.ctm:detect", "CTM, words with confidences"),
     },
     LatticeFormatEntry,
 )

@@ -257,7 +257,7 @@ class NodeRow:
 class RejectedRow:
     """One rejected input, or one failed task."""
 
-    kind: Annotated[str, _says("document, query or task")]
+    kind: Annotated[str, _says("document, item (of a transcript), query or task")]
     id: Annotated[str, _says("its id")]
     part: Annotated[int | None, _says("channel of a document, example of a query")] = None
     path: Annotated[str | None, _says("its file")] = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +15,7 @@ from swsdist.core.errors import DataError, UnusableError
 from swsdist.core.fingerprint import fingerprint
 from swsdist.core.types import DOCUMENTS
 from swsdist.io.filesystem import Folder
+from swsdist.lattices.lattice import LeftOut
 from swsdist.lattices.packed import TICK, Packed
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Table
@@ -55,6 +56,7 @@ class LatticeRow(NamedTuple):
         path, identity: of the file that it was made of.
         lattice: itself, or why it cannot be used.
         cut_off: intended duration of a truncated recording, s; 0 if unknown. None: it is complete.
+        left_out: words of it that cannot be used.
     """
 
     doc_id: str
@@ -63,6 +65,7 @@ class LatticeRow(NamedTuple):
     identity: str
     lattice: Packed | DataError
     cut_off: float | None = None
+    left_out: LeftOut | None = None
 
 
 def write_lattices(task: Task[Any], context: Context, rows: Iterable[LatticeRow]) -> TaskOutput:
@@ -88,6 +91,7 @@ def write_lattices(task: Task[Any], context: Context, rows: Iterable[LatticeRow]
                 rejected.append(_rejection(row.doc_id, row.channel, row.path, lattice))
                 continue
             keys.add((row.doc_id, row.channel))
+            rejected += _left_out(row)
             if writer is not None and writer.full:
                 publish(writer)
                 writer = None
@@ -158,7 +162,7 @@ def commit_lattices(
             code = codes.DUPLICATE_LATTICE if key in live else codes.LATTICE_WITHOUT_DOCUMENT
             error = code(where=row["path"], document=row["doc_id"])
             rejected.append({**_rejection(*key, row["path"], error), "identity": ""})
-    known = {(row["id"], row["part"]) for row in rejected}
+    known = {(row["id"], row["part"]) for row in rejected if row["kind"] == "document"}
     for key, row in by_key.items():
         if key not in live and key not in known:
             error = codes.DOCUMENT_WITHOUT_LATTICE(where=where)
@@ -238,6 +242,17 @@ def _document(row: dict[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
     placed = {name: known.get(name) for name in ("recording", "start")}
     result = {**dict.fromkeys(DOCUMENTS.names), **row, "path": known["path"], "speaker": known["speaker"], **placed}
     return result | {"duration": seconds, "rows": 1, "mean": [0.0], "variance": [0.0]}
+
+
+def _left_out(row: LatticeRow) -> Iterator[dict[str, Any]]:
+    """Rows of REJECTED of the items of a lattice that were left out."""
+    if row.left_out is None:
+        return
+    for error in row.left_out.errors:
+        yield _rejection(row.doc_id, row.channel, row.path, error) | {"kind": "item"}
+    if more := row.left_out.count - len(row.left_out.errors):
+        error = codes.MORE_LEFT_OUT(where=row.path, count=more)
+        yield _rejection(row.doc_id, row.channel, row.path, error) | {"kind": "item"}
 
 
 def _rejection(doc_id: str, channel: int, path: str, error: DataError) -> dict[str, Any]:

@@ -378,7 +378,7 @@ def commit(
             "frames": pc.sum(first.read(["frames"])["frames"]).as_py() or 0,
             "seconds": round(sum(map(float, np.sort(first.read(["duration"])["duration"].to_numpy()))), 6),
             **totals.speech(documents.values(), tick),
-            "rejected": rejected.num_rows,
+            "rejected": pc.sum(pc.equal(rejected["kind"], "document")).as_py() or 0,
             "cut_off": first.num_rows - first.read(["cut_off"])["cut_off"].null_count,
             "statistics_gone": fitted[tracks[0].name].gone,
         },

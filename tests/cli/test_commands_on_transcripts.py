@@ -140,8 +140,23 @@ def test_folders_that_cannot_be_indexed(swsdist: Command, tmp_path: Path) -> Non
     assert swsdist("index", "empty", cwd=tmp_path, code=2).err.count("[") >= 1
     assert says(swsdist("index", "empty", "--text", cwd=tmp_path, code=2).err, text_codes.NO_LATTICES)
     (tmp_path / "empty" / "a.json").write_text('{"segments": [')
-    assert says(swsdist("index", "empty", cwd=tmp_path, code=3).err, text_codes.NO_READABLE_LATTICE)
+    refused = swsdist("index", "empty", cwd=tmp_path, code=3).err
+    assert says(refused, text_codes.NO_READABLE_LATTICE)
+    assert f"{tmp_path / 'empty' / 'a.json'}, line 1" in refused
     assert not (tmp_path / "empty-text" / "store" / "manifest.json").exists()
+
+
+def test_words_that_cannot_be_used_are_left_out_and_named(swsdist: Command, tmp_path: Path) -> None:
+    (tmp_path / "some").mkdir()
+    (tmp_path / "some" / "all.ctm").write_text("a 1 0 1 river\n" + 103 * "a 1 2 -1 bad\n" + "a 1 3 1 house\n")
+    ended = swsdist("index", "some", "--text", *SERIAL, cwd=tmp_path)
+    assert "rejected: 100 item(s), bad-time; the first:" in ended.err
+    assert "all.ctm, line 2: " in ended.err
+    listed = swsdist("store", "rejected", "some-text/store", cwd=tmp_path).out
+    assert "item a, channel 1: more-left-out: 3 more" in listed
+    assert listed.endswith("101 rejected\n")
+    assert swsdist("search", "some-text", "--text", "house", "--csv", cwd=tmp_path).out.count("house") == 1
+    swsdist("index", "some", "--text", *SERIAL, "--strict", cwd=tmp_path, code=4)
 
 
 def test_a_dry_run(swsdist: Command, talks: Path, tmp_path: Path) -> None:

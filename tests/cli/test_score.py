@@ -286,6 +286,7 @@ def test_documents(swsdist, here: Path) -> None:
     [
         ("tlist.xml", 'termid="T3"', 'termid="T2"', "[repeated-term]"),
         ("tlist.xml", "never", "ONE", "[duplicate-term-texts-counted]"),
+        ("tlist.xml", "never", "One.", "[spelled-otherwise]"),
         ("stdlist.xml", 'termid="T3"', 'termid="T9"', "queries or detections are not of the term list"),
         ("stdlist.xml", 'termid="T3"', 'termid="T1"', "[repeated-query-list]"),
         ("ref.rttm", "LEXEME F2", "LEXEME F9", "references lie outside of the ECF and are scored"),

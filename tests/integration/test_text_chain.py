@@ -367,6 +367,20 @@ def test_documents_given_apart(written: Any) -> None:
     assert detected(result) == pytest.approx(left, abs=1e-6)
 
 
+def test_words_after_the_end_of_their_document(written: Any) -> None:
+    path = written.corpus / "documents.csv"
+    path.write_text(
+        "".join(
+            f"{line.partition(',')[0]},1.5\n" if line.startswith("d003") else f"{line}\n"
+            for line in path.read_text().splitlines()
+        )
+    )
+    written.base["options"] = {"lattices": {"path": str(written.corpus / "json")}}
+    written.base["corpus"] |= {"documents": str(path), "references": None}
+    (notice,) = (line for line in written.run().outcome.chain_run.notices() if says(line, codes.TEXT_BEYOND_END))
+    assert "d003, " in notice
+
+
 def test_documents_of_other_names(written: Any) -> None:
     path = written.corpus / "documents.csv"
     path.write_text("doc_id,duration\ntalk1,10\ntalk2,12\n")

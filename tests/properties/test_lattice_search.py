@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from swsdist.lattices.lattice import BREAK, Lattice
+from swsdist.lattices.lattice import BREAK, Lattice, Word, transcript
 from swsdist.lattices.packed import Recipe, pack
 from swsdist.lattices.terms import TermReader, Terms
 from swsdist.methods.lattice.automaton import Written, written_of
@@ -154,6 +154,25 @@ def test_what_is_left_of_a_pruned_lattice_keeps_its_posteriors(item: Lattice, le
     for key, posterior in pruned.items():
         assert 0 < posterior <= everything[key] * (1 + 1e-9)
     assert sum(p >= least for p in pruned.values()) <= sum(p >= least for p in everything.values())
+
+
+SPOKEN = st.tuples(st.sampled_from("ab"), st.integers(0, 8), st.integers(0, 4))
+
+
+@settings(deadline=None)
+@given(st.lists(SPOKEN, max_size=7))
+@example([("a", 8, 1), ("b", 1, 1)])
+@example([("a", 0, 1), ("b", 0, 0)])
+def test_no_phrase_of_a_transcript_goes_back_in_time(spoken: list[tuple[str, int, int]]) -> None:
+    """Speakers talk at once, and cues stand in any order."""
+    words = [Word(text, start / 10, (start + length) / 10) for text, start, length in spoken]
+    expected = {
+        (round(first.start * 1000), round(second.end * 1000)): 1.0
+        for first, second in pairwise(words)
+        if (first.text, second.text) == ("a", "b") and 0 <= second.start - first.start <= 0.25 + first.end - first.start
+    }
+    found = places_of([pack(transcript("x", words), RECIPE)], [("a", "b")], 250)
+    assert {key[2:]: value for key, value in found.items()} == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("term", ["a ? b", "a * b", f"a {BREAK} b", "a *? b", "*a ?* b"])

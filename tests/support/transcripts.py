@@ -46,7 +46,9 @@ def words_in(form: str, path: Path, tiers: tuple[str, ...] = ()) -> list[Word]:
 
 
 def error_in(form: str, path: Path, tiers: tuple[str, ...] = ()) -> Broken:
-    """Why the only transcript of a file is broken."""
-    (broken,) = read_as(form, path, tiers)
-    assert isinstance(broken, Broken)
-    return broken
+    """Why the only transcript of a file, or the first of its items that are left out, cannot be read."""
+    (item,) = read_as(form, path, tiers)
+    if isinstance(item, Broken):
+        return item
+    assert item.left_out is not None
+    return Broken(item.key, item.left_out.errors[0])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,9 +13,14 @@ from swsdist.core.codes import text as codes
 from swsdist.kernels.lattice_search import BITS
 from swsdist.lattices.lattice import BREAK
 from swsdist.methods.lattice import automaton as module
-from swsdist.methods.lattice.automaton import Automaton, Written, automaton, possible
+from swsdist.methods.lattice.automaton import Automaton, Written, automaton, possible, written_of
+from swsdist.methods.lattice.options import LatticeOptions
+from swsdist.methods.lattice.places import Prepared
+from swsdist.methods.lattice.search import search_shard
 from tests.support.coded import raises
+from tests.support.lattice_stores import chain, store_of
 
+LETTERS = {letter: k for k, letter in enumerate("abcd", 1)}
 NUMBERS = {"cab": 4, "ab": 1, "b[": 2, BREAK: 3, "c": 5, "ca": 6}
 
 
@@ -72,6 +79,29 @@ def test_masks_have_the_columns_with_a_next_node(sequences: list[list[str]]) -> 
     for node, row in enumerate(machine.child):
         for column in np.flatnonzero(row >= 0):
             assert machine.mask[node] >> np.uint64(column % BITS) & np.uint64(1)
+
+
+def test_long_lists_are_searched_in_parts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A term's alternatives stay together, and what is found does not depend on the parts."""
+    store = store_of(tmp_path, {"one": chain("abcabd", 0.5), "two": chain("dacab", 0.5)})
+    words = {"x": ["ab", "b"], "y": ["ca"], "z": ["abc", "d"], "w": ["a"], "v": ["cab", "ab"]}
+    rows = [
+        {"query_id": query_id, "labels": list(text), "cost": float(k), "patterns": False}
+        for query_id, texts in words.items()
+        for k, text in enumerate(texts)
+    ]
+    (shard,) = store.manifest.shards
+    sequences = possible([*written_of(rows, {key: k for k, key in enumerate(words)})], LETTERS)
+    results, parts = [], []
+    for largest in (1 << 20, 60, 36):
+        monkeypatch.setattr(module, "_LARGEST", largest)
+        module._machine.cache_clear()
+        table = search_shard(Prepared(list(words), rows), store, shard.name, LatticeOptions())
+        results.append(sorted(map(str, table.to_pylist())))
+        parts.append(len(list(module.automata(sequences, LETTERS, 5))))
+    assert results[0] == results[1] == results[2]
+    assert (parts[0], len(results[0])) == (1, 20)
+    assert 1 < parts[1] < parts[2]
 
 
 def test_too_many_patterns(monkeypatch: pytest.MonkeyPatch) -> None:

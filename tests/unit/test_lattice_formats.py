@@ -287,6 +287,23 @@ def test_long_names_blanks_and_escapes(tmp_path: Path) -> None:
     assert costs(lattice)[0].tolist() == [3, 0]
 
 
+def test_n_grams_count(tmp_path: Path) -> None:
+    text = "VERSION=1.0{scale}\nN=2 L=2\nI=0 t=0\nI=1 t=1\nJ=0 S=0 E=1 W=x a=-1 n=-1\nJ=1 S=0 E=1 W=y a=-1 n=-5\n"
+    for scale, expected in (("", [1, 5]), (" ngscale=0.5", [0.5, 2.5])):
+        assert lattice_of([htk_of(tmp_path / "x.slf", text.format(scale=scale))]).graph.tolist() == expected
+
+
+def test_octal_escapes_are_the_bytes_of_utf8(tmp_path: Path) -> None:
+    """As HTK writes what it cannot print."""
+    text = (
+        HTK_TEXT.replace("here", r"\303\251t\303\251")
+        .replace("a talk", r"\346\227\245 1")
+        .replace("it's", r"\"\342\200\246a")
+    )
+    lattice = lattice_of([htk_of(tmp_path / "x.slf", text)])
+    assert (lattice.key, set(lattice.labels)) == ("日 1", {"", "été", "tété", '"…a'})
+
+
 def test_a_probability_of_0_is_no_path(tmp_path: Path) -> None:
     text = "VERSION=1.0 base=0 lmscale=0\nN=2 L=2\nI=0 t=0\nI=1 t=1\nJ=0 S=0 E=1 W=x l=0\nJ=1 S=0 E=1 W=y l=0.5\n"
     lattice = lattice_of([htk_of(tmp_path / "x.slf", text)])
@@ -318,6 +335,8 @@ def test_a_probability_of_0_is_no_path(tmp_path: Path) -> None:
         ("I=3 t=0.50", "I=3 t=0.5 L=x", codes.SUBLATTICE, {}),
         ("J=3", ".\nJ=3", codes.SUBLATTICE, {}),
         ("here", "h\0", io_codes.NOT_A_TEXT_FILE, {}),
+        ("here", "h\\351re", codes.MALFORMED_SLF_LINE, {}),
+        ("t=0.50", "t=0.2", codes.LINK_BACK_IN_TIME, {"source": 2, "target": 3}),
     ],
 )
 def test_wrong_htk(old: str, new: str, code: Code[SwsdistError], values: dict[str, object], tmp_path: Path) -> None:

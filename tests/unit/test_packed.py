@@ -12,9 +12,10 @@ from swsdist.core.codes import lattices as lattice_codes
 from swsdist.core.codes import text as codes
 from swsdist.lattices.lattice import Lattice, Word, transcript
 from swsdist.lattices.packed import Recipe, pack
+from swsdist.lattices.terms import TermReader, Terms
 from tests.oracles.phrases import paths
 from tests.support.coded import raises
-from tests.support.lattices import lattice
+from tests.support.lattices import lattice, places_of
 from tests.support.random_lattices import lattices
 
 
@@ -72,6 +73,21 @@ def test_labels_and_fillers() -> None:
     assert packed.labels.tolist().count(1) == 2
     exact = pack(transcript("t", words), Recipe(spelling="exact", fillers=()))
     assert exact.texts == ("", "Yes,", "<sil>", "yes", "-", "um")
+
+
+@pytest.mark.parametrize("mark", ["<eps>", "[laughter]", "[Noise]", "<SIL>", "!sil", "<silence>"])
+def test_marks_of_what_is_no_word(mark: str) -> None:
+    words = [
+        Word("new", 0, 0.3),
+        Word(mark, 0.3, 0.4),
+        Word("york", 0.4, 1),
+        Word("<UNK>", 1, 1.1),
+        Word("city", 1.1, 2),
+    ]
+    packed = pack(transcript("t", words), Recipe())
+    found = places_of([packed], [("new", "york"), ("york", "city"), (mark.strip("<[]>!").casefold(),), ("unk",)], 500)
+    assert {term for term, *_ in found} == {0}
+    assert TermReader(Terms(), Recipe()).alternatives(f"new {mark} york")[0].labels == ("new", "york")
 
 
 def test_different_labels_of_a_lattice_do_not_become_one() -> None:

@@ -47,6 +47,24 @@ def test_a_small_probability_is_not_a_phone(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("text", "word", "phones", "probability"),
+    [
+        ("în 1 n\n", "în", ("1", "n"), 1),
+        ("în 1 n\na a\nb 0.5 b\n", "în", ("1", "n"), 1),
+        ("o 0\n", "o", ("0",), 1),
+        ("a 1 A\nb 0.5 B\n", "a", ("A",), 1),
+        ("a 0.5 0.2 1.3 0.9 A\nb 1 0.1 1 0.25 B C\n", "a", ("A",), 0.5),
+        ("a 0.5 0.2 1.3 0.9 A\nb 1 0.1 1 0.25 B C\n", "b", ("B", "C"), 1),
+    ],
+)
+def test_numbers_that_are_phones_or_probabilities(
+    tmp_path: Path, text: str, word: str, phones: tuple[str, ...], probability: float
+) -> None:
+    (read,) = read_dictionary(written(tmp_path / "d.txt", text), None, "folded")[word]
+    assert (read.phones, math.exp(-read.cost)) == (phones, pytest.approx(probability))
+
+
 def test_mistakes_in_dictionaries_and_rules(tmp_path: Path) -> None:
     for text, code in (("a A\nb 0.0 B\n", codes.IMPOSSIBLE_PRONUNCIATION), ("a A\nb 0.5\n", codes.NO_PHONES)):
         with raises(code, where="d.txt:2", word="b"):

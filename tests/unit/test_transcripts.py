@@ -69,18 +69,32 @@ def test_ctm_a_recording_and_channel_a_lattice(tmp_path: Path) -> None:
         ("talk1 A 2e9 1 world", io_codes.BAD_TIME),
         ("talk1 A 0.75 1 world 1.5", codes.BAD_CONFIDENCE),
         ("talk1 A 0.75", io_codes.CTM_FIELD_COUNT),
-        ("talk1 A * * <ALT_BEGIN>", io_codes.CTM_ALTERNATION),
+        ("talk1 ? 0.75 1 world", io_codes.BAD_CHANNEL),
     ],
 )
-def test_a_wrong_line_of_a_ctm_breaks_its_recording_alone(tmp_path: Path, line: str, code: Code[Any]) -> None:
+@pytest.mark.parametrize("first", [False, True])
+def test_a_wrong_line_of_a_ctm_is_left_out_of_its_recording(
+    tmp_path: Path, line: str, code: Code[Any], first: bool
+) -> None:
     path = tmp_path / "words.ctm"
-    path.write_text(CTM.replace("talk1 A 0.75 0.50 world", line))
-    first, second, third = read_as("ctm", path)
+    text = CTM.replace("talk1 A 0.75 0.50 world\n", "")
+    path.write_text(text.replace(";; comment", line) if first else text.replace("0.5\n", f"0.5\n{line}\n"))
+    one, *others = read_as("ctm", path)
+    assert isinstance(one, Lattice)
+    assert (one.key, one.channel, words_of_lattice(one)) == ("talk1", 1, [("hello", 0.5, 0.75, 0.5)])
+    assert one.left_out is not None
+    (error,) = one.left_out.errors
+    assert (error.code, error.where) == (code.name, f"{path}, line {1 if first else 3}")
+    assert [(item.key, getattr(item, "channel", 0)) for item in others] == [("talk1", 2), ("talk2", 1)]
+    assert detected("words", path.read_bytes()) == "ctm"
+
+
+def test_an_alternation_breaks_its_recording_alone(tmp_path: Path) -> None:
+    path = tmp_path / "words.ctm"
+    path.write_text(CTM.replace("talk1 A 0.75 0.50 world", "talk1 A * * <ALT_BEGIN>"))
+    first, *others = read_as("ctm", path)
     assert isinstance(first, Broken)
-    assert (first.key, first.error.code, first.error.where) == ("talk1", code.name, f"{path}, line 3")
-    assert isinstance(second, Lattice)
-    assert isinstance(third, Lattice)
-    assert (second.key, third.key) == ("talk1", "talk2")
+    assert (first.key, first.error.code, len(others)) == ("talk1", io_codes.CTM_ALTERNATION.name, 2)
 
 
 def test_a_ctm_that_is_not_sorted_or_no_text(tmp_path: Path) -> None:
@@ -185,12 +199,30 @@ def test_a_line_shown_on_is_read_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("cues", "spans"),
+    [
+        ([(600, 602, "thank you"), (60, 62, "thank you")], [(60, 62), (600, 602)]),  # out of order
+        ([(0, 10, "yes"), (8, 9, "yes")], [(0, 10), (8, 9)]),  # two people
+        ([(0, 1, "yes"), (1, 2, "yes"), (2, 3, "yes")], [(0, 1), (1, 2), (2, 3)]),  # repeated answers
+        ([(0, 1, "yes"), (1, 2, "yes\nno"), (2, 3, "no")], [(0, 2)]),  # rolls up
+        ([(0, 1, "<u>yes</u> a"), (1, 2, "yes <u>a</u>"), (8, 9, "yes"), (9, 10, "yes")], [(0, 2), (8, 10)]),
+    ],
+)
+def test_cues_of_the_same_text(tmp_path: Path, cues: list[tuple[int, int, str]], spans: list[tuple[int, int]]) -> None:
+    path = tmp_path / "talk.srt"
+    clock = "00:{:02d}:{:02d},000"
+    rows = [f"{clock.format(*divmod(a, 60))} --> {clock.format(*divmod(b, 60))}\n{text}\n" for a, b, text in cues]
+    path.write_text("\n".join(rows))
+    assert [word[1:3] for word in words_in("srt", path) if word.text in ("thank", "yes")] == spans
+
+
+@pytest.mark.parametrize(
     ("cues", "code", "line"),
     [
         ("1\n00:00:01,000 --> 00:00:02\na\n", codes.BAD_CUE_TIMES, 2),
         ("1\n00:00:01,000 --> 00:70:02,000\na\n", codes.BAD_CUE_TIMES, 2),
         ("1\n-00:00:01,000 --> 00:00:02,000\na\n", codes.BAD_CUE_TIMES, 2),
-        ("1\n00:00:01,000 --> 00:00:02,000\na\n2\n00:00:03,000 --> 00:00:04,000\nb\n", codes.BAD_CUE_TIMES, 5),
+        ("1\n00:00:01,000 --> 00:00:02,000\na\n2\n00:00:03,000 --> 00:00:4\nb\n", codes.BAD_CUE_TIMES, 5),
         ("1\n00:00:01,000 --> 00:00:02,000\na\n\nb\n", codes.CUE_WITHOUT_TIMES, 5),
         ("1\n00:00:02,000 --> 00:00:01,000\na\n", codes.WORD_ENDS_BEFORE_START, 2),
     ],
@@ -273,16 +305,34 @@ def test_elan_times_are_those_of_the_recording(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("media", "start"),
+    [
+        ("", 1.0),
+        ('URL="film.mp4" TIME_ORIGIN="500"', 1.5),
+        ('URL="" RELATIVE_MEDIA_URL="./talk.wav" TIME_ORIGIN="3000"', 4.0),
+    ],
+)
+def test_elan_on_the_time_of_its_recording(tmp_path: Path, media: str, start: float) -> None:
+    path = tmp_path / "talk.eaf"
+    given = '<MEDIA_DESCRIPTOR MEDIA_URL="film.mp4" TIME_ORIGIN="9"/>' * ("./talk" in media)
+    given += f"<MEDIA_DESCRIPTOR MEDIA_{media}/>" * bool(media)
+    text = eaf("ts1=1000 ts2=2000", tier("a", "a1 ts1 ts2 x"))
+    path.write_text(text.replace('"milliseconds"/>', f'"milliseconds">{given}</HEADER>'))
+    assert words_in("elan", path) == [("x", start, start + 1, 1.0)]
+
+
+@pytest.mark.parametrize(
     ("content", "code"),
     [
+        (eaf("ts1=0 ts1=9", ""), codes.UNREADABLE_ANNOTATIONS),
         (eaf("ts1=0", tier("a", "a1 ts1 ts9 x")), codes.UNALIGNED_ANNOTATION),
         (eaf("ts1=0 ts2=", tier("a", "a1 ts1 ts2 x")), codes.UNALIGNED_ANNOTATION),
         (eaf("ts1= ts2=", tier("a", "a1 ts1 ts2 x", "a2 ts2 ts1 x")), codes.UNALIGNED_ANNOTATION),
         (eaf("", tier("a", "a1 a2 - x", "a2 a1 - x", parent="a")), codes.UNALIGNED_ANNOTATION),
         (eaf("ts1=9 ts2=5", tier("a", "a1 ts1 ts2 x")), codes.WORD_ENDS_BEFORE_START),
         (eaf("ts1=-9 ts2=5", tier("a", "a1 ts1 ts2 x")), io_codes.BAD_TIME),
-        (eaf("ts1=9.5", ""), codes.UNREADABLE_ANNOTATIONS),
-        (eaf("ts1=9", "").replace("TIME_SLOT_ID", "ID"), codes.UNREADABLE_ANNOTATIONS),
+        (eaf("ts1=9 ts2=x", tier("a", "a1 ts1 ts2 x")), io_codes.BAD_TIME),
+        (eaf("ts1=9", tier("a", "a1 ts1 ts1 x")).replace("TIME_SLOT_ID", "ID"), codes.UNALIGNED_ANNOTATION),
         (eaf("", "")[:300], io_codes.MALFORMED_XML),
         ("<html/>", io_codes.WRONG_ROOT_ELEMENT),
         ('<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>', io_codes.DECLARED_ENTITY),

@@ -208,7 +208,7 @@ def manifest(**more: object) -> dict[str, object]:
         ({"result": [of("a", 0, 1, conf="high")]}, codes.BAD_CONFIDENCE, "result[0]"),
         ({"result": [{"start": 0, "end": 1}]}, codes.UNKNOWN_JSON, "result[0]"),
         ({"result": ["a"]}, codes.UNKNOWN_JSON, "result[0]"),
-        ({"result": {"language": "en"}, "transcription": []}, codes.UNKNOWN_JSON, "result"),
+        ({"result": {"language": "en"}}, codes.UNKNOWN_JSON, "result"),
         ({"segments": [[]]}, codes.UNKNOWN_JSON, "segments[0]"),
         ({"name": "package"}, codes.UNKNOWN_JSON, "line 1"),
         ([[{}]], codes.UNKNOWN_JSON, "[0]"),

@@ -13,6 +13,7 @@ from swsdist.lattices.packed import Packed, Recipe, pack
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage
 from swsdist.pipeline.task import Task, TaskOutput
+from swsdist.registry.registries import LATTICE_FORMATS
 from swsdist.stages.lattice_store import (
     LATTICE_TABLES,
     LatticeRow,
@@ -38,7 +39,7 @@ class IndexLattices(Stage[IndexingLattices]):
     """Make shards of lattices; of files that did not change they stay. The store's documents are those of the corpus."""
 
     name = "index-lattices"
-    version = 1
+    version = 2
     unit = "bytes"
     phase = "index"
     with_hours = "more"
@@ -57,7 +58,10 @@ class IndexLattices(Stage[IndexingLattices]):
         take_up(inputs.chain_inputs(TextInputs).store)
         _ = inputs.chain_inputs(TextInputs).corpus.documents  # mistakes in them show before any work
         for files in chunks(source.files):
-            names = [[file.path.removeprefix(source.path), file.identity, file.format] for file in files]
+            names = [
+                [file.path.removeprefix(source.path), file.identity, LATTICE_FORMATS.identity(file.format)]
+                for file in files
+            ]
             payload = IndexingLattices(files, source.path, source.options.recipe, given.words, given.frame, given.tiers)
             size = sum(file.size for file in files)
             label = files[0].path.rpartition("/")[2] if len(files) == 1 else f"{len(files)} files"
@@ -79,7 +83,8 @@ class IndexLattices(Stage[IndexingLattices]):
                 for item in read_file(file.format, origin):
                     doc_id = document_id(item.key, file.path, payload.path)
                     channel = getattr(item, "channel", 1)
-                    yield LatticeRow(doc_id, channel, file.path, file.identity, _packed(item, payload.recipe))
+                    row = LatticeRow(doc_id, channel, file.path, file.identity, _packed(item, payload.recipe))
+                    yield row._replace(left_out=getattr(item, "left_out", None))
                 done += file.size
                 context.report(done / task.work)
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from swsdist.chains.text.options import TextOptions
 from swsdist.config import Config
 from swsdist.core.codes import text as codes
+from swsdist.core.errors import SwsdistError
 from swsdist.core.types import CORPUS, PLACED
 from swsdist.corpora.documents import ENDINGS
 from swsdist.corpora.kaldi_data import segment_lines
@@ -19,13 +22,17 @@ from swsdist.io.fields import integer, split
 from swsdist.io.filesystem import Folder, identify
 from swsdist.io.notices import Notices
 from swsdist.lattices.collection import LatticeFile, document_id, find_files, read_file
-from swsdist.lattices.lattice import Lattice, Origin
+from swsdist.lattices.lattice import Broken, Lattice, Origin
+from swsdist.lattices.packed import TICK
 from swsdist.pipeline.ledger import Ledger
 from swsdist.registry.entries import checked
 from swsdist.registry.registries import CHAINS
 from swsdist.score.measures.protocol import protocol_of
 from swsdist.stages.inputs.corpus import Corpus
 from swsdist.stages.inputs.search_inputs import SearchInputs
+
+#: Seconds that a lattice may last longer than its document.
+_BEYOND = 0.5
 
 
 class TextInputs(SearchInputs):
@@ -50,6 +57,18 @@ class TextInputs(SearchInputs):
         if self.lattices.options.lattices.path is not None:
             return Corpus(self.config, self.notices, audio=True, documents_audio=False)
         return _LatticeCorpus(self.config, self.notices, self.lattices)
+
+    def check_measured(self, spoken: Mapping[tuple[str, int], float], *, force: bool = True) -> Notices:
+        """As of all; and words after the end of their document."""
+        result = super().check_measured(spoken, force=force)
+        if self.store.manifest is not None:
+            table = self.store.open().documents(columns=["doc_id", "frames", "duration"])
+            ends = table["frames"].to_numpy() * TICK
+            late = np.flatnonzero(ends > table["duration"].to_numpy() + _BEYOND)
+            if len(late):
+                first = f"{table['doc_id'][late[0]]}, {ends[late[0]]:.1f} s"
+                result.add(codes.TEXT_BEYOND_END, where=first, count=len(late))
+        return result
 
     def expected_cells(self) -> float:
         """Terms times milliseconds of documents, from durations."""
@@ -107,10 +126,13 @@ class LatticeSource:
         audio = self._recordings()
         rows: dict[tuple[str, int], dict[str, Any]] = {}
         readable = False
+        first: SwsdistError | None = None
         for file in self.files:
             for lattice in read_file(file.format, Origin(file.path, storage, words, given.frame, given.tiers)):
                 doc_id = document_id(lattice.key, file.path, self.path)
                 channel, seconds = 1, None
+                if isinstance(lattice, Broken):
+                    first = first or lattice.error
                 if isinstance(lattice, Lattice):
                     channel, seconds, readable = lattice.channel, lattice.length * lattice.tick, True
                 elif self.segments and doc_id not in self.segments:
@@ -122,7 +144,9 @@ class LatticeSource:
                     row["listed"] = str(given.segments)
                 rows.setdefault((doc_id, channel), row)
         if not readable:
-            raise codes.NO_READABLE_LATTICE(where=self.path, files=len(self.files))
+            fault = "it holds none" if first is None else f"{first.where}: {first.message}"
+            advice = "see their format" if first is None else first.remedy
+            raise codes.NO_READABLE_LATTICE(where=self.path, files=len(self.files), first=fault, advice=advice)
         return pa.Table.from_pylist([rows[key] for key in sorted(rows)], PLACED if self.segments else CORPUS)
 
     def _recordings(self) -> dict[str, str]:

@@ -51,7 +51,7 @@ class Recognise(Stage[Recognising]):
     """Word lattices of documents; a document's depends on its audio only."""
 
     name = "recognise"
-    version = 1
+    version = 2
     unit = "s"
     phase = "index"
     with_hours = "more"

@@ -53,7 +53,7 @@ class RecogniseQueries(Stage[RecognisingQueries]):
     """The best words of a spoken example are a written term; an example with a recording is spoken, whatever text it has."""
 
     name = "recognise-queries"
-    version = 1
+    version = 2
     unit = "examples"
     phase = "search"
     with_hours = "same"

@@ -96,6 +96,12 @@ NO_REFERENCED_TERMS = Code(
 DUPLICATE_TERM_TEXTS = Code(
     "duplicate-term-texts", OddError, "{count} term{s} with the text of another term", "list each text once"
 )
+SPELLED_OTHERWISE = Code(
+    "spelled-otherwise",
+    OddError,
+    "{count} terms do not occur in the transcript as they are written, but do in another spelling (ß, accents, punctuation)",
+    "spell terms as the transcript does; what is found there counts as false alarms",
+)
 DUPLICATE_TERM_TEXTS_COUNTED = Code(
     "duplicate-term-texts-counted",
     OddError,

@@ -99,6 +99,13 @@ NODE_WITHOUT_TIME = Code(
     "write the lattice with times of nodes (HTK: -q with t)",
 )
 
+LINK_BACK_IN_TIME = Code(
+    "link-back-in-time",
+    DataError,
+    "a link leads from node {source} back to an earlier time, at node {target}",
+    "correct the times of the nodes, or write the lattice again",
+)
+
 AMBIGUOUS_END = Code(
     "ambiguous-end",
     DataError,
@@ -172,7 +179,7 @@ NO_WORD_TIMES = Code(
     DataError,
     "{text!r} has no words with times",
     "write them: word_timestamps=True (Whisper, faster-whisper), whisperx.align, SetWords(True) (Vosk), "
-    "timestamps=True (NeMo)",
+    "timestamps=True (NeMo), return_timestamps='word' (transformers)",
 )
 
 MALFORMED_JSON = Code(
@@ -183,7 +190,7 @@ UNKNOWN_JSON = Code(
     "unknown-json",
     DataError,
     "{item} is not what a known recogniser writes",
-    "write JSON of Whisper, WhisperX, faster-whisper, NeMo or Vosk, or another format",
+    "write JSON of Whisper, WhisperX, whisper.cpp, faster-whisper, transformers, NeMo or Vosk, or another format",
 )
 
 RECORDINGS_OF_ONE_NAME = Code(
@@ -226,6 +233,13 @@ UNALIGNED_ANNOTATION = Code(
     DataError,
     "annotation {annotation} of tier {tier!r} depends on none that has times",
     "open it in ELAN, and align it",
+)
+
+INCOMPLETE_ITEM = Code(
+    "incomplete-item",
+    DataError,
+    "the interval or point lacks a {what}",
+    "open the file in Praat, correct it there, and save it again",
 )
 
 NO_SUCH_TIER = Code("no-such-tier", DataError, "there is no tier {tier!r}", "name some of {tiers}")

@@ -80,7 +80,16 @@ NO_LATTICES = Code(
     "name a file or folder of them; formats: {formats}; or name their format (options.lattices.format)",
 )
 NO_READABLE_LATTICE = Code(
-    "no-readable-lattice", DataError, "none of the {files} files holds a lattice that can be read", "see their format"
+    "no-readable-lattice",
+    DataError,
+    "none of the {files} files holds a lattice that can be read; the first: {first}",
+    "{advice}",
+)
+TEXT_BEYOND_END = Code(
+    "text-beyond-end",
+    OddError,
+    "{count} documents have words more than 0.5 s after their end",
+    "are they lattices of these documents? correct names or durations; hits there are outside of what is scored",
 )
 NO_SEGMENT = Code(
     "no-segment", DataError, "no segment of the utterance {utterance}", "add it, or leave out options.lattices.segments"
@@ -109,6 +118,12 @@ LATTICE_WITHOUT_DOCUMENT = Code(
 )
 DUPLICATE_LATTICE = Code(
     "duplicate-lattice", UnusableError, "a second lattice of the document {document}", "keep one of them"
+)
+MORE_LEFT_OUT = Code(
+    "more-left-out",
+    UnusableError,
+    "{count} more words, cues or annotations cannot be used",
+    "correct those that are named first",
 )
 DOCUMENT_WITHOUT_LATTICE = Code(
     "document-without-lattice",

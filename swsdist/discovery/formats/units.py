@@ -97,7 +97,7 @@ def _is_listed(path: str, storage: Mapping[str, object]) -> bool:
     with opened(path, storage) as stream:
         head = stream.read(_HEAD).decode("utf-8", "ignore")
     fields = next((split(line) for line in head.splitlines() if line.strip()), [])
-    if len(fields) == _FIELDS and fields[2] != "=":  # File type = "ooTextFile"
+    if len(fields) == _FIELDS and fields[2] != "=" and fields[0][0] not in '"!':  # as a TextGrid begins
         return True
     from swsdist.lattices.collection import detect
 
@@ -126,7 +126,7 @@ def _annotated(
     """Of the formats of transcripts."""
     from swsdist.lattices.collection import document_id, find_files
     from swsdist.lattices.formats import elan, praat
-    from swsdist.lattices.lattice import Origin
+    from swsdist.lattices.lattice import LeftOut, Origin
     from swsdist.lattices.words import key_of
 
     readers = {"textgrid": praat.words, "elan": elan.words}
@@ -134,9 +134,11 @@ def _annotated(
         if file.format == "ctm":
             yield from _timed(file.path, documents, symbols, storage)
         elif file.format in readers:
-            words = [
-                word for word in readers[file.format](Origin(file.path, storage, tiers=tiers)) if word.end > word.start
-            ]
+            left_out = LeftOut()
+            words = readers[file.format](Origin(file.path, storage, tiers=tiers), left_out)
+            if left_out.errors:  # a unit less would change the scores
+                raise left_out.errors[0]
+            words = [word for word in words if word.end > word.start]
             name = document_id(key_of(file.path), file.path, path)
             number = documents.setdefault(name, len(documents))
             onset, offset = (to_ticks(np.array(times)) for times in _columns((w.start, w.end) for w in words))

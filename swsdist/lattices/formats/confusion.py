@@ -24,7 +24,7 @@ from swsdist.io.compressed import lines
 from swsdist.io.fields import integer, number, split, time
 from swsdist.io.filesystem import locate
 from swsdist.lattices.formats.parts import log_cost, numbered, stem, text_of
-from swsdist.lattices.lattice import MILLISECOND, Broken, Lattice, Lattices, Origin
+from swsdist.lattices.lattice import BREAK, MILLISECOND, Broken, Lattice, Lattices, Origin
 
 _HEAD = re.compile(rb"\s*\S+(?:[ \t]+\[(?:[ \t]+[0-9]+[ \t]+[0-9.eE+-]+)+[ \t]+\])*[ \t]+\[[ \t]+[0-9]+[ \t]+[0-9]")
 #: Greatest difference of a bin's sum from 1.
@@ -113,14 +113,17 @@ def _times(fields: list[str], where: str) -> list[tuple[float, float]]:
     pairs = [part.split() for part in " ".join(fields).split(";")] if fields else []
     if any(len(pair) != 2 for pair in pairs):
         raise codes.MALFORMED_CONFUSION(where=where, fault="is no row of START END ;")
-    return [(time(start, "start", where), time(end, "end", where)) for start, end in pairs]
+    spans = [(time(start, "start", where), time(end, "end", where)) for start, end in pairs]
+    if back := [span for span in spans if span[1] < span[0]]:
+        raise codes.MALFORMED_CONFUSION(where=where, fault=f"has a bin from {back[0][0]:g} to {back[0][1]:g}")
+    return spans
 
 
 def _network(key: str, bins: list[_Bin], pairs: list[tuple[float, float]], origin: Origin, where: str) -> Lattice:
     times = [0, *(round(at * origin.frame / MILLISECOND) for pair in pairs for at in pair)]
     arcs: list[tuple[int, int, str, float]] = []
     for k, entries in enumerate(bins):
-        arcs.append((2 * k, 2 * k + 1, "", 1.0))
+        arcs.append((2 * k, 2 * k + 1, BREAK if k and pairs[k][0] < pairs[k - 1][0] else "", 1.0))
         arcs += [(2 * k + 1, 2 * k + 2, text_of(word, origin.words, where), p) for word, p in entries]
     source, target, words, chances = zip(*arcs, strict=True) if arcs else ((), (), (), ())
     label, labels = numbered(words)

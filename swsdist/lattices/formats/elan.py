@@ -5,35 +5,44 @@
   next after it.
 - Without chosen tiers all whose annotations have times of their own. Of a chosen tier of references (glosses, parts
   of speech) an annotation lasts as long as the one that it refers to.
+- An annotation without times, or with impossible ones, is left out.
 - Times are those of the recording: ELAN's zero is at its TIME_ORIGIN. Of several media, that of the file's name counts,
   else the first.
-
-pympi reads the file, after a check that it is well-formed and declares no entities. Its ways to follow references and
-unaligned borders are not used: they fail on references to subdivided annotations, and do not end on circles.
 
 Source: MPI for Psycholinguistics, EAF annotation format (schema EAFv3.0.xsd).
 """
 
 from __future__ import annotations
 
-import tempfile
+import math
 from collections.abc import Mapping
-from typing import Any, NamedTuple
-
-from pympi import Eaf
+from functools import partial
+from typing import NamedTuple
 
 from swsdist.core.codes import io as io_codes
 from swsdist.core.codes import lattices as codes
-from swsdist.io.compressed import read_all, short
+from swsdist.core.errors import DataError
+from swsdist.io.compressed import short
+from swsdist.io.fields import number
 from swsdist.io.nist.xml import elements
-from swsdist.io.remote.scratch import scratch
-from swsdist.lattices.lattice import Lattices, Origin, Word
+from swsdist.lattices.lattice import Lattices, LeftOut, Origin, Word
 from swsdist.lattices.words import Annotation, Annotations, key_of, transcribed, words_of_tiers
 
 _ROOT = "ANNOTATION_DOCUMENT"
+_IDS = ("TIER_ID", "TIME_SLOT_ID", "ANNOTATION_ID")
 
-#: Start and end, ms; None: not aligned.
-_Span = tuple[int | None, int | None]
+#: Start and end, ms; None: not aligned, NaN: no number.
+_Span = tuple[float | None, float | None]
+
+
+class _Row(NamedTuple):
+    """An annotation: its id, its time slots or the annotation that it refers to, its text and line."""
+
+    key: str
+    slots: tuple[str, str] | None
+    reference: str
+    text: str
+    line: int
 
 
 def read(origin: Origin) -> Lattices:
@@ -42,17 +51,17 @@ def read(origin: Origin) -> Lattices:
     Raises:
         UserError: there is no such file.
     """
-    return transcribed(key_of(origin.path), lambda: words(origin))
+    return transcribed(key_of(origin.path), partial(words, origin))
 
 
-def words(origin: Origin) -> list[Word]:
+def words(origin: Origin, left_out: LeftOut) -> list[Word]:
     """The words of the tiers.
 
     Raises:
         UserError: there is no such file.
         DataError: it cannot be read, or has no tier of a chosen name.
     """
-    tiers = [tier.tier() for tier in annotated(origin).tiers]
+    tiers = [tier.tier() for tier in annotated(origin, left_out).tiers]
     return words_of_tiers(tiers, origin.tiers, origin.path)
 
 
@@ -63,17 +72,48 @@ class Annotated(NamedTuple):
     media: list[str]
 
 
-def annotated(origin: Origin) -> Annotated:
+def annotated(origin: Origin, left_out: LeftOut) -> Annotated:
     """The annotations as written, each tier's in order of time.
 
     Raises:
         UserError: there is no such file.
         DataError: it cannot be read.
     """
-    document, zero = _document(origin)
-    return Annotated(
-        _tiers(document, zero, origin.path), [link for medium in document.media_descriptors for link in _links(medium)]
-    )
+    known: set[tuple[str, str]] = set()
+    slots: dict[str, float | None] = {}
+    media: list[Mapping[str, str]] = []
+    tiers: list[tuple[str, list[_Row]]] = []
+    given: Mapping[str, str] = {}
+    text = ""
+    for k, (name, attributes, content, line, _) in enumerate(elements(origin.path, origin.storage)):
+        where = f"{origin.path}, line {line}"
+        if k == 0 and name != _ROOT:
+            raise io_codes.WRONG_ROOT_ELEMENT(where=where, element=short(name), expected="an ELAN file")
+        ids = {item for item in (attributes or {}).items() if item[0] in _IDS}
+        if twice := ids & known:
+            error = f"{short(str(*twice))} is there twice"
+            raise codes.UNREADABLE_ANNOTATIONS(where=where, program="ELAN", error=error)
+        known |= ids
+        if attributes is None:
+            if name == "ANNOTATION_VALUE":
+                text = content
+            elif name in ("ALIGNABLE_ANNOTATION", "REF_ANNOTATION") and tiers:
+                aligned = given.get("TIME_SLOT_REF1", ""), given.get("TIME_SLOT_REF2", "")
+                reference = given.get("ANNOTATION_REF", "")
+                times = aligned if name == "ALIGNABLE_ANNOTATION" else None
+                tiers[-1][1].append(_Row(given.get("ANNOTATION_ID", ""), times, reference, text, line))
+        elif name == "TIME_SLOT":
+            slots[attributes.get("TIME_SLOT_ID", "")] = _milliseconds(attributes.get("TIME_VALUE"))
+        elif name == "MEDIA_DESCRIPTOR":
+            media.append(attributes)
+        elif name == "TIER":
+            tiers.append((attributes.get("TIER_ID", ""), []))
+        elif name in ("ALIGNABLE_ANNOTATION", "REF_ANNOTATION"):
+            given, text = attributes, ""
+    named = [medium for medium in media if key_of(origin.path) in map(key_of, _links(medium))]
+    zero = _milliseconds([*named, *media, {}][0].get("TIME_ORIGIN", "0")) or 0.0
+    links = [link for medium in media for link in _links(medium)]
+    return Annotated(_tiers(tiers, slots, zero, origin.path, left_out), links)
 
 
 def detect(name: str, head: bytes) -> bool:
@@ -85,52 +125,42 @@ def _links(medium: Mapping[str, str]) -> list[str]:
     return [link for name in ("MEDIA_URL", "RELATIVE_MEDIA_URL") if (link := medium.get(name))]
 
 
-def _zero(document: Any, path: str) -> int:
-    """Time of the recording at ELAN's zero, ms."""
-    media = document.media_descriptors
-    named = [medium for medium in media if key_of(path) in map(key_of, _links(medium))]
-    return int(([*named, *media, {}])[0].get("TIME_ORIGIN", 0))
+def _milliseconds(text: str | None) -> float | None:
+    try:
+        return None if text is None else number(text, "time", "")
+    except DataError:
+        return math.nan
 
 
-def _document(origin: Origin) -> tuple[Any, int]:
-    """The file, and its `_zero`."""
-    for k, element in enumerate(elements(origin.path, origin.storage)):
-        if k == 0 and element.name != _ROOT:
-            raise io_codes.WRONG_ROOT_ELEMENT(
-                where=f"{origin.path}, line {element.line}", element=short(element.name), expected="an ELAN file"
-            )
-    with tempfile.NamedTemporaryFile(dir=scratch(), suffix=".eaf") as file:  # pympi reads no streams
-        file.write(read_all(origin.path, storage=origin.storage))
-        file.flush()
-        try:
-            document = Eaf(file.name, suppress_version_warning=True)
-            return document, _zero(document, origin.path)
-        except Exception as error:
-            raise codes.UNREADABLE_ANNOTATIONS(where=origin.path, program="ELAN", error=short(repr(error))) from error
-
-
-def _tiers(document: Any, zero: int, path: str) -> list[Annotations]:
+def _tiers(
+    given: list[tuple[str, list[_Row]]], slots: Mapping[str, float | None], zero: float, path: str, left_out: LeftOut
+) -> list[Annotations]:
+    aligned_spans: list[list[_Span | None]] = []
     spans: dict[str, _Span] = {}
     referred: dict[str, str] = {}
-    for aligned, references, *_ in document.tiers.values():
-        earlier = {end: start for start, end, *_ in aligned.values()}
-        later = {start: end for start, end, *_ in aligned.values()}
-        for annotation, (start, end, *_) in aligned.items():
-            spans[annotation] = (_time(start, document.timeslots, earlier), _time(end, document.timeslots, later))
-        referred |= {annotation: reference[0] for annotation, reference in references.items()}
+    for _, rows in given:
+        pairs = [row.slots for row in rows if row.slots]
+        earlier, later = {end: start for start, end in pairs}, dict(pairs)
+        aligned_spans.append(
+            [
+                (_time(row.slots[0], slots, earlier), _time(row.slots[1], slots, later)) if row.slots else None
+                for row in rows
+            ]
+        )
+        spans |= {row.key: span for row, span in zip(rows, aligned_spans[-1], strict=True) if span}
+        referred |= {row.key: row.reference for row in rows if not row.slots}
     tiers = []
-    for name, (aligned, references, *_) in sorted(document.tiers.items(), key=lambda item: item[1][3]):
-        texts = {annotation: text for annotation, (_, _, text, _) in aligned.items()}
-        texts |= {annotation: text for annotation, (_, text, *_) in references.items()}
+    for (name, rows), aligned in zip(given, aligned_spans, strict=True):
         timed = []
-        for annotation, text in texts.items():
-            where = f"{path}, tier {short(name)!r}, annotation {short(annotation)}"
-            start, end = _span(annotation, spans, referred)
-            if start is None or end is None:
-                raise codes.UNALIGNED_ANNOTATION(where=where, annotation=short(annotation), tier=short(name))
-            timed.append(Annotation((zero + start) / 1000, (zero + end) / 1000, text, where))
+        for row, span in zip(rows, aligned, strict=True):
+            with left_out:
+                where = f"{path}, line {row.line}, tier {short(name)!r}"
+                start, end = span or _span(row.reference, spans, referred)
+                if start is None or end is None:
+                    raise codes.UNALIGNED_ANNOTATION(where=where, annotation=short(row.key), tier=short(name))
+                timed.append(Annotation((zero + start) / 1000, (zero + end) / 1000, row.text, where).checked())
         timed.sort(key=lambda item: item.start)
-        tiers.append(Annotations(name, bool(aligned), timed))
+        tiers.append(Annotations(name, any(row.slots for row in rows), timed))
     return tiers
 
 
@@ -143,7 +173,7 @@ def _span(annotation: str, spans: Mapping[str, _Span], referred: Mapping[str, st
     return spans.get(annotation, (None, None))
 
 
-def _time(slot: str, slots: Mapping[str, int | None], beyond: Mapping[str, str]) -> int | None:
+def _time(slot: str, slots: Mapping[str, float | None], beyond: Mapping[str, str]) -> float | None:
     """Time of a slot, or of the first beyond it that has some, ms; None if there is none."""
     seen = set()
     while slots.get(slot) is None and slot in beyond and slot not in seen:

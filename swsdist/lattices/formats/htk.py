@@ -1,16 +1,17 @@
-"""HTK's standard lattice format (SLF): a lattice a file. Its key is UTTERANCE, or the file's name without ending.
+r"""HTK's standard lattice format (SLF): a lattice a file. Its key is UTTERANCE, or the file's name without ending.
 
 Words are on links, or on nodes: then a word belongs to the links that end at its node (that of the start to none). `!NULL`, or
-no word, is label 0; other words, also `!ENTER` or `<s>`, are labels.
+no word, is label 0; other words, also `!ENTER` or `<s>`, are labels. HTK writes bytes that it cannot print as `\ooo`; together
+they are UTF-8.
 
 The scales of the header are applied: the log score of a link is
-(acscale * a + lmscale * l + prscale * r + wdpenalty) / lmscale, the first term acoustic and the others graph, so that an
-acoustic scale of 1 is the file's own. Links without a word pay no wdpenalty. lmscale 0 does not divide. Logs are to the base of
-the header (wdpenalty, too); base 0: a, l and r are probabilities.
+(acscale * a + lmscale * l + ngscale * n + prscale * r + wdpenalty) / lmscale, the first term acoustic and the others graph, so
+that an acoustic scale of 1 is the file's own. Links without a word pay no wdpenalty. lmscale 0 does not divide. Logs are to
+the base of the header (wdpenalty, too); base 0: a, l, n and r are probabilities.
 
 Times are in seconds, and become multiples of 10 ms. Sub-lattices are refused.
 
-Source: The HTK Book, chapter "Lattice and Network Formats".
+Sources: The HTK Book, chapter "Lattice and Network Formats"; SRILM, which writes n and ngscale.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ from typing import NamedTuple
 import numpy as np
 
 from swsdist.core.codes import lattices as codes
-from swsdist.io.compressed import lines
+from swsdist.io.compressed import lines, short
 from swsdist.io.fields import integer, number, time
-from swsdist.lattices.formats.parts import demand_costs, log_cost, numbered, single, stem
+from swsdist.lattices.formats.parts import demand_costs, demand_forward, log_cost, numbered, single, stem
 from swsdist.lattices.lattice import Floats, Ints, Lattice, Lattices, Origin
 
 #: Seconds per tick.
@@ -35,7 +36,7 @@ TICK = 0.01
 NULL = "!NULL"
 
 _FIELD = re.compile(r'([^\s="]+)(?:=("(?:[^"\\]|\\.)*"|\S*)|\s+("(?:[^"\\]|\\.)*"|[^\s=]+(?!\S)))\s*')
-_ESCAPE = re.compile(r"\\([0-7]{3}|.)")
+_ESCAPE = re.compile(r"((?:\\[0-3][0-7]{2})+)|\\(.)")
 #: Short names of fields by their long ones.
 _SHORT = {
     "NODES": "N",
@@ -98,14 +99,14 @@ def read(origin: Origin) -> Lattices:
 def _lattice(origin: Origin) -> Lattice:
     slf = parse(origin)
     where = origin.path
-    scale = {name: _scale(slf.header, name, where) for name in ("acscale", "lmscale", "prscale")}
+    scale = {name: _scale(slf.header, name, where) for name in ("acscale", "lmscale", "ngscale", "prscale")}
     words = [link.get("W", slf.words[target]) for (link, _), target in zip(slf.links, slf.target, strict=True)]
     label, labels = numbered("" if word == NULL else word for word in words)
     base = number(slf.header.get("base", repr(math.e)), "base", where)
     if base < 0 or base == 1:
         raise codes.MALFORMED_SLF_LINE(where=where, fault=f"has the base {base}")
     unit = math.log(base) if base else 1.0
-    cost = {name: _log_costs(slf, name, base) for name in ("a", "l", "r")}
+    cost = {name: _log_costs(slf, name, base) for name in ("a", "l", "n", "r")}
     penalty = number(slf.header.get("wdpenalty", "0"), "wdpenalty", where) * unit
     divisor = scale["lmscale"] or 1.0
     final = np.full(len(slf.times), np.inf)
@@ -113,11 +114,12 @@ def _lattice(origin: Origin) -> Lattice:
     # A scale of 0 must not make infinity a number.
     weighted = {
         name: np.where(np.isinf(cost[name]), np.inf, scale[of] * np.where(np.isinf(cost[name]), 0.0, cost[name]))
-        for name, of in (("a", "acscale"), ("l", "lmscale"), ("r", "prscale"))
+        for name, of in (("a", "acscale"), ("l", "lmscale"), ("n", "ngscale"), ("r", "prscale"))
     }
-    graph = (weighted["l"] + weighted["r"] - penalty * (label > 0)) / divisor
+    graph = (weighted["l"] + weighted["n"] + weighted["r"] - penalty * (label > 0)) / divisor
     acoustic = weighted["a"] / divisor
     demand_costs(where, graph, acoustic)
+    demand_forward(where, slf.times, slf.source, slf.target)
     return Lattice(
         slf.header.get("UTTERANCE") or stem(origin.path),
         TICK,
@@ -217,8 +219,18 @@ def _fields(line: str, where: str) -> Iterator[tuple[str, str]]:
         value = field[2] if field[2] is not None else field[3]
         if "\\" in value or value.startswith('"'):
             bare = value[1:-1] if len(value) > 1 and value.startswith('"') and value.endswith('"') else value
-            value = _ESCAPE.sub(lambda match: chr(int(match[1], 8)) if len(match[1]) == 3 else match[1], bare)
+            try:
+                value = _ESCAPE.sub(_unescaped, bare)
+            except UnicodeDecodeError:
+                raise codes.MALFORMED_SLF_LINE(
+                    where=where, fault=f"has bytes that are not UTF-8: {short(bare)}"
+                ) from None
         yield _SHORT.get(field[1], field[1]), value
+
+
+def _unescaped(escape: re.Match[str]) -> str:
+    """What an escape stands for: three octal digits are a byte, and a character may have several."""
+    return bytes(int(digits, 8) for digits in escape[1].split("\\")[1:]).decode() if escape[1] else escape[2]
 
 
 def _ends(links: list[tuple[Fields, str]], name: str, nodes: int) -> Ints:

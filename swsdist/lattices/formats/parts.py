@@ -27,6 +27,17 @@ def demand_costs(where: str, *costs: Floats) -> None:
             raise codes.IMPOSSIBLE_COST(where=where, value=float(array[wrong][0]))
 
 
+def demand_forward(where: str, times: Ints, source: Ints, target: Ints) -> None:
+    """Demand that no arc ends before it starts: phrases would go back in time.
+
+    Raises:
+        DataError: one does.
+    """
+    back = np.flatnonzero(times[target] < times[source])
+    if len(back):
+        raise codes.LINK_BACK_IN_TIME(where=where, source=int(source[back[0]]), target=int(target[back[0]]))
+
+
 def text_of(label: int, words: Mapping[int, str] | None, where: str) -> str:
     """Text of a label: from the list of words, or its number; empty of 0.
 

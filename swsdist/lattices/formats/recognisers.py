@@ -4,7 +4,8 @@
   segments or words) and OpenAI's service: `segments[].words[]` or `words[]` of `word`, `start`, `end`, `probability`
 - WhisperX (m-bain/whisperX, `align`): the same with `score`, or `word_segments[]` alone. It leaves the times of words
   out that it cannot align (numbers): such a word lasts from the end of the word before, or the segment's start, to
-  the start of the next word with times, or the segment's end: the time that holds it.
+  the start of the next word with times, or the segment's end: the time that holds it. The words of a segment of which
+  it aligned nothing last as long as the segment.
 - Vosk (alphacep/vosk-api, src/vosk_api.h): `result[]` of `word`, `start`, `end`, `conf`. Of `alternatives[]` the
   first, as certain: their confidences are likelihoods without a scale. Of `partial` results nothing, for the results
   after them hold the same words. vosk-transcriber: `monologues[].terms[]`.
@@ -12,7 +13,13 @@
   from `offset` (s): `audio_filepath`, `word[]` of `word`, `start`, `end`, and maybe `word_confidence[]`. The parts of
   a recording are one lattice.
 
-Confidences are those of words; of segments they are not used. All but NeMo's documents in a file are one lattice.
+- transformers (huggingface/transformers, pipeline `automatic-speech-recognition`): `chunks[]` of `text` and `timestamp`,
+  start and end; an end that is null is the start of the next.
+- whisper.cpp (ggml-org/whisper.cpp, `--output-json`): `transcription[]` of `text` and `offsets`, `from` and `to` in ms.
+  The words of a segment last as long as it does: `--max-len 1 --split-on-word` makes a segment of each word.
+
+Confidences are those of words; of segments they are not used. All but NeMo's documents in a file are one lattice. What
+cannot be used is left out: a word, a segment, or a document that ends its line.
 """
 
 from __future__ import annotations
@@ -24,9 +31,9 @@ from functools import partial
 from typing import Any
 
 from swsdist.core.codes import lattices as codes
-from swsdist.core.errors import DataError, TableError
+from swsdist.core.errors import DataError
 from swsdist.io.compressed import demand_utf8, read_all, short
-from swsdist.lattices.lattice import Broken, Lattices, Origin, Word, transcript
+from swsdist.lattices.lattice import Broken, Lattices, LeftOut, Origin, Word
 from swsdist.lattices.words import key_of, seconds_of, transcribed, words_of
 
 _OPENING = re.compile(rb"(\xef\xbb\xbf)?[ \t\r\n]*(\[[ \t\r\n]*)*(\{[ \t\r\n]*[\"}]|\[\])")
@@ -42,26 +49,28 @@ def read(origin: Origin) -> Lattices:
     """
     words: list[Word] = []
     recordings: dict[str, list[tuple[str, dict[str, Any]]]] = {}
-    plain = False
+    left_out = LeftOut()
     try:
-        for where, document in _documents(origin):
+        for where, document in _documents(origin, left_out):
             if isinstance(document, dict) and isinstance(path := document.get("audio_filepath"), str):
                 recordings.setdefault(path, []).append((where, document))
             else:
-                words += _words(document, where)
-                plain = True
-    except (DataError, TableError) as error:
+                with left_out:
+                    words += _words(document, where, left_out)
+    except DataError as error:
         yield Broken(key_of(origin.path), error)
         return
-    if plain:
-        yield transcript(key_of(origin.path), words)
+    if words or not recordings:
+        yield from transcribed(key_of(origin.path), lambda _: words, left_out=left_out)
+        left_out = LeftOut()
     paths: dict[str, str] = {}
     for path, parts in recordings.items():
         key = key_of(path)
         if (first := paths.setdefault(key, path)) != path:
             yield Broken(key, codes.RECORDINGS_OF_ONE_NAME(where=parts[0][0], first=first, second=path, key=key))
         else:
-            yield from transcribed(key, partial(_recording, parts))
+            yield from transcribed(key, partial(_recording, parts), left_out=left_out)
+            left_out = LeftOut()
 
 
 def detect(name: str, head: bytes) -> bool:
@@ -69,8 +78,8 @@ def detect(name: str, head: bytes) -> bool:
     return bool(_OPENING.match(head)) or (not head and name.lower().endswith((".json", ".jsonl")))
 
 
-def _documents(origin: Origin) -> Iterator[tuple[str, Any]]:
-    """The values of a file, one after the other, each with its place."""
+def _documents(origin: Origin, left_out: LeftOut) -> Iterator[tuple[str, Any]]:
+    """The values of a file, one after the other, each with its place; after a damaged object the next that begins a line."""
     content = read_all(origin.path, storage=origin.storage)
     demand_utf8(content, origin.path)
     text = content.decode("utf-8-sig")
@@ -78,16 +87,20 @@ def _documents(origin: Origin) -> Iterator[tuple[str, Any]]:
     place, line = _next(text, 0), 1
     line += text.count("\n", 0, place)
     while place < len(text) or not text.strip():
-        where = f"{origin.path}, line {line}"
-        try:
-            value, end = decoder.raw_decode(text, place)
-        except json.JSONDecodeError as error:
-            where = f"{origin.path}, line {error.lineno}"
-            raise codes.MALFORMED_JSON(where=where, column=error.colno, error=error.msg) from None
-        except (ValueError, RecursionError) as error:  # a number of thousands of digits; nested too deeply
-            raise codes.MALFORMED_JSON(where=where, column=1, error=short(str(error))) from None
-        yield where, value
-        after = _next(text, end)
+        after = text.find("\n{", place) + 1 if text.startswith("{", place) else 0
+        with left_out:
+            where = f"{origin.path}, line {line}"
+            try:
+                value, end = decoder.raw_decode(text, place)
+            except json.JSONDecodeError as error:
+                where = f"{origin.path}, line {error.lineno}"
+                raise codes.MALFORMED_JSON(where=where, column=error.colno, error=error.msg) from None
+            except (ValueError, RecursionError) as error:  # a number of thousands of digits; nested too deeply
+                raise codes.MALFORMED_JSON(where=where, column=1, error=short(str(error))) from None
+            yield where, value
+            after = _next(text, end)
+        if not after:
+            return
         line += text.count("\n", place, after)
         place = after
 
@@ -97,80 +110,97 @@ def _next(text: str, place: int) -> int:
     return blank.end() if blank else place
 
 
-def _words(document: Any, where: str) -> list[Word]:
+def _words(document: Any, where: str, left_out: LeftOut) -> list[Word]:
     """The words of a document, or of a part of it."""
     if isinstance(document, list):
-        if all(isinstance(item, dict) and "word" in item for item in document):
-            return _timed(document, where)
-        return [word for k, item in enumerate(document) for word in _words_of_part(item, f"{where}, [{k}]")]
-    return _words_of_part(document, where)
+        if any(isinstance(item, dict) and "word" in item for item in document):
+            return _timed(document, where, left_out)
+        return _words_of_parts(document, f"{where}, ", left_out)
+    return _words_of_part(document, where, left_out)
 
 
-def _words_of_part(part: Any, where: str, outer: bool = True) -> list[Word]:
+def _words_of_parts(parts: list[Any], where: str, left_out: LeftOut, outer: bool = True) -> list[Word]:
+    """The words of objects. Where some have words, one without lasts as a whole: it was not aligned."""
+    aligned = any(isinstance(part, dict) and part.get("words") for part in parts)
+    words: list[Word] = []
+    for k, part in enumerate(parts):
+        with left_out:
+            words += _words_of_part(part, f"{where}[{k}]", left_out, outer, aligned)
+    return words
+
+
+def _words_of_part(part: Any, where: str, left_out: LeftOut, outer: bool = True, aligned: bool = False) -> list[Word]:
     """The words of an object; an outer one may have segments or alternatives."""
     if not isinstance(part, dict):
         raise codes.UNKNOWN_JSON(where=where, item=_what(part))
     if outer and isinstance(alternatives := part.get("alternatives"), list) and alternatives:
-        return _words_of_part(alternatives[0], f"{where}, alternatives[0]", False)
+        return _words_of_part(alternatives[0], f"{where}, alternatives[0]", left_out, False)
     if "partial" in part:
         return []
-    for name in ("words", "result", "terms"):
-        if part.get(name):
-            return _timed(part[name], f"{where}, {name}", part.get("start"), part.get("end"))
+    if isinstance(segments := part.get("transcription"), list):
+        return _timed(segments, f"{where}, transcription", left_out)
+    for name in ("words", "chunks", "result", "terms", "word_segments"):
+        if part.get(name) and (name != "word_segments" or not part.get("segments")):
+            return _timed(part[name], f"{where}, {name}", left_out, part.get("start"), part.get("end"))
     for name in ("segments", "monologues") if outer else ():
         if isinstance(inner := part.get(name), list) and inner:
-            return [
-                word for k, item in enumerate(inner) for word in _words_of_part(item, f"{where}, {name}[{k}]", False)
-            ]
-    if part.get("word_segments"):
-        return _timed(part["word_segments"], f"{where}, word_segments")
-    text = part.get("text", "" if part.keys() & {"words", "segments", "word_segments", "monologues"} else None)
+            return _words_of_parts(inner, f"{where}, {name}", left_out, False)
+    lists = {"words", "segments", "word_segments", "monologues", "chunks"}
+    text = part.get("text", "" if part.keys() & lists else None)
     if isinstance(text, list) and not text:
         return []
     if not isinstance(text, str):
         raise codes.UNKNOWN_JSON(where=where, item=_what(part))
+    start, end = part.get("start"), part.get("end")
+    if (aligned or isinstance(part.get("words"), list)) and None not in (start, end):
+        return words_of(text, start, end, where)
     if text.strip():
         raise codes.NO_WORD_TIMES(where=where, text=short(text.strip()))
     return []
 
 
-def _timed(entries: Any, where: str, start: object = None, end: object = None) -> list[Word]:
+def _timed(entries: Any, where: str, left_out: LeftOut, start: object = None, end: object = None) -> list[Word]:
     """The words of a list. Missing times are those that the neighbours leave, in what lasts from start to end."""
     if not isinstance(entries, list):
         raise codes.UNKNOWN_JSON(where=where, item=_what(entries))
-    places = [f"{where}[{k}]" for k in range(len(entries))]
-    for entry, place in zip(entries, places, strict=True):
-        if not isinstance(entry, dict) or not isinstance(_text(entry), str):
-            raise codes.UNKNOWN_JSON(where=place, item=_what(entry))
-    starts = [_given(entry, "start", place) for entry, place in zip(entries, places, strict=True)]
-    ends = [_given(entry, "end", place) for entry, place in zip(entries, places, strict=True)]
-    # A segment's times may be NaN where no word needs them.
-    known = {"start": start, "end": end} if None in (*starts, *ends) else {}
-    after = [_given(known, "end", where)]
-    for first, last in zip(reversed(starts), reversed(ends), strict=True):
+    timed: list[tuple[str, dict[str, Any], float | None, float | None]] = []
+    for k, entry in enumerate(entries):
+        place = f"{where}[{k}]"
+        with left_out:
+            if not isinstance(entry, dict) or not isinstance(_text(entry), str):
+                raise codes.UNKNOWN_JSON(where=place, item=_what(entry))
+            timed.append((place, entry, *_times(entry, place)))
+    after = [_seconds(end)]
+    for _, _, first, last in reversed(timed):
         nearest = first if first is not None else last
         after.append(after[-1] if nearest is None else nearest)
-    before = _given(known, "start", where)
-    words = []
-    for k, (entry, place) in enumerate(zip(entries, places, strict=True)):
-        first, last = starts[k], ends[k]
-        if first is None or last is None:
-            low = first if first is not None else before
-            high = last if last is not None else after[len(entries) - 1 - k]
-            if low is None or high is None:
+    before = _seconds(start)
+    words: list[Word] = []
+    for k, (place, entry, first, last) in enumerate(timed):
+        low = first if first is not None else before
+        high = last if last is not None else after[len(timed) - 1 - k]
+        before = next((time for time in (last, first) if time is not None), before)
+        with left_out:
+            known = [time for time in (low, high) if time is not None]
+            if not known:
                 raise codes.WORD_WITHOUT_TIMES(where=place, text=short(_text(entry)))
-            first, last = min(low, high), max(low, high)
-        confidence = next((entry[name] for name in _CONFIDENCES if entry.get(name) is not None), None)
-        words += words_of(_text(entry), first, last, place, confidence)
-        before = next((time for time in (ends[k], starts[k]) if time is not None), before)
+            low, high = known[0], known[-1]
+            if first is None or last is None:
+                low, high = min(known), max(known)
+            confidence = next((entry[name] for name in _CONFIDENCES if entry.get(name) is not None), None)
+            words += words_of(_text(entry), low, high, place, confidence)
     return words
 
 
-def _recording(parts: Iterable[tuple[str, Mapping[str, Any]]]) -> list[Word]:
-    return [word for where, document in parts for word in _nemo(where, document)]
+def _recording(parts: Iterable[tuple[str, Mapping[str, Any]]], left_out: LeftOut) -> list[Word]:
+    words: list[Word] = []
+    for where, document in parts:
+        with left_out:
+            words += _nemo(where, document, left_out)
+    return words
 
 
-def _nemo(where: str, document: Mapping[str, Any]) -> list[Word]:
+def _nemo(where: str, document: Mapping[str, Any], left_out: LeftOut) -> list[Word]:
     texts = [text for name, text in document.items() if name.startswith("pred_text") and isinstance(text, str)]
     if "word" not in document:
         if not texts or any(text.strip() for text in texts):
@@ -186,7 +216,8 @@ def _nemo(where: str, document: Mapping[str, Any]) -> list[Word]:
         ]
     offset = seconds_of(document.get("offset") or 0.0, "offset", where)
     return [
-        word._replace(start=word.start + offset, end=word.end + offset) for word in _timed(entries, f"{where}, word")
+        word._replace(start=word.start + offset, end=word.end + offset)
+        for word in _timed(entries, f"{where}, word", left_out)
     ]
 
 
@@ -194,9 +225,25 @@ def _text(entry: Mapping[str, Any]) -> Any:
     return entry.get("word", entry.get("text"))
 
 
-def _given(entry: Mapping[str, Any], name: str, where: str) -> float | None:
-    value = entry.get(name)
-    return None if value is None else seconds_of(value, name, where)
+def _times(entry: Mapping[str, Any], where: str) -> tuple[float | None, float | None]:
+    """Start and end, s; None: not given."""
+    start, end, unit = entry.get("start"), entry.get("end"), 1.0
+    if isinstance(pair := entry.get("timestamp"), list) and len(pair) == 2:
+        start, end = pair
+    elif isinstance(offsets := entry.get("offsets"), dict):
+        start, end, unit = offsets.get("from"), offsets.get("to"), 0.001
+    return (
+        None if start is None else seconds_of(start, "start", where) * unit,
+        None if end is None else seconds_of(end, "end", where) * unit,
+    )
+
+
+def _seconds(value: object) -> float | None:
+    """A time, if it is one: that of a segment may be NaN where no word needs it."""
+    try:
+        return seconds_of(value, "time", "")
+    except DataError:
+        return None
 
 
 def _what(value: Any) -> str:

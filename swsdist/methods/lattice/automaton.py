@@ -17,11 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.core.codes import text as codes
+from swsdist.core.errors import UserError
 from swsdist.kernels.lattice_search import BITS
 from swsdist.lattices.lattice import BREAK
 
-#: Most numbers in the table of a search's automaton.
-_LARGEST = 1 << 27
+#: Most numbers in the table of an automaton: 64 MB.
+_LARGEST = 1 << 24
 
 
 class Written(NamedTuple):
@@ -151,7 +152,30 @@ def automaton(
     return Automaton(columns, *_machine(numbered, len(column) + 1))
 
 
-@lru_cache(1)
+def automata(
+    sequences: Sequence[tuple[Written, list[Choice]]], numbers: Mapping[str, int], labels: int
+) -> Iterator[tuple[Sequence[tuple[Written, list[Choice]]], Automaton]]:
+    """The automaton of some sequences, or several of some terms each, whose tables are not too large; with their sequences.
+
+    Args:
+        sequences, numbers, labels: as for `automaton`.
+
+    Raises:
+        UserError: the table of a term would be too large.
+    """
+    try:
+        yield sequences, automaton(sequences, numbers, labels)
+        return
+    except UserError:
+        terms = sorted({written.term for written, _ in sequences})
+        if len(terms) == 1:
+            raise
+    first = set(terms[: len(terms) // 2])
+    for half in (True, False):
+        yield from automata([item for item in sequences if (item[0].term in first) == half], numbers, labels)
+
+
+@lru_cache(8)
 def _machine(sequences: tuple[_Numbered, ...], other: int) -> _Machine:
     """The automaton of sequences of columns.
 

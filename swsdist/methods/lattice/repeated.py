@@ -67,6 +67,8 @@ class ZeroLength:
         """Probability of the paths that reach one of some nodes at a place."""
         lattices, machine = self._lattices, self._machine
         first, stop = lattices.documents[document : document + 2].tolist()
+        # Where words overlap, time goes back.
+        ahead = np.minimum.accumulate(lattices.times[first:stop][::-1])[::-1]
         reached: dict[int, dict[_Begun, float]] = {}
         total = 0.0
         for state in range(first, stop):
@@ -81,7 +83,7 @@ class ZeroLength:
                 for arc in range(lattices.first[state], lattices.first[state + 1]):
                     target = state + int(lattices.steps[arc])
                     then = int(lattices.times[target])
-                    if then > end:
+                    if ahead[target - first] > end:
                         continue
                     label, part = int(self._labels[arc]), chance * float(lattices.chances[arc])
                     into = reached.setdefault(target, {})

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from swsdist.core.types import CANDIDATES
 from swsdist.kernels.lattice_search import closures, label_masks, search
 from swsdist.lattices.lattice import BREAK
-from swsdist.methods.lattice.automaton import Automaton, Choice, Written, automaton, is_pattern, possible, written_of
+from swsdist.methods.lattice.automaton import Automaton, Choice, Written, automata, is_pattern, possible, written_of
 from swsdist.methods.lattice.kaldi import kaldi_places
 from swsdist.methods.lattice.options import LatticeOptions
 from swsdist.methods.lattice.places import Places, Prepared, candidates, gap_ticks
@@ -50,22 +50,23 @@ def search_shard(
         return CANDIDATES.empty_table()
     live = store.live(shard)
     searched = live if only is None else live & set(only)
-    holders = _holders(sequences, postings, shard_rows(store.folder, files))
     exact = options.mode == "exact"
-    machine = automaton(sequences if exact else [], postings.numbers, postings.labels + 1)
+    parts = automata(sequences, postings.numbers, postings.labels + 1) if exact else [(sequences, None)]
     documents: tuple[list[str], list[int]] = [], []
     results: list[Places] = []
-    for first, lattices in read_lattices(store.folder, files, holders, store.memory):
-        keys = zip(lattices.doc_ids, lattices.channels, strict=True)
-        chosen = np.array([key in searched for key in keys], bool) & holders[first : first + len(lattices.doc_ids)]
-        if exact:
-            places = places_in(lattices, machine, gap_ticks(options), options.least, chosen)
-        else:
-            spoken = [item for item, _ in sequences]
-            places = kaldi_places(lattices, spoken, postings.numbers, gap_ticks(options), options.least, chosen)
-        results.append(places._replace(document=places.document + len(documents[0])))
-        documents[0].extend(lattices.doc_ids)
-        documents[1].extend(lattices.channels)
+    for some, machine in parts:
+        holders = _holders(some, postings, shard_rows(store.folder, files))
+        for first, lattices in read_lattices(store.folder, files, holders, store.memory):
+            keys = zip(lattices.doc_ids, lattices.channels, strict=True)
+            chosen = np.array([key in searched for key in keys], bool) & holders[first : first + len(lattices.doc_ids)]
+            if machine is not None:
+                places = places_in(lattices, machine, gap_ticks(options), options.least, chosen)
+            else:
+                spoken = [item for item, _ in some]
+                places = kaldi_places(lattices, spoken, postings.numbers, gap_ticks(options), options.least, chosen)
+            results.append(places._replace(document=places.document + len(documents[0])))
+            documents[0].extend(lattices.doc_ids)
+            documents[1].extend(lattices.channels)
     if not results:
         return CANDIDATES.empty_table()
     return candidates(queries.query_ids, documents, *map(np.concatenate, zip(*results, strict=True)))

@@ -103,8 +103,9 @@ function showLink() {
 
 async function bringIn(file) {
   if (!file) return;
-  const { added, changed, skipped } = await upload(address("import", { examples: byId("import-examples").checked }), file, file.name);
+  const { added, changed, skipped, unusable, first } = await upload(address("import", { examples: byId("import-examples").checked }), file, file.name);
   byId("import-file").value = "";
-  byId("import-told").textContent = t("import.done", { added, changed, skipped, name: file.name });
+  const done = t("import.done", { added, changed, skipped, name: file.name });
+  byId("import-told").textContent = unusable ? `${done} ${t("import.unusable", { unusable, first })}` : done;
   await readEntries();
 }

@@ -12,7 +12,7 @@ import numpy as np
 from swsdist.core.errors import DataError, UserError
 from swsdist.io.compressed import opened
 from swsdist.lattices.collection import HEAD, detect, read_file
-from swsdist.lattices.lattice import Broken, Lattice, Origin
+from swsdist.lattices.lattice import BREAK, Broken, Lattice, Origin
 from swsdist.lattices.packed import Recipe, pack
 from swsdist.registry.registries import LATTICE_FORMATS
 from swsdist.registry.registry import Entry
@@ -114,10 +114,9 @@ def _check(lattice: Lattice, what: str) -> None:
     except DataError:
         return  # such as one with a cycle
     source = np.repeat(np.arange(len(packed.times)), packed.arcs)
-    back = (
-        packed.times[source + packed.steps] < packed.times[source]
-    )  # as what is no word does between words that overlap
-    require(not (back & (packed.labels > 0)).any(), what, f"{where}: a word ends before it starts")
+    back = packed.times[source + packed.steps] < packed.times[source]  # as what is no word does where words overlap
+    words = np.array([text not in ("", BREAK) for text in packed.texts])[packed.labels]
+    require(not (back & words).any(), what, f"{where}: a word ends before it starts")
     require(int(packed.times.max(initial=0)) <= packed.ticks, what, f"{where}: it is shorter than its last state")
 
 

@@ -319,7 +319,7 @@ SECTIONS = {
         "Rejected inputs",
         "`rejected.parquet` of a run; a store's also has `identity`.",
         columns={
-            "kind": "`document`, `query` or `task`",
+            "kind": "`document`, `item` (a word, cue or annotation of a transcript), `query` or `task`",
             "id": "its name",
             "part": "channel or example",
             "reason": "[code](codes.md); of a task `data`, `bug`, `killed`, `system`, or the failure of a "

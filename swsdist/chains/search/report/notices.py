@@ -182,6 +182,7 @@ def makers_of_queries(chain_run: ChainRun) -> list[str]:
 
 
 def _weigh_rejected(rows: Sequence[Values], of: int, what: str, chain_run: ChainRun, notices: Notices) -> None:
+    rows = [row for row in rows if row["kind"] != "item"]
     if len(rows) > FEW and REJECTED * of < len(rows) < of:  # without any usable input the next step fails
         first = rows[0]
         notices.doubt(
