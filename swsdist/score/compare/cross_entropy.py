@@ -7,7 +7,7 @@ count twice; the affine map is fitted to each draw, and trials that were not sub
 the draw. All systems use the same draws.
 
 The p value of a difference is two-sided: twice the part of the draws in which it is not on the side that was observed, at most
-1, and at least 2 / (draws + 1).
+1, and at least 2 / (draws + 1); 1 where none was observed.
 
 More than `BINS` distinct scores are binned in a draw, with even shares of targets, non-targets and the range of scores,
 each with its mean
@@ -222,9 +222,9 @@ def compare_entropies(
 
 
 def _p(boot: Bootstrap, item: int, other: int) -> float:
-    draws = boot.replicates[item] - boot.replicates[other]
-    below, above = int((draws <= 0).sum()), int((draws >= 0).sum())
-    return min(1.0, 2 * (min(below, above) + 1) / (len(draws) + 1))
+    side = np.sign(boot.observed[item] - boot.observed[other])
+    draws = (boot.replicates[item] - boot.replicates[other]) * side
+    return min(1.0, 2 * (int((draws <= 0).sum()) + 1) / (len(draws) + 1))
 
 
 def _least(
