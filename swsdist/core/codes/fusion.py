@@ -39,12 +39,6 @@ TOO_MANY_FALSE_ALARMS = Code(
     "check seconds of audio and trials per second",
 )
 INVALID_OVERLAP = Code("invalid-overlap", UserError, "the overlap is {overlap:g}", "give 0 or more, and less than 1")
-NO_SCORED_DETECTIONS = Code(
-    "no-scored-detections",
-    UserError,
-    "the lists have no detection of a term that is scored",
-    "check that terms, references and lists name the same queries",
-)
 NO_DETECTIONS = Code("no-detections", UserError, "the lists have no detections", "give lists with detections")
 NO_COMMON_QUERIES = Code(
     "no-common-queries",
