@@ -89,7 +89,9 @@ def test_queries_that_are_not_of_the_task(swsdist: Command, lists: Path) -> None
     strange = ONE + "".join(f"x{q},d{q},{q}.0,{q}.5,99\n" for q in range(1, 5))
     (lists / "strange.csv").write_text(strange)
     for name in ("one", "strange"):
-        told = swsdist("fuse", f"a={name}.csv", "b=two.csv", *TASK, "-o", f"of-{name}.csv", "--fit", "oracle", cwd=lists).err
+        told = swsdist(
+            "fuse", f"a={name}.csv", "b=two.csv", *TASK, "-o", f"of-{name}.csv", "--fit", "oracle", cwd=lists
+        ).err
         assert ("[unlisted-queries]" in told) == (name == "strange")
     alone, together = (rows(lists / f"of-{name}.csv") for name in ("one", "strange"))
     assert [row for row in together if row["query_id"][0] != "x"] == alone

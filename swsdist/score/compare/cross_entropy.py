@@ -109,9 +109,6 @@ class ByQuery:
             trials: N of each query.
             queries: of the set.
             bins: maximum number of distinct scores.
-
-        Raises:
-            UserError: more trials were submitted than there are.
         """
         table = pa.concat_tables([part.select(["query_id", "score", "ref_start"]) for part in aligned])
         trials_of_list = Trials.of_aligned(table, trials=trials, queries=queries)
@@ -175,7 +172,7 @@ def compare_entropies(
         level, resamples, seed: of the intervals, which are percentiles; at most `MOST` draws are made.
 
     Raises:
-        UserError: a list has no true occurrence, or more trials than there are; or the references differ.
+        UserError: a list has no true occurrence, or the references differ.
     """
     if resamples < 1:
         raise codes.TOO_FEW_RESAMPLES(resamples=resamples)
@@ -245,6 +242,7 @@ def _least(
     least = np.where(submitted.any(axis=1), submitted.argmax(axis=1), 0)
     rows = np.arange(len(drawn))
     true[rows, least] += n_true - true.sum(axis=1)
+    n_false = np.maximum(n_false, false.sum(axis=1))
     false[rows, least] += n_false - false.sum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         weight = prior * true / n_true[:, None], (1 - prior) * false / n_false[:, None]
