@@ -60,7 +60,12 @@ _DET = written(*PICTURES, ".csv", ".det")
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--all-measures", is_flag=True, help="Add MAP, P@N, equal error rates, cross entropies.")
-@click.option("-d", "--det", type=_DET, help="Write the DET curve: .svg, .pdf, .png; points: .csv, .det.")
+@click.option(
+    "-d",
+    "--det",
+    type=_DET,
+    help="Write the DET curve: .svg, .pdf, .png; points: .csv, .det with .det.plt.",
+)
 @click.option("--bands", is_flag=True, help="Add two standard errors on both sides of --det.")
 @click.option("--measures", type=written(*TABLES), help="Write the measures: .csv, .tex, .md or .json.")
 @click.option("--per-term", type=_TABLE, help="Write a row per term: .csv (or .txt), .tex, .md or .json.")

@@ -98,7 +98,7 @@ def fuse_lists(
     Args:
         systems: the lists by system name.
         request: what is asked for.
-        task: references and operating point, if given.
+        task: references and operating point, if given; what is fitted sees its queries, what is fused are all of the lists.
         point: the operating point where there is no task.
         notices: collects oddities; None: they are dropped.
 
@@ -111,14 +111,9 @@ def fuse_lists(
         raise fusion_codes.INVALID_OVERLAP(overlap=request.overlap)
     lists = {name: _plain(system) for name, system in systems.items()}
     lines = [_summary(name, lists[name], systems[name].path) for name in lists]
-    if task is not None:  # unlisted queries must not displace listed ones
-        ids = task.terms["query_id"].combine_chunks()
-        lists = {name: table.filter(pc.is_in(table["query_id"], value_set=ids)) for name, table in lists.items()}
     notices = Notices() if notices is None else notices
     _check_lists(lists, notices)
     if not any(table.num_rows for table in lists.values()):
-        if task is not None and any(len(system.detections) for system in systems.values()):
-            raise fusion_codes.NO_SCORED_DETECTIONS(where=", ".join(lists))
         raise fusion_codes.NO_DETECTIONS(where=", ".join(lists))
     places, score_statistics = join_systems(
         lists, standardise=request.standardise, meet=request.meet, overlap=request.overlap

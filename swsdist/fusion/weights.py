@@ -309,11 +309,11 @@ def fit_fusion(parts: Iterable[LabelledRows], *, trials: int | None = None, prio
 
     Args:
         parts: labelled rows.
-        trials: of each query; None: only the detections count.
+        trials: of each query; None, or fewer than detections: only the detections count.
         prior: effective prior of target trials; None: unweighted.
 
     Raises:
-        UserError: no hits or no false alarms, or fewer trials than detections.
+        UserError: no hits or no false alarms.
     """
     rows = reduce(add, parts)
     hits, false_alarms = prior_weights(rows.hits, rows.false_alarms, None)
@@ -321,11 +321,7 @@ def fit_fusion(parts: Iterable[LabelledRows], *, trials: int | None = None, prio
     if prior is not None:
         n_true, n_false = total(hits) + rows.missed, total(false_alarms)
         if trials is not None:
-            n_false = float(rows.queries * trials - rows.missed - int(rows.hits.sum()))
-        if n_false < total(false_alarms):
-            raise codes.TOO_MANY_FALSE_ALARMS(
-                queries=rows.queries, trials=trials, false_alarms=int(total(false_alarms))
-            )
+            n_false = max(n_false, float(rows.queries * trials - rows.missed - int(rows.hits.sum())))
         target, other = prior / n_true, (1 - prior) / n_false
         # Total weight equals the number of detections, so the weak prior on the slopes has its usual weight.
         scale = (total(hits) + total(false_alarms)) / (total(hits) * target + total(false_alarms) * other)

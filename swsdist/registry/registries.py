@@ -461,7 +461,7 @@ MEASURES: Registry[MeasureEntry] = Registry(
         ),
         "cross-entropies": MeasureEntry(
             f"{_M}.entropy:CrossEntropies",
-            1,
+            2,
             (
                 Quantity("effective_prior", best="", unit="probability"),
                 Quantity("cnxe", "Cnxe", "lowest"),

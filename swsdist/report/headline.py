@@ -80,7 +80,7 @@ def issues(data: ReportData) -> list[Issue]:
     if failed := sum(stage.failed for stage in data.stages):
         first = next((f"; the first: {row.id}: {row.message}" for row in data.rejected if row.kind == "task"), "")
         results.append(Issue("failed", f"{failed} tasks, not included in the figures{first}"))
-    if data.measures is not None and undefined_reasons(data.measures.further) and (text := too_few_trials(data)):
+    if text := too_few_trials(data):
         results.append(Issue("warning", text))
     return [*results, *input_issues(rejections(data.rejected), data.warnings)]
 

@@ -152,7 +152,7 @@ def paper_tables(data: ReportData) -> list[Table]:
     tables = []
     if (results := data.measures) is not None:
         table = measures_table(results)
-        note_text = " ".join(filter(None, (table.note, too_few_trials(data) if table.note else "")))
+        note_text = " ".join(filter(None, (table.note, too_few_trials(data))))
         about = f"{data.name}: {data.system}. ATWV: {calibration_text(results)}. {note_text}".rstrip()
         tables.append(replace(table, note=about))
     return [*tables, resource_table(data.resources)]

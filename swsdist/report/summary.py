@@ -183,7 +183,7 @@ def undefined_note(why: Mapping[str, str]) -> str:
 
 
 def too_few_trials(data: ReportData) -> str:
-    """The number of queries with more detections than trials, which leave measures undefined; empty without any."""
+    """The number of queries with more detections than trials; empty without any."""
     if data.protocol is None or data.measures is None:
         return ""
     trials = data.protocol.trials
@@ -356,7 +356,7 @@ def _measure_rows(data: ReportData) -> list[SummaryRow]:
             )
             for item, value, *_ in results.rows()
         ),
-        *([SummaryRow("trials", "too few", text, "warning")] if why and (text := too_few_trials(data)) else []),
+        *([SummaryRow("trials", "too few", text, "warning")] if (text := too_few_trials(data)) else []),
     ]
 
 

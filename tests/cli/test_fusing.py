@@ -85,12 +85,17 @@ def test_what_is_not_fitted_is_not_saved(swsdist: Command, lists: Path) -> None:
 
 
 def test_queries_that_are_not_of_the_task(swsdist: Command, lists: Path) -> None:
-    # Queries that the term list lacks push out nothing: they lie where those of the task do, with higher scores.
+    # A query without a reference is fused as all others are, and pushes out nothing; it only teaches the weights nothing.
     strange = ONE + "".join(f"x{q},d{q},{q}.0,{q}.5,99\n" for q in range(1, 5))
     (lists / "strange.csv").write_text(strange)
     for name in ("one", "strange"):
-        fuse(swsdist, lists, f"a={name}.csv", "b=two.csv", *TASK, "--out", f"of-{name}.csv", "--fit", "oracle")
-    assert (lists / "of-one.csv").read_text() == (lists / "of-strange.csv").read_text()
+        told = swsdist(
+            "fuse", f"a={name}.csv", "b=two.csv", *TASK, "-o", f"of-{name}.csv", "--fit", "oracle", cwd=lists
+        ).err
+        assert ("[unlisted-queries]" in told) == (name == "strange")
+    alone, together = (rows(lists / f"of-{name}.csv") for name in ("one", "strange"))
+    assert [row for row in together if row["query_id"][0] != "x"] == alone
+    assert len([row for row in together if row["query_id"][0] == "x" and row["decision"]]) == 4
     (lists / "others.csv").write_text(TWO.replace("q1", "z1"))
     told = fuse(swsdist, lists, "one.csv", "others.csv", "--out", "x.csv", code=2)
     assert "[no-common-queries]" in told
@@ -245,8 +250,8 @@ def test_a_name_that_is_none(swsdist, tmp_path: Path) -> None:
     assert "\nd: 2 detections" in f"\n{swsdist('fuse', 'one.csv', 'x=y/d.csv', '-o', 'f.csv', cwd=tmp_path).out}"
     (tmp_path / "none.csv").write_text("query_id,doc_id,start,end\n")
     task = ("--references", "none.csv", "--seconds", "100")
-    told = swsdist("fuse", "one.csv", "x=y/d.csv", "-o", "g.csv", *task, cwd=tmp_path, code=2).err
-    assert "of a term that is scored" in told or "no true occurrence" in told
+    told = swsdist("fuse", "one.csv", "x=y/d.csv", "-o", "g.csv", *task, cwd=tmp_path, code=5).err
+    assert "[unlisted-queries]" in told
 
 
 def test_a_run_folder_is_no_list(swsdist: Command, place: Path, tmp_path: Path) -> None:

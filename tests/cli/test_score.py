@@ -155,6 +155,7 @@ def test_a_command_line_of_stdeval(swsdist, here: Path) -> None:
     assert "| Coefficient C:               13.0650" in table
     assert (here / "score.ali.txt").read_text().startswith('"language","file"')
     assert (here / "score.det").read_text().startswith('"score","pmiss"')
+    assert "plot 'score.det' every ::1 using" in (here / "score.det.plt").read_text()  # scripts loop over *.plt
     assert "not defined for protocol kwseval" in swsdist("score", *KLISTS, "-A", cwd=here, code=2).err
 
 

@@ -342,3 +342,20 @@ def test_the_chain_is_right(fusing: Fusing) -> None:
 
     tables = check_chain(configured)
     assert {"joined", "filled", "aligned", "combined", "scored", "measures"} <= set(tables)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("tiny")
+def test_a_collection_shorter_than_the_lists(tmp_path: Path) -> None:
+    """The paper's fusion keeps 1000 places of a query and a system, and the collection has 200 s: it is told, and scored."""
+    root = Path(__file__).resolve().parents[2]
+    if not (root.parent / "shared/models/phnrec/EN").is_dir():
+        pytest.skip("the weights of the phoneme recognisers are not beside the checkout")
+    place, corpus = root / "configs/systems/fusion-paper.yaml", str(root / "configs/corpora/mboshi-tiny.yaml")
+    config = load_config(place, ["executor.kind=serial"], corpus=corpus, run=str(tmp_path))
+    found = {finding.name: str(finding) for finding in check(FuseInputs(config, Ledger(Folder(config.run))))}
+    assert "2000 detections, and has 200 trials" in found["systems"]
+    swsdist.run(config)
+    for folder in (tmp_path, tmp_path / "systems/fingerprint", tmp_path / "systems/posteriorgram"):
+        measures = json.loads((folder / "report.json").read_text())["measures"]
+        assert 0 < measures["further"]["cnxe_min"] < 1.01

@@ -46,6 +46,12 @@ def test_ways_of_cutting(scene: Any, undisturbed: dict[str, str], sets: tuple[st
     assert scene.digest() == undisturbed
 
 
+def test_a_label_is_no_result(scene: Any, undisturbed: dict[str, str]) -> None:
+    """`system` defaults to the name of the config's file."""
+    scene.run("system=another name")
+    assert scene.digest() == undisturbed
+
+
 @pytest.mark.ray
 def test_ray_with_one_worker(scene: Any, cluster: Any, undisturbed: dict[str, str]) -> None:
     scene.run(*cluster.sets, "executor.workers=1", "index.shards=7", "executor.in_flight=1")

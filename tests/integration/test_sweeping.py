@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import re
@@ -17,6 +18,7 @@ import pytest
 
 import swsdist
 from swsdist.api import SweepResult
+from swsdist.calibrate.fitting import fit_models
 from swsdist.chains.search.report.finished import from_run
 from swsdist.core.codes import calibrate as calibrate_codes
 from swsdist.core.codes import sweep as sweep_codes
@@ -60,7 +62,14 @@ def keys_of(row: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-def test_random_points_are_the_runs_that_they_would_be(scene: Any) -> None:
+def test_random_points_are_the_runs_that_they_would_be(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def fit(*arguments: Any, **options: Any) -> Any:
+        asked.append(set(options["query_ids"]))
+        return fit_models(*arguments, **options)
+
+    monkeypatch.setattr("swsdist.chains.sweep.fit_calibration.fit_models", fit)
     keys = {
         "calibrate.steps": {"choice": [KST, STO]},
         "calibrate.alpha": {"log-uniform": [0.05, 4]},
@@ -69,6 +78,8 @@ def test_random_points_are_the_runs_that_they_would_be(scene: Any) -> None:
     }
     path = write(scene, points={"random": {"draws": 20, "seed": 3, "keys": keys}}, measures=FEW)
     done = swsdist.sweep(path)
+    with (scene.corpus / "queries.csv").open(newline="") as file:
+        assert asked == [{row["query_id"] for row in csv.DictReader(file)}] * 2  # as a run's, silent ones among them
     points = rows(done)
     assert len(points) == 20
     assert len({row["atwv"] for row in points}) > 3

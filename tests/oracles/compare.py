@@ -72,3 +72,13 @@ def holm(p: Sequence[float]) -> list[float]:
 
     levels = sorted({min(1.0, value * factor) for value in p for factor in range(1, len(p) + 1)} | {1.0})
     return [next((level for level in levels if k in rejects(level)), 1.0) for k in range(len(p))]
+
+
+def sign_flip(differences: Sequence[Fraction]) -> Fraction:
+    """Two-sided p of the mean difference: of all ways to give signs, the part with a mean at least as far from 0."""
+    seen = abs(sum(differences))
+    sums = [
+        sum(d * s for d, s in zip(differences, signs, strict=True))
+        for signs in product((1, -1), repeat=len(differences))
+    ]
+    return Fraction(sum(abs(one) >= seen for one in sums), len(sums))

@@ -17,6 +17,7 @@ from swsdist.score.compare import bootstrap
 from swsdist.score.compare.bootstrap import DocumentCounts, bootstrap_documents, bootstrap_terms
 from swsdist.score.compare.breakdown import Aligned, breakdown, by_document, difference, grouped
 from swsdist.score.compare.paired import compare, paired
+from swsdist.score.compare.sign_flips import sign_flips
 from swsdist.score.compare.significance import holm, wilcoxon
 from swsdist.score.measures.twv import Counts, atwv, per_term
 from tests.oracles import compare as oracle
@@ -158,6 +159,51 @@ def test_exact_wilcoxon_counts_all_signs(differences: list[int]) -> None:
     found = wilcoxon(differences, [0] * len(differences))
     assert found.exact
     assert found.p == pytest.approx(float(oracle.signed_rank(differences)), rel=1e-12)
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(-60, 60), min_size=1, max_size=9))
+def test_exact_sign_flips_count_all_signs(thousandths: list[int]) -> None:
+    (found,) = sign_flips([([value / 1000 for value in thousandths], [0.0] * len(thousandths))])
+    assert found.exact
+    assert found.p == pytest.approx(
+        float(oracle.sign_flip([Fraction(value, 1000) for value in thousandths])), rel=1e-12
+    )
+
+
+#: A query's value: mostly a hit, else false alarms that cost more, so that ranks and means often disagree.
+VALUES = st.lists(st.sampled_from([1.0, 1.0, 1.0, 0.5, 0.98, -0.7, -9.0]), min_size=18, max_size=18)
+
+
+@settings(deadline=None)
+@given(st.lists(VALUES, min_size=3, max_size=3))
+def test_a_star_is_evidence_for_the_greater_mean(rows: list[list[float]]) -> None:
+    """p is twice the part of all signs whose mean lies as far on the difference's own side, whatever else is compared."""
+    names = [f"q{k:02}" for k in range(18)]
+    tables = {f"s{k}": pa.table({"query_id": names, "ntrue": [1] * 18, "twv": row}) for k, row in enumerate(rows)}
+    for pair in compare(tables, resamples=1).pairs:
+        values = np.array(rows[int(pair.first[1])]) - rows[int(pair.second[1])]
+        sums = np.zeros(1)
+        for value in values:
+            sums = np.concatenate([sums + value, sums - value])
+        favourable = float((sums * np.sign(pair.difference) >= abs(values.sum()) - 1e-9).mean())
+        exactly = min(1.0, 2 * favourable)
+        assert pair.sign_flip.p == pytest.approx(exactly, abs=1e-12 if pair.sign_flip.exact else 0.01)
+        alone = compare({name: tables[name] for name in (pair.first, pair.second)}, resamples=1).pairs[0]
+        assert alone.sign_flip == pair.sign_flip
+
+
+def test_ranks_may_favour_the_lesser_mean() -> None:
+    """A hundred queries a little better, twenty much worse: Wilcoxon's p is small, for the worse system."""
+    first, second = np.zeros(120), np.r_[np.full(100, -0.01), np.full(20, 0.5)]
+    tables = {
+        name: pa.table({"query_id": [f"q{k:03}" for k in range(120)], "ntrue": [1] * 120, "twv": row})
+        for name, row in (("a", first), ("b", second + np.linspace(0, 1e-4, 120)))
+    }
+    (pair,) = compare(tables, resamples=1).pairs
+    assert pair.difference < 0 < pair.rank_biserial
+    assert pair.wilcoxon_holm < 0.001
+    assert pair.sign_flip_holm == pair.sign_flip.p < 0.001  # in favour of b, as the interval is
 
 
 @settings(deadline=None)

@@ -181,6 +181,9 @@ def test_effect_sizes_by_hand() -> None:
     # Ranks of |+3|, |-1|, |+2| are 3, 1, 2.
     assert rank_biserial([3.0, 0.0, 2.0, 5.0], [0.0, 1.0, 0.0, 5.0]) == pytest.approx((5 - 1) / 6)
     assert rank_biserial([1.0], [1.0]) is None
+    zeros, pairs = np.zeros(6), [0.0, 0.0, 0.0, 3.0, -1.0, -1.0]
+    assert rank_biserial(pairs, zeros) == pytest.approx(0.0)
+    assert rank_biserial(pairs, zeros, "pratt") < 0  # as Pratt's own ranks say
 
 
 # -- bootstrap over terms ---------------------------------------------------------------------------------------------
@@ -371,6 +374,7 @@ def test_three_systems() -> None:
         assert row.t_fdr is not None
         assert row.t.p <= row.t_fdr <= row.t_holm <= 1
         assert row.wilcoxon.p <= row.wilcoxon_fdr <= row.wilcoxon_holm
+        assert row.sign_flip.p <= row.sign_flip_fdr <= row.sign_flip_holm
 
 
 def test_systems_under_two_conditions() -> None:

@@ -171,8 +171,7 @@ def test_the_prior_of_the_operating_point_makes_a_likelihood_ratio_over_all_tria
     assert target == pytest.approx((~hit).sum() / trials, rel=0.35)
     assert other == pytest.approx(1.0, rel=0.35)
     assert step.threshold(point) == pytest.approx(math.log(30))
-    with raises(fusion_codes.TOO_MANY_FALSE_ALARMS):
-        fit_fusion([rows], trials=10, prior=0.1)
+    assert fit_fusion([rows], trials=10, prior=0.1) == fit_fusion([rows], prior=0.1)  # more listed than trials
 
 
 def test_marks_tell_what_was_not_found() -> None:

@@ -6,7 +6,8 @@ lowest of equal ones: values within 1e-12 are equal), or is given. At these alph
 each term, by S(w) and by Ntrue, are computed.
 
 The pairs of a test are values of the terms of one system, or ATWVs of systems; over terms the t test's assumption of normal
-differences does not hold (section 3.2). Over fewer than two systems a test is not defined.
+differences does not hold (section 3.2), and Wilcoxon's is of ranks, not of the mean: the test of the mean by changes of sign
+stands beside the paper's two. Over fewer than two systems a test is not defined.
 
 Source: Wang and Metze 2014, "An in-depth comparison of keyword specific thresholding and sum-to-one score normalization",
 section 3, table 1, figures 3 and 5 to 8.
@@ -25,7 +26,8 @@ from numpy.typing import ArrayLike, NDArray
 from swsdist.calibrate.operating_points.rescoring import Rescoring, query_values
 from swsdist.calibrate.thresholding import Method, Thresholding
 from swsdist.core.codes import calibrate as codes
-from swsdist.score.compare.significance import TTest, Wilcoxon, paired_t, wilcoxon
+from swsdist.score.compare.sign_flips import SignFlip, sign_flips
+from swsdist.score.compare.significance import TTest, Wilcoxon, paired_t, rank_biserial, wilcoxon
 from swsdist.score.measures.curve import TIE
 
 Floats = NDArray[np.float64]
@@ -59,10 +61,12 @@ class StudyEntry:
 
 
 class Tests(NamedTuple):
-    """Paired tests of two rows of values; None for fewer than two pairs."""
+    """Paired tests of two rows of values, and the direction of the ranks; None for fewer than two pairs."""
 
-    t: TTest | None
-    wilcoxon: Wilcoxon | None
+    sign_flip: SignFlip | None = None
+    t: TTest | None = None
+    wilcoxon: Wilcoxon | None = None
+    rank_biserial: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,8 +194,13 @@ def _studied(study_entry: StudyEntry, curves: dict[Method, Floats], best: dict[M
 
 def _tests(first: ArrayLike, second: ArrayLike) -> Tests:
     if len(np.atleast_1d(first)) < 2:
-        return Tests(None, None)
-    return Tests(paired_t(first, second), wilcoxon(first, second))
+        return Tests()
+    return Tests(
+        sign_flips([(first, second)])[0],
+        paired_t(first, second),
+        wilcoxon(first, second),
+        rank_biserial(first, second),
+    )
 
 
 def _mean_rows(rows: Sequence[Floats]) -> Floats:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from swsdist.chains.fuse.inputs import FuseInputs
 from swsdist.chains.fuse.systems import configs
-from swsdist.chains.search.check import check as check_search
+from swsdist.chains.search.check import Checking, findings, more_than_trials
 from swsdist.core.codes import fuse as codes
 from swsdist.core.codes import line_of
 from swsdist.core.errors import SwsdistError
@@ -41,7 +41,11 @@ def check(inputs: FuseInputs) -> Iterator[Finding]:
     except SwsdistError as error:
         yield Finding("systems", False, str(error).replace("\n  remedy:", "; remedy:"))
         return
+    listed, trials = 0, None
     for name, config in results.items():
-        ledger = Ledger(Folder(config.run, config.storage))
-        for finding in check_search(SearchInputs.of(config, ledger)):
+        of_system = SearchInputs.of(config, Ledger(Folder(config.run, config.storage)))
+        checking = Checking(of_system)
+        for finding in findings(of_system, checking):
             yield finding._replace(name=f"{name}: {finding.name}")
+        listed, trials = listed + checking.listed, checking.trials
+    yield from more_than_trials("systems", listed, trials)

@@ -13,6 +13,7 @@ import pyarrow as pa
 from swsdist.audio.places import OVERSHOOT
 from swsdist.audio.probing import probe_all
 from swsdist.core.codes import chains as codes
+from swsdist.core.codes import line_of
 from swsdist.core.errors import AudioError, SwsdistError, UnusableError
 from swsdist.corpora import kinds
 from swsdist.corpora.documents import ENDINGS
@@ -25,6 +26,7 @@ from swsdist.io.notices import FEW, REJECTED, Notices
 from swsdist.methods.query.speech_trimming import trim_to_speech
 from swsdist.pipeline.finding import Finding
 from swsdist.registry.registries import METHODS
+from swsdist.score.measures.protocol import number_of_trials, protocol_of
 from swsdist.stages.inputs.corpus_documents import compare, places_in
 from swsdist.stages.inputs.precomputed_features import row_for
 from swsdist.stages.inputs.provenance import calibration_file, note_provenance
@@ -73,6 +75,12 @@ def findings(inputs: SearchInputs, checking: Checking) -> Iterator[Finding]:
             yield Finding(name, False if notice.forced else None, str(notice))
         for notice in list(inputs.notices.requested.values())[documents:]:
             yield Finding(name, True, str(notice))
+
+
+def more_than_trials(name: str, listed: int, trials: int | None) -> Iterator[Finding]:
+    """A finding where a query may have more detections than trials."""
+    if trials is not None and listed > trials:
+        yield Finding(name, None, line_of(codes.MORE_THAN_TRIALS, listed=listed, trials=trials))
 
 
 class Checking:
@@ -200,6 +208,20 @@ class Checking:
         text += f"; {len(never)} queries have none, the first: {min(never)}" if never else ""
         yield Finding("references", True, text)
         yield from _notice_findings("references", notices)
+        yield from more_than_trials("references", self.listed, self.trials)
+
+    @property
+    def trials(self) -> int | None:
+        """N of a query, where trials are of time and something is searched."""
+        rules, seconds = protocol_of(self._inputs.config.score), sum(self._seconds.values())
+        return number_of_trials(rules, seconds) if rules.trials == "time" and round(seconds) else None
+
+    @property
+    def listed(self) -> int:
+        """The most detections that a query may have, of a single example."""
+        config = self._inputs.config
+        candidates = sum(map(config.search.candidates.count, self._seconds.values()))
+        return min(candidates, config.reduce.nbest.count(sum(self._seconds.values())))
 
     def _features(self) -> Iterator[Finding]:
         features = self._inputs.features

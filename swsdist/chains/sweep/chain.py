@@ -29,12 +29,13 @@ def build(config: Config, ledger: Ledger) -> Chain:
     all candidates, not the sum over its list; `tolerance` (s) of the mid-point rule, None
     if scores, and so pairs, are the same at all points; `conventions`, the program whose alignment rules apply;
     `rejects_all`, whether a threshold that rejects everything is on the curve of TWV; and `points`, each with `method`
-    (`fitted`: the threshold of best TWV), `beta`, `trials`, and `alpha` or `folds` (1: fitted on all).
+    (`fitted`: the threshold of best TWV), `beta`, `trials`, and `alpha` or `folds` (1: fitted on all); `queries`, those of the
+    search, which steps are fitted with.
 
     Raises:
         ConfigError: unknown options.
     """
-    if config.options.keys() - {"searched", "sums", "tolerance", "conventions", "rejects_all", "points"}:
+    if config.options.keys() - {"searched", "queries", "sums", "tolerance", "conventions", "rejects_all", "points"}:
         raise codes.SWEEP_OPTIONS(where="options", options=", ".join(config.options))
     searched = str(config.options.get("searched", ""))
     reads = {"trials": ExternalTable(config.run, "align.train:trials", searched)} if searched else {}

@@ -26,6 +26,7 @@ class Learning(NamedTuple):
     folds: int
     file: str | None
     aligned: list[str]
+    query_ids: list[str]
 
 
 class FitCalibration(Stage[Learning]):
@@ -48,9 +49,10 @@ class FitCalibration(Stage[Learning]):
             data = calibration_file(settings.fit, inputs.config.storage).decode("utf-8", "replace")
         folds = 1 if settings.fit == "oracle" else settings.folds
         file = settings.fit if data is not None else None
-        payload = Learning(settings, folds, file, [part.name for part in trials])
+        requested = inputs.config.options.get("queries", [])
+        payload = Learning(settings, folds, file, [part.name for part in trials], requested)
         hashes, work = [part.sha256 for part in trials], sum(part.rows for part in trials)
-        matters = before_last(settings).identity(), folds if data is None else data, hashes
+        matters = before_last(settings).identity(), folds if data is None else data, hashes, requested
         yield inputs.task(*matters, label=settings.fit, work=work, payload=payload)
 
     def run(self, task: Task[Learning], context: Context) -> TaskOutput:
@@ -67,7 +69,7 @@ class FitCalibration(Stage[Learning]):
             data = calibration_file(payload.file, context.storage)
             fitted = steps.with_file(data, payload.file, thresholds=False)
         else:
-            fitted = fit_models(parts, steps, folds=payload.folds, trained_on={})
+            fitted = fit_models(parts, steps, folds=payload.folds, trained_on={}, query_ids=payload.query_ids)
         output = context.write(task, "models", fitted.to_json(), place="")
         return TaskOutput((output,), Fitted(fitted.fit, []))
 

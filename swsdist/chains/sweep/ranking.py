@@ -3,9 +3,10 @@
 Only points with the same scoring setup (documents, queries, references and rules) are ranked together and tested against
 each other.
 
-Intervals are percentiles of a bootstrap over queries, the same draws for all points. Tests are paired, over queries:
-Wilcoxon's, corrected by Holm, and the maxT test of Westfall and Young. The best point was chosen on the same queries, so the
-tests show which points are worse here, not that it is better elsewhere.
+Intervals are percentiles of a bootstrap over queries, the same draws for all points. Tests are paired, over queries, of the
+mean difference: sign flips, corrected by Holm, and the maxT test of Westfall and Young; Wilcoxon's, of ranks, stands beside
+them. The best point was chosen on the same queries, so the tests show which points are worse here, not that it is better
+elsewhere.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from swsdist.config.suggest import shown
 from swsdist.registry.registries import quantities
 from swsdist.report.sweep import Ranking
 from swsdist.score.compare.bootstrap import bootstrap_terms
-from swsdist.score.compare.max_t import max_t
-from swsdist.score.compare.significance import holm, wilcoxon
+from swsdist.score.compare.sign_flips import max_t, sign_flips
+from swsdist.score.compare.significance import holm, rank_biserial, wilcoxon
 
 #: Points whose draws are in memory at once.
 _AT_ONCE = 500
@@ -171,23 +172,27 @@ def _intervals_and_tests(
         draws = bootstrap_terms(values[first : first + _AT_ONCE], resamples=tests.resamples, seed=tests.seed)
         for k in range(len(draws.observed)):
             limits[first + k] = draws.interval(k, level=tests.level)[:2]
-    p = [wilcoxon(row, values[at]).p if k != at else None for k, row in enumerate(values)]
-    others = np.array([k for k in range(len(used)) if k != at], np.int64)
+    others = [k for k in range(len(used)) if k != at]
+    p: list[float | None] = [None] * len(used)
     corrected: list[float | None] = [None] * len(used)
-    for k, value in zip(
-        others.tolist(),
+    flips = sign_flips([(values[k], values[at]) for k in others], draws=tests.permutations, seed=tests.seed)
+    for k, flip, value in zip(
+        others,
+        flips,
         max_t(values[others], values[at], permutations=tests.permutations, seed=tests.seed).tolist(),
         strict=True,
     ):
-        corrected[k] = value
+        p[k], corrected[k] = flip.p, value
     by_holm = holm(p)
     return {
         item.point.number: {
             f"{objective.measure}_low": float(limits[k, 0]),
             f"{objective.measure}_high": float(limits[k, 1]),
-            "p_wilcoxon": p[k],
+            "p_sign_flip": p[k],
             "p_holm": by_holm[k],
             "p_max_t": corrected[k],
+            "p_wilcoxon": wilcoxon(values[k], values[at]).p if k != at else None,
+            "rank_biserial": rank_biserial(values[k], values[at]),
             "difference": item.measures[objective.measure] - best.measures[objective.measure],
         }
         for k, item in enumerate(used)

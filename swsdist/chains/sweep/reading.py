@@ -32,6 +32,7 @@ from swsdist.core.codes import config as config_codes
 from swsdist.core.codes import sweep as codes
 from swsdist.core.text import suggestion
 from swsdist.registry.registries import quantities
+from swsdist.score.compare.sign_flips import DRAWS
 from swsdist.score.parts.evaluating import measure_names
 
 #: The key of a point that names its config.
@@ -78,7 +79,7 @@ class Tests(Section):
 
     level: Annotated[float, Field(gt=0, lt=1)] = Field(0.95, description="of confidence")
     resamples: PositiveInt = Field(2000, description="draws of the bootstrap over queries")
-    permutations: PositiveInt = Field(2000, description="random changes of sign for the corrected test")
+    permutations: PositiveInt = Field(DRAWS, description="random changes of sign")
     seed: NonNegativeInt = Field(0, description="of both")
 
 

@@ -22,6 +22,7 @@ from swsdist.core.errors import DataError, LockedError, StorageError, UserError
 from swsdist.evaluation.scored_system import finite_threshold
 from swsdist.pipeline.chain_run import ChainRun, Outcome, StepSelection
 from swsdist.pipeline.driver import run_plans
+from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.pipeline.task import Receipt, Values
 from swsdist.registry.registries import quantities
@@ -31,7 +32,7 @@ from swsdist.score.measures.optimum import optimum, optimum_rows
 from swsdist.score.measures.protocol import OperatingPoint, protocol_of
 from swsdist.score.measures.ranking import Ranking
 from swsdist.stages.inputs.provenance import named_calibration
-from swsdist.stages.operating_point import point_of
+from swsdist.stages.operating_point import point_of, scored_queries
 from swsdist.stages.task_results import Fitted, Measured
 
 Ints = NDArray[np.int64]
@@ -188,9 +189,13 @@ def _is_complete(chain_run: ChainRun) -> bool:
 
 def point_at(config: Config, chain_run: ChainRun) -> OperatingPoint:
     """The operating point of a point's config, given the run of its search."""
+    return point_of(_searching(config, chain_run))
+
+
+def _searching(config: Config, chain_run: ChainRun) -> Inputs:
     inputs = chain_run.inputs(chain_run.chain.step("align.train"))
     inputs.config = config
-    return point_of(inputs)
+    return inputs
 
 
 def _rescoring(group: PointGroup, search: ChainRun) -> Config:
@@ -198,6 +203,7 @@ def _rescoring(group: PointGroup, search: ChainRun) -> Config:
     rules = protocol_of(group.config.score)
     options = {
         "searched": group.name,
+        "queries": sorted(scored_queries(_searching(group.config, search))),
         "sums": group.of_candidates,
         "tolerance": rules.tolerance if group.by_term else None,
         "conventions": rules.conventions,

@@ -32,6 +32,14 @@ UNCHOSEN_CHANNEL = Code(
     "{count} recording{s} of Kaldi's list with several channels: only the first channel is read",
     "to search the other channels, list each as a recording of its own",
 )
+MORE_THAN_TRIALS = Code(
+    "more-than-trials",
+    OddError,
+    "a query may have {listed} detections, and has {trials} trials: more false alarms than non-target trials are as many "
+    "non-target trials",
+    "keep fewer (`reduce.nbest`; of a system of a fusion in its `set`), or count more trials per second "
+    "(`score.trials_per_second`)",
+)
 UNSCORED_RUN = Code(
     "unscored-run", UserError, "this run was not scored", "give references (corpus.references) and run it again"
 )

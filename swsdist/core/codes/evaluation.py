@@ -117,7 +117,7 @@ UNSORTED_WORDS = Code(
 UNLISTED_REFERENCES = Code(
     "unlisted-references",
     OddError,
-    "{count} of {of} references are of queries that are not in {listing}, and are left out",
+    "{count} of {of} references are of queries that are not in {listing}, and do not count",
     "give {listing} that belongs to the references",
 )
 UNLISTED_QUERY = Code(
@@ -126,7 +126,7 @@ UNLISTED_QUERY = Code(
 UNLISTED_QUERIES = Code(
     "unlisted-queries",
     OddError,
-    "{count} of {of} queries or detections are not of {listing}, and are left out",
+    "{count} of {of} queries or detections are not of {listing}, and do not count",
     "give the list that the system answers",
 )
 UNANSWERED_TERMS = Code(

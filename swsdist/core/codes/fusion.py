@@ -32,19 +32,7 @@ FUSION_OF_OTHER_SYSTEMS = Code(
     "the fusion was fitted for {fitted}, and these lists are of {systems}",
     _SAME_SYSTEMS,
 )
-TOO_MANY_FALSE_ALARMS = Code(
-    "too-many-false-alarms",
-    UserError,
-    "{queries} queries of {trials} trials cannot have {false_alarms} false alarms",
-    "check seconds of audio and trials per second",
-)
 INVALID_OVERLAP = Code("invalid-overlap", UserError, "the overlap is {overlap:g}", "give 0 or more, and less than 1")
-NO_SCORED_DETECTIONS = Code(
-    "no-scored-detections",
-    UserError,
-    "the lists have no detection of a term that is scored",
-    "check that terms, references and lists name the same queries",
-)
 NO_DETECTIONS = Code("no-detections", UserError, "the lists have no detections", "give lists with detections")
 NO_COMMON_QUERIES = Code(
     "no-common-queries",

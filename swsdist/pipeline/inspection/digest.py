@@ -1,7 +1,7 @@
 """Digests: SHA-256 of the results of a plan. Equal digests prove equal results, however the work was divided.
 
 A digest covers the rows of the digested tables, each in canonical order. Paths, identities of files, shards and costs are not
-part of these tables.
+part of these tables; the column `system` of detections, a label that defaults to the name of the config's file, is left out.
 """
 
 from __future__ import annotations
@@ -53,11 +53,15 @@ def _table(folder: Folder, parts: Parts, declared: Table) -> str:
     if declared.key is None:
         tables = (parquet.read(folder, part.name) for part in parts)
         order = [(name, "ascending") for name in declared.order]
-        table = pa.concat_tables(tables)
+        table = _unlabelled(pa.concat_tables(tables))
         return of_rows(table.sort_by(order) if order else table)
     if not declared.order:
-        return by_key((parquet.read(folder, part.name) for part in parts), declared.key)
-    return by_key(_gathered(folder, parts, declared), declared.key)
+        return by_key((_unlabelled(parquet.read(folder, part.name)) for part in parts), declared.key)
+    return by_key(map(_unlabelled, _gathered(folder, parts, declared)), declared.key)
+
+
+def _unlabelled(table: pa.Table) -> pa.Table:
+    return table.drop_columns(["system"]) if {"system", "doc_id"} <= set(table.column_names) else table
 
 
 def _gathered(folder: Folder, parts: Parts, declared: Table) -> Iterator[pa.Table]:

@@ -87,7 +87,7 @@ def _forest(block: Measured, units: str, width: int) -> tuple[str, str]:
     rows = [Estimate(row.system, row.mean, row.interval.low, row.interval.high) for row in results.systems]
     rows += [
         Estimate(
-            f"{pair_name(row)} {stars(row.wilcoxon_holm)}".strip(),
+            f"{pair_name(row)} {stars(row.sign_flip_holm)}".strip(),
             row.difference,
             row.interval.low,
             row.interval.high,

@@ -16,6 +16,7 @@ from swsdist.score.compare.bootstrap import Interval
 from swsdist.score.compare.cross_entropy import EntropyPair
 from swsdist.score.compare.paired import PairRow
 from swsdist.score.compare.results import BreakdownTable, ComparisonData, Measured, Settings, SystemInfo
+from swsdist.score.compare.sign_flips import SignFlip
 from swsdist.score.compare.significance import Wilcoxon
 
 #: Marks of significance, and their upper limits of p.
@@ -151,7 +152,7 @@ def p_value(p: float | None) -> str:
 
 
 def stars(p: float | None) -> str:
-    """The mark of a p, corrected by Holm for all pairs."""
+    """The mark of a p of a difference of means, corrected by Holm for all pairs."""
     return next((mark for limit, mark in MARKS if p is not None and p < limit), "")
 
 
@@ -203,47 +204,59 @@ def _differences(block: Measured, data: ComparisonData) -> Table:
     percent = _percent(data.settings)
     columns = ["pair", "difference", "", f"{percent} over {data.units}"]
     columns += [f"{percent} over documents"] if block.pairs else []
-    columns += ["wins/losses/ties", "d", "r"]
+    columns += ["wins/losses/ties", "d"]
     rows = []
     for k, row in enumerate(block.comparison.pairs):
         over = [_interval(block.pairs[k])] if block.pairs else []
         counts = f"{row.wins}/{row.losses}/{row.ties}"
-        effects = (fixed(row.cohen_d, 2), fixed(row.rank_biserial, 2))
         rows.append(
             [
                 pair_name(row),
                 f"{row.difference:+.4f}",
-                stars(row.wilcoxon_holm),
+                stars(row.sign_flip_holm),
                 _interval(row.interval),
                 *over,
                 counts,
-                *effects,
+                fixed(row.cohen_d, 2),
             ]
         )
     limits = ", ".join(f"{mark} p < {limit:g}" for limit, mark in reversed(MARKS))
     note = (
-        f"{limits}: Wilcoxon's p with Holm's correction, below. Wins: {data.units} on which the first is better. d is "
-        "Cohen's d of paired values, r the rank-biserial correlation."
+        f"{limits}: p of the sign-flip test with Holm's correction, below. Wins: {data.units} on which the first is better. "
+        "d is Cohen's d of paired values."
     )
     return Table(f"Differences of {block.measure}", columns, rows, note, gap=_GAP)
 
 
 def _tests(block: Measured, data: ComparisonData) -> Table:
-    columns = ["pair", *(f"{test}: {what}" for test in ("t", "Wilcoxon") for what in ("p", "Holm", "FDR"))]
+    columns = [
+        "pair",
+        *(f"{test}: {what}" for test in ("sign flip", "t", "Wilcoxon") for what in ("p", "Holm", "FDR")),
+        "r",
+    ]
     rows = [
         [
             pair_name(row),
+            *map(p_value, (row.sign_flip.p, row.sign_flip_holm, row.sign_flip_fdr)),
             *map(p_value, (row.t.p, row.t_holm, row.t_fdr)),
             *map(p_value, (row.wilcoxon.p, row.wilcoxon_holm, row.wilcoxon_fdr)),
+            fixed(row.rank_biserial, 2),
         ]
         for row in block.comparison.pairs
     ]
+    signs = sorted({_signs(row.sign_flip) for row in block.comparison.pairs})
     variants = sorted({_variant(row.wilcoxon) for row in block.comparison.pairs})
     note = (
-        f"Two-sided paired t and Wilcoxon signed-rank tests over {data.units}; Holm's correction is for the chance of any "
-        f"false alarm among all pairs, FDR (Benjamini and Hochberg) for their share. Wilcoxon: {'; '.join(variants)}."
+        f"Two-sided paired tests over {data.units}: of the mean by changes of sign ({'; '.join(signs)}) and Student's t; of "
+        f"the ranks Wilcoxon's ({'; '.join(variants)}), which is in favour of the greater mean only if r, the rank-biserial "
+        "correlation, has the sign of the difference. Holm's correction is for the chance of any false alarm among all pairs, "
+        "FDR (Benjamini and Hochberg) for their share."
     )
     return Table(f"Tests of {block.measure}, p values", columns, rows, note, gap=_GAP)
+
+
+def _signs(test: SignFlip) -> str:
+    return "all signs" if test.exact else f"{test.draws} draws"
 
 
 def _variant(test: Wilcoxon) -> str:

@@ -22,6 +22,8 @@ from swsdist.score.measures.det import Squares, accepted_from, bands, det, refer
 
 Floats = NDArray[np.float64]
 
+_TICKS = (1e-5, 1e-4, 0.001, 0.005, 0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95, 0.98, 0.995, 0.999)
+
 
 def write_det(result: Evaluation, path: str, *, pooled: bool = False, with_bands: bool = False) -> None:
     """Write the DET curve.
@@ -29,7 +31,7 @@ def write_det(result: Evaluation, path: str, *, pooled: bool = False, with_bands
     Args:
         result: of the scoring.
         path: `.svg`, `.pdf` or `.png` for a picture, else CSV: score (the least accepted; infinite where nothing is), pmiss,
-            pfa, value and, with bands, twice the standard errors.
+            pfa, value and, with bands, twice the standard errors. Beside a `.det`, as STDEval, a `.det.plt` that gnuplot draws.
         pooled: of all terms as one, not term-weighted.
         with_bands: with bands.
 
@@ -50,6 +52,28 @@ def write_det(result: Evaluation, path: str, *, pooled: bool = False, with_bands
     if errors is not None:
         columns |= {"pmiss_2se": 2 * errors[0], "pfa_2se": 2 * errors[1]}
     write_points(columns, path)
+    if path.lower().endswith(".det"):
+        Path(f"{path}.plt").write_text(_gnuplot(path, _name(result)), encoding="utf-8")
+
+
+def _name(result: Evaluation) -> str:
+    return result.system.attributes.get("system_id") or Path(result.system.path).stem
+
+
+def _gnuplot(path: str, name: str) -> str:
+    """A script for gnuplot: the points of a file on normal-deviate axes, as PostScript."""
+    ticks = ", ".join(f'"{100 * p:g}" invnorm({p:g})' for p in _TICKS)
+    file, title = (text.replace("'", "''") for text in (path, name))
+    return f"""set terminal postscript color
+set datafile separator ","
+set xlabel "false alarms, %"
+set ylabel "misses, %"
+set xtics ({ticks})
+set ytics ({ticks})
+set grid
+deviate(p) = invnorm(p < 1e-6 ? 1e-6 : p > 1 - 1e-6 ? 1 - 1e-6 : p)
+plot '{file}' every ::1 using (deviate($3)):(deviate($2)) with lines title '{title}'
+"""
 
 
 def write_points(columns: Mapping[str, Floats], path: str) -> None:
@@ -65,7 +89,7 @@ def _picture(result: Evaluation, curve: Curve, pooled: bool, errors: tuple[Float
     for label, point in (("ATWV", result.overall.actual), ("MTWV", result.overall.maximum)):
         if point is not None and not pooled:
             marks.append(Mark(f"{label} {point.twv:.3f}", point.pfa, point.pmiss))
-    name = result.system.attributes.get("system_id") or Path(result.system.path).stem
+    name = _name(result)
     if errors is None:
         points = det(curve)
         line = Line(name, points.pfa, points.pmiss, tuple(marks))

@@ -7,7 +7,7 @@ count twice; the affine map is fitted to each draw, and trials that were not sub
 the draw. All systems use the same draws.
 
 The p value of a difference is two-sided: twice the part of the draws in which it is not on the side that was observed, at most
-1, and at least 2 / (draws + 1).
+1, and at least 2 / (draws + 1); 1 where none was observed.
 
 More than `BINS` distinct scores are binned in a draw, with even shares of targets, non-targets and the range of scores,
 each with its mean
@@ -109,9 +109,6 @@ class ByQuery:
             trials: N of each query.
             queries: of the set.
             bins: maximum number of distinct scores.
-
-        Raises:
-            UserError: more trials were submitted than there are.
         """
         table = pa.concat_tables([part.select(["query_id", "score", "ref_start"]) for part in aligned])
         trials_of_list = Trials.of_aligned(table, trials=trials, queries=queries)
@@ -175,7 +172,7 @@ def compare_entropies(
         level, resamples, seed: of the intervals, which are percentiles; at most `MOST` draws are made.
 
     Raises:
-        UserError: a list has no true occurrence, or more trials than there are; or the references differ.
+        UserError: a list has no true occurrence, or the references differ.
     """
     if resamples < 1:
         raise codes.TOO_FEW_RESAMPLES(resamples=resamples)
@@ -222,9 +219,9 @@ def compare_entropies(
 
 
 def _p(boot: Bootstrap, item: int, other: int) -> float:
-    draws = boot.replicates[item] - boot.replicates[other]
-    below, above = int((draws <= 0).sum()), int((draws >= 0).sum())
-    return min(1.0, 2 * (min(below, above) + 1) / (len(draws) + 1))
+    side = np.sign(boot.observed[item] - boot.observed[other])
+    draws = (boot.replicates[item] - boot.replicates[other]) * side
+    return min(1.0, 2 * (int((draws <= 0).sum()) + 1) / (len(draws) + 1))
 
 
 def _least(
@@ -245,6 +242,7 @@ def _least(
     least = np.where(submitted.any(axis=1), submitted.argmax(axis=1), 0)
     rows = np.arange(len(drawn))
     true[rows, least] += n_true - true.sum(axis=1)
+    n_false = np.maximum(n_false, false.sum(axis=1))
     false[rows, least] += n_false - false.sum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         weight = prior * true / n_true[:, None], (1 - prior) * false / n_false[:, None]

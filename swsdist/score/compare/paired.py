@@ -12,8 +12,8 @@ Rules:
 - A query with references whose detections are not decided has no value: `UserError`.
 
 Over systems instead of terms, the pairs are the ATWVs of each system under two conditions (`conditions`). Tests,
-corrections and sizes of effects are those of `swsdist.score.compare.significance`, intervals of
-`swsdist.score.compare.bootstrap`.
+corrections and sizes of effects are those of `swsdist.score.compare.significance` and
+`swsdist.score.compare.sign_flips`, intervals of `swsdist.score.compare.bootstrap`.
 
 Source: Wang and Metze, "An in-depth comparison of keyword specific thresholding and sum-to-one score normalization",
 2014, section 3.2.
@@ -36,6 +36,7 @@ from swsdist.core.codes import score as codes
 from swsdist.registry.entries import Quantity
 from swsdist.registry.registries import quantities
 from swsdist.score.compare.bootstrap import Interval, Method, bootstrap_terms
+from swsdist.score.compare.sign_flips import SignFlip, sign_flips
 from swsdist.score.compare.significance import (
     TTest,
     Wilcoxon,
@@ -171,13 +172,17 @@ class PairRow:
     """Two systems: mean difference (first - second) with interval, tests, and on how many queries the first is better
     (wins), worse (losses) and the same (ties). Of Pmiss and Pfa the lesser is better.
 
-    `*_holm` and `*_fdr` are corrected over all pairs of the comparison (Holm; Benjamini and Hochberg).
+    `sign_flip` and `t` test the mean difference, `wilcoxon` its ranks, whose direction is the sign of `rank_biserial`. `*_holm`
+    and `*_fdr` are corrected over all pairs of the comparison (Holm; Benjamini and Hochberg).
     """
 
     first: str
     second: str
     difference: float
     interval: Interval
+    sign_flip: SignFlip
+    sign_flip_holm: float | None
+    sign_flip_fdr: float | None
     t: TTest
     t_holm: float | None
     t_fdr: float | None
@@ -207,7 +212,7 @@ class Options(TypedDict, total=False):
     Attributes:
         level: of confidence of the intervals, which are bootstrapped over terms.
         resamples: draws of the bootstrap.
-        seed: of its generator.
+        seed: of its generator, and of the sign-flip test's.
         method: `percentile` or `bca`.
         zero_method: of Wilcoxon's test.
     """
@@ -288,10 +293,13 @@ def compare_paired(joined: Paired, *, value: str = "twv", **how: Unpack[Options]
     rows = [(joined.values[i], joined.values[j]) for i, j in indices]
     t = [paired_t(a, b) for a, b in rows]
     w = [wilcoxon(a, b, settings.zero_method) for a, b in rows]
-    p_t, p_w = [item.p for item in t], [item.p for item in w]
-    corrected = zip(holm(p_t), benjamini_hochberg(p_t), holm(p_w), benjamini_hochberg(p_w), strict=True)
+    flips = sign_flips(rows, seed=settings.seed)
+    p_f, p_t, p_w = [item.p for item in flips], [item.p for item in t], [item.p for item in w]
+    corrected = zip(*(correct(p) for p in (p_f, p_t, p_w) for correct in (holm, benjamini_hochberg)), strict=True)
     pairs = []
-    for k, ((i, j), (a, b), (t_holm, t_fdr, w_holm, w_fdr)) in enumerate(zip(indices, rows, corrected, strict=True)):
+    for k, ((i, j), (a, b), (f_holm, f_fdr, t_holm, t_fdr, w_holm, w_fdr)) in enumerate(
+        zip(indices, rows, corrected, strict=True)
+    ):
         better = differences(a, b) if values()[value].sign > 0 else differences(b, a)
         pairs.append(
             PairRow(
@@ -299,6 +307,9 @@ def compare_paired(joined: Paired, *, value: str = "twv", **how: Unpack[Options]
                 second=systems[j].system,
                 difference=float(draws.observed[i] - draws.observed[j]),
                 interval=interval(i, j),
+                sign_flip=flips[k],
+                sign_flip_holm=f_holm,
+                sign_flip_fdr=f_fdr,
                 t=t[k],
                 t_holm=t_holm,
                 t_fdr=t_fdr,
@@ -309,7 +320,7 @@ def compare_paired(joined: Paired, *, value: str = "twv", **how: Unpack[Options]
                 losses=int((better < 0).sum()),
                 ties=int((better == 0).sum()),
                 cohen_d=cohen_d(a, b),
-                rank_biserial=rank_biserial(a, b),
+                rank_biserial=rank_biserial(a, b, settings.zero_method),
             )
         )
     return Comparison(value, joined, systems, tuple(pairs))

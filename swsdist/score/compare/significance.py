@@ -1,8 +1,8 @@
 """Tests of paired values, corrections for multiple tests, and effect sizes.
 
-Tests are two-sided: the paired t test, which assumes normally distributed differences, and the Wilcoxon signed-rank
-test, which does not. Per-term values are far from normal, so the latter is more reliable (Wang
-and Metze 2014, section 3.2).
+Tests are two-sided: the paired t test, of the mean of normally distributed differences, and the Wilcoxon signed-rank
+test, of their ranks. Per-term values are far from normal (Wang and Metze 2014, section 3.2), and skewed: the ranks may favour
+the system with the lesser mean. Differences of means are tested by `swsdist.score.compare.sign_flips`.
 
 Differences below 1e-12 are rounding, and are 0; so are those between two differences when they are ranked.
 
@@ -147,16 +147,17 @@ def cohen_d(first: ArrayLike, second: ArrayLike) -> float | None:
     return math.fsum(pairs) / len(pairs) / float(np.std(pairs, ddof=1))
 
 
-def rank_biserial(first: ArrayLike, second: ArrayLike) -> float | None:
+def rank_biserial(first: ArrayLike, second: ArrayLike, zero_method: Zeros = "wilcox") -> float | None:
     """Matched-pairs rank-biserial correlation (Kerby 2014): (R+ - R-) / (R+ + R-), from -1 to 1; None if none differ.
 
-    R+ and R- are the sums of the ranks of the positive and negative differences, zeros left out.
+    R+ and R- are the sums of the ranks of the positive and negative differences, ranked as by `wilcoxon`.
     """
     from scipy.stats import rankdata
 
     pairs = differences(first, second)
-    pairs = pairs[pairs != 0]
-    if not len(pairs):
+    if not pairs.any():
         return None
+    pairs = pairs[pairs != 0] if zero_method == "wilcox" else pairs
     ranks = rankdata(np.rint(np.abs(pairs) / TIE))
-    return float((ranks[pairs > 0].sum() - ranks[pairs < 0].sum()) / ranks.sum())
+    above, below = ranks[pairs > 0].sum(), ranks[pairs < 0].sum()
+    return float((above - below) / (above + below))

@@ -12,7 +12,8 @@ loss.
 
 Trials that a system did not submit are censored: each gets the smallest submitted score, also in the minima, where it
 is mapped too. For a system without submitted trials llr is 0 everywhere, and Cnxe 1 (ours; the source does
-not define it). The order of trials with equal scores has no effect.
+not define it). A list with more false alarms than there are non-target trials, as of a system that may answer more often than
+once a trial, has as many non-target trials as false alarms (ours). The order of trials with equal scores has no effect.
 
 Time trials, segment trials and document trials differ only in what a trial is: see `Trials.of_aligned`.
 
@@ -160,11 +161,10 @@ class Trials:
         Args:
             aligned: schema TRIALS, rows in any order.
             trials: N, trials of a query.
-            queries: how many queries the whole set has, with and without rows. For a part of a list: its own queries;
-                parts then add.
+            queries: how many queries the whole set has, with and without rows.
 
         Raises:
-            UserError: the list has more queries, or a kind of trial more often, than the whole set.
+            UserError: the list has more queries than the whole set.
         """
         named = pc.count_distinct(aligned["query_id"]).as_py()
         if named > queries:
@@ -173,9 +173,8 @@ class Trials:
         submitted, true = pc.is_valid(score).to_numpy(), pc.is_valid(aligned["ref_start"]).to_numpy()
         values = pc.fill_null(score, 0.0).to_numpy()
         n_true = int(np.count_nonzero(true))
-        return cls.of(
-            values[submitted & true], values[submitted & ~true], n_true=n_true, n_false=queries * trials - n_true
-        )
+        targets, nontargets = values[submitted & true], values[submitted & ~true]
+        return cls.of(targets, nontargets, n_true=n_true, n_false=max(queries * trials - n_true, len(nontargets)))
 
     def __add__(self, other: Trials) -> Trials:
         return _counted(

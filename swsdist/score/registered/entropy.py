@@ -16,13 +16,13 @@ class CrossEntropies:
 
     parts = (EVENTS, CLASSES)
     undefined = {
-        "": "there is no target trial or no non-target trial, or there are more detections than trials",
+        "": "there is no target trial or no non-target trial",
         "cnxe_gamma": "no affine map is the best, or no cross entropy is defined",
         "cnxe_delta": "no affine map is the best, or no cross entropy is defined",
     }
 
     def values(self, parts: Parts, point: OperatingPoint) -> Mapping[str, Value]:
-        """Nothing without targets or non-targets, or if more trials were submitted than there are."""
+        """Nothing without targets or non-targets."""
         prior = point.effective_prior
         try:
             result = measure(trials_of(parts, point), prior)
