@@ -42,7 +42,8 @@ class WrittenQueries:
         folder: Path | None = None,
     ) -> list[dict[str, Any]]:
         """Rows of QUERIES, one a text: texts, tables (.csv, .parquet) of them, or rows that this made."""
-        items: Iterable[Any] = [queries] if isinstance(queries, str) or not isinstance(queries, Iterable) else queries
+        alone = isinstance(queries, str) or not isinstance(queries, Iterable) or hasattr(queries, "columns")
+        items: Iterable[Any] = [queries] if alone else queries
         rows: dict[tuple[str, int], dict[str, Any]] = {}
 
         def add(row: dict[str, Any]) -> None:

@@ -175,6 +175,13 @@ INVALID_MLF_NAME = Code(
 
 NOT_AN_MLF = Code("not-an-mlf", DataError, "the file does not begin with {first}", "name a master label file")
 
+DUPLICATE_MLF_NAME = Code(
+    "duplicate-mlf-name",
+    DataError,
+    "the file has labels of {name!r} twice",
+    "keep one of them, or rename the other; folders and endings of names do not count for documents",
+)
+
 NOT_AN_MLF_LABEL = Code("not-an-mlf-label", DataError, "{line!r} is not a label", "write: start end label score")
 
 CTM_ALTERNATION = Code(
@@ -286,6 +293,10 @@ TERM_WITH_ENTITIES = Code(
     "{count} term{s} with entities, which are decoded here; the NIST programs would look for `&amp;` as "
     "it is written, and not find it",
     "write the characters themselves where XML allows it",
+)
+
+TERM_WITH_TWO_VALUES = Code(
+    "term-with-two-values", DataError, "term {term!r} has a second {what}", "keep one, or make it another term"
 )
 
 TERM_WITHOUT_TEXT = Code("term-without-text", DataError, "term {term!r} has no text", "give <{element}>")

@@ -30,6 +30,7 @@ from swsdist.lattices.lattice import Lattices, Origin, Word
 from swsdist.lattices.words import Annotation, Annotations, key_of, transcribed, words_of_tiers
 
 _ROOT = "ANNOTATION_DOCUMENT"
+_IDS = ("TIER_ID", "TIME_SLOT_ID", "ANNOTATION_ID")
 
 #: Start and end, ms; None: not aligned.
 _Span = tuple[int | None, int | None]
@@ -80,11 +81,17 @@ def detect(name: str, head: bytes) -> bool:
 
 
 def _document(origin: Origin) -> Any:
+    known = set[tuple[str, str]]()
     for k, element in enumerate(elements(origin.path, origin.storage)):
+        where = f"{origin.path}, line {element.line}"
         if k == 0 and element.name != _ROOT:
-            raise io_codes.WRONG_ROOT_ELEMENT(
-                where=f"{origin.path}, line {element.line}", element=short(element.name), expected="an ELAN file"
+            raise io_codes.WRONG_ROOT_ELEMENT(where=where, element=short(element.name), expected="an ELAN file")
+        ids = {item for item in (element.attributes or {}).items() if item[0] in _IDS}
+        if twice := ids & known:  # pympi keeps the last
+            raise codes.UNREADABLE_ANNOTATIONS(
+                where=where, program="ELAN", error=f"{short(str(*twice))} is there twice"
             )
+        known |= ids
     with tempfile.NamedTemporaryFile(dir=scratch(), suffix=".eaf") as file:  # pympi reads no streams
         file.write(read_all(origin.path, storage=origin.storage))
         file.flush()
