@@ -382,6 +382,8 @@ MALFORMED_CSV = Code(
     "look for a quote that is opened and not closed",
 )
 
+COLUMN_TYPE = Code("column-type", TableError, "{column} is a column of {type}", "write it as {expected}")
+
 BAD_CELL = Code("bad-cell", TableError, "{column} is {value}", "give {expected}, or nothing")
 
 END_NOT_AFTER_START = Code(
@@ -445,6 +447,7 @@ LINE_BREAK_IN_CELL = Code(
     "{column}{value} goes over several lines{also}",
     "look for a quote that is opened and not closed",
 )
+NUL_IN_CELL = Code("nul-in-cell", TableError, "{column}{value} holds a NUL{also}", "take it out")
 EMPTY_TABLE_CELL = Code(
     "empty-table-cell", TableError, "{column}{value} is empty{also}", "give a {column}, or drop the row"
 )
