@@ -38,7 +38,7 @@ from swsdist.core.codes import io as codes
 from swsdist.core.errors import TableError
 from swsdist.core.types import JUDGEMENTS, QUERIES, REFERENCES
 from swsdist.io.compressed import demand_utf8, opened, short
-from swsdist.io.nist.xml import LATEST
+from swsdist.io.fields import LATEST
 from swsdist.io.notices import Notices
 from swsdist.io.project_file import project_file, read_view
 

@@ -193,8 +193,6 @@ CTM_ALTERNATION = Code(
 
 CTM_FIELD_COUNT = Code("ctm-field-count", DataError, "the line has {fields} fields", "give 5 to 8: {names}")
 
-INFINITE_CTM_TIME = Code("infinite-ctm-time", DataError, "begin + duration is {time}", "give seconds")
-
 INVALID_CTM_NAME = Code(
     "invalid-ctm-name", DataError, "{name} {value!r} cannot be written to a CTM: it {fault}", "rename it"
 )
