@@ -34,6 +34,7 @@ from swsdist.config.calibration import Calibrate
 from swsdist.config.search import Search
 from swsdist.core.codes import calibrate as codes
 from swsdist.core.codes import error_of
+from swsdist.core.plain import parse_json
 from swsdist.kernels.coding import coded
 from swsdist.registry.calibration_entries import Score
 from swsdist.registry.registries import CALIBRATION
@@ -319,7 +320,7 @@ def _values(data: bytes) -> dict[str, Any]:
     Raises:
         ValueError, KeyError, TypeError: it is not such a file.
     """
-    values: dict[str, Any] = json.loads(data)
+    values: dict[str, Any] = parse_json(data)
     if values["schema"] != STEPS_SCHEMA:
         raise ValueError(f"schema {values['schema']}")
     return values

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from swsdist.cli.options import FILE, SET, allow_commands
+from swsdist.cli.options import FILE, SET, Number, Whole, allow_commands
 
 if TYPE_CHECKING:
     from swsdist.pipeline.forecast.cluster import Cluster
@@ -34,8 +34,8 @@ def _numbers(context: click.Context, option: click.Parameter, value: str) -> tup
 @click.option(
     "--times", callback=_numbers, default="1,2", show_default=True, metavar="N,N,...", help="Multiples of the data."
 )
-@click.option("--repeats", type=click.IntRange(1), default=3, show_default=True, help="Runs per point.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the order.")
+@click.option("--repeats", type=Whole(1), default=3, show_default=True, help="Runs per point.")
+@click.option("--seed", type=Whole(), default=0, show_default=True, help="Seed of the order.")
 @click.option("--keep", is_flag=True, help="Keep the run folders.")
 @click.option(
     "--compare", nargs=2, metavar="A B", type=click.Path(exists=True), help="Compare two results; run nothing."
@@ -99,25 +99,25 @@ def bench(
 
 @click.command()
 @click.argument("runs", metavar="RUN...", nargs=-1, required=True)
-@click.option("--hours", type=click.FloatRange(0, min_open=True), help="Hours of documents. [default: those of RUN]")
-@click.option("--queries", type=click.FloatRange(0, min_open=True), help="Query examples. [default: those of RUN]")
-@click.option("--nodes", type=click.IntRange(1), help="Nodes. [default: 1]")
-@click.option("--cpus", type=click.IntRange(1), help="CPUs per node. [default: 1]")
-@click.option("--memory-gb", type=float, help="Memory per node, GB. [default: enough]")
-@click.option("--speed", type=float, help="CPU speed relative to RUN's machine. [default: 1]")
-@click.option("--price", type=float, help="Price of a node hour. [default: 0]")
-@click.option("--mtbf-hours", type=float, help="Mean time between failures of a node. [default: none]")
-@click.option("--start-s", type=float, help="Start of a worker, s. [default: 10]")
-@click.option("--repair-s", type=float, help="Replacement of a failed node, s. [default: 300]")
-@click.option("--node-mb-s", type=float, help="Bandwidth of a node, MB/s. [default: RUN's]")
-@click.option("--storage-mb-s", type=float, help="Bandwidth of the storage, MB/s. [default: unlimited]")
+@click.option("--hours", type=Number(0, min_open=True), help="Hours of documents. [default: those of RUN]")
+@click.option("--queries", type=Number(0, min_open=True), help="Query examples. [default: those of RUN]")
+@click.option("--nodes", type=Whole(1), help="Nodes. [default: 1]")
+@click.option("--cpus", type=Whole(1), help="CPUs per node. [default: 1]")
+@click.option("--memory-gb", type=Number(), help="Memory per node, GB. [default: enough]")
+@click.option("--speed", type=Number(), help="CPU speed relative to RUN's machine. [default: 1]")
+@click.option("--price", type=Number(), help="Price of a node hour. [default: 0]")
+@click.option("--mtbf-hours", type=Number(), help="Mean time between failures of a node. [default: none]")
+@click.option("--start-s", type=Number(), help="Start of a worker, s. [default: 10]")
+@click.option("--repair-s", type=Number(), help="Replacement of a failed node, s. [default: 300]")
+@click.option("--node-mb-s", type=Number(), help="Bandwidth of a node, MB/s. [default: RUN's]")
+@click.option("--storage-mb-s", type=Number(), help="Bandwidth of the storage, MB/s. [default: unlimited]")
 @click.option(
     "--cluster", type=click.Path(exists=True, dir_okay=False), help="YAML file with these keys and kinds of nodes."
 )
-@click.option("--driver-ms", type=click.FloatRange(0), default=1.0, show_default=True, help="Driver time per task, ms.")
+@click.option("--driver-ms", type=Number(0), default=1.0, show_default=True, help="Driver time per task, ms.")
 @click.option("--until", metavar="STEP", help="Last step to include.")
-@click.option("--repeats", type=click.IntRange(1), default=5, show_default=True, help="Simulated runs.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the simulation.")
+@click.option("--repeats", type=Whole(1), default=5, show_default=True, help="Simulated runs.")
+@click.option("--seed", type=Whole(), default=0, show_default=True, help="Seed of the simulation.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def forecast(
     runs: tuple[str, ...],

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from swsdist.cli.options import task_options, task_or_point, warn
+from swsdist.cli.options import Number, Whole, task_options, task_or_point, warn
 from swsdist.cli.outputs import Writing, save_fitted, written
 from swsdist.registry.registries import READERS, WRITERS
 
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
 )
 @click.option("--out", required=True, type=written(), metavar="FILE", help="New list: .xml, .csv or .parquet.")
 @click.option("--format", "kind", type=click.Choice(list(WRITERS)), help="Format of --out. [default: by its ending]")
-@click.option("--alpha", type=float, help="Factor on S(w), the expected occurrences. [default: 1.5; kaldi: 1]")
+@click.option("--alpha", type=Number(), help="Factor on S(w), the expected occurrences. [default: 1.5; kaldi: 1]")
 @click.option(
     "--fit",
     metavar="HOW",
     help="Fit by: crossfit, oracle, a file, a finished run, none. [default: crossfit]",
 )
-@click.option("--folds", default=5, show_default=True, help="Query folds of crossfit.")
+@click.option("--folds", type=Whole(), default=5, show_default=True, help="Query folds of crossfit.")
 @click.option(
     "--set", "options", multiple=True, metavar="STEP.OPTION=VALUE", help="Set an option of a step; repeatable."
 )
-@click.option("--prior", type=float, help="Effective prior of the logistic.")
+@click.option("--prior", type=Number(), help="Effective prior of the logistic.")
 @click.option("--keep-scores", is_flag=True, help="Only decide; keep the scores.")
 @click.option("--save", type=written(".json"), metavar="FILE", help="Write the fitted model, for --fit on other data.")
 @click.option(
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 @click.option("--kaldi-segments", metavar="FILE", help="Kaldi's segments: times of utterances.")
 @click.option("--kaldi-utter-map", metavar="FILE", help="Kaldi's utter_map, reco2file_and_channel or wav.scp.")
 @click.option("--kaldi-utter-id", metavar="FILE", help="Kaldi's utter_id: numbers of utterances.")
-@click.option("--kaldi-frame-shift", default=0.01, show_default=True, help="Seconds per frame.")
+@click.option("--kaldi-frame-shift", type=Number(), default=0.01, show_default=True, help="Seconds per frame.")
 @task_options
 def calibrate(
     system: str,

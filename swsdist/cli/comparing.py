@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from swsdist.cli.options import task_files, task_options, warn
+from swsdist.cli.options import Number, Whole, task_files, task_options, warn
 from swsdist.cli.outputs import TABLES_FOLDER, Writing, written
 from swsdist.report.pictures import PICTURES
 from swsdist.report.tables import TABLES
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 @click.option(
     "--conditions", metavar="NAME,NAME", help="Conditions of the SYSTEMs, in turn: compare each system's conditions."
 )
-@click.option("--level", default=0.95, show_default=True, help="Confidence level of the intervals.")
-@click.option("--resamples", default=10_000, show_default=True, help="Bootstrap resamples.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the bootstrap.")
+@click.option("--level", type=Number(), default=0.95, show_default=True, help="Confidence level of the intervals.")
+@click.option("--resamples", type=Whole(), default=10_000, show_default=True, help="Bootstrap resamples.")
+@click.option("--seed", type=Whole(min=0), default=0, show_default=True, help="Seed of the bootstrap.")
 @click.option(
     "--interval",
     type=click.Choice(["percentile", "bca"]),
@@ -186,14 +186,14 @@ def _write(data: ComparisonData, options: Mapping[str, Any]) -> None:
 
 @click.command(cls=Writing)
 @click.argument("folder", required=False, metavar="[RUN]")
-@click.option("--indexing-cpu", "index_cpu_s", type=float, metavar="S", help="CPU seconds of indexing.")
-@click.option("--searching-cpu", "search_cpu_s", type=float, metavar="S", help="CPU seconds of searching.")
-@click.option("--audio", "audio_s", type=float, metavar="S", help="Seconds of audio.")
-@click.option("--queries", "query_s", type=float, metavar="S", help="Seconds of all query examples.")
+@click.option("--indexing-cpu", "index_cpu_s", type=Number(), metavar="S", help="CPU seconds of indexing.")
+@click.option("--searching-cpu", "search_cpu_s", type=Number(), metavar="S", help="CPU seconds of searching.")
+@click.option("--audio", "audio_s", type=Number(), metavar="S", help="Seconds of audio.")
+@click.option("--queries", "query_s", type=Number(), metavar="S", help="Seconds of all query examples.")
 @click.option(
     "--indexing-gb",
     "index_peaks_gb",
-    type=float,
+    type=Number(),
     multiple=True,
     metavar="GB",
     help="Peak memory of a node; repeatable.",
@@ -201,12 +201,12 @@ def _write(data: ComparisonData, options: Mapping[str, Any]) -> None:
 @click.option(
     "--searching-gb",
     "search_peaks_gb",
-    type=float,
+    type=Number(),
     multiple=True,
     metavar="GB",
     help="Peak memory of a node; repeatable.",
 )
-@click.option("--lambda", "weight", type=float, help="Weight of indexing in PL. [default: the run's, or 0.1]")
+@click.option("--lambda", "weight", type=Number(), help="Weight of indexing in PL. [default: the run's, or 0.1]")
 @click.option("--table", type=written(*TABLES), help="Write a table: .csv, .tex, .md or .json.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def resources(folder: str | None, table: str | None, as_json: bool, **numbers: Any) -> int:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from swsdist.cli.options import has_references, task_options, task_or_point, warn
+from swsdist.cli.options import Number, Whole, has_references, task_options, task_or_point, warn
 from swsdist.cli.outputs import Writing, save_fitted, written
 from swsdist.registry.registries import WRITERS
 
@@ -37,14 +37,14 @@ from swsdist.registry.registries import WRITERS
     help="Merge detections that overlap, or by mid-points.",
 )
 @click.option(
-    "--overlap", type=float, default=0.5, show_default=True, help="Least overlap, as a fraction of the shorter one."
+    "--overlap", type=Number(), default=0.5, show_default=True, help="Least overlap, as a fraction of the shorter one."
 )
 @click.option(
     "--fit",
     metavar="HOW",
     help="Fit weights by: crossfit, oracle, a file, a finished run, none (equal). [default: crossfit with references]",
 )
-@click.option("--folds", default=5, show_default=True, help="Query folds of crossfit.")
+@click.option("--folds", type=Whole(), default=5, show_default=True, help="Query folds of crossfit.")
 @click.option(
     "--threshold",
     type=click.Choice(["own", "fitted"]),
@@ -60,7 +60,7 @@ from swsdist.registry.registries import WRITERS
     help="Comma-separated calibration steps; the first one fuses.",
 )
 @click.option("--marks", is_flag=True, help="Add a weight for missing detections.")
-@click.option("--prior", type=float, help="Effective prior of the fit. [default: operating point's]")
+@click.option("--prior", type=Number(), help="Effective prior of the fit. [default: operating point's]")
 @click.option(
     "--between-queries", is_flag=True, help="Keep only the best of overlapping detections of different queries."
 )

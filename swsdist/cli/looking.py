@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from swsdist.cli.options import Number
+
 if TYPE_CHECKING:
     from swsdist.io.filesystem import Folder
     from swsdist.pipeline.inspection.status import Status
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 @click.argument("folder", metavar="RUN")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON; with --follow, one event per line.")
 @click.option("--follow", is_flag=True, help="Show changes until the run ends.")
-@click.option("--every", type=click.FloatRange(0.1), default=2.0, show_default=True, help="Seconds between updates.")
+@click.option("--every", type=Number(0.1), default=2.0, show_default=True, help="Seconds between updates.")
 @click.option("--endpoint-url", metavar="URL", help="S3 server. [default: AWS_ENDPOINT_URL]")
 def status(folder: str, as_json: bool, follow: bool, every: float, endpoint_url: str | None) -> None:
     """Show the state of RUN (a run folder, or its config): stages, processes, remaining time. It only reads files."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import click
 
+from swsdist.cli.options import Number
+
 
 @click.command()
 @click.argument("folder", metavar="RUN")
 @click.option(
     "--wait",
-    type=click.FloatRange(0),
+    type=Number(0),
     default=60.0,
     show_default=True,
     help="Seconds to wait for the end; 0: do not wait.",
@@ -37,7 +39,7 @@ def cancel(folder: str, wait: float, endpoint_url: str | None) -> None:
 @click.option("--dry-run", is_flag=True, help="List files with sizes and reasons; remove nothing.")
 @click.option(
     "--older",
-    type=click.FloatRange(0),
+    type=Number(0),
     default=1.0,
     show_default=True,
     help="Age of temporary files and old states to remove, hours.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -23,6 +24,28 @@ class _File(click.Path):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The path; a local file must exist."""
         return value if "://" in str(value) else super().convert(value, param, ctx)
+
+
+class Number(click.FloatRange):
+    """A finite number."""
+
+    name = "float"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The number, checked."""
+        result = super().convert(value, param, ctx)
+        return result if math.isfinite(result) else self.fail(f"{value!r} is not a finite number.", param, ctx)
+
+
+class Whole(click.IntRange):
+    """A whole number of at most 31 bits."""
+
+    name = "integer"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The number, checked."""
+        result = super().convert(value, param, ctx)
+        return result if abs(result) < 1 << 31 else self.fail(f"{value!r} is not below {1 << 31}.", param, ctx)
 
 
 #: A config, a corpus file or a sweep.
@@ -70,14 +93,14 @@ def task_options(command: Command) -> Command:
     for option in (
         click.option("--force", is_flag=True, help="Continue with implausible inputs (otherwise exit code 5)."),
         click.option("--strict", is_flag=True, help="Warnings and rejected inputs end with exit code 4."),
-        click.option("--beta", type=float, help="Weight of false alarms. [default: the protocol's]"),
+        click.option("--beta", type=Number(), help="Weight of false alarms. [default: the protocol's]"),
         click.option(
             "--protocol",
             metavar="NAME",
             help="Rules of counting: stdeval, kwseval, sws2011 to sws2013, nist-std06, openkws13, quesst. "
             "[default: stdeval; kwseval for a KWLIST]",
         ),
-        click.option("--seconds", type=float, help="Duration of the searched audio instead of an ECF, s."),
+        click.option("--seconds", type=Number(), help="Duration of the searched audio instead of an ECF, s."),
         click.option(
             "--references",
             metavar="FILE",

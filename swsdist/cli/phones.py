@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from swsdist.cli.options import Number
 from swsdist.cli.outputs import Writing, written
 
 if TYPE_CHECKING:
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
 @click.option(
     "--out", "-o", required=True, type=written(".ctm", ".mlf"), help="CTM (.ctm) or HTK master label file (.mlf)."
 )
-@click.option("--penalty", type=float, help="Log penalty per phone; lower: fewer phones. [default: the recogniser's]")
+@click.option(
+    "--penalty", type=Number(), help="Log penalty per phone; lower: fewer phones. [default: the recogniser's]"
+)
 def phones(weights: str, documents: str, out: str, penalty: float | None) -> int:
     """Transcribe DOCUMENTS (a table, or a folder of audio) to phones with BUT's phnrec, in the folder WEIGHTS.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from swsdist.cli.options import allow_commands, task_files, task_options, warn
+from swsdist.cli.options import Number, allow_commands, task_files, task_options, warn
 from swsdist.cli.outputs import Writing, written
 from swsdist.report.pictures import PICTURES
 from swsdist.report.tables import TABLES
@@ -32,13 +32,13 @@ _DET = written(*PICTURES, ".csv", ".det")
 @click.pass_context
 @click.option("-s", "--system", metavar="FILE", help="STDLIST, KWSLIST, table (CSV, Parquet) or Kaldi's results.")
 @click.option("--as-run", is_flag=True, help="Use the limits of the sws2012 command line.")
-@click.option("-S", "--similarity", "tolerance", type=float, help="Tolerance of the mid-point rule, s.")
-@click.option("-F", "--find", "word_gap", type=float, help="Greatest gap between a term's words, s.")
-@click.option("-k", "--koefcorrect", "cost", type=float, help="Cost C of a false alarm.")
-@click.option("-K", "--koefincorrect", "value", type=float, help="Value V of a hit.")
-@click.option("-p", "--prob-of-term", "prior", type=float, help="Prior P of a term.")
-@click.option("--cnxe-prior", type=float, help="Effective prior of Cnxe. [default: 1 / (1 + beta)]")
-@click.option("-n", "-number-trials-per-sec", "--trials-per-second", type=float, help="Trials per second of audio.")
+@click.option("-S", "--similarity", "tolerance", type=Number(), help="Tolerance of the mid-point rule, s.")
+@click.option("-F", "--find", "word_gap", type=Number(), help="Greatest gap between a term's words, s.")
+@click.option("-k", "--koefcorrect", "cost", type=Number(), help="Cost C of a false alarm.")
+@click.option("-K", "--koefincorrect", "value", type=Number(), help="Value V of a hit.")
+@click.option("-p", "--prob-of-term", "prior", type=Number(), help="Prior P of a term.")
+@click.option("--cnxe-prior", type=Number(), help="Effective prior of Cnxe. [default: 1 / (1 + beta)]")
+@click.option("-n", "-number-trials-per-sec", "--trials-per-second", type=Number(), help="Trials per second of audio.")
 @click.option("-E", "--ecf-filter", is_flag=True, help="Ignore detections outside the ECF (KWSEval always does).")
 @click.option("-P", "--pooled", is_flag=True, help="Pool all terms for the DET curve, not term-weighted.")
 @click.option("-g", "--segments", is_flag=True, help="Segment trials, as in KWSEval.")
@@ -47,7 +47,7 @@ _DET = written(*PICTURES, ".csv", ".det")
     "-inc", "--include-refless", is_flag=True, help="Keep terms without references in the mean Pfa (KWSEval)."
 )
 @click.option("-j", "--only-answered", is_flag=True, help="Ignore terms that the system's list lacks (KWSEval).")
-@click.option("--default-score", type=float, help="Score of missing trials, for quesst.")
+@click.option("--default-score", type=Number(), help="Score of missing trials, for quesst.")
 @click.option("-A", "table", is_flag=True, help="Print only STDEval's table.")
 @click.option(
     "-o",

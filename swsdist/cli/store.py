@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from swsdist.cli.options import Number, Whole
 from swsdist.cli.outputs import Writing, written
 from swsdist.core.text import shown
 
@@ -169,7 +170,7 @@ def check(folder: str) -> int:
 @store.command(cls=Writing)
 @_STORE
 @click.argument("doc_id")
-@click.option("--channel", default=1, show_default=True, help="Channel of the document.")
+@click.option("--channel", type=Whole(1), default=1, show_default=True, help="Channel of the document.")
 @click.option("--track", help="Track. [default: the first]")
 @click.option("--npy", type=written(".npy"), help="Write a NumPy file.")
 @click.option("--htk", type=written(".htk"), help="Write an HTK parameter file.")
@@ -208,7 +209,9 @@ def _held(folder: str) -> Iterator[Folder]:
 
 @store.command()
 @_STORE
-@click.option("--hours", default=1.0, show_default=True, help="Hours of audio per shard.")
+@click.option(
+    "--hours", type=Number(0, min_open=True), default=1.0, show_default=True, help="Hours of audio per shard."
+)
 def compact(folder: str, hours: float) -> None:
     """Rewrite STORE into shards of about equal size, without removed documents.
 
@@ -243,7 +246,7 @@ def refit(folder: str) -> None:
 @_STORE
 @click.argument("source")
 @click.option("--shift", required=True, metavar="SECONDS", help="Frame shift, such as 0.01 or 256/22050.")
-@click.option("--dimension", required=True, type=click.IntRange(1), help="Values per frame.")
+@click.option("--dimension", required=True, type=Whole(1), help="Values per frame.")
 @click.option(
     "--kind",
     type=click.Choice(["features", "posteriors", "logits"]),
@@ -261,14 +264,20 @@ def refit(folder: str) -> None:
 @click.option("--track", help="Name of the track. [default: external]")
 @click.option("--what", default="", help="Description of the extractor.")
 @click.option(
-    "--tolerance", default=0.25, show_default=True, help="Allowed difference between frames and recording, s."
+    "--tolerance",
+    type=Number(0),
+    default=0.25,
+    show_default=True,
+    help="Allowed difference between frames and recording, s.",
 )
 @click.option(
     "--documents",
     metavar="TABLE",
     help="Table of documents (doc_id; optionally channel, path, duration, speaker). [default: all keys]",
 )
-@click.option("--hours", default=1.0, show_default=True, help="Hours of audio per shard.")
+@click.option(
+    "--hours", type=Number(0, min_open=True), default=1.0, show_default=True, help="Hours of audio per shard."
+)
 @click.option("--strict", is_flag=True, help="Warnings and rejected inputs end with exit code 4.")
 def import_(
     folder: str,

@@ -236,7 +236,10 @@ def _scalar(node: ScalarNode, place: Place, draft: Draft, origin: Origin, yaml: 
     if node.tag == _TAG + "null":
         return None
     if node.tag in (_TAG + "bool", _TAG + "int", _TAG + "float"):
-        return _finite(yaml.constructor.construct_object(node), place, draft)
+        try:
+            return _finite(yaml.constructor.construct_object(node), place, draft)
+        except ValueError:  # thousands of digits
+            return _finite(math.inf, place, draft)
     # Dates are YAML 1.1's: text in 1.2.
     return text
 
@@ -248,7 +251,7 @@ def plain(value: object, place: Place, draft: Draft) -> object:
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     if isinstance(value, numbers.Integral):
-        return int(value)
+        return _finite(int(value), place, draft)
     if isinstance(value, numbers.Real):
         return _finite(float(value), place, draft)
     if isinstance(value, Mapping):
@@ -260,7 +263,11 @@ def plain(value: object, place: Place, draft: Draft) -> object:
 
 
 def _finite(value: object, place: Place, draft: Draft) -> object:
-    """The value itself; infinity and NaN, which JSON lacks, are problems even where the model fixes no type."""
-    if isinstance(value, float) and not math.isfinite(value):
+    """The value itself; infinity and NaN, which JSON lacks, and integers of more than 63 bits are problems even where the
+    model fixes no type.
+    """
+    if isinstance(value, int | float) and not (
+        math.isfinite(value) if isinstance(value, float) else abs(value) < 1 << 63
+    ):
         draft.complain(place, codes.INFINITE_VALUE, value=shown(value))
     return value

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
 
 
 def fields(value: DataclassInstance) -> dict[str, object]:
@@ -31,3 +36,33 @@ def plain(value: object) -> object:
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
     return value
+
+
+def unique(pairs: Iterable[tuple[K, V]], twice: Callable[[K], Exception] | None = None) -> dict[K, V]:
+    """A dictionary of rows, or fields, that have a key of their own each.
+
+    Args:
+        pairs: keys and values.
+        twice: makes the error of a key that is there already; by default a ValueError.
+
+    Raises:
+        Exception: a key is there already.
+    """
+    pairs = list(pairs)
+    result = dict(pairs)
+    if len(result) < len(pairs):
+        key = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
+        raise ValueError(f"{key!r} is there twice") if twice is None else twice(key)
+    return result
+
+
+def parse_json(text: str | bytes) -> Any:
+    """The value of a JSON text from outside.
+
+    Raises:
+        ValueError: it is no JSON, nested too deeply, or an object has a key twice.
+    """
+    try:
+        return json.loads(text, object_pairs_hook=unique)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None

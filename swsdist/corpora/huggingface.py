@@ -15,7 +15,6 @@ Sources: Hugging Face, "Load audio data" and "Audio features" in the documentati
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,6 +23,7 @@ import pyarrow as pa
 
 from swsdist.audio.commands import require_file
 from swsdist.core.codes import corpora as codes
+from swsdist.core.plain import parse_json
 from swsdist.core.types import QUERIES
 
 STATE, INFO, SPLITS = "state.json", "dataset_info.json", "dataset_dict.json"
@@ -145,7 +145,7 @@ def _column(batch: pa.RecordBatch, names: Sequence[str]) -> list[str | None]:
 
 def _json(path: Path) -> dict[str, Any]:
     try:
-        values = json.loads(path.read_bytes())
+        values = parse_json(path.read_bytes())
     except (OSError, ValueError) as error:
         raise codes.UNREADABLE_DATASET(where=str(path), error=error) from error
     if not isinstance(values, dict):

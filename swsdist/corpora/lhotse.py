@@ -15,7 +15,6 @@ MonoCut.
 
 from __future__ import annotations
 
-import json
 import posixpath
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ import pyarrow as pa
 
 from swsdist.audio.commands import is_command
 from swsdist.core.codes import corpora as codes
+from swsdist.core.plain import parse_json
 from swsdist.core.types import CORPUS, LEXEMES, PLACED, QUERIES
 from swsdist.io.compressed import lines
 from swsdist.io.filesystem import is_remote, locate
@@ -35,7 +35,7 @@ Manifest = Literal["lhotse recordings", "lhotse supervisions", "lhotse cuts"]
 def manifest_kind(line: str) -> Manifest | None:
     """Kind of the manifest that begins with this line; None if it is no manifest."""
     try:
-        row = json.loads(line)
+        row = parse_json(line)
     except ValueError:
         return None
     if not isinstance(row, dict) or "id" not in row:
@@ -164,7 +164,10 @@ def _items(source: str, kind: Manifest, storage: Mapping[str, object] | None, au
     if kind == "lhotse supervisions":
         other = _beside(source, storage)
         for row, where in _lines(other, storage):
-            beside[_text(row, "id", where)] = _recording(row, other, storage, audio, where)
+            recording = _recording(row, other, storage, audio, where)
+            if recording[0] in beside:
+                raise codes.DUPLICATE_ENTRY(where=where, name=recording[0])
+            beside[recording[0]] = recording
     for row, where in _lines(source, storage):
         if kind == "lhotse supervisions":
             name, text = _text(row, "recording_id", where), [row]
@@ -242,7 +245,7 @@ def _lines(source: str, storage: Mapping[str, object] | None) -> Iterator[tuple[
             continue
         where = f"{source}, line {number}"
         try:
-            row = json.loads(line)
+            row = parse_json(line)
         except ValueError as error:
             raise codes.MALFORMED_MANIFEST_LINE(where=where, error=error) from None
         if not isinstance(row, dict):

@@ -131,6 +131,16 @@ def _examples(
     if strange:
         there = pc.unique(documents["doc_id"]).to_pylist()
         raise unknown_names("document", [*strange.values()], [*strange], source, there, storage, "look at the spelling")
+    known = {(query["query_id"], query["term"]) for query, required in resolved if required}
+    lost = [
+        (row, query["query_id"])
+        for row, (query, required) in enumerate(resolved)
+        if not required
+        and ("example" not in given if query["path"] else (query["query_id"], query["term"]) not in known)
+    ]
+    if lost and notices is not None:
+        where = f"{place(source, lost[0][0], storage)}: {lost[0][1]}"
+        notices.add(codes.EXAMPLES_NOT_SEARCHED, where=where, count=len(lost))
     return pa.Table.from_pylist([query for query, required in resolved if required], QUERIES)
 
 

@@ -93,7 +93,7 @@ def read_verdicts(path: str, storage: Mapping[str, object] | None = None) -> pa.
         UserError: the table cannot be read, or is a glossary of a newer version.
         DataError: it is damaged, or a row is impossible.
     """
-    table = read_table(path, _VERDICTS, storage=storage)
+    table = read_table(path, _VERDICTS, key=REFERENCES.names, storage=storage)
     wrong = np.flatnonzero(
         pc.invert(pc.is_in(table["verdict"], value_set=pa.array(["yes", "no", "unsure"]))).to_numpy()
     )

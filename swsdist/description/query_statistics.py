@@ -103,7 +103,7 @@ def _query(
     speaker_of: SpeakerLookup,
     vocabulary: frozenset[str] | None,
 ) -> Query:
-    term = next((row["term"] for row, _ in rows if row["term"]), None)
+    term = " | ".join(dict.fromkeys(row["term"] for row, _ in rows if row["term"])) or None
     lengths = [length for _, length in rows if length is not None]
     speakers = {row["speaker"] for row, _ in rows if row["speaker"]}
     results = [(row, *speaker_of(row)) for row in true or ()]

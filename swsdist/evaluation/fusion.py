@@ -22,6 +22,7 @@ from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.calibrate.training_overlap import read_fitted
 from swsdist.core.codes import evaluation as codes
 from swsdist.core.codes import fusion as fusion_codes
+from swsdist.core.plain import parse_json
 from swsdist.core.types import DETECTIONS
 from swsdist.evaluation.calibration import check_step_names, fit_label, fit_or_read, make_list_steps, score_undecided
 from swsdist.evaluation.evaluate import Evaluation
@@ -225,7 +226,7 @@ def _procedure(
 def _saved(data: bytes) -> tuple[dict[str, object], TwvParameters | None]:
     """Options and operating point of a fitted fusion."""
     try:
-        values = json.loads(data)
+        values = parse_json(data)
         (options,) = (step["options"] for step in values["steps"] if step["name"] == "fusion")
         return options, TwvParameters(int(values["trials"]), float(values["beta"])) if "trials" in values else None
     except (ValueError, KeyError, TypeError):

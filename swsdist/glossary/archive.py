@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from swsdist.core.codes import glossary as codes
 from swsdist.core.errors import DataError, UserError
+from swsdist.core.plain import parse_json
 from swsdist.glossary import rows, words
 from swsdist.glossary.changes import UNDO, Row
 from swsdist.glossary.project import Project
@@ -78,7 +79,7 @@ def read_archive(path: Path) -> Content:
         DataError: it is none, or a value in it is not possible.
     """
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = parse_json(path.read_text(encoding="utf-8"))
         if not isinstance(content, dict) or content.get("schema") != SCHEMA:
             raise ValueError(f"its schema is not {SCHEMA}")
         sounds, of_sounds = {}, {}

@@ -17,6 +17,8 @@ from swsdist.core.codes import io as codes
 if TYPE_CHECKING:
     import pyarrow as pa
 
+#: Seconds; 30 years. Later times are mistakes, and would lose precision.
+LATEST = 1e9
 #: Rows per batch.
 ROWS = 1 << 16
 
@@ -45,13 +47,13 @@ def number(text: str, name: str, where: str) -> float:
 
 
 def time(text: str, name: str, where: str) -> float:
-    """Parse a finite, non-negative number of seconds.
+    """Parse a number of seconds from 0 to `LATEST`.
 
     Raises:
         DataError: the text has another form.
     """
     value = number(text, name, where)
-    if value < 0:
+    if not 0 <= value <= LATEST:
         raise codes.BAD_TIME(where=where, name=name, text=text)
     return value + 0.0
 

@@ -55,7 +55,7 @@ def read_mlf(path: Path) -> dict[str, list[TimedLabel]]:
     """Read a master label file with lines `start end label [score]`; the score is 0 by default.
 
     Raises:
-        DataError: a line has another form.
+        DataError: a line has another form, or a name comes twice.
     """
     lines = path.read_text(encoding="utf-8").splitlines()
     if not lines or lines[0].strip() != _FIRST:
@@ -65,6 +65,8 @@ def read_mlf(path: Path) -> dict[str, list[TimedLabel]]:
     for number, line in enumerate(lines[1:], 2):
         if name is None and line.startswith('"') and line.rstrip().endswith('"'):
             name = line.strip()[1:-1]
+            if name in labels:
+                raise codes.DUPLICATE_MLF_NAME(where=f"{path}, line {number}", name=name)
             labels[name] = []
         elif name is not None and line.strip() == ".":
             name = None

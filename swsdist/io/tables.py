@@ -2,8 +2,10 @@
 
 Either may be packed by gzip or xz. CSV is UTF-8 (a byte order mark is ignored) with a header, RFC 4180. Columns are
 separated by commas, or, as the header shows, by semicolons or tabs; numbers may have decimal commas, if all of them do;
-and `yes` and `no` mean `true` and `false`, as do 1 and 0. Parquet is recognised by its first bytes. Columns outside the
-schema are dropped. A glossary's project is read as the view of it that has the schema's columns.
+and `yes` and `no` mean `true` and `false`, as do 1 and 0. A first line `sep=;`, as spreadsheets write it, names the
+separator. Parquet is recognised by its first bytes; text may be of any type of strings, bytes in UTF-8, whole numbers or
+decimals, and numbers any type of numbers, or text. Columns outside the schema are dropped. A glossary's project is read
+as the view of it that has the schema's columns.
 A column of the schema may be absent, or a cell of it empty, if it is nullable (then it is null), or
 if it is `channel` (then it is 1); `example` may be absent (then the rows of a `query_id` count 1, 2, ... in their
 order).
@@ -20,7 +22,7 @@ import difflib
 import io
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -36,7 +38,7 @@ from swsdist.core.codes import io as codes
 from swsdist.core.errors import TableError
 from swsdist.core.types import JUDGEMENTS, QUERIES, REFERENCES
 from swsdist.io.compressed import demand_utf8, opened, short
-from swsdist.io.nist.xml import LATEST
+from swsdist.io.fields import LATEST
 from swsdist.io.notices import Notices
 from swsdist.io.project_file import project_file, read_view
 
@@ -152,12 +154,20 @@ class _Source:
         return self.data.startswith(b"PAR1")
 
     @cached_property
+    def _declared(self) -> str | None:
+        """Separator that a first line `sep=` names."""
+        line = re.match(rb'(?:\xef\xbb\xbf)?"?sep=([,;\t])"?\r?\n', self.data)
+        return None if line is None else line[1].decode()
+
+    @cached_property
     def separator(self) -> str:
-        """Separator of CSV columns: a comma, unless the header contains semicolons or tabs.
+        """Separator of CSV columns: that of a line `sep=`; or a comma, unless the header contains semicolons or tabs.
 
         Raises:
             TableError: it has both.
         """
+        if self._declared is not None:
+            return self._declared
         try:
             result = [mark for mark in ",;\t" if len(next(self._records(mark), (1, []))[1]) > 1]
         except (UnicodeDecodeError, csv.Error):
@@ -168,18 +178,17 @@ class _Source:
 
     def columns(self, schema: pa.Schema) -> pa.Table:
         """The columns of the file that the schema names; those of CSV are strings, null where empty."""
+        header = self.names()
+        names = self._required(schema, header)
         if self.is_parquet:
             try:
-                file = pa.parquet.ParquetFile(pa.BufferReader(self.data))
-                names = self._required(schema, file.schema_arrow.names)
-                return file.read(columns=names)
-            except pa.ArrowException as error:
+                return self._parquet.read(columns=names)
+            except (pa.ArrowException, OSError) as error:
                 raise codes.NOT_PARQUET(where=self.path, error=error) from error
-        header = self._header()
-        names = self._required(schema, header)
         try:
             return pa.csv.read_csv(
                 pa.BufferReader(self.data),
+                read_options=pa.csv.ReadOptions(skip_rows=self._declared is not None),
                 parse_options=pa.csv.ParseOptions(delimiter=self.separator, newlines_in_values=True),
                 convert_options=pa.csv.ConvertOptions(
                     include_columns=names,
@@ -208,30 +217,36 @@ class _Source:
         reader = csv.reader(text, delimiter=self.separator if separator is None else separator)
         begin = 1
         for record in reader:
-            if record:
+            if record and (begin > 1 or self._declared is None):
                 yield begin, record
             begin = reader.line_num + 1
 
     @property
     def first(self) -> str:
         """Place of the column names, for messages."""
-        return self.path if self.is_parquet else f"{self.path}, line 1"
+        return self.path if self.is_parquet else f"{self.path}, line {1 if self._declared is None else 2}"
+
+    @cached_property
+    def _parquet(self) -> pa.parquet.ParquetFile:
+        try:
+            return pa.parquet.ParquetFile(pa.BufferReader(self.data))
+        except (pa.ArrowException, OSError) as error:
+            raise codes.NOT_PARQUET(where=self.path, error=error) from error
 
     def names(self) -> list[str]:
-        """All columns of the file."""
-        if self.is_parquet:
-            return list(pa.parquet.ParquetFile(pa.BufferReader(self.data)).schema_arrow.names)
-        return self._header()
+        """All columns of the file.
 
-    def _header(self) -> list[str]:
+        Raises:
+            TableError: it is damaged, or two have one name.
+        """
         try:
-            _, header = next(self._records(), (1, []))
+            header = self._parquet.schema_arrow.names if self.is_parquet else next(self._records(), (1, []))[1]
         except (UnicodeDecodeError, csv.Error) as error:
             raise self._malformed([], str(error)) from error
         for name, times in Counter(header).items():
             if times > 1:
-                raise codes.DUPLICATE_COLUMN(where=f"{self.path}, line 1", column=short(name), times=times)
-        return header
+                raise codes.DUPLICATE_COLUMN(where=self.first, column=short(name), times=times)
+        return list(header)
 
     def _required(self, schema: pa.Schema, result: Sequence[str]) -> list[str]:
         for field in schema:
@@ -322,11 +337,12 @@ def _column(source: _Source, raw: pa.Table, field: pa.Field) -> pa.ChunkedArray:
     """One column in its type, each value checked independently."""
     if field.name not in raw.column_names:
         return pa.chunked_array([_default(raw, field)])
-    given = raw.column(field.name)
+    given = _plain(source, raw.column(field.name), field)
     checks: list[tuple[Code[TableError], pa.ChunkedArray]] = []
     if pa.types.is_string(field.type):
-        values = given.cast(pa.string())
-        checks.append((codes.LINE_BREAK_IN_CELL, pc.match_substring(values, "\n")))
+        values = given
+        checks.append((codes.LINE_BREAK_IN_CELL, pc.match_substring_regex(values, "[\n\r]")))
+        checks.append((codes.NUL_IN_CELL, pc.match_substring(values, "\0")))
     else:
         values = _numbers(source, given, field)
     if not field.nullable:
@@ -334,7 +350,7 @@ def _column(source: _Source, raw: pa.Table, field: pa.Field) -> pa.ChunkedArray:
             values = pc.fill_null(values, 1)
         empty = pc.is_null(values)
         if pa.types.is_string(field.type):
-            empty = pc.or_(empty, pc.fill_null(pc.equal(values, ""), False))
+            empty = pc.or_(empty, pc.fill_null(pc.equal(pc.utf8_trim_whitespace(values), ""), False))
         checks.append((codes.EMPTY_TABLE_CELL, empty))
     if pa.types.is_floating(field.type):
         checks.append((codes.NON_FINITE_CELL, pc.invert(pc.is_finite(values))))
@@ -343,6 +359,7 @@ def _column(source: _Source, raw: pa.Table, field: pa.Field) -> pa.ChunkedArray:
     if field.name in _NOT_NEGATIVE:
         checks.append((codes.NEGATIVE_CELL, pc.less(values, 0)))
     if field.name in _SECONDS:
+        values = pc.add(values, 0.0)  # no -0.0
         checks.append((codes.CELL_TOO_LARGE, pc.greater(values, LATEST)))
     for code, mask in checks:
         _check_rows(source, values, field.name, code, mask)
@@ -385,34 +402,83 @@ def _default(raw: pa.Table, field: pa.Field) -> pa.Array:
     return pa.array(examples, field.type)
 
 
+_TEXTS = (
+    *(pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view),
+    *(pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view),
+)
+#: Text of a number: Arrow takes hexadecimal integers, too.
+_NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+
+
+def _plain(source: _Source, given: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
+    """A column as text, for a field of numbers as numbers, too.
+
+    Raises:
+        TableError: it is of a type that is neither, or text that is not UTF-8.
+    """
+    kind, text = given.type, pa.types.is_string(field.type)
+    if pa.types.is_dictionary(kind):
+        given, kind = given.cast(kind.value_type), kind.value_type
+    if pa.types.is_null(kind):
+        return given.cast(field.type)
+    if any(known(kind) for known in _TEXTS):
+        return _converted(source, given, field, _utf8, "text in UTF-8")
+    if pa.types.is_floating(kind) and text:  # as pandas writes numbers beside empty cells
+        whole = pc.if_else(pc.is_nan(given.cast(pa.float64())), None, given.cast(pa.float64()))
+        return _converted(source, whole, field, lambda some: some.cast(pa.int64()).cast(pa.string()), "text")
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return given.cast(pa.string()) if text else given
+    if pa.types.is_boolean(kind) and pa.types.is_boolean(field.type):
+        return given
+    expected = "text" if text else "true and false" if pa.types.is_boolean(field.type) else "numbers"
+    raise codes.COLUMN_TYPE(where=source.path, column=field.name, type=kind, expected=expected)
+
+
+def _utf8(given: pa.ChunkedArray) -> pa.ChunkedArray:
+    result = given.cast(pa.string())
+    result.validate(full=True)
+    return result
+
+
 def _numbers(source: _Source, given: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
-    if pa.types.is_string(given.type) or pa.types.is_large_string(given.type):
+    required = "a whole number" if pa.types.is_integer(field.type) else "a number"
+    if pa.types.is_string(given.type):
         given = pc.utf8_trim_whitespace(given)
         if pa.types.is_boolean(field.type):
             given = _yes_and_no(given)
-    # Via float64, since pandas writes integers beside empty cells as `1.0`.
-    kind = pa.float64() if pa.types.is_integer(field.type) else field.type
-    for way in ((field.type,), (kind, field.type)):
-        try:
-            return _cast(given, way)
-        except pa.ArrowInvalid:
-            continue
-    low, high = 0, len(given)  # find the first bad value by bisection
+    if pa.types.is_boolean(field.type):
+        required = "true or false, yes or no"
+    return _converted(source, given, field, lambda some: _cast(some, field.type), required)
+
+
+def _converted(
+    source: _Source,
+    given: pa.ChunkedArray,
+    field: pa.Field,
+    convert: Callable[[pa.ChunkedArray], pa.ChunkedArray],
+    required: str,
+) -> pa.ChunkedArray:
+    """A column, converted.
+
+    Raises:
+        TableError: a value cannot be; with the first such row.
+    """
+    try:
+        return convert(given)
+    except pa.ArrowInvalid:
+        low, high = 0, len(given)
     while high - low > 1:
         middle = (low + high) // 2
         try:
-            _cast(given.slice(low, middle - low), (kind, field.type))
+            convert(given.slice(low, middle - low))
             low = middle
         except pa.ArrowInvalid:
             high = middle
-    required = "a number"
-    if pa.types.is_floating(field.type) and "," in str(given[low].as_py()):
+    bad = given.slice(low, 1)
+    value = (bad.cast(pa.binary()) if convert is _utf8 else bad)[0].as_py()
+    if "," in str(value) and pa.types.is_floating(field.type):
         required = "decimal points, or commas in all numbers of the table, and not before three digits in each"
-    elif not pa.types.is_floating(field.type):
-        required = "true or false, yes or no" if pa.types.is_boolean(field.type) else "a whole number"
-    raise codes.BAD_CELL(
-        where=source.place(low), column=field.name, value=_shown(given[low].as_py()), expected=required
-    )
+    raise codes.BAD_CELL(where=source.place(low), column=field.name, value=_shown(value), expected=required)
 
 
 def _yes_and_no(given: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -426,10 +492,25 @@ def _shown(value: object) -> str:
     return repr(short(value) if isinstance(value, str) else value)
 
 
-def _cast(values: pa.ChunkedArray, kinds: Sequence[pa.DataType]) -> pa.ChunkedArray:
-    for kind in kinds:
-        values = values.cast(kind)
-    return values
+def _cast(values: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    """The values in a type of numbers, or as booleans.
+
+    Raises:
+        ArrowInvalid: a value is none.
+    """
+    if pa.types.is_string(values.type) and pa.types.is_integer(kind):
+        if pc.any(pc.invert(pc.match_substring_regex(values, _NUMBER))).as_py():
+            raise pa.ArrowInvalid("no number")
+    elif pa.types.is_boolean(kind) and not pa.types.is_string(values.type) and not pa.types.is_boolean(values.type):
+        values = values.cast(pa.float64()).cast(pa.int64())
+        if not pc.all(pc.is_in(values.drop_null(), value_set=pa.array([0, 1]))).as_py():
+            raise pa.ArrowInvalid("neither 0 nor 1")
+    try:
+        return values.cast(kind)
+    except pa.ArrowInvalid:
+        if not pa.types.is_integer(kind):
+            raise
+        return values.cast(pa.float64()).cast(kind)  # pandas writes integers beside empty cells as `1.0`
 
 
 def _check_spans(source: _Source, table: pa.Table) -> None:

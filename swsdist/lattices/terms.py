@@ -7,7 +7,7 @@ pronunciations. With `patterns` a word may hold `?`, any one character, and `*`,
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import product
 from typing import Any, Literal, NamedTuple
@@ -180,14 +180,25 @@ class TermReader:
             raise codes.NO_PRONUNCIATION(where=word, word=word)
         return [Pronunciation(phones, 0.0)]
 
-    def rows(self, query_id: str, term: str) -> list[dict[str, Any]]:
-        """Rows of WRITTEN of a query.
+    def rows(self, query: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Rows of WRITTEN of a row of QUERIES, by its term.
 
         Raises:
             TermError: as `alternatives`.
         """
-        common = {"query_id": query_id, "example": 1, "patterns": self._options.patterns}
-        return [{**common, "labels": list(item.labels), "cost": item.cost} for item in self.alternatives(term)]
+        common = {"query_id": query["query_id"], "example": query["example"], "patterns": self._options.patterns}
+        alternatives = self.alternatives(query["term"] or "")
+        return [{**common, "labels": list(item.labels), "cost": item.cost} for item in alternatives]
+
+
+def cheapest(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows of WRITTEN; texts or examples of a query with the same labels are one alternative, the cheapest."""
+    best: dict[tuple[str, tuple[str, ...]], dict[str, Any]] = {}
+    for row in rows:
+        key = row["query_id"], tuple(row["labels"])
+        if key not in best or row["cost"] < best[key]["cost"]:
+            best[key] = row
+    return list(best.values())
 
 
 def _sequences(term: str) -> Iterator[tuple[str, ...]]:

@@ -19,7 +19,7 @@ from swsdist.core.codes import io as io_codes
 from swsdist.core.codes import lattices as codes
 from swsdist.core.errors import DataError
 from swsdist.io.compressed import short
-from swsdist.io.nist.xml import LATEST
+from swsdist.io.fields import LATEST
 from swsdist.lattices.lattice import BREAK, Broken, Lattices, LeftOut, Word, transcript
 
 _PACKED = (".gz", ".xz")

@@ -18,6 +18,7 @@ from swsdist.config.search import Search
 from swsdist.config.section import Section
 from swsdist.core.codes import line_of
 from swsdist.core.codes import searcher as codes
+from swsdist.core.plain import parse_json
 from swsdist.core.types import DETECTIONS, TRIALS
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import ChainRun
@@ -171,7 +172,7 @@ def threshold_from(
 def _training_scores(data: bytes) -> dict[str, str]:
     """The settings of the scores that a calibration was fitted on; empty if the file lacks them."""
     try:
-        results = json.loads(data)["trained_on"]["scores"]
+        results = parse_json(data)["trained_on"]["scores"]
     except (ValueError, KeyError, TypeError):
         return {}  # the reader of the file reports the error
     return results if isinstance(results, dict) else {}

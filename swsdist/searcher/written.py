@@ -15,7 +15,7 @@ from swsdist.core.codes import searcher as codes
 from swsdist.core.errors import TermError
 from swsdist.core.types import QUERIES
 from swsdist.lattices.packed import Recipe
-from swsdist.lattices.terms import WRITTEN, TermReader, Terms
+from swsdist.lattices.terms import WRITTEN, TermReader, Terms, cheapest
 from swsdist.methods.query.extraction import Cut
 from swsdist.searcher.query_input import Skip, is_table, skipping, table_rows
 from swsdist.store.lattice_shards import postings_of
@@ -32,7 +32,7 @@ class WrittenQueries:
 
     def __init__(self, store: Store, terms: Terms) -> None:
         self._store, self._terms = store, terms
-        self._texts: dict[str, str] = {}
+        self._texts: dict[str, list[str]] = {}
 
     def rows(
         self,
@@ -42,19 +42,26 @@ class WrittenQueries:
         folder: Path | None = None,
     ) -> list[dict[str, Any]]:
         """Rows of QUERIES, one a text: texts, tables (.csv, .parquet) of them, or rows that this made."""
-        items: Iterable[Any] = [queries] if isinstance(queries, str) or not isinstance(queries, Iterable) else queries
-        rows: dict[str, dict[str, Any]] = {}
+        alone = isinstance(queries, str) or not isinstance(queries, Iterable) or hasattr(queries, "columns")
+        items: Iterable[Any] = [queries] if alone else queries
+        rows: dict[tuple[str, int], dict[str, Any]] = {}
+
+        def add(row: dict[str, Any]) -> None:
+            query_id, example = key = row["query_id"], row["example"]
+            if rows.setdefault(key, row)["term"] != row["term"]:
+                raise codes.DUPLICATE_QUERY_EXAMPLE(where="queries", count=2, example=example, query_id=query_id)
+
         for item in items:
             if isinstance(item, dict):
-                rows.setdefault(item["query_id"], item)
+                add(item)
             elif not isinstance(item, str):
                 raise codes.NOT_A_TEXT(where="queries", kind=type(item).__name__)
             elif is_table(item):
                 for row in table_rows(item, self._store, say):
-                    rows.setdefault(row["query_id"], row)
+                    add(row)
             else:
                 row = dict.fromkeys(QUERIES.names) | {"query_id": item, "example": 1, "channel": 1}
-                rows.setdefault(item, row | {"term": item, "typed": item})
+                add(row | {"term": item, "typed": item})
         return list(rows.values())
 
     def examples(
@@ -70,9 +77,9 @@ class WrittenQueries:
             with skipping(skip, row["query_id"]):
                 if not row["term"]:
                     raise codes.QUERY_WITHOUT_TEXT(where=row["query_id"])
-                result += self._reader.rows(row["query_id"], row["term"])
-                self._texts[row["query_id"]] = row["term"]
-        return pa.Table.from_pylist(result, WRITTEN), {}
+                result += self._reader.rows(row)
+                self._texts.setdefault(row["query_id"], []).append(row["term"])
+        return pa.Table.from_pylist(cheapest(result), WRITTEN), {}
 
     def warnings(self, examples: pa.Table) -> Iterator[str]:
         """None: nothing is odd about a text."""
@@ -85,7 +92,8 @@ class WrittenQueries:
         reasons = []
         for query_id in query_ids:
             try:
-                labels = {label for item in self._reader.alternatives(self._texts[query_id]) for label in item.labels}
+                items = (item for text in self._texts[query_id] for item in self._reader.alternatives(text))
+                labels = {label for item in items for label in item.labels}
             except TermError:
                 continue
             for label in sorted(labels - known):

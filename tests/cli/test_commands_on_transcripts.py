@@ -68,6 +68,12 @@ def test_a_table_of_texts(swsdist: Command, talks: Path) -> None:
     assert [row["query_id"] for row in rows] == [f"q{k}" for k in range(1, 9)]
     both = swsdist("search", "json-text", "--text", "queries.csv", "--text", "blue", "--top", "1", "--csv", cwd=talks)
     assert len(hits(both.out)) == 9
+    (talks / "two.csv").write_text("query_id,text\na,river\na,blue\n")
+    rows = hits(swsdist("search", "json-text", "--text", "two.csv", "--top", "99", "--csv", cwd=talks).out)
+    assert {(row["query_id"], row["doc_id"]) for row in rows} == {
+        ("a", place[0]) for place in best("river") + best("blue")
+    }
+    assert swsdist("search", "json-text", "--text", "two.csv", "--text", "a", cwd=talks, code=2).err
 
 
 def test_words_that_nothing_holds(swsdist: Command, talks: Path) -> None:

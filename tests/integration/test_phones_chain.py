@@ -140,6 +140,30 @@ def test_queries_in_phones(small_corpus: Path, tmp_path: Path) -> None:
     assert sorted(ours) == sorted(sorted(row["labels"]) for row in strings)
 
 
+def test_several_texts_of_a_query(small_corpus: Path, tmp_path: Path, method: str) -> None:
+    """They are alternatives: what either finds is found."""
+    tables = {"documents": "docs.csv", "queries": str(tmp_path / "terms.csv")}
+    found = []
+    for rows in ("a,g1 g2\n", "a,g3 g4\n", "a,g1 g2\na,g3 g4\n"):
+        (tmp_path / "terms.csv").write_text(f"query_id,text\n{rows}")
+        given = config(
+            small_corpus,
+            tmp_path / f"run{len(found)}",
+            method,
+            corpus={**tables, "examples": "all"},
+            calibrate={"steps": []},
+        )
+        found.append(
+            {
+                tuple(row[k] for k in ("doc_id", "first", "last"))
+                for row in hits(searched(given), "search", "candidates")
+            }
+        )
+    assert found[0]
+    assert found[0] != found[1]
+    assert found[2] >= found[0] | found[1]  # or more: what both may be there adds up
+
+
 def test_phones_that_the_track_lacks(small_corpus: Path, tmp_path: Path, method: str) -> None:
     """Such a query is rejected, the others are searched; a check says so before any work, and after it."""
     words = {"one": "g1 g2", "two": "g1 AH", "three": "g3 g7", "four": "g3"}  # g7 is silence

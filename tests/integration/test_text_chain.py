@@ -15,6 +15,7 @@ import pytest
 
 import swsdist
 from swsdist.core.codes import chains as chains_codes
+from swsdist.core.codes import corpora as corpora_codes
 from swsdist.core.codes import text as codes
 from swsdist.io.filesystem import Folder
 from swsdist.lattices import collection
@@ -438,6 +439,24 @@ def test_terms_that_cannot_be_searched(written: Any) -> None:
         ("query", "q8b", codes.EMPTY_TERM.name),
         ("query", "q9", codes.UNBALANCED_PATTERN.name),
     }
+
+
+@pytest.mark.parametrize("examples", ["all", "primary"])
+def test_several_texts_of_a_query(written: Any, examples: str) -> None:
+    """They are alternatives, in references too, or the first is searched and the others are told."""
+    lines = [f"{name} 1 {said.start} 0.4 {said.word}\n" for name, words in spoken().items() for said in words]
+    (written.corpus / "spoken.ctm").write_text("".join(lines))
+    (written.corpus / "queries.csv").write_text("query_id,text\na,river\nb,blue\na,Stone\na,River\n")
+    result = written.run(f"corpus.examples={examples}", f"corpus.references={written.corpus}/spoken.ctm")
+    plain = {(key[0], *key[1:]) for key in expected(first=True)}
+    ids = {"q2": "a", "q6": "b", **({"q4": "a"} if examples == "all" else {})}
+    assert set(detected(result)) == {(ids[query_id], *rest) for query_id, *rest in plain if query_id in ids}
+    true = [said.word for words in spoken().values() for said in words]
+    assert result.outcome.chain_run.chain.inputs.corpus.references.num_rows == sum(
+        true.count(word) for word in ("river", "blue", *(["stone"] if examples == "all" else []))
+    )
+    told = any(says(line, corpora_codes.EXAMPLES_NOT_SEARCHED) for line in result.outcome.chain_run.notices())
+    assert told == (examples == "primary")
 
 
 @pytest.mark.parametrize("patterns", [False, True])

@@ -83,7 +83,7 @@ def test_posteriors_are_those_of_openfst(item: Lattice, scales: tuple[float, flo
 
 def written(terms: Sequence[str], options: Terms | None = None) -> list[Written]:
     reader = TermReader(options or Terms(patterns=True), RECIPE)
-    rows = [row for term in terms for row in reader.rows(term, term)]
+    rows = [row for term in terms for row in reader.rows({"query_id": term, "example": 1, "term": term})]
     return list(written_of(rows, {term: k for k, term in enumerate(terms)}))
 
 

@@ -122,6 +122,14 @@ def test_lists_as_others_write_them(tmp_path, separator: str, point: str, words:
     assert read_system(str(path)).detections["score"].to_pylist() == [row[5] for row in LISTED]
 
 
+def test_a_line_that_names_the_separator(tmp_path) -> None:
+    path = csv(tmp_path, "\ufeffsep=;\r\ndoc_id;path;duration\r\na;x;1,5\r\nb;y;-1\r\n")
+    with raises(io_codes.NEGATIVE_CELL, where="line 4"):
+        read_table(path, CORPUS)
+    path = csv(tmp_path, 'sep=,\ndoc_id,path\n"a;b",x\n')
+    assert read_table(path, CORPUS)["doc_id"].to_pylist() == ["a;b"]
+
+
 def test_numbers_that_may_mean_thousands_are_refused(tmp_path) -> None:
     """1,500 is 1.5 where another number of the file cannot be a thousand."""
     text = "doc_id;path;duration\na;b;1,500\nc;d;0,250\n"

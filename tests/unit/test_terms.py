@@ -157,7 +157,7 @@ def test_nearest(options: Any) -> None:
 
 def test_rows_and_identities(options: Any, tmp_path: Path) -> None:
     terms = options(units="phones")
-    rows = TermReader(terms, Recipe()).rows("q1", "read")
+    rows = TermReader(terms, Recipe()).rows({"query_id": "q1", "example": 1, "term": "read"})
     assert [(row["query_id"], row["example"], row["labels"], row["patterns"]) for row in rows] == [
         ("q1", 1, ["R", "EH", "D"], False),
         ("q1", 1, ["R", "IY", "D"], False),

@@ -15,12 +15,13 @@ from swsdist.core.errors import TermError
 from swsdist.lattices.decoding import Columns, Decoding, FrameDecoder
 from swsdist.lattices.packed import Recipe
 from swsdist.lattices.phone_loop import Reader
-from swsdist.lattices.terms import WRITTEN, TermReader, Terms
+from swsdist.lattices.terms import WRITTEN, TermReader, Terms, cheapest
 from swsdist.methods.lattice.query_lattices import QUERY_LATTICES, linear, query_row
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.registry.registries import METHODS
+from swsdist.stages.inputs.recordings import Row
 from swsdist.stages.queries import demand_examples, read_group
 from swsdist.stages.task_results import Extracted
 from swsdist.store.tracks import Tracks
@@ -33,7 +34,7 @@ class DecodingQueries(NamedTuple):
         group: file of a group of examples; empty: of none.
         columns: names and kind of the track's columns, and its place among all columns.
         shift: s between frames.
-        texts: written queries, by id.
+        texts: rows of written queries.
         decoding, terms: how they become phones.
         lattices: whether the method takes lattices.
         cuts: of the examples that were trimmed.
@@ -43,7 +44,7 @@ class DecodingQueries(NamedTuple):
     columns: Columns
     place: tuple[int, int]
     shift: float
-    texts: dict[str, str]
+    texts: list[Row]
     decoding: Decoding
     terms: Terms
     lattices: bool
@@ -54,7 +55,7 @@ class DecodeQueries(Stage[DecodingQueries]):
     """A spoken example becomes its likeliest string, or its lattice; a written query its pronunciations."""
 
     name = "decode-queries"
-    version = 3
+    version = 4
     unit = "queries"
     phase = "search"
     with_hours = "same"
@@ -70,7 +71,7 @@ class DecodeQueries(Stage[DecodingQueries]):
         track = store.manifest.track(options.decoding.track)
         lattices = METHODS[inputs.config.search.method].queries == "lattices"
         queries = chain_inputs.corpus.queries.to_pylist()
-        texts = {row["query_id"]: row["term"] or "" for row in queries if row["path"] is None}
+        texts = [row for row in queries if row["path"] is None]
         common = Columns(track.columns, track.kind), Tracks(store).places[track.name], store.manifest.shift
         decoding = options.decoding.identities(storage), lattices
         groups = inputs.results("queries", Extracted)
@@ -78,14 +79,19 @@ class DecodeQueries(Stage[DecodingQueries]):
             demand_examples(inputs, groups)
         for (receipt, group), part in zip(groups, inputs.parts("queries"), strict=True):
             if group.examples:
-                payload = DecodingQueries(part.name, *common, {}, options.decoding, options.terms, lattices, group.cuts)
+                payload = DecodingQueries(part.name, *common, [], options.decoding, options.terms, lattices, group.cuts)
                 label = f"{group.examples} examples"
                 yield inputs.task(
                     receipt.fingerprint, track.name, *decoding, label=label, work=group.examples, payload=payload
                 )
         if texts:
             payload = DecodingQueries("", *common, texts, options.decoding, options.terms, lattices)
-            matters = sorted(texts.items()), options.terms.identities(storage), list(track.columns), *decoding
+            matters = (
+                sorted((row["query_id"], row["term"] or "") for row in texts),
+                options.terms.identities(storage),
+                list(track.columns),
+                *decoding,
+            )
             yield inputs.task(*matters, label=f"{len(texts)} texts", work=len(texts), payload=payload)
 
     def run(self, task: Task[DecodingQueries], context: Context) -> TaskOutput:
@@ -112,16 +118,18 @@ class DecodeQueries(Stage[DecodingQueries]):
         reader = term_reader(payload.terms, payload.decoding, payload.columns, context.storage)
         rows: list[dict[str, Any]] = []
         rejected = []
-        for query_id, text in payload.texts.items():
+        for query in payload.texts:
+            key = query["query_id"], query["example"]
             try:
-                written = reader.rows(query_id, text)
+                written = reader.rows(query)
                 if payload.lattices:
                     weighted = [(row["labels"], float(np.exp(-row["cost"]))) for row in written]
-                    written = [query_row(query_id, 1, linear(weighted))]
+                    written = [query_row(*key, linear(weighted))]
                 rows += written
             except TermError as error:
-                rejected.append(_rejection(query_id, 1, error))
-        return self._output(task, context, rows, len({row["query_id"] for row in rows}), 0.0, rejected)
+                rejected.append(_rejection(*key, error))
+        rows = rows if payload.lattices else cheapest(rows)
+        return self._output(task, context, rows, len(payload.texts) - len(rejected), 0.0, rejected)
 
     def _output(
         self,

@@ -42,10 +42,10 @@ class _Checking(Checking):
     def _queries(self) -> Iterator[Finding]:
         options, table = self._text_inputs.lattices.options, self._text_inputs.corpus.queries
         reader = TermReader(options.terms, options.recipe, self._text_inputs.config.storage)
-        texts = {row["query_id"]: row["term"] for row in table.to_pylist() if row["term"] is not None}
-        spoken = set(table["query_id"].to_pylist()) - set(texts)
+        texts = sorted({(row["query_id"], row["term"]) for row in table.to_pylist() if row["term"]})
+        spoken = set(table["query_id"].to_pylist()) - {query_id for query_id, _ in texts}
         bad: list[str] = []
-        for query_id, text in sorted(texts.items()):
+        for query_id, text in texts:
             try:
                 reader.alternatives(text)
             except TermError as error:

@@ -11,11 +11,12 @@ from swsdist.chains.text.inputs import TextInputs
 from swsdist.core.codes import searcher as codes
 from swsdist.core.errors import TermError
 from swsdist.lattices.packed import Recipe
-from swsdist.lattices.terms import WRITTEN, TermReader, Terms
+from swsdist.lattices.terms import WRITTEN, TermReader, Terms, cheapest
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.registry.registries import METHODS
+from swsdist.stages.inputs.recordings import Row
 from swsdist.stages.task_results import Extracted
 
 #: Terms that are searched together: one pass over the lattices for all of them.
@@ -23,18 +24,18 @@ _GROUP = 4096
 
 
 class Collecting(NamedTuple):
-    """The payload of a task: query, text (None: it has none) and path of each query."""
+    """The payload of a task: rows of QUERIES, one a text of a query, or one of a query without text."""
 
-    queries: list[tuple[str, str | None, str | None]]
+    queries: list[Row]
     terms: Terms
     recipe: Recipe
 
 
 class CollectTerms(Stage[Collecting]):
-    """Written queries as the method takes them. A query with a text and spoken examples is searched by its text."""
+    """Written queries as the method takes them: the texts of a query, which are alternatives, not its spoken examples."""
 
     name = "collect-terms"
-    version = 1
+    version = 2
     unit = "examples"
     phase = "search"
     with_hours = "same"
@@ -45,17 +46,18 @@ class CollectTerms(Stage[Collecting]):
         """A task per group."""
         chain_inputs = inputs.chain_inputs(TextInputs)
         options = chain_inputs.lattices.options
-        by_query: dict[str, tuple[str | None, str | None]] = {}
-        for row in chain_inputs.corpus.queries.to_pylist():
-            text, path = by_query.get(row["query_id"], (None, None))
-            by_query[row["query_id"]] = text or row["term"], path or row["path"]
+        by_query: dict[str, dict[str | None, Row]] = {}
+        for row in sorted(chain_inputs.corpus.queries.to_pylist(), key=lambda row: row["example"]):
+            by_query.setdefault(row["query_id"], {}).setdefault(row["term"] or None, row)
         spelling = options.recipe.spelling, list(options.recipe.fillers)
         identities = options.terms.identities(inputs.config.storage)
-        queries = [(query_id, *by_query[query_id]) for query_id in sorted(by_query)]
+        queries = [
+            [row for text, row in by_query[key].items() if text or len(by_query[key]) == 1] for key in sorted(by_query)
+        ]
         for first in range(0, len(queries), _GROUP):
-            some = queries[first : first + _GROUP]
+            some = [row for rows in queries[first : first + _GROUP] for row in rows]
             payload = Collecting(some, options.terms, options.recipe)
-            matters = [(query_id, text) for query_id, text, _ in some], identities, spelling
+            matters = [(row["query_id"], row["term"]) for row in some], identities, spelling
             yield inputs.task(*matters, label=f"{len(some)} terms", work=len(some), payload=payload)
 
     def run(self, task: Task[Collecting], context: Context) -> TaskOutput:
@@ -64,26 +66,27 @@ class CollectTerms(Stage[Collecting]):
         reader = TermReader(payload.terms, payload.recipe, context.storage)
         rows: list[dict[str, Any]] = []
         rejected: list[dict[str, Any]] = []
-        for query_id, text, path in payload.queries:
+        for query in payload.queries:
             try:
-                if text is None:
-                    raise codes.QUERY_WITHOUT_TEXT(where=query_id)
-                rows += reader.rows(query_id, text)
+                if not query["term"]:
+                    raise codes.QUERY_WITHOUT_TEXT(where=query["query_id"])
+                rows += reader.rows(query)
             except TermError as error:
                 rejected.append(
                     {
                         "kind": "query",
-                        "id": query_id,
-                        "part": 1,
-                        "path": path,
+                        "id": query["query_id"],
+                        "part": query["example"],
+                        "path": query["path"],
                         "reason": error.reason,
                         "message": error.message,
                         "remedy": error.remedy,
                     }
                 )
         query_ids = sorted({row["query_id"] for row in rows})
-        table = pa.Table.from_pylist(rows, WRITTEN)
-        result = Extracted(len(query_ids), query_ids, len(query_ids), 0.0)
+        table = pa.Table.from_pylist(cheapest(rows), WRITTEN)
+        usable = len(payload.queries) - len(rejected)
+        result = Extracted(usable, query_ids, usable, 0.0)
         return TaskOutput((context.publish(task, "groups", [table], WRITTEN),), result, rejected=rejected)
 
 

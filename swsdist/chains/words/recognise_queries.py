@@ -20,7 +20,7 @@ from swsdist.core.codes import lattices as codes
 from swsdist.core.errors import DataError, TermError, UnusableError
 from swsdist.lattices.packed import Recipe
 from swsdist.lattices.recognition import RATE, Recogniser, Recognition
-from swsdist.lattices.terms import WRITTEN, TermReader, Terms
+from swsdist.lattices.terms import WRITTEN, TermReader, Terms, cheapest
 from swsdist.methods.query.extraction import groups
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
@@ -91,28 +91,24 @@ class RecogniseQueries(Stage[RecognisingQueries]):
         if given and not payload.commands:
             raise refusal(given[0])  # not a rejection: permission is no property of the queries
         reader = TermReader(payload.terms, payload.recipe, context.storage)
-        rows: dict[tuple[str, tuple[str, ...]], dict[str, Any]] = {}
+        rows: list[dict[str, Any]] = []
         rejected: list[dict[str, Any]] = []
         usable, seconds = 0, 0.0
         with permitted(payload.commands), ffmpeg.recorded_versions() as used:
             for example in payload.examples:
                 try:
-                    text = example["term"] or ""
+                    text = example["term"]
                     if example["path"] is not None:
                         text, length = _recognised(payload.recogniser, example, context)
                         seconds += length
-                    written = reader.rows(example["query_id"], text)
+                    rows += reader.rows({**example, "term": text})
                 except DataError as error:
                     raise_transient(example, error)
                     rejected.append(_rejection(example, error))
                     continue
                 usable += 1
-                for row in written:  # examples of a query with the same words are one alternative, the cheapest
-                    key = row["query_id"], tuple(row["labels"])
-                    if key not in rows or row["cost"] < rows[key]["cost"]:
-                        rows[key] = {**row, "example": example["example"]}
-        table = pa.Table.from_pylist(list(rows.values()), WRITTEN)
-        query_ids = sorted({query_id for query_id, _ in rows})
+        table = pa.Table.from_pylist(cheapest(rows), WRITTEN)
+        query_ids = sorted({row["query_id"] for row in rows})
         result = Extracted(usable, query_ids, usable, seconds, ffmpeg=sorted(used))
         return TaskOutput((context.publish(task, "groups", [table], WRITTEN),), result, rejected=rejected)
 

@@ -39,7 +39,9 @@ UNKNOWN_KEY = Code("unknown-key", ConfigError, "unknown key{meant}", "use one of
 RENAMED_KEY = Code("renamed-key", ConfigError, "the key {old} is now {new}", "write {new}{note}")
 MISSING_KEY = Code("missing-key", ConfigError, "missing key", "give it: {allowed}{meaning}")
 INVALID_VALUE = Code("invalid-value", ConfigError, "{value} is not allowed{meant}", "write {allowed}{quote}")
-INFINITE_VALUE = Code("infinite-value", ConfigError, "{value} is not allowed", "write a finite number")
+INFINITE_VALUE = Code(
+    "infinite-value", ConfigError, "{value} is not allowed", "write a finite number of at most 63 bits"
+)
 UNSUPPORTED_TYPE = Code(
     "unsupported-type",
     ConfigError,

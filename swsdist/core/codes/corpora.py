@@ -77,6 +77,13 @@ UNKNOWN_PART_DOCUMENT = Code(
     "check the spelling, or take them out of the part; there are {known}",
 )
 
+EXAMPLES_NOT_SEARCHED = Code(
+    "examples-not-searched",
+    OddError,
+    "{count} text{s} or example{s} of queries not searched: only the first example of a query is",
+    "search all: corpus.examples: all; or give them query_ids of their own",
+)
+
 EMPTY_TABLE = Code("empty-table", UserError, "the table has no {what}", "add rows below the header")
 
 UNREADABLE_RECORDING_LINK = Code(

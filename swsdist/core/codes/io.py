@@ -175,6 +175,13 @@ INVALID_MLF_NAME = Code(
 
 NOT_AN_MLF = Code("not-an-mlf", DataError, "the file does not begin with {first}", "name a master label file")
 
+DUPLICATE_MLF_NAME = Code(
+    "duplicate-mlf-name",
+    DataError,
+    "the file has labels of {name!r} twice",
+    "keep one of them, or rename the other; folders and endings of names do not count for documents",
+)
+
 NOT_AN_MLF_LABEL = Code("not-an-mlf-label", DataError, "{line!r} is not a label", "write: start end label score")
 
 CTM_ALTERNATION = Code(
@@ -185,8 +192,6 @@ CTM_ALTERNATION = Code(
 )
 
 CTM_FIELD_COUNT = Code("ctm-field-count", DataError, "the line has {fields} fields", "give 5 to 8: {names}")
-
-INFINITE_CTM_TIME = Code("infinite-ctm-time", DataError, "begin + duration is {time}", "give seconds")
 
 INVALID_CTM_NAME = Code(
     "invalid-ctm-name", DataError, "{name} {value!r} cannot be written to a CTM: it {fault}", "rename it"
@@ -288,6 +293,10 @@ TERM_WITH_ENTITIES = Code(
     "write the characters themselves where XML allows it",
 )
 
+TERM_WITH_TWO_VALUES = Code(
+    "term-with-two-values", DataError, "term {term!r} has a second {what}", "keep one, or make it another term"
+)
+
 TERM_WITHOUT_TEXT = Code("term-without-text", DataError, "term {term!r} has no text", "give <{element}>")
 
 DUPLICATE_TERM = Code("duplicate-term", DataError, "duplicate term {term!r}", "drop or rename one")
@@ -371,6 +380,8 @@ MALFORMED_CSV = Code(
     "look for a quote that is opened and not closed",
 )
 
+COLUMN_TYPE = Code("column-type", TableError, "{column} is a column of {type}", "write it as {expected}")
+
 BAD_CELL = Code("bad-cell", TableError, "{column} is {value}", "give {expected}, or nothing")
 
 END_NOT_AFTER_START = Code(
@@ -434,6 +445,7 @@ LINE_BREAK_IN_CELL = Code(
     "{column}{value} goes over several lines{also}",
     "look for a quote that is opened and not closed",
 )
+NUL_IN_CELL = Code("nul-in-cell", TableError, "{column}{value} holds a NUL{also}", "take it out")
 EMPTY_TABLE_CELL = Code(
     "empty-table-cell", TableError, "{column}{value} is empty{also}", "give a {column}, or drop the row"
 )

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.core.codes import features as codes
+from swsdist.core.codes import io as io_codes
 from swsdist.features.interface import Framed
 from swsdist.io.failures import as_file_fault
 from swsdist.io.local import retry_local
@@ -90,7 +91,10 @@ def _read(path: str, identity: str) -> Labels:
     rows: dict[tuple[str, int] | str, list[tuple[float, float, str]]] = {}
     if path.lower().endswith(".mlf"):
         for name, lines in read_mlf(file).items():
-            rows[PurePosixPath(name).stem] = [(line.start, line.end, line.label) for line in lines]
+            stem = PurePosixPath(name).stem
+            if stem in rows:
+                raise io_codes.DUPLICATE_MLF_NAME(where=path, name=stem)
+            rows[stem] = [(line.start, line.end, line.label) for line in lines]
     else:
         for row in read_ctm(str(file)).to_pylist():
             span = row["start"], row["start"] + row["duration"], row["word"]

@@ -14,7 +14,6 @@ is the column `pad_token_id` of config.json.
 
 from __future__ import annotations
 
-import json
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -27,6 +26,7 @@ from pydantic import Field, FiniteFloat, NonNegativeInt, PositiveFloat, model_va
 from swsdist.config.section import IsPath
 from swsdist.core.codes import features as codes
 from swsdist.core.needs import Needs
+from swsdist.core.plain import parse_json
 from swsdist.features.interface import Kind
 from swsdist.features.ssl.folder import Encoder, Head, read_encoder, read_head
 from swsdist.features.ssl.network import Network
@@ -127,7 +127,7 @@ class Ssl(Options):
         if not isinstance(self.weights, str):
             return self.weights
         try:
-            result = json.loads(retry_local(Path(self.weights).read_bytes))
+            result = parse_json(retry_local(Path(self.weights).read_bytes))
         except (OSError, ValueError) as error:
             where = f"{_WHERE}.weights: {self.weights}"
             detail = as_file_fault(error, where).message if isinstance(error, OSError) else str(error)

@@ -20,7 +20,6 @@ Convolutions between the layers and a CTC head (`add_adapter`) make that hop lon
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -28,6 +27,7 @@ from typing import NamedTuple
 
 from swsdist.core.codes import features as codes
 from swsdist.core.errors import ConfigError
+from swsdist.core.plain import parse_json
 from swsdist.io.failures import as_file_fault
 from swsdist.io.local import retry_local
 
@@ -266,7 +266,7 @@ def _head_rows(path: Path) -> int:
     """Outputs of the head in a safetensors file: 8 bytes hold the length of a JSON object with the shapes."""
     try:
         content = retry_local(path.read_bytes)
-        header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+        header = parse_json(content[8 : 8 + int.from_bytes(content[:8], "little")])
         return int(header["lm_head.weight"]["shape"][0])
     except FileNotFoundError:
         where = f"{_WHERE}: {path.parent}"
@@ -281,7 +281,7 @@ def _head_rows(path: Path) -> int:
 
 def _read(path: Path, command: str = _GET) -> _Values:
     try:
-        values = json.loads(retry_local(path.read_bytes))
+        values = parse_json(retry_local(path.read_bytes))
     except FileNotFoundError:
         raise codes.MODEL_FILE_MISSING(where=f"{_WHERE}: {path.parent}", file=path.name, command=command) from None
     except OSError as error:

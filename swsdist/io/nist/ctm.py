@@ -105,8 +105,6 @@ def ctm_word(fields: list[str], where: str) -> CtmWord:
             where=where, fields=len(fields), names=f"{' '.join(_NAMES[:_LEAST])} [{' '.join(_NAMES[_LEAST:])}]"
         )
     begin, duration = time(fields[2], "begin", where), time(fields[3], "duration", where)
-    if not math.isfinite(begin + duration):
-        raise codes.INFINITE_CTM_TIME(where=where, time=begin + duration)
     given = [None if field in _NOT_GIVEN else field for field in fields[_LEAST:]] + [None] * (len(_NAMES) - len(fields))
     confidence, kind, speaker = given
     sure = None if confidence is None else number(confidence, "confidence", where)

@@ -19,7 +19,8 @@ import pyarrow.csv
 from swsdist.core.codes import io as codes
 from swsdist.core.types import LEXEMES
 from swsdist.io.compressed import LONGEST_LINE, lines, opened, short
-from swsdist.io.nist.xml import LATEST, channel_number, note_channels, seconds
+from swsdist.io.fields import LATEST
+from swsdist.io.nist.xml import channel_number, note_channels, seconds
 from swsdist.io.notices import Notices
 
 _BLOCK = 4 << 20

@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from swsdist.io.compressed import LONGEST_LINE, opened
+from swsdist.io.fields import LATEST
 from swsdist.io.nist.systemlist_dialect import Dialect, RawList
-from swsdist.io.nist.xml import LATEST
 
 _BLOCK = 4 << 20
 _HEAD = re.compile(

@@ -80,13 +80,17 @@ def read_termlist(
             if notices is not None and dialect is _TLIST and next(iter(element.attributes)) != dialect.id:
                 notices.add(codes.TERMID_NOT_FIRST, where=f"{where}: {short(row['query_id'])}", count=1)
         elif element.attributes is None:
+            named = element.name == "value" and name not in ("", *TERMS.names)
+            if (named and name in row) or (element.name == dialect.text and "term" in row):
+                what = f"value of {short(name)}" if named else f"<{element.name}>"
+                raise codes.TERM_WITH_TWO_VALUES(where=where, term=short(row["query_id"]), what=what)
             if element.name == dialect.text:
                 row["term"] = " ".join(element.text.split())
                 if notices is not None and element.decoded:
                     notices.add(codes.TERM_WITH_ENTITIES, where=f"{where}: {short(row['term'])}", count=1)
             elif element.name == "name":
                 name = element.text.strip()
-            elif element.name == "value" and name and name not in TERMS.names:
+            elif named:
                 row[name] = element.text.strip()
             elif element.name == dialect.term:
                 if not row.get("term"):

@@ -18,7 +18,7 @@ from swsdist.core.codes import Code
 from swsdist.core.codes import io as codes
 from swsdist.core.errors import DataError
 from swsdist.io.compressed import opened, short
-from swsdist.io.fields import number
+from swsdist.io.fields import LATEST, number
 from swsdist.io.notices import Notices
 
 _BLOCK = 1 << 16
@@ -29,9 +29,6 @@ _LONGEST_NUMBER = 400  # characters: the greatest double takes 309 before its po
 _TAG = re.compile(r"""<[^<>"']*(?:"[^"]*"[^<>"']*|'[^']*'[^<>"']*)*>""")
 _REFERENCE = re.compile(r"&(?!(?:amp|lt|gt|quot|apos|#[0-9]+|#x[0-9a-fA-F]+);)([^;]*)")
 _LETTERS = {letter: k for k, letter in enumerate("ABCDEFGH", 1)}
-
-#: Seconds; 30 years. Later times are mistakes, and would lose precision.
-LATEST = 1e9
 
 
 class Element(NamedTuple):

@@ -56,7 +56,13 @@ def read(origin: Origin) -> Lattices:
         first = next(networks, None)
         if not folder.exists(name):
             raise codes.NO_TIMES_OF_BINS(where=origin.path, times=beside)
-        times = {fields[0]: (fields[1:], where) for fields, where in _records(beside, origin)}
+        times = dict[str, tuple[list[str], str]]()
+        for fields, where in _records(beside, origin):
+            if fields[0] in times:
+                yield Broken(
+                    fields[0], codes.MALFORMED_CONFUSION(where=where, fault=f"repeats the times of {fields[0]}")
+                )
+            times.setdefault(fields[0], (fields[1:], where))
         for fields, where in chain([] if first is None else [first], networks):
             key = fields[0]
             paired = times.pop(key, ([], beside))

@@ -19,11 +19,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from swsdist.core.codes import lattices as codes
+from swsdist.core.errors import DataError
+from swsdist.core.plain import unique
 from swsdist.io.compressed import lines, short
 from swsdist.io.fields import integer, number, time
 from swsdist.lattices.formats.parts import demand_costs, demand_forward, log_cost, numbered, single, stem
@@ -170,7 +173,7 @@ def parse(origin: Origin) -> Slf:
             continue
         if line.strip() == ".":
             raise codes.SUBLATTICE(where=where)
-        fields = dict(_fields(line, where))
+        fields = unique(_fields(line, where), partial(_twice, where))
         if "I" in fields:
             node = integer(fields["I"], "I", where)
             if node in nodes:
@@ -183,7 +186,7 @@ def parse(origin: Origin) -> Slf:
         elif "SUBLAT" in fields:
             raise codes.SUBLATTICE(where=where)
         else:
-            header.update(fields)
+            header = unique((*header.items(), *fields.items()), partial(_twice, where))
     if not {"N", "L"} <= header.keys():
         raise codes.NO_SLF_COUNTS(where=origin.path)
     for kind, name, count in (("nodes", "N", len(nodes)), ("links", "L", len(links))):
@@ -205,6 +208,10 @@ def parse(origin: Origin) -> Slf:
         _terminal(header, "start", target, len(nodes), origin.path),
         _terminal(header, "end", source, len(nodes), origin.path),
     )
+
+
+def _twice(where: str, name: str) -> DataError:
+    return codes.MALFORMED_SLF_LINE(where=where, fault=f"gives {name} twice")
 
 
 def _fields(line: str, where: str) -> Iterator[tuple[str, str]]:

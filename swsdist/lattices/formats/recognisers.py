@@ -32,6 +32,7 @@ from typing import Any
 
 from swsdist.core.codes import lattices as codes
 from swsdist.core.errors import DataError
+from swsdist.core.plain import unique
 from swsdist.io.compressed import demand_utf8, read_all, short
 from swsdist.lattices.lattice import Broken, Lattices, LeftOut, Origin, Word
 from swsdist.lattices.words import key_of, seconds_of, transcribed, words_of
@@ -83,7 +84,7 @@ def _documents(origin: Origin, left_out: LeftOut) -> Iterator[tuple[str, Any]]:
     content = read_all(origin.path, storage=origin.storage)
     demand_utf8(content, origin.path)
     text = content.decode("utf-8-sig")
-    decoder = json.JSONDecoder()
+    decoder = json.JSONDecoder(object_pairs_hook=unique)
     place, line = _next(text, 0), 1
     line += text.count("\n", 0, place)
     while place < len(text) or not text.strip():
@@ -95,7 +96,10 @@ def _documents(origin: Origin, left_out: LeftOut) -> Iterator[tuple[str, Any]]:
             except json.JSONDecodeError as error:
                 where = f"{origin.path}, line {error.lineno}"
                 raise codes.MALFORMED_JSON(where=where, column=error.colno, error=error.msg) from None
-            except (ValueError, RecursionError) as error:  # a number of thousands of digits; nested too deeply
+            except (
+                ValueError,
+                RecursionError,
+            ) as error:  # a key twice; a number of thousands of digits; nested too deeply
                 raise codes.MALFORMED_JSON(where=where, column=1, error=short(str(error))) from None
             yield where, value
             after = _next(text, end)

@@ -99,8 +99,9 @@ def look_up(
     sorted_first = spoken.first[by_first]
     ids: dict[tuple[str, ...], list[str]] = defaultdict(list)
     texts = [tuple((_lower(text) if fold else text).split()) for text in terms["term"].to_pylist()]
-    names = terms["query_id"].to_pylist()
-    for name, words in zip(names, texts, strict=True):
+    terms_of_ids = list(dict.fromkeys(zip(terms["query_id"].to_pylist(), texts, strict=True)))
+    names = [name for name, _ in terms_of_ids]
+    for name, words in terms_of_ids:
         ids[words].append(name)
 
     find = _kwseval if rules.links else _stdeval
@@ -115,12 +116,12 @@ def look_up(
             cache[words] = firsts, firsts
 
     times, repeated = {}, []
-    for same in ids.values():
+    for same_words, same in ids.items():
         for k, name in enumerate(sorted(same)):
-            times[name] = k + 1 if rules.repeats else 1
+            times[same_words, name] = k + 1 if rules.repeats else 1
             repeated += [name] if k else []
-    parts = [cache[words] for name, words in zip(names, texts, strict=True) for _ in range(times[name])]
-    sizes = np.array([len(cache[words][0]) * times[name] for name, words in zip(names, texts, strict=True)], np.int64)
+    parts = [cache[words] for name, words in terms_of_ids for _ in range(times[words, name])]
+    sizes = np.array([len(cache[words][0]) * times[words, name] for name, words in terms_of_ids], np.int64)
     none = np.zeros(0, np.int64)
     a, b = (np.concatenate([none, *(part[side] for part in parts)]) for side in (0, 1))
     rows = pa.array(spoken.row[a])

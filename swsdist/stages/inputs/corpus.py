@@ -75,6 +75,14 @@ class Corpus:
         return without_documents(self._queries(section.queries, section.spoken, query_inputs.documents), self.config)
 
     @cached_property
+    def terms(self) -> dict[str, str | None]:
+        """The text of each query; alternatives are separated by bars."""
+        texts: dict[str, dict[str, None]] = {}
+        for row in self.queries.select(["query_id", "term"]).to_pylist():
+            texts.setdefault(row["query_id"], {}).update({row["term"]: None} if row["term"] else {})
+        return {query_id: " | ".join(some) or None for query_id, some in texts.items()}
+
+    @cached_property
     def cohort(self) -> pa.Table:
         """Examples of cohort queries, used only to judge others: QUERIES."""
         return self._queries(str(self.config.corpus.cohort), None, self.documents)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from functools import partial
 
@@ -10,6 +9,7 @@ from swsdist.calibrate.training_overlap import ENTRY, fingerprint_references, ov
 from swsdist.config import Config
 from swsdist.core.codes import stages as codes
 from swsdist.core.fingerprint import fingerprint
+from swsdist.core.plain import parse_json
 from swsdist.io.filesystem import Folder
 from swsdist.io.notices import Notices
 from swsdist.pipeline.inspection.loading import load_chain_run
@@ -108,7 +108,7 @@ def note_provenance(data: bytes, path: str, config: Config, chain_inputs: Corpus
     scores depend on.
     """
     try:
-        training = json.loads(data)["trained_on"]
+        training = parse_json(data)["trained_on"]
     except (ValueError, KeyError, TypeError):
         return  # its reader reports the defect
     if "scores" in training and (others := score_differences(chain_inputs.scores(), training["scores"])):
@@ -124,7 +124,7 @@ def note_provenance(data: bytes, path: str, config: Config, chain_inputs: Corpus
 def is_of_scored(data: bytes, config: Config, chain_inputs: CorpusInputs) -> bool:
     """Whether a calibration was fitted on the scored data: by its occurrences, or by its documents if it records none."""
     try:
-        training = json.loads(data)["trained_on"]
+        training = parse_json(data)["trained_on"]
     except (ValueError, KeyError, TypeError):
         return False
     known = overlaps(training, chain_inputs.corpus.references)

@@ -125,8 +125,8 @@ def _terms(config: Config, queries: pa.Table, notices: Notices) -> tuple[pa.Tabl
     if kind_of(source, "queries", ENDINGS, storage) == "term list":
         listed = read_termlist(source, storage, notices=Notices())  # oddities were noted when the queries were read
         return listed.terms.select(TERMS.names), listed.lowercase
-    known = {query_id: " ".join(words) for query_id, words in _words(queries, source, notices).items()}
-    return pa.table({"query_id": list(known), "term": list(known.values())}, schema=TERMS), True
+    rows = [{"query_id": query_id, "term": " ".join(words)} for query_id, words in _words(queries, source, notices)]
+    return pa.Table.from_pylist(rows, TERMS), True
 
 
 def _from_text(
@@ -140,7 +140,6 @@ def _from_text(
     if rules.trials != "document":
         raise codes.TEXT_NEEDS_DOCUMENT_TRIALS(where=f"corpus.text: {path}", protocol=rules.name, trials=rules.trials)
     text = read_text(path, storage)
-    terms = {q: [word.lower() for word in words] for q, words in _words(queries, path, notices).items()}
     names = set(documents["doc_id"].to_pylist())
     strange = [name for name in text if name not in names]
     if strange:
@@ -154,16 +153,17 @@ def _from_text(
     silent = [name for name in names if name not in text]
     if silent:
         notices.add(codes.DOCUMENT_WITHOUT_TEXT, where=f"{path}: {min(silent)}", count=len(silent))
-    by_word: dict[str, list[str]] = {}
-    for query_id, words in terms.items():
-        by_word.setdefault(words[0], []).append(query_id)
+    by_word: dict[str, list[tuple[str, list[str]]]] = {}
+    for query_id, words in _words(queries, path, notices):
+        lower = [word.lower() for word in words]
+        by_word.setdefault(lower[0], []).append((query_id, lower))
     rows = []
     for row in documents.to_pylist():
         words = [word.lower() for word in text.get(row["doc_id"], ([], ""))[0]]
         result: dict[str, None] = {}
         for at, word in enumerate(words):
-            for query_id in by_word.get(word, ()):
-                if words[at : at + len(terms[query_id])] == terms[query_id]:
+            for query_id, term in by_word.get(word, ()):
+                if words[at : at + len(term)] == term:
                     result[query_id] = None
         start = row.get("start", 0.0)
         place = {
@@ -176,16 +176,16 @@ def _from_text(
     return pa.Table.from_pylist(rows, REFERENCES)
 
 
-def _words(queries: pa.Table, where: str, notices: Notices) -> dict[str, list[str]]:
-    """The words of the first term of each query with a term; notes queries without."""
-    texts: dict[str, str | None] = {}
+def _words(queries: pa.Table, where: str, notices: Notices) -> list[tuple[str, list[str]]]:
+    """Queries, and the words of each of their terms; notes queries without."""
+    texts: dict[str, dict[tuple[str, ...], None]] = {}
     for row in queries.select(["query_id", "term"]).to_pylist():
-        texts[row["query_id"]] = texts.get(row["query_id"]) or row["term"]
-    known = {query_id: term.split() for query_id, term in texts.items() if term and term.split()}
-    lacking = [query_id for query_id in texts if query_id not in known]
+        words = tuple((row["term"] or "").split())
+        texts.setdefault(row["query_id"], {}).update({words: None} if words else {})
+    lacking = [query_id for query_id, some in texts.items() if not some]
     if lacking:
         notices.add(codes.QUERY_WITHOUT_TERM, where=f"{where}: {lacking[0]}", count=len(lacking))
-    return known
+    return [(query_id, list(words)) for query_id, some in texts.items() for words in some]
 
 
 def _searched(references: pa.Table, documents: pa.Table, rules: Protocol, path: str, notices: Notices) -> pa.Table:

@@ -32,7 +32,7 @@ def best_hits(chain_run: ChainRun) -> tuple[Hit, ...]:
         hits.append(
             Hit(
                 query_id=row["query_id"],
-                term=query.get("term"),
+                term=inputs.corpus.terms[row["query_id"]] if query else None,
                 doc_id=row["doc_id"],
                 channel=row["channel"],
                 start=row["start"],

@@ -25,9 +25,7 @@ def scored_rows(
 ) -> tuple[tuple[report.QueryRow, ...], report.DetCurve | None, report.ScoreHistogram | None]:
     """The table of queries, the DET curve and the histograms, if available."""
     inputs: CorpusInputs = chain_run.chain.inputs
-    terms: dict[str, str | None] = {}
-    for row in inputs.corpus.queries.select(["query_id", "term"]).to_pylist():
-        terms.setdefault(row["query_id"], row["term"])
+    terms = inputs.corpus.terms
     durations: dict[str, float] = {}
     for (query_id, _), seconds in seconds_in(chain_run).items():
         durations[query_id] = durations.get(query_id, 0.0) + seconds
