@@ -16,7 +16,7 @@ A window's cost is an integer that is only comparable between windows of one exa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -59,6 +59,11 @@ def no_windows() -> Windows:
     """No windows."""
     index, frame = np.empty(0, np.int32), np.empty(0, np.int64)
     return Windows(index, index, frame, frame, frame)
+
+
+def joined_windows(parts: Sequence[Windows]) -> Windows:
+    """The windows of all parts."""
+    return Windows(*map(np.concatenate, zip(no_windows(), *parts, strict=True)))
 
 
 class Work(NamedTuple):
