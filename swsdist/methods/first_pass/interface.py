@@ -1,9 +1,8 @@
 """Interface of first passes: cheap approximate searches that propose windows for the exact search.
 
 A first pass proposes *windows*: ranges of end frames where a path may end at low cost. `rescoring.visit` computes exact
-costs
-there. A candidate is either identical to that of the full search, or missed; `recall.recall` measures how many are
-found.
+costs there. A candidate is either identical to that of the full search, or missed; with windows for everything none is.
+(A mean over examples is of the candidates that were found.)
 
 A `Budget` limits the number of windows in proportion to the seconds searched, like the number of candidates. Per
 document, a
