@@ -408,6 +408,15 @@ class Search(Section):
             raise codes.FIRST_PASS_CONFLICT.invalid(setting="drop", remedy="drop: null")
         if self.row_range and self.first_pass.name != "none":
             raise codes.FIRST_PASS_CONFLICT.invalid(setting="row_range: true", remedy="row_range: false")
+        if (
+            self.documents_by == "pooled"
+            and self.first_pass.name != "none"
+            and FIRST_PASSES[self.first_pass.name].first
+        ):
+            # What is prepared before is for any queries.
+            raise codes.FIRST_PASS_CONFLICT.invalid(
+                setting="documents_by: pooled", remedy="documents_by and queries_by: collection"
+            )
         if BACKENDS[self.backend].gpu is not False and self.first_pass.name != "none":
             raise codes.FIRST_PASS_CONFLICT.invalid(setting=f"backend: {self.backend}", remedy="backend: cpu")
         return self

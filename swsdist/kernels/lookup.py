@@ -41,7 +41,7 @@ from swsdist.kernels.vectors import Intrinsic, pointer
 GROUP = 32
 
 #: Frames whose least cost is reported.
-CHUNK = 16
+CHUNK = 8
 
 #: Cost of what is no path.
 INFINITE = 65535
@@ -207,7 +207,9 @@ def _minimum(first: int) -> Callable[..., int]:
             lanes = ir.Constant(ir.VectorType(ir.IntType(32), CHUNK), list(range(first, first + CHUNK)))
             part = builder.shuffle_vector(arguments[0], arguments[0], lanes)
             of = ir.FunctionType(some.element, [some])
-            return builder.call(builder.module.declare_intrinsic("llvm.vector.reduce.umin.v16i16", (), of), [part])
+            return builder.call(
+                builder.module.declare_intrinsic(f"llvm.vector.reduce.umin.v{CHUNK}i16", (), of), [part]
+            )
 
         return types.uint16(_COSTS), generate
 
@@ -215,7 +217,7 @@ def _minimum(first: int) -> Callable[..., int]:
     return made
 
 
-_of_first, _of_second = _minimum(0), _minimum(CHUNK)
+_of_first, _of_second, _of_third, _of_fourth = (_minimum(first) for first in range(0, GROUP, CHUNK))
 
 
 def _scan(
@@ -279,8 +281,11 @@ def _scan(
         last = (n + 1) % 3 * size
         for g in range(groups):
             costs = _load(rows, last + (g + 1) * GROUP)
-            minima[2 * (block + g)] = _of_first(costs)
-            minima[2 * (block + g) + 1] = _of_second(costs)
+            chunk = (block + g) * (GROUP // CHUNK)
+            minima[chunk] = _of_first(costs)
+            minima[chunk + 1] = _of_second(costs)
+            minima[chunk + 2] = _of_third(costs)
+            minima[chunk + 3] = _of_fourth(costs)
 
 
 def _scan_plainly(
@@ -308,7 +313,8 @@ def _scan_plainly(
     costs[:, 2:] = INFINITE
     d = np.empty(n, np.int64)
     for g in range(first, stop):
-        minima[2 * g] = minima[2 * g + 1] = INFINITE
+        for chunk in range(g * GROUP // CHUNK, (g + 1) * GROUP // CHUNK):
+            minima[chunk] = INFINITE
         for lane in range(GROUP):
             for i in range(n):
                 at, table = g * width * GROUP + lane, i * width * 2 * GROUP
@@ -331,8 +337,8 @@ def _scan_plainly(
                 if i > 0:
                     best = min(best, last[i] + d[i - 1])
                 now[i + 2] = min(INFINITE, best + d[i])
-            half = 2 * g + lane // CHUNK
-            minima[half] = min(minima[half], now[n + 1])
+            chunk = (g * GROUP + lane) // CHUNK
+            minima[chunk] = min(minima[chunk], now[n + 1])
 
 
 _SCAN = types.void(
@@ -361,7 +367,7 @@ def scanner(plain: bool = False) -> Scan:
         seen, so a document begins there; query frames; tables, uint8 (query frames, bytes, 2, 32), flat, the 16 entries of
         each twice; `less`, uint8 (query frames, streams), flat; factors, one a stream; streams, int64 (streams, 2): bytes a
         frame, and 1 or 2: the power; buffers of 2 n, `ROWS` and `DISTANCES` elements; minima, written: the least cost of a
-        path that ends in each chunk of these groups, two a group) that returns nothing.
+        path that ends in each chunk of these groups, four a group) that returns nothing.
     """
     return compiled(_SCAN)(_scan_plainly if plain or not has("avx2") else _scan)
 

@@ -187,8 +187,8 @@ FIRST_PASSES: Registry[FirstPassEntry] = Registry(
     "swsdist.first_passes",
     "search.first_pass.name",
     {
-        "coarse": FirstPassEntry(f"{_P}.coarse:Coarse", 2, f"{_P}.options:Coarse"),
-        "quantised": FirstPassEntry(f"{_P}.quantised:Quantised", 4, f"{_P}.options:Quantised", True, _QUANTISE),
+        "coarse": FirstPassEntry(f"{_P}.coarse:Coarse", 3, f"{_P}.options:Coarse"),
+        "quantised": FirstPassEntry(f"{_P}.quantised:Quantised", 5, f"{_P}.options:Quantised", True, _QUANTISE),
     },
     FirstPassEntry,
 )

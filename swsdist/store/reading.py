@@ -7,6 +7,7 @@ pyarrow suffices to do the same: read manifest.json, the documents table it name
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from copy import copy
 from itertools import groupby, pairwise
 from typing import NamedTuple, TypeVar
 
@@ -88,7 +89,9 @@ class Store:
 
     def with_memory(self, memory: Memory | None) -> Store:
         """The same store with a memory, or without any."""
-        return Store(self.folder, self.manifest, self._watch, memory)
+        made = copy(self)
+        made.memory = memory
+        return made
 
     def among(self, keys: pa.Table) -> Store:
         """The same state as if it held some documents only, without a memory.
@@ -96,7 +99,9 @@ class Store:
         Args:
             keys: columns doc_id and channel.
         """
-        return Store(self.folder, self.manifest, self._watch, None, keys)
+        made = self.with_memory(None)
+        made._only = keys_of(keys["doc_id"], keys["channel"])
+        return made
 
     def remembered(self, key: Hashable, make: Callable[[], T], size: Callable[[T], int]) -> T:
         """A value that the memory holds, or that is made, and held if there is a memory and room for its bytes."""

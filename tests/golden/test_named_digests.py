@@ -94,8 +94,8 @@ GOLDEN: dict[str, dict[str, tuple[int, str]]] = {
         "lattice-edits": (2, "3632ece3288ca022c72f5a93eb12fed8ccc4979ab864d71f6cbd2bd546bebd2e"),
     },
     "first pass": {
-        "coarse": (2, "705d368a7ac048176cca0f1ceb8f79006bf1db337d7daa3bea9b4f708675d411"),
-        "quantised": (4, "c289d6a5783039bda006ebca2f71f5ecbc5fd2bd3f9758b963533ea631ee0f9f"),
+        "coarse": (3, "5107b0b25200de8a906d1738957d1b96a4871bdd4821365ba0667f97a2017f2a"),
+        "quantised": (5, "61b0ee5ced58a44c9e8e3843fbaa60baedcf0bd2c29d7247a6351f5be46d7472"),
     },
     "export": {
         "csv": (1, "9a7ec690d45fad5364affddc09a79a8afad215051be751ae7edac5edf0ef9070"),

@@ -14,6 +14,7 @@ import soundfile
 import swsdist
 from swsdist.core.codes import config as config_codes
 from swsdist.core.codes import features as features_codes
+from swsdist.core.codes import stages as stages_codes
 from swsdist.core.errors import ConfigError, UserError
 from swsdist.core.needs import Needs
 from swsdist.features.mfcc import Mfcc
@@ -228,6 +229,8 @@ def test_what_does_not_fit_is_refused_before_anything_is_done(scene: Any) -> Non
     assert "mfcc, long" in str(caught.value)
     with pytest.raises(ConfigError, match="has 7 columns, not 8"):
         scene.run(TWO, setting("search.streams", [{"track": "long", "columns": [0, 8]}]))
+    with raises(stages_codes.COLUMNS_NOT_POSTERIORS, kinds="features of mfcc and features of long"):
+        scene.run(TWO, "search.distance=kl", "search.normalise=none")
     assert not (scene.folder / "run" / "store" / "manifest.json").exists()
 
 

@@ -16,7 +16,7 @@ from swsdist.methods.first_pass.interface import Budget, Material, Windows
 from swsdist.methods.first_pass.search import run
 from swsdist.methods.query.averaging import averaged
 from swsdist.methods.query.example import Example
-from swsdist.testing.conformance.first_pass import present, recall
+from swsdist.registry.registries import FIRST_PASSES as REGISTERED
 from tests.oracles import search as oracle
 
 DIMENSION = 3
@@ -197,30 +197,56 @@ def test_order_and_shards_change_nothing(name: str, options: dict, over: str, se
         assert parts == expected
 
 
-@pytest.mark.parametrize(("name", "options"), FIRST_PASSES)
-def test_with_a_budget_for_everything_all_of_the_best_are_found(name: str, options: dict) -> None:
-    rng = np.random.default_rng(8)
-    # Sounds of six frames and some noise: a coarse pass can follow them.
-    features = [
-        (np.repeat(rng.normal(size=(34, DIMENSION)), 6, axis=0) + rng.normal(size=(204, DIMENSION)) / 20).astype(
-            np.float32
-        )
-        for _ in range(5)
-    ]
-    queries = [features[k][40 + 20 * k : 70 + 20 * k] for k in range(5)]
-    given_material = material(features, queries, list(range(5)))
-    settings_ = Settings(given_material.distance, 4, 16, 500)
-    full = search(given_material.examples(1), given_material.documents(1, None), given_material.most, settings_)
-    found, *_ = run(create_first_pass(name, **options), given_material, Budget(1, 0.5, "collection"))
-    own = (full.query == full.document) & (np.abs(full.end_frame - 69 - 20 * full.query) <= 4)  # where each was cut
-    assert own.sum() == 5
-    assert recall(found, full, own) == 1.0
-    # Whatever was found is a candidate of the full search, if not always one of the best that it keeps.
-    unpruned = np.full(5, 10_000)
-    every = search(given_material.examples(1), given_material.documents(1, None), unpruned, settings_)
-    assert present(every, found).all()
-    everywhere = recall(run(create_first_pass(name, **options), given_material, Budget(500, 0, "document"))[0], full)
-    assert everywhere >= recall(found, full)
+@pytest.mark.parametrize("name", list(REGISTERED))
+@pytest.mark.parametrize("over", ["collection", "document"])
+@settings(max_examples=25, deadline=None)
+@given(
+    word=st.integers(1, 60),
+    distances=st.lists(st.integers(0, 150), min_size=2, max_size=8),
+    factor=st.integers(1, 5),
+    others=st.lists(st.integers(-1, 3), min_size=1, max_size=3),
+    kind=KIND,
+    seed=st.integers(0, 2**20),
+)
+def test_with_a_budget_for_everything_each_candidate_is_found(
+    name: str, over: str, word: int, distances: list[int], factor: int, others: list[int], kind: str, seed: int
+) -> None:
+    """A word that recurs, documents about half as long, and what resembles nothing."""
+    rng = np.random.default_rng(seed)
+
+    def sound(frames: int) -> np.ndarray:
+        return np.repeat(rng.normal(size=(frames // 6 + 1, DIMENSION)), 6, axis=0)[:frames].astype(np.float32)
+
+    said = sound(word)
+    again = [np.concatenate([said + rng.normal(size=said.shape) * 0.3, sound(apart)]) for apart in distances]
+    features = [np.concatenate(again).astype(np.float32), *(sound(max(1, word // 2 + more)) for more in others)]
+    scene = material(features, [said, sound(7)], list(range(len(features))))
+    if kind != "random":
+        odd = frames(rng, kind, 41, "cosine", "query")
+        scene = scene._replace(examples=lambda factor: [Example("odd", 1, odd[::factor])])
+    full = search(
+        scene.examples(1), scene.documents(1, None), scene.most, Settings(scene.distance, scene.window, 16, 500)
+    )
+    found, *_ = run(create_first_pass(name, factor=factor), scene, Budget(100_000, 0, over))
+    assert as_rows(found) == as_rows(full)
+
+
+@pytest.mark.parametrize("name", list(REGISTERED))
+@pytest.mark.parametrize(("word", "apart"), [(30, 48), (30, 60), (42, 60), (30, 72), (60, 90), (30, 150)])
+def test_a_budget_of_as_many_windows_as_a_word_is_said_finds_it_each_time(name: str, word: int, apart: int) -> None:
+    rng = np.random.default_rng(0)
+
+    def sound(frames: int) -> np.ndarray:
+        return np.repeat(rng.normal(size=(frames // 6, DIMENSION)), 6, axis=0).astype(np.float32)
+
+    said = sound(word)
+    again = [np.concatenate([said + rng.normal(size=said.shape) * 0.1, sound(apart - word)]) for _ in range(20)]
+    features = [np.concatenate(again).astype(np.float32), *(sound(600) for _ in range(5))]
+    scene = material(features, [said], list(range(6)))._replace(most=np.full(6, 200))
+    enough = 2 if name == "coarse" else 1  # its windows overlap by half
+    found, *_ = run(create_first_pass(name), scene, Budget(20 * enough, 0, "collection"))
+    ends = found.end_frame[found.document == 0]
+    assert all((np.abs(ends - (k * apart + word - 1)) <= 5).any() for k in range(20))
 
 
 @settings(max_examples=60, deadline=None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,8 @@ from swsdist.accounts.node_memory import NodeMemory
 from swsdist.accounts.records import NAME, pack, records, table_of
 from swsdist.core.types import ACCOUNTS, NODES
 from swsdist.io.filesystem import Folder
+from swsdist.pipeline.execution.worker import Worker
+from swsdist.pipeline.task import Task, TaskOutput
 from tests.support.journals import read_journals
 
 HARDWARE = {"brand": "unknown", "cpu": "C", "cores": 2, "clock_ghz": None, "ram_gb": 8.0, "os": "Linux", "gpu": None}
@@ -36,6 +39,27 @@ class Receipt(NamedTuple):
     pid: int
     started: float
     cost: Spent
+
+
+class Full:
+    """A folder on a full disk."""
+
+    def write_bytes(self, name: str, content: bytes) -> None:
+        raise OSError(28, "No space left on device")
+
+
+def test_an_attempt_whose_receipt_cannot_be_written_has_failed(tmp_path: Path) -> None:
+    stage = SimpleNamespace(name="search", version=1, phase="search", warm=lambda *_: None)
+    stage.run = lambda *_: TaskOutput(())
+    context = SimpleNamespace(
+        stages={"search": stage}, cache=None, granted=SimpleNamespace(gpus=0), folder=lambda task: Full()
+    )
+    journal = Journal(Folder(str(tmp_path)), "worker")
+    with pytest.raises(OSError, match="No space"):
+        Worker(context, journal, 1).run(Task("search", "x", "a task", 1.0, None))
+    journal.close()
+    events = [json.loads(line)["event"] for line in (tmp_path / journal.name).read_text().splitlines()]
+    assert [event for event in events if event in ("begin", "end", "failed")] == ["begin", "failed"]
 
 
 def _lines(host: str, pid: int, *events: tuple[str, float, float, dict[str, Any]], role: str = "worker") -> str:

@@ -43,6 +43,12 @@ def save(folder: Path, frames: Any, key: str = "a") -> Path:
 ONES = np.ones((100, 3), np.float32)
 
 
+def test_an_option_that_is_missing_is_named() -> None:
+    """pydantic calls it `missing`, which is also the name of a code."""
+    with raises(codes.INVALID_FEATURE_OPTION, where="features.options.path", name="external"):
+        create("external", {})
+
+
 def test_it_is_right(tmp_path: Path) -> None:
     save(tmp_path, np.random.default_rng(1).normal(size=(9000, 3)))
     save(tmp_path, ONES, "q-1")

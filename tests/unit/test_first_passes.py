@@ -180,6 +180,13 @@ def test_a_config_that_cannot_be_done_is_refused(options: dict, message: str) ->
         Search.model_validate({"first_pass": options})
 
 
+def test_codes_that_are_made_before_queries_are_not_for_statistics_with_them() -> None:
+    pooled = {"documents_by": "pooled", "queries_by": "pooled"}
+    Search.model_validate({**pooled, "first_pass": {"name": "coarse"}})
+    with pytest.raises(ValidationError, match=r"documents_by: pooled.*queries_by: collection"):
+        Search.model_validate({**pooled, "first_pass": {"name": "quantised"}})
+
+
 def test_a_first_pass_is_for_the_bounded_slope() -> None:
     with pytest.raises(ValidationError, match=r"recurrence: averages.*recurrence: bounded-slope"):
         Search.model_validate({"recurrence": "averages", "first_pass": {"name": "coarse"}})

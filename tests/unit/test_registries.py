@@ -176,7 +176,7 @@ def test_options_count_by_their_values_however_they_are_written() -> None:
 
 def test_defaults_are_filled_in_and_kept_apart() -> None:
     assert checked(DISTANCES, "inner-product", {}) == {"floor": 1e-4}
-    assert checked(FIRST_PASSES, "quantised", {"factor": 4}) == {"factor": 4, "bytes": 10, "margin": 24}
+    assert checked(FIRST_PASSES, "quantised", {"factor": 4}) == {"factor": 4, "bytes": 10, "margin": 36}
     with raises(registry_codes.UNKNOWN_ENTRY_OPTION, name="kl", option="cap", options="floor"):
         checked(DISTANCES, "kl", {"cap": 1.0})
     with raises(registry_codes.UNKNOWN_ENTRY_OPTION, name="cosine", option="cap", options="none"):

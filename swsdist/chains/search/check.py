@@ -239,9 +239,6 @@ class Checking:
                 noise = np.random.default_rng(0).normal(0, 0.01, source.extractor.sample_rate).astype(np.float32)
                 for _ in in_blocks(for_speaker(source.extractor, None), [noise]):
                     pass
-        if self._corpus.queries is not None:
-            self._inputs.config.search.placed(self._inputs.features.tracks)
-            self._inputs.demand_marks()
 
     def _precomputed(self, source: Source, extractor: Precomputed) -> Iterator[Finding]:
         """Count documents with frames, and read those of the first."""
@@ -288,7 +285,8 @@ class Checking:
         yield Finding("calibration", True, settings.fit)
 
     def _search(self) -> Iterator[Finding]:
-        self._inputs.demand_gpu()
+        if self._corpus.queries is not None:
+            self._inputs.demand_searchable()
         yield from ()
 
     def _run(self) -> Iterator[Finding]:

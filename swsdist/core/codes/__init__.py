@@ -80,12 +80,11 @@ def error_of(problem: Mapping[str, Any], where: str | None, place: str = "") -> 
         where: file or key.
         place: begins the message.
     """
-    code = every_code().get(problem["type"])
-    if code is None:
-        return None
-    message, remedy = problem["ctx"]["parts"]
-    values = problem["ctx"]["values"]
-    return code.error(f"{place}{message}", where=where, remedy=remedy or None, code=code.name, values=values)
+    context = problem.get("ctx", {})
+    if "parts" not in context:
+        return None  # by name too: `missing` is one of both
+    (message, remedy), code = context["parts"], every_code()[problem["type"]]
+    return code.error(f"{place}{message}", where=where, remedy=remedy or None, code=code.name, values=context["values"])
 
 
 def pydantic_error(name: str, message: str, remedy: str, values: Mapping[str, object]) -> PydanticCustomError:

@@ -123,6 +123,12 @@ REFERENCE_IN_NO_DOCUMENT = Code(
     "times are the recording's; leave out what is not searched",
 )
 
+COLUMNS_NOT_POSTERIORS = Code(
+    "columns-not-posteriors",
+    ConfigError,
+    "the distance {distance} takes posteriors, and its columns are {kinds}",
+    "name another distance, or search posteriors (the transform gmm makes some), each track in a stream of its own",
+)
 SILENCE_UNKNOWN = Code(
     "silence-unknown",
     UserError,

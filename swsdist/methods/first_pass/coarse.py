@@ -11,8 +11,8 @@ inclusive, one frame more than the window has; here it has N.) All distances are
 only the recurrence is saved: at 39 dimensions about half.
 
 Ours: a last window where the document's end is not reached otherwise, and end frames from N / 2 before the window's end
-to N / 2 after it, since a path takes from half to twice the query's frames. The estimate can be taken on averaged frames, which
-costs r x r times less (`factor`; 1 is the paper's).
+to N / 2 after it, of the first window from the document's beginning, since a path takes from half to twice the query's
+frames. The estimate can be taken on averaged frames, which costs r x r times less (`factor`; 1 is the paper's).
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Coarse:
         windows = Windows(
             table[:, 0].astype(np.int32),
             table[:, 1].astype(np.int32),
-            (first + size // 2) * self.factor,
+            np.where(first == 0, 0, (first + size // 2) * self.factor),
             (first + size + size // 2 + 1) * self.factor,
             table[:, 3],
         )

@@ -1,9 +1,8 @@
 """Interface of first passes: cheap approximate searches that propose windows for the exact search.
 
 A first pass proposes *windows*: ranges of end frames where a path may end at low cost. `rescoring.visit` computes exact
-costs
-there. A candidate is either identical to that of the full search, or missed; `recall.recall` measures how many are
-found.
+costs there. A candidate is either identical to that of the full search, or missed; with windows for everything none is.
+(A mean over examples is of the candidates that were found.)
 
 A `Budget` limits the number of windows in proportion to the seconds searched, like the number of candidates. Per
 document, a
@@ -16,7 +15,7 @@ A window's cost is an integer that is only comparable between windows of one exa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -59,6 +58,11 @@ def no_windows() -> Windows:
     """No windows."""
     index, frame = np.empty(0, np.int32), np.empty(0, np.int64)
     return Windows(index, index, frame, frame, frame)
+
+
+def joined_windows(parts: Sequence[Windows]) -> Windows:
+    """The windows of all parts."""
+    return Windows(*map(np.concatenate, zip(no_windows(), *parts, strict=True)))
 
 
 class Work(NamedTuple):

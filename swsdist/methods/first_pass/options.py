@@ -23,4 +23,4 @@ class Quantised(Options):
 
     factor: PositiveInt = 3
     bytes: Annotated[int, Field(ge=1, le=64)] = 10
-    margin: NonNegativeInt = 24
+    margin: NonNegativeInt = 36

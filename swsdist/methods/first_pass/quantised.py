@@ -2,7 +2,8 @@
 
 Frames are averaged in groups of `factor` and coded with 4 bits in each part of a stream (`codebook`); the index of a shard
 has the codes of its documents as they are searched (`kernels.lookup`). A query looks its distances up, a path costs their sum,
-and the chunks of 16 averages in which the cheapest paths end are proposed.
+and the chunks of 8 averages in which the cheapest paths end are proposed, but none that lies in the window of a cheaper one.
+Nothing else is left out before the budget: a word that is said twice in a second is proposed twice.
 
 What a proposed window costs is no bound of its exact cost: a distance differs by what quantisation leaves (a third of the
 variance of MFCC), by at most half a 255th of the tables' reach a part from rounding, and where it is farther than their
@@ -24,9 +25,10 @@ from numpy.typing import NDArray
 
 from swsdist.core.codes import methods as codes
 from swsdist.core.threads import in_threads
-from swsdist.kernels.lookup import CHUNK, DISTANCES, GROUP, INFINITE, ROWS, Scan, interleave, mark_gaps, scanner
+from swsdist.kernels.lookup import CHUNK, DISTANCES, GROUP, ROWS, Scan, interleave, mark_gaps, scanner
+from swsdist.kernels.suppression import separated
 from swsdist.methods.first_pass.codebook import Codebook, Tables, tables
-from swsdist.methods.first_pass.interface import Budget, Material, Proposals, Windows, Work
+from swsdist.methods.first_pass.interface import Budget, Material, Proposals, Windows, Work, joined_windows
 
 #: A row per document, in the order of its shard: averaged frames, their codes as `kernels.lookup` has them, and of sampled
 #: documents all features of all tracks, float32 (frames, dimension).
@@ -93,35 +95,41 @@ class Quantised:
         examples = material.examples(self.factor)
         looked = (tables(example.frames, material.distance, book, self.bytes) for example in examples)
         sizes = [len(example.frames) for example in examples]
-        scanned = enumerate(_scanned(index, looked, sizes))
-        rows = [self._windows(k, minima, index, material, budget) for k, minima in scanned]
-        table = np.concatenate(rows) if rows else np.empty((0, 5), np.int64)
-        windows = Windows(table[:, 0].astype(np.int32), table[:, 1].astype(np.int32), *table[:, 2:].T)
+        chosen = [
+            budget.choose(self._windows(k, sizes[k], minima, index, material, budget), material)
+            for k, minima in enumerate(_scanned(index, looked, sizes))
+        ]
         work = Work(lookups=sum(sizes) * index.groups * GROUP)
-        return Proposals(budget.choose(windows, material), work, indexing=indexing)
+        return Proposals(joined_windows(chosen), work, indexing=indexing)
 
     def _windows(
-        self, example: int, minima: NDArray[np.uint16], index: Index, material: Material, budget: Budget
-    ) -> NDArray[np.int64]:
-        """Rows of `Windows`: chunks no dearer than those beside them in a document, and no more than are kept."""
-        padded = np.pad(minima, 1, constant_values=INFINITE)
-        before, after, heads = padded[:-2].copy(), padded[2:].copy(), index.starts * (GROUP // CHUNK)
-        before[heads] = INFINITE
-        after[heads[1:] - 1] = INFINITE
-        chunks = np.flatnonzero((minima < before) & (minima <= after))
-        if budget.over == "collection" and len(chunks) > (allowed := budget.count(material)):
-            costs = minima[chunks]
-            chunks = chunks[costs <= np.partition(costs, allowed - 1)[allowed - 1]]
+        self, example: int, n: int, minima: NDArray[np.uint16], index: Index, material: Material, budget: Budget
+    ) -> Windows:
+        """Windows around chunks in which a path of an example of n averages may end, without those in a better one's window."""
+        width, apart = CHUNK * self.factor, self.margin // (CHUNK * self.factor) + 1
+        chunks = np.arange(len(minima))
+        if budget.over == "collection":
+            # No window takes up more than 2 apart - 1 chunks, so these leave as many windows as are kept.
+            enough = budget.count(material) * (2 * apart - 1)
+            if len(chunks) > enough:
+                chunks = np.flatnonzero(minima <= np.partition(minima, enough - 1)[enough - 1])
         document = np.searchsorted(index.starts, chunks * CHUNK // GROUP, side="right") - 1
-        first = (chunks * CHUNK - index.starts[document] * GROUP) * self.factor
-        columns = (
-            np.full(len(chunks), example),
-            document,
+        first = chunks * width - index.starts[document] * GROUP * self.factor
+        length = material.lengths[document]
+        possible = (first < length) & (2 * np.minimum(first + width, length) > (n - 1) * self.factor)
+        chunks, document, first = chunks[possible], document[possible], first[possible]
+        order = np.argsort(minima[chunks], kind="stable")
+        keep = np.empty(len(chunks), bool)
+        separated(np.array([0, len(chunks)]), (chunks + document * apart)[order], apart, keep)
+        rows = np.sort(order[keep])
+        first = first[rows]
+        return Windows(
+            np.full(len(rows), example, np.int32),
+            document[rows].astype(np.int32),
             first - self.margin,
-            first + CHUNK * self.factor + self.margin,
-            minima[chunks],
+            first + width + self.margin,
+            minima[chunks[rows]].astype(np.int64),
         )
-        return np.column_stack(columns).astype(np.int64)
 
 
 def _scanned(index: Index, looked: Iterable[Tables], sizes: list[int]) -> Iterator[NDArray[np.uint16]]:

@@ -48,20 +48,27 @@ class Worker:
 
     def run(self, task: Task) -> Receipt:
         """Run a task; the receipt is written last."""
-        context, stage = self._context, self._context.stages[task.stage]
+        stage = self._context.stages[task.stage]
         self._warm_up(stage, task)
         if self._dedicated:
             release_memory()
+        self._journal.write("begin", stage=task.stage, phase=stage.phase, fingerprint=task.fingerprint)
+        try:
+            receipt = self._attempt(task, stage)
+        except BaseException as error:
+            self._journal.write("failed", stage=task.stage, fingerprint=task.fingerprint, error=repr(error))
+            raise
+        self._journal.write("end", stage=task.stage, fingerprint=task.fingerprint)
+        return receipt
+
+    def _attempt(self, task: Task, stage: Stage) -> Receipt:
+        context = self._context
         reset_peak()
         started, clock, cpu, read = time.time(), time.perf_counter(), cpu_seconds(), bytes_read()
-        self._journal.write("begin", stage=task.stage, phase=stage.phase, fingerprint=task.fingerprint)
         context.listener = self._listener(task)
         with self._journal.phase(stage.phase):
             try:
                 done = stage.run(task, context)
-            except BaseException as error:
-                self._journal.write("failed", stage=task.stage, fingerprint=task.fingerprint, error=repr(error))
-                raise
             finally:
                 context.listener, self._journal.part = None, None
         user, system = (after - before for after, before in zip(cpu_seconds(), cpu, strict=True))
@@ -92,7 +99,6 @@ class Worker:
             finished=time.time(),
         )
         context.folder(task).write_bytes(receipt_name(task.stage, task.fingerprint), receipt.to_json().encode())
-        self._journal.write("end", stage=task.stage, fingerprint=task.fingerprint)
         return receipt
 
     def _listener(self, task: Task) -> Callable[[float], None]:

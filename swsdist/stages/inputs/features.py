@@ -7,7 +7,7 @@ from functools import cached_property
 
 from swsdist.config import Config
 from swsdist.core.errors import UserError
-from swsdist.features.interface import Extractor, libraries_of
+from swsdist.features.interface import Extractor, Precomputed, kind_of, libraries_of
 from swsdist.features.sources import Source, sources_of
 from swsdist.io.filesystem import Folder
 from swsdist.stages.inputs.unfitted_models import UnfittedModel, with_models
@@ -61,6 +61,17 @@ class RunFeatures:
         for track in (track for source in self.sources for track in source.tracks):
             result[track.name] = first, (first := first + track.stop - track.first)
         return result
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        """What each track holds: features, posteriors, logits; or given frames that say no more."""
+        return {
+            track.name: "given features"
+            if isinstance(source.extractor, Precomputed) and kind_of(source.extractor) == "features"
+            else kind_of(source.extractor)
+            for source in self.sources
+            for track in source.tracks
+        }
 
     @property
     def extractor_fingerprint(self) -> str:

@@ -13,6 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.config import Config
+from swsdist.config.search import Search
+from swsdist.core.codes import kernels as kernels_codes
 from swsdist.core.codes import stages as codes
 from swsdist.features.interface import frame_shift
 from swsdist.io.filesystem import Folder
@@ -21,7 +23,7 @@ from swsdist.methods.dtw.backends.create import missing
 from swsdist.methods.query.parts import WORK
 from swsdist.pipeline.chain import ChainInputs
 from swsdist.pipeline.ledger import Ledger
-from swsdist.registry.registries import BACKENDS
+from swsdist.registry.registries import BACKENDS, DISTANCES, METHODS
 from swsdist.score.measures.protocol import protocol_of
 from swsdist.score.trials.excerpts import seconds as excerpt_seconds
 from swsdist.stages.inputs.corpus import Corpus
@@ -264,15 +266,43 @@ class SearchInputs(CorpusInputs):
         for read in self.files.values() if "fit" in steps else ():
             read()
         if "search" in steps:
-            self.config.search.placed(self.features.tracks)
-            self.config.search.dropping(self.features.tracks)
-            self.demand_marks()
-            self.demand_gpu()
+            self.demand_searchable()
             for check in self.document_checks:
                 check(corpus.documents)
         self.check_tables()
 
-    def demand_gpu(self) -> None:
+    def demand_searchable(self) -> None:
+        """Refuse settings of the search that these features or this machine cannot have.
+
+        Raises:
+            UserError: names the setting.
+        """
+        search = self.config.search
+        search.dropping(self.features.tracks)
+        if METHODS[search.method].queries == "spoken":
+            self._demand_columns(search.placed(self.features.tracks))
+        self._demand_marks()
+        self._demand_gpu()
+
+    def _demand_columns(self, search: Search) -> None:
+        """Refuse columns that there are not, and posteriors' distances of what is none; given frames may be some unsaid."""
+        width = max(stop for _, stop in self.features.tracks.values())
+        for k, term in enumerate(search.terms()):
+            where = f"search.streams[{k}]" if search.streams else "search.distance"
+            stop = width if term.stop is None else term.stop
+            if stop > width:
+                raise kernels_codes.STREAM_COLUMNS_OUTSIDE(where=where, dimension=width, first=term.first, stop=stop)
+            read = [
+                f"{self.features.kinds[name]} of {name}"
+                for name, (first, last) in self.features.tracks.items()
+                if first < stop and term.first < last
+            ]
+            if DISTANCES[term.distance].posteriors and (
+                len(read) > 1 or not read[0].startswith(("posteriors", "given"))
+            ):
+                raise codes.COLUMNS_NOT_POSTERIORS(where=where, distance=term.distance, kinds=" and ".join(read))
+
+    def _demand_gpu(self) -> None:
         """Refuse to search on a GPU if this machine is to search and has no GPU.
 
         Raises:
@@ -283,7 +313,7 @@ class SearchInputs(CorpusInputs):
         if here and BACKENDS[self.config.search.backend].gpu and (error := missing()):
             raise error
 
-    def demand_marks(self) -> None:
+    def _demand_marks(self) -> None:
         """Refuse to leave out silence if no track detects speech.
 
         Raises:

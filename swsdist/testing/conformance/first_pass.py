@@ -24,8 +24,8 @@ _DIMENSION = 5
 def check_first_pass(name: str, options: Mapping[str, object] | None = None) -> None:
     """Check one registered first pass.
 
-    What it finds are candidates of the full search, every number the same; the order of documents changes
-    nothing; over a document, no document changes what is found in another.
+    What it finds are candidates of the full search, every number the same, and with windows for everything all of them;
+    the order of documents changes nothing; over a document, no document changes what is found in another.
 
     Args:
         name: registered in `swsdist.registry.registries.FIRST_PASSES`.
@@ -52,7 +52,14 @@ def check_first_pass(name: str, options: Mapping[str, object] | None = None) -> 
             what,
             f"the order of documents changes what is found (over: {over})",
         )
-        every = _full(_material(range(5)))
+        everything, *_ = run(first_pass, _material(range(5)), Budget(100_000, 0.0, over))
+        best = _full(_material(range(5)), _material(range(5)).most)
+        require(
+            scenes.rows(everything) == scenes.rows(best),
+            what,
+            f"with windows for everything it misses candidates of the full search (over: {over})",
+        )
+        every = _full(_material(range(5)), np.full(5, 100_000))
         require(bool(present(every, candidates).all()), what, "it finds what is no candidate of the full search")
         if over == "document":
             parts = [
@@ -94,7 +101,6 @@ def _material(which: list[int] | range) -> Material:
     return scenes.material(create_distance("cosine", _DIMENSION), queries, [documents[k] for k in which])
 
 
-def _full(material: Material) -> Matches:
+def _full(material: Material, most: NDArray[np.int64]) -> Matches:
     settings = Settings(material.distance, material.window, 16, 500)
-    most = np.full(len(material.lengths), 100_000, np.int64)
     return search(material.examples(1), material.documents(1, None), most, settings)
