@@ -44,7 +44,7 @@ class Parts(NamedTuple):
 
 
 def completed(batch: Batch, least: int = SHORTEST) -> Iterator[Parts]:
-    """The completed parts of a batch's pairs, of so many phones at least; each pair of parts comes once for each pair of strings."""
+    """The completed parts of a batch's pairs, each pair of parts once for each pair of strings; parts have `least` phones."""
     differ = batch.differ()
     head, tail = distances(differ), _tails(batch)
     distance = tail[:, :1, :1]

@@ -50,7 +50,7 @@ class Boundary(OfCounts):
 
 
 class BoundaryOneWrong(Boundary):
-    """The same where all wrong boundaries are one, the index -1 of the description; it is counted where the first of them is."""
+    """The same where all wrong boundaries are one, index -1 of the description; it is counted where the first of them is."""
 
     wrong_is_one = True
 

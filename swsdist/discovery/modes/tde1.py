@@ -35,7 +35,7 @@ def score(corpus: Corpus, classes: Fragments, beside: Beside) -> dict[str, objec
     assert corpus.words is not None
     assert beside.split is not None
     assert beside.gold_classes is not None
-    phones = InRuns.of(corpus.phones.without(SILENCES))
+    phones = InRuns.of(corpus.speech)
     disc = Members.of(cut(classes, beside.split), phones)
     gold = Members.of(beside.gold_classes, phones)
     words = InRuns.of(corpus.words.without(SILENCES))
