@@ -20,7 +20,7 @@ import numpy as np
 from swsdist.audio.commands import are_permitted, permitted
 from swsdist.config import Config
 from swsdist.core.codes import stages as codes
-from swsdist.core.errors import AudioError
+from swsdist.core.errors import AudioError, FramesError
 from swsdist.core.needs import Needs
 from swsdist.corpora.documents import part_of
 from swsdist.features.fitting.files import read_documents, read_totals, summed, write_document, write_totals
@@ -268,7 +268,7 @@ def _readable_documents(
         try:
             read = WithResult(reading(row, extractor, folder))
             blocks = list(read)
-        except AudioError as error:
+        except (AudioError, FramesError) as error:
             raise_transient(row, error)
             continue
         count, text = sum(map(len, blocks)), None
@@ -301,7 +301,10 @@ def _chosen(chain_inputs: SearchInputs, unfitted_model: UnfittedModel) -> Iterat
             raise codes.NO_LABELLED_DOCUMENT(where=unfitted_model.labels[0], transform=unfitted_model.fitted.name)
     rows = in_random_order(rows)
     lengths = document_seconds(rows, chain_inputs.config.storage)
-    source = next(source for source in chain_inputs.features.sources if isinstance(source.extractor, Extractor))
+    sources = chain_inputs.features.sources
+    source = sources[unfitted_model.place[0]]
+    if isinstance(source.extractor, Extractor):  # all of audio read the same files
+        source = next(source for source in sources if isinstance(source.extractor, Extractor))
     before = accumulate(lengths, initial=0.0)
     enough = [
         length for length, total in zip(lengths, before, strict=False) if total < unfitted_model.fitted.hours * 3600
