@@ -41,7 +41,9 @@ def write(folder: Path, count: int) -> None:
     (folder / "labels.ctm").write_text("\n".join([*labels, ""]))
 
 
-@pytest.mark.parametrize("name", FITTED)
+@pytest.mark.parametrize(
+    "name", [name if name in ("pca", "lda") else pytest.param(name, marks=pytest.mark.slow) for name in FITTED]
+)
 def test_models_of_given_frames(tmp_path: Path, name: str) -> None:
     write(tmp_path, 4)
     behind = [{"name": name, "options": OPTIONS.get(name, {})}]
