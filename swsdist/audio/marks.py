@@ -1,7 +1,8 @@
 """Voice activity detection for recordings of any length: a mark a frame, by the features of `swsdist.audio.speech`.
 
 A search may skip frames without speech, so the detector avoids misses: loudness is relative to a minute around a frame, speech
-keeps a margin on both sides, and pauses inside a phrase count as speech.
+keeps a margin on both sides, and pauses inside a phrase count as speech. Digital silence does not: samples of one value for
+longer than any sound of speech stops are an editor's seam, a blanked name or a gap of a transmission.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from swsdist.audio.bandwidth import Bandwidth
 from swsdist.audio.speech import HOP, WINDOW, levels
 
 #: Raised, with `swsdist.store.manifest.SCHEMA`, whenever the same samples give other marks, which a store contains.
-VERSION = 2
+VERSION = 3
 
 #: Frames that share their thresholds; frames on either side that the thresholds are taken from, too.
 _JUDGED, _AROUND = 3000, 1500
@@ -22,6 +23,8 @@ _JUDGED, _AROUND = 3000, 1500
 _MARGIN = 0.20
 #: Where loud and quiet frames differ little, all frames are speech if this share has the spectrum of a voice.
 _VOICED_PART = 0.1
+#: Least digital silence that is no pause of speech (s).
+_BLANK = 0.2
 
 
 class Listener:
@@ -69,7 +72,8 @@ class Listener:
         if not self._parts:
             return np.ones(frames, np.bool_)
         power, hum, flatness = (np.concatenate(part) for part in zip(*self._parts, strict=True))
-        matches = _speech(power, hum, flatness)
+        blank = levels(np.zeros(self._length, np.float32), self._rate).power[0]
+        matches = _speech(power, hum, flatness, _blanks(power <= blank))
         # The detector's frame with the nearest middle.
         middle = np.arange(frames) * hop + (frame_length - self._length) / 2
         nearest = np.rint(middle / self._hop).astype(np.int64)
@@ -77,8 +81,18 @@ class Listener:
         return marks
 
 
-def _speech(power: NDArray[np.int16], hum: NDArray[np.int16], flatness: NDArray[np.int16]) -> NDArray[np.bool_]:
-    """Whether each frame of the detector is speech; arguments as in `swsdist.audio.speech.Levels`."""
+def _blanks(silent: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which frames of the detector lie in a long digital silence, by whether each is silent."""
+    least, result = round((_BLANK - WINDOW) / HOP) + 1, np.zeros(len(silent), np.bool_)
+    for first, last in speech.stretches(silent):
+        result[first:last] = last - first >= least
+    return result
+
+
+def _speech(
+    power: NDArray[np.int16], hum: NDArray[np.int16], flatness: NDArray[np.int16], blank: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    """Whether each frame of the detector is speech; arguments as in `swsdist.audio.speech.Levels`, and from `_blanks`."""
     count = len(power)
     like_a_voice = (flatness <= speech.FLAT) & (hum >= speech.HUM)
     voiced = like_a_voice.copy()
@@ -86,7 +100,10 @@ def _speech(power: NDArray[np.int16], hum: NDArray[np.int16], flatness: NDArray[
     for first in range(0, count, _JUDGED):
         # The last frames share the thresholds of a full block.
         part = slice(first, first + _JUDGED)
-        around = slice(max(0, min(first, count - _JUDGED) - _AROUND), first + _JUDGED + _AROUND)
+        around = np.arange(max(0, min(first, count - _JUDGED) - _AROUND), min(first + _JUDGED + _AROUND, count))
+        around = around[~blank[around]]
+        if not len(around):
+            continue
         quiet, loud = speech.quiet_and_loud(power[around])
         if loud < speech.AUDIBLE:
             continue
@@ -101,11 +118,10 @@ def _speech(power: NDArray[np.int16], hum: NDArray[np.int16], flatness: NDArray[
     spoken = [stretch for stretch in stretches if speech.is_spoken(*stretch, strong, voiced)]
     if not spoken:  # a voice in short bursts only: uncertain
         marks[:] = np.count_nonzero(strong & voiced) >= speech.VOICED_FRAMES
-        return marks
     margin = round(_MARGIN / HOP)
     for first, last in speech.joined(spoken, round(speech.PHRASE / HOP)):
         marks[max(0, first - margin) : last + margin] = True
-    return marks
+    return marks & ~blank
 
 
 def pack_marks(marks: NDArray[np.bool_]) -> bytes:

@@ -43,8 +43,8 @@ class Parts(NamedTuple):
     equal: Flags
 
 
-def completed(batch: Batch) -> Iterator[Parts]:
-    """The completed parts of a batch's pairs; each pair of parts comes once for each pair of strings."""
+def completed(batch: Batch, least: int = SHORTEST) -> Iterator[Parts]:
+    """The completed parts of a batch's pairs, each pair of parts once for each pair of strings; parts have `least` phones."""
     differ = batch.differ()
     head, tail = distances(differ), _tails(batch)
     distance = tail[:, :1, :1]
@@ -58,8 +58,8 @@ def completed(batch: Batch) -> Iterator[Parts]:
             live = way[:, i, j]
             table = _middle(above[j], left, corner, differ[:, i - 1, j - 1] if i and j else None, i, j, len(differ))
             row.append(table if live.any() else None)
-            if min(i, j) >= SHORTEST and live.any():
-                yield from _parts(table, head, tail[:, i, j], distance, live, i, j)
+            if min(i, j) >= least and live.any():
+                yield from _parts(table, head, tail[:, i, j], distance, live, (i, j), least)
         above = row
 
 
@@ -103,13 +103,14 @@ def _lower(table: _Table, other: _Table, cost: int | Flags) -> None:
 
 
 def _parts(
-    table: _Table, head: _Table, tail: np.ndarray, distance: np.ndarray, live: Flags, i: int, j: int
+    table: _Table, head: _Table, tail: np.ndarray, distance: np.ndarray, live: Flags, ends: tuple[int, int], least: int
 ) -> Iterator[Parts]:
-    """The parts that end at (i, j)."""
+    """The parts with these ends."""
     rows = np.flatnonzero(live)
+    i, j = ends
     low, other = _lowest(i), _lowest(j)
-    middle = table[rows, : i - SHORTEST - low + 1, : j - SHORTEST - other + 1]
-    before = head[rows, low : i - SHORTEST + 1, other : j - SHORTEST + 1]
+    middle = table[rows, : i - least - low + 1, : j - least - other + 1]
+    before = head[rows, low : i - least + 1, other : j - least + 1]
     pair, begin, beside = np.nonzero(before + middle + tail[rows, None, None] == distance[rows])
     if len(pair):
-        yield Parts(rows[pair], begin + low, beside + other, (i, j), middle[pair, begin, beside] == 0)
+        yield Parts(rows[pair], begin + low, beside + other, ends, middle[pair, begin, beside] == 0)

@@ -187,7 +187,7 @@ def recurring(frames: Sequence[NDArray[np.float32]], speakers: Sequence[str | No
     documents = [Stretches(item, np.ones(len(item), np.bool_)) for item in frames]
     signs = directions(frames[0].shape[1], segments)
     first = [starts(document.spoken, segments) for document in documents]
-    places = Places(
+    places = Places.of(
         np.repeat(np.arange(len(first), dtype=np.int32), [len(item) for item in first]),
         np.concatenate(first).astype(np.int32),
         np.concatenate([signatures(a.frames, b, signs, segments) for a, b in zip(documents, first, strict=True)]),
@@ -200,10 +200,8 @@ def recurring(frames: Sequence[NDArray[np.float32]], speakers: Sequence[str | No
     matches: dict[tuple[int, int], list[Match]] = defaultdict(list)
     for a, b in zip(chosen.left.tolist(), chosen.right.tolist(), strict=True):
         left, right = int(places.document[a]), int(places.document[b])
-        begin = int(places.first[a]), int(places.first[b])
-        item = match(
-            documents[left], documents[right], left == right, begin, segments.frames, distance, distance.unit, matching
-        )
+        at, shift = (int(places.first[a]), int(places.first[b])), places.shift(a, b)
+        item = match(documents[left], documents[right], shift, at, segments.frames, distance, distance.unit, matching)
         if item is not None:
             matches[left, right].append(item)
     ranked = []

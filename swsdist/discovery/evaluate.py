@@ -64,6 +64,8 @@ def table(result: Mapping[str, object]) -> list[str]:
         figures = [_figure(values[key]) if key in values else "" for key in _FIGURES]
         if "mean" in values:
             figures[0] = _figure(values)
+        elif "error" in values:
+            figures[0] = str(values["error"])
         rows.append((scope, measure, figures[0] or figures[1], *figures[2:]))
     widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
     head = f"mode {result['mode']}, {result['input']}"
@@ -76,7 +78,7 @@ def _scores(node: Mapping[str, object], scope: tuple[str, ...]) -> Iterator[tupl
     for key, value in node.items():
         if not isinstance(value, Mapping) or key in ("readings", "left_out"):
             continue
-        if key in DISCOVERY_MEASURES:
+        if key in DISCOVERY_MEASURES or "error" in value:
             yield " ".join(scope) or "all", key, value
         else:
             yield from _scores(value, scope if key == "summary" else (*scope, key))

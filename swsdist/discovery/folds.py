@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from swsdist.core.codes import discovery as codes
-from swsdist.discovery.units import BEYOND, SILENCES, Corpus, Flags, Fragments, Intervals, Ints, places
+from swsdist.discovery.units import BEYOND, Corpus, Flags, Fragments, Intervals, Ints, places
 
 
 def inside(stretches: Intervals, fold: Intervals) -> Flags:
@@ -41,7 +41,7 @@ def equal_parts(corpus: Corpus, count: int) -> tuple[Intervals, ...]:
     Raises:
         UserError: fewer documents have phones.
     """
-    speech = corpus.phones.without(SILENCES)
+    speech = corpus.speech
     documents = np.unique(speech.document)
     if not 1 <= count <= len(documents):
         raise codes.TOO_MANY_FOLDS(folds=count, documents=len(documents))

@@ -16,7 +16,7 @@ from swsdist.discovery.folds import inside
 from swsdist.discovery.measures.evaluating import evaluated
 from swsdist.discovery.modes import seed
 from swsdist.discovery.scene import Scene
-from swsdist.discovery.units import BEYOND, SILENCES, Beside, Corpus, Flags, Fragments, Given, Intervals, Ints
+from swsdist.discovery.units import BEYOND, Beside, Corpus, Flags, Fragments, Given, Intervals, Ints
 from swsdist.registry.registries import DISCOVERY_MEASURES
 
 #: Points of a curve, as parts of the pairs.
@@ -47,18 +47,26 @@ def halves(corpus: Corpus) -> tuple[Intervals, Intervals]:
 
 
 def shuffled(corpus: Corpus, fragments: Fragments) -> Fragments:
-    """The same fragments elsewhere: at a place of the speech that a hash of their number names."""
-    speech = corpus.phones.without(SILENCES)
+    """The same fragments elsewhere: at a place of the speech from which they fit into the document, which a hash of their
+    number names; those that fit nowhere stay.
+    """
+    speech = corpus.speech
     if not len(speech):
         return fragments
-    ends = np.cumsum(speech.offset - speech.onset)
-    stream = hashlib.shake_256(b"chance").digest(8 * len(fragments))
-    place: Ints = (np.frombuffer(stream, "<u8") % np.uint64(ends[-1])).astype(np.int64)
-    phone = np.searchsorted(ends, place, side="right")
-    onset = (speech.offset[phone] - (ends[phone] - place)).astype(np.int64)
-    return replace(
-        fragments, document=speech.document[phone], onset=onset, offset=onset + fragments.offset - fragments.onset
-    )
+    stream = np.frombuffer(hashlib.shake_256(b"chance").digest(8 * len(fragments)), "<u8")
+    length = fragments.offset - fragments.onset
+    ends = np.zeros(len(corpus.documents), np.int64)
+    np.maximum.at(ends, speech.document, speech.offset)
+    document, onset = fragments.document.copy(), fragments.onset.copy()
+    for some in np.unique(length):
+        sums = np.cumsum(np.clip(np.minimum(speech.offset, ends[speech.document] - some + 1) - speech.onset, 0, None))
+        if sums[-1]:
+            these = np.flatnonzero(length == some)
+            place: Ints = (stream[these] % np.uint64(sums[-1])).astype(np.int64)
+            phone = np.searchsorted(sums, place, side="right")
+            before = np.concatenate([[0], sums])[phone]
+            document[these], onset[these] = speech.document[phone], speech.onset[phone] + place - before
+    return replace(fragments, document=document, onset=onset, offset=onset + length)
 
 
 def curve(corpus: Corpus, pairs: Fragments, score: Ints) -> list[dict[str, object]]:

@@ -60,7 +60,7 @@ class Scene:
     @classmethod
     def of(cls, corpus: Corpus, classes: Fragments) -> Scene:
         """Of the right answers and what was found; silences are dropped."""
-        gold = Gold.of(corpus.phones.without(SILENCES))
+        gold = Gold.of(corpus.speech)
         first, last = spans(gold, classes)
         some = first < last
         fragments, first, last = classes.take(some), first[some], last[some]

@@ -5,6 +5,7 @@ Documents, symbols and classes are numbers; a tuple of names is beside them. Tim
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Literal, Self
@@ -23,8 +24,13 @@ BEYOND = 1 << 44
 #: What a system gives: classes; pairs, each a class of two; or the fragments of a parse, each a class of one.
 Given = Literal["classes", "pairs", "parse"]
 
-#: Symbols of phones and words that are no speech.
+#: Symbols of phones and words that are no speech for the programs of the challenges.
 SILENCES = ("SIL", "SPN")
+#: Phones that are no speech, whatever their case: of Kaldi and MFA, HTK, Julius, Festival, TIMIT, MAUS.
+_SILENT = re.compile(
+    r"(sil|sp|spn|nsn|silence|silb|sile|pau|h?#|epi)(_[bies])?|[!\[<](sil|silence|eps)[>\]]?|<(p|p:|nib|usb)>",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True)
@@ -97,6 +103,11 @@ class Corpus:
     phones: Units
     words: Units | None = None
     talker: Ints | None = None
+
+    @property
+    def speech(self) -> Units:
+        """The phones that are speech; Kaldi's may name their position in a word."""
+        return self.phones.without((*SILENCES, *filter(_SILENT.fullmatch, self.phones.names)))
 
 
 @dataclass(frozen=True)

@@ -19,13 +19,15 @@ import numpy as np
 
 from swsdist.audio.commands import are_permitted, permitted
 from swsdist.config import Config
+from swsdist.core.codes import features as features_codes
 from swsdist.core.codes import stages as codes
-from swsdist.core.errors import AudioError
+from swsdist.core.errors import AudioError, FramesError
 from swsdist.core.needs import Needs
 from swsdist.corpora.documents import part_of
 from swsdist.features.fitting.files import read_documents, read_totals, summed, write_document, write_totals
 from swsdist.features.fitting.interface import Document, Rounds, Totals
 from swsdist.features.fitting.labels import Labels, read_labels
+from swsdist.features.fitting.mixture import FEWER
 from swsdist.features.interface import Extractor
 from swsdist.features.model import Model, load_model
 from swsdist.features.sources import Planned, needs_of_all
@@ -242,6 +244,11 @@ class FitTransforms(Stage[Fitting]):
     def finish(self, inputs: Inputs) -> None:
         """Use the new models for transforms from now on; delete the frames and totals behind them."""
         chain_inputs, ended = inputs.chain_inputs(SearchInputs), inputs.outcome
+        for part in (part for each in ended.receipts for part in each.parts("model")):
+            settings: Any = load_model(chain_inputs.store.folder, part.name).settings
+            if FEWER in settings:
+                numbers = {"components": settings["most"], "usual": settings[FEWER]}
+                chain_inputs.notices.inform(features_codes.FEWER_COMPONENTS, where=part.name, **numbers)
         chain_inputs.models_were_fitted()
         used = [part.name for each in ended.receipts for part in each.outputs if part.table != "model"]
         if used and not ended.failures:
@@ -268,7 +275,7 @@ def _readable_documents(
         try:
             read = WithResult(reading(row, extractor, folder))
             blocks = list(read)
-        except AudioError as error:
+        except (AudioError, FramesError) as error:
             raise_transient(row, error)
             continue
         count, text = sum(map(len, blocks)), None
@@ -301,7 +308,10 @@ def _chosen(chain_inputs: SearchInputs, unfitted_model: UnfittedModel) -> Iterat
             raise codes.NO_LABELLED_DOCUMENT(where=unfitted_model.labels[0], transform=unfitted_model.fitted.name)
     rows = in_random_order(rows)
     lengths = document_seconds(rows, chain_inputs.config.storage)
-    source = next(source for source in chain_inputs.features.sources if isinstance(source.extractor, Extractor))
+    sources = chain_inputs.features.sources
+    source = sources[unfitted_model.place[0]]
+    if isinstance(source.extractor, Extractor):  # all of audio read the same files
+        source = next(source for source in sources if isinstance(source.extractor, Extractor))
     before = accumulate(lengths, initial=0.0)
     enough = [
         length for length, total in zip(lengths, before, strict=False) if total < unfitted_model.fitted.hours * 3600

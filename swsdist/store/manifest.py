@@ -49,7 +49,7 @@ from swsdist.store.statistics import pinned
 from swsdist.store.unfinished import Unfinished, tasks_done
 
 NAME = "manifest.json"
-SCHEMA = "swsdist-store/5"
+SCHEMA = "swsdist-store/6"
 
 #: Prefixes of all files of a store except its manifest.
 PARTS = ("shards/", "models/", "postings/", "codes/", "documents-", "rejected-", "manifest-")

@@ -86,3 +86,18 @@ def test_another_folder_of_that_name(swsdist: Command, tapes: Path, tmp_path: Pa
     assert f"this is the index of another folder, {tapes}" in refused
     assert "--run FOLDER" in refused
     swsdist("index", other, "--run", "tapes-swsdist", cwd=tapes.parent)
+
+
+@pytest.mark.slow
+def test_two_seconds_are_enough(swsdist: Command, tapes: Path, tmp_path: Path) -> None:
+    """The mixture that nobody chose has fewer components; one that somebody chose is an error."""
+    (tmp_path / "one").mkdir()
+    samples, rate = soundfile.read(min(tapes.iterdir()), dtype="int16")
+    soundfile.write(tmp_path / "one" / "a.wav", samples[: 2 * rate], rate)
+    assert "fewer-components" in swsdist("index", "one", cwd=tmp_path).out
+    answer = swsdist("search", "one-swsdist", "--query", "one/a.wav:0.5-1.1", "--csv", cwd=tmp_path).out
+    best = next(csv.DictReader(io.StringIO(answer)))
+    assert abs(float(best["start"]) - 0.5) < 0.1
+    chosen = '[{"name": "mfcc", "transforms": [{"name": "gmm", "options": {"components": 128}}]}]'
+    refused = swsdist("index", "one", "--run", "chosen", "--set", f"features={chosen}", cwd=tmp_path, code=2)
+    assert "too-few-frames" in refused.err

@@ -29,19 +29,19 @@ from tests.support.stage_versions import demand_golden
 #: By the way to pairs, of each stage: its version, and the digest of what it makes of the input below.
 GOLDEN: dict[str, dict[str, tuple[int, str]]] = {
     "segments": {
-        "cut-segments": (1, "c184826c7e2b0af96df14c55efbc9f4f0b5fe59e411ce0d39d219898c0372177"),
-        "propose-pairs": (2, "1c895602b6f910e01a0fe5ed7a9d2cbf39ba1aad24c13eff568478f692b8c557"),
+        "cut-segments": (2, "7fbd9b16b9a96bc37a007917376e972a141b9c051ec63717ec75470463c518b6"),
+        "propose-pairs": (3, "1c895602b6f910e01a0fe5ed7a9d2cbf39ba1aad24c13eff568478f692b8c557"),
         "select-pairs": (2, "98fc7601e6c75dfb5f9ed24e774be6a4c95cc54e90eee786aad9764f5e9b70f9"),
-        "align-pairs": (2, "1bc07e35b63a9476f5244a3c270fba1cbe3b9a3240685b78b09bedce9c39765f"),
+        "align-pairs": (3, "1bc07e35b63a9476f5244a3c270fba1cbe3b9a3240685b78b09bedce9c39765f"),
         "find-boundaries": (1, "223acbc3bdaec7c432080376103852ec316f38bc607db2f101d42c825ef63444"),
-        "group-matches": (2, "17519232fc3a8951a0cca202e8c92a6588189cac4f44ce0003e96ee7c3c47890"),
+        "group-matches": (3, "17519232fc3a8951a0cca202e8c92a6588189cac4f44ce0003e96ee7c3c47890"),
     },
     "diagonals": {
-        "propose-pairs": (2, "51df87f2475ed751e1588dba9fb6cbb4ef78d304b5f283c1b0e5056cbb9671f0"),
+        "propose-pairs": (3, "51df87f2475ed751e1588dba9fb6cbb4ef78d304b5f283c1b0e5056cbb9671f0"),
         "select-pairs": (2, "313a8bfc65af5d8135305020625bc57eb85ad03d7a47e41c8879841fa5bd80a7"),
     },
     "exact": {
-        "search-segments": (1, "68969a2fb371bb8de80dcaa1ca359790cacef626fbe99461313c60b163a991ed"),
+        "search-segments": (2, "68969a2fb371bb8de80dcaa1ca359790cacef626fbe99461313c60b163a991ed"),
         "select-pairs": (2, "600993e71979e5a7f3ada182ed4b38a2a569227e965119618704390927e53e4d"),
     },
 }

@@ -113,14 +113,14 @@ def paths(left: Sequence[str], right: Sequence[str]) -> Iterator[list[tuple[int,
     yield from go([(0, 0)], 0)
 
 
-def completed(speech: Speech, pair: Pair) -> set[Pair]:
-    """All pairs of parts of 3 to 20 phones between two places of one cheapest path."""
+def completed(speech: Speech, pair: Pair, least: int = 3) -> set[Pair]:
+    """All pairs of parts of so many to 20 phones between two places of one cheapest path."""
     left, right = sorted(pair)
     return {
         frozenset(((left[0], left[1] + i, left[1] + i2), (right[0], right[1] + j, right[1] + j2)))
         for path in paths(speech.string(left), speech.string(right))
         for (i, j), (i2, j2) in combinations(path, 2)
-        if 3 <= i2 - i <= 20 and 3 <= j2 - j <= 20
+        if least <= i2 - i <= 20 and least <= j2 - j <= 20
     }
 
 
@@ -194,7 +194,7 @@ def scores(
     disc = apart(clus)
     everything = apart(pairs_of(speech.spans()), alike=True)
     gold = apart(pairs_of(fragments), alike=True)
-    star: set[Pair] = set().union(*(completed(speech, pair) for pair in disc))
+    star, of_two = (set[Pair]().union(*(completed(speech, pair, least) for pair in disc)) for least in (3, 2))
     neds = [
         Fraction(levenshtein(*strings), max(map(len, strings)))
         for strings in ([speech.string(span) for span in pair] for pair in disc)
@@ -219,6 +219,7 @@ def scores(
         )
     ]
     hits = {item for item in edges[0] & edges[1] if item[0] != "wrong"}
+    letter = [{item if item[0] != "wrong" else side for item in items} for side, items in enumerate(edges)]
     return Scores(
         {
             "ned": {"ned": float(sum(neds, Fraction()) / len(neds)) if neds else None, "n_pairs": len(disc)},
@@ -228,10 +229,15 @@ def scores(
                 "n_disc": len(covered),
             },
             "matching": {**matching, "n_pairs_completed": len(star)},
+            "matching_from_two": {
+                **ratios(flat(of_two & everything), flat(of_two), flat(everything)),
+                "n_pairs_completed": len(of_two),
+            },
             "grouping": {**grouping, "n_pairs_clus": len(clus), "n_pairs_goldclus": len(gold)},
             "type": ratios(types[0] & types[1], types[0], types[1]),
             "token": ratios(fragments & lexicon, fragments, lexicon),
             "boundary": ratios(hits, edges[0], edges[1]),
+            "boundary_one_wrong": ratios(hits, *letter),
         },
         sum(span is None for members in given for _, span in members),
     )

@@ -52,12 +52,13 @@ def cases(draw: Any) -> dict[str, Any]:
         reach=draw(st.integers(0, 1)),
         frames=draw(st.integers(1, 3)),
     )
-    return {"same": same, "values": values, "spoken": spoken, "frames": frames, "first": first, "options": options}
+    shift = 0 if same else draw(st.none() | st.integers(-4, 4))
+    return {"shift": shift, "values": values, "spoken": spoken, "frames": frames, "first": first, "options": options}
 
 
 def defined(name: str, case: dict[str, Any]) -> Match | None:
     """The match, one distance after the other."""
-    options, frames, distance = case["options"], case["frames"], DISTANCES[name]
+    options, frames, distance, shift = case["options"], case["frames"], DISTANCES[name], case["shift"]
     ranges = [
         range(max(0, first - options.reach), min(len(values), first + frames + options.reach))
         for first, values in zip(case["first"], case["values"], strict=True)
@@ -65,7 +66,8 @@ def defined(name: str, case: dict[str, Any]) -> Match | None:
     left, right = (document(name, case["values"][k], case["spoken"][k], ("query", "document")[k]) for k in (0, 1))
     table = [[MAX_DISTANCE] * len(ranges[1]) for _ in ranges[0]]
     for (i, t), (j, u) in product(enumerate(ranges[0]), enumerate(ranges[1])):
-        if left.spoken[t] and right.spoken[u] and not (case["same"] and abs(t - u) < max(frames, options.frames)):
+        together = shift is not None and abs(t - u - shift) < max(frames, options.frames)
+        if left.spoken[t] and right.spoken[u] and not together:
             table[i][j] = int(local_distances(left.frames[t : t + 1], right.frames[u : u + 1], distance)[0, 0])
     diagonal = case["first"][1] - ranges[1].start - (case["first"][0] - ranges[0].start)
     level, gap = round(options.level * distance.unit), round(options.gap * distance.unit)
@@ -73,7 +75,8 @@ def defined(name: str, case: dict[str, Any]) -> Match | None:
     if min(stop - begin, end - start) < options.frames:
         return None
     sides = [(ranges[0].start + begin, ranges[0].start + stop), (ranges[1].start + start, ranges[1].start + end)]
-    if case["same"] and max(sides)[0] < min(sides)[1]:
+    times = [sides[0], tuple(frame + (shift or 0) for frame in sides[1])]
+    if shift is not None and max(times)[0] < min(times)[1]:
         return None
     return Match(*sides, score)
 
@@ -84,7 +87,7 @@ def defined(name: str, case: dict[str, Any]) -> Match | None:
 def test_a_match_is_the_best_path_around_two_segments(name: str, case: dict[str, Any]) -> None:
     left, right = (document(name, case["values"][k], case["spoken"][k], ("query", "document")[k]) for k in (0, 1))
     rest = case["first"], case["frames"], DISTANCES[name], DISTANCES[name].unit, case["options"]
-    assert match(left, right, case["same"], *rest) == defined(name, case)
+    assert match(left, right, case["shift"], *rest) == defined(name, case)
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(10, 40))
@@ -95,7 +98,7 @@ def test_a_document_does_not_overlap_itself(seed: int, apart: int) -> None:
     values = np.tile(rng.integers(-2, 3, (rng.integers(1, 7), 2)), (90, 1))[:90]
     left, right = (document("cosine", values, [True] * 90, side) for side in ("query", "document"))
     options = Matching(frames=3, reach=20, band=6)
-    made = match(left, right, True, (20, 20 + apart), 10, DISTANCES["cosine"], DISTANCES["cosine"].unit, options)
+    made = match(left, right, 0, (20, 20 + apart), 10, DISTANCES["cosine"], DISTANCES["cosine"].unit, options)
     assert made is None or made.left[1] <= made.right[0] or made.right[1] <= made.left[0]
 
 
@@ -105,7 +108,7 @@ def test_silence_parts_matches() -> None:
     left, right = (document("cosine", values, spoken, side) for side in ("query", "document"))
     options = Matching(frames=5, level=0.3, gap=2.0, band=0)
     for first, place in ((5, (0, 28)), (50, (42, 70))):
-        made = match(left, right, False, (first, first), 10, DISTANCES["cosine"], DISTANCES["cosine"].unit, options)
+        made = match(left, right, None, (first, first), 10, DISTANCES["cosine"], DISTANCES["cosine"].unit, options)
         assert made is not None
         assert made.left == made.right == place
 
@@ -127,9 +130,9 @@ def test_silence_adds_nothing(name: str, seed: int, level: float, silent: int) -
     most = (MAX_DISTANCE - 1) / distance.unit
     options = Matching(level=max(1 / distance.unit, level * most), gap=0.0, frames=1, band=3, reach=24)
     place = (4, 4), 10, distance, distance.unit, options
-    made = match(left, right, False, *place)
+    made = match(left, right, None, *place)
     short = (Stretches(stretch.frames[: 24 - silent], stretch.spoken[: 24 - silent]) for stretch in (left, right))
-    assert made == match(*short, False, *place)
+    assert made == match(*short, None, *place)
 
 
 @pytest.mark.parametrize("weights", [(1, 1), (2, 1), (3, 2, 1)])
@@ -185,7 +188,7 @@ def test_the_segment_of_a_hit_is_the_nearest(seed: int, frames: int, apart: int)
     rng = np.random.default_rng(seed)
     places = [(d, first) for d in range(3) for first in range(0, 40, 4) if rng.random() < 0.6] or [(1, 0)]
     document, first = (np.array(column, np.int32) for column in zip(*places, strict=True))
-    everything = Collection([], np.zeros(3, np.int32), Places(document, first, np.empty((len(first), 8), np.uint8)))
+    everything = Collection([], np.zeros(3, np.int32), Places.of(document, first, np.empty((len(first), 8), np.uint8)))
     searched = rng.permutation(len(places))[:4].astype(np.int32)
     count = int(rng.integers(0, 20))
     query, hit_document = rng.integers(0, len(searched), count), rng.integers(0, 4, count)

@@ -5,16 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from swsdist.discovery.cells import Block, cells
 from swsdist.discovery.measures.evaluating import evaluated
 from swsdist.discovery.modes.seed import score
+from swsdist.discovery.results import shuffled
 from swsdist.discovery.scene import Scene
 from swsdist.discovery.units import Beside, Corpus, Fragments, Units
 from swsdist.registry.registries import DISCOVERY_MEASURES
 from tests.oracles import discovery as oracle
+from tests.support.discovered import evaluation as of_lines
 
 MS = 1000
 MEASURES = {name: DISCOVERY_MEASURES[name].load()() for name in DISCOVERY_MEASURES}
@@ -151,5 +154,30 @@ def test_repeated_lines_and_jitter_vanish(evaluation, seed) -> None:
     other = Scene.of(corpus, moved)
     assume(scene.empty == other.empty and fragments_of(scene) == fragments_of(other))  # else a time lay at a limit
     twice = moved.take(np.tile(np.arange(len(moved)), 2))
-    of_spans = {name: MEASURES[name] for name in MEASURES if name != "boundary"}
+    of_spans = {name: MEASURES[name] for name in MEASURES if not name.startswith("boundary")}
     assert evaluated(of_spans, Scene.of(corpus, twice)) == evaluated(of_spans, scene)
+
+
+@settings(max_examples=60, deadline=None)
+@given(evaluations())
+def test_chance_stays_in_the_speech_of_documents(evaluation) -> None:
+    """Fragments keep class and length, begin in a phone, and end before their document's speech does, if they fit anywhere."""
+    corpus, classes = evaluation
+    elsewhere, speech = shuffled(corpus, classes), corpus.speech
+    assert np.array_equal(elsewhere.offset - elsewhere.onset, classes.offset - classes.onset)
+    assert np.array_equal(elsewhere.group, classes.group)
+    for document, onset, offset, *old in zip(
+        elsewhere.document, elsewhere.onset, elsewhere.offset, classes.document, classes.onset, strict=True
+    ):
+        here = speech.take(speech.document == document)
+        inside = any(begin <= onset < end for begin, end in zip(here.onset, here.offset, strict=True))
+        fits = [speech.offset[speech.document == k].max(initial=0) - (offset - onset) for k in speech.document]
+        some = any(begin <= last for begin, last in zip(speech.onset, fits, strict=True))
+        assert (inside and offset <= here.offset.max()) if some else [document, onset] == old
+
+
+@pytest.mark.parametrize("name", ["SIL", "sp", "SPN_S", "sil_B", "NSN", "<eps>", "!SIL", "[SIL]", "pau", "h#", "<p:>"])
+def test_pauses_are_no_phones(name) -> None:
+    lines = ["d 0 0.1 a", f"d 0.1 0.4 {name}", "d 0.4 0.5 p", "d 0.5 0.6 s"]
+    corpus, *_ = of_lines(lines, lines[:1], [])
+    assert [corpus.phones.names[k] for k in corpus.speech.symbol] == ["a", "p", "s"]

@@ -125,7 +125,7 @@ def collections(draw: Any) -> Places:
         first[document == number] = 5 * np.arange((document == number).sum())
     kinds = rng.integers(0, 256, (3, width)).astype(np.uint8)
     noise = np.packbits(rng.random((count, 8 * width)) < draw(st.sampled_from([0.0, 0.05, 0.2])), axis=1)
-    return Places(document, first, np.ascontiguousarray(kinds[rng.integers(0, 3, count)] ^ noise))
+    return Places.of(document, first, np.ascontiguousarray(kinds[rng.integers(0, 3, count)] ^ noise))
 
 
 def rows(pairs: Pairs) -> list[tuple[int, ...]]:
@@ -168,7 +168,7 @@ def test_pairs_do_not_depend_on_how_many_are_compared_at_a_time(places: Places, 
 
 def test_equal_signatures_are_all_near() -> None:
     """Of equal signatures each stands beside the next, in every order."""
-    places = Places(np.arange(40, dtype=np.int32), np.zeros(40, np.int32), np.full((40, 8), 7, np.uint8))
+    places = Places.of(np.arange(40, dtype=np.int32), np.zeros(40, np.int32), np.full((40, 8), 7, np.uint8))
     pairs = rows(near(places, 0, 50, 5, Neighbours(beam=1)))
     assert pairs == [(k, k + 1, 0) for k in range(39)]
 
@@ -237,7 +237,7 @@ def test_lines_of_pairs(places: Places, seed: int, options: Neighbours) -> None:
 
 
 def test_no_segment_has_no_neighbour() -> None:
-    nothing = Places(np.empty(0, np.int32), np.empty(0, np.int32), np.empty((0, 8), np.uint8))
+    nothing = Places.of(np.empty(0, np.int32), np.empty(0, np.int32), np.empty((0, 8), np.uint8))
     for options in (Neighbours(), Neighbours(by="diagonals")):
         pairs = near(nothing, 0, 50, 5, options)
         assert rows(pairs) == []
@@ -308,6 +308,8 @@ def test_a_long_chain_needs_no_recursion() -> None:
     assert components(20_001, edges) == [[0, 1], [19_999, 20_000]]
 
 
+#: Of two documents that are recordings.
+TIMES = [("a", 0), ("b", 0)]
 SIDES = st.builds(
     lambda document, first, length: Side(document, first, first + length),
     st.integers(0, 1),
@@ -329,14 +331,14 @@ def test_of_duplicates_the_first_stays(places: list[Side], duplicates: float) ->
     for number, place in enumerate(places):
         if all(shared(place, places[other]) < duplicates for other in stay):
             stay.append(number)
-    assert distinct(places, duplicates) == stay
+    assert distinct(places, duplicates, TIMES) == stay
 
 
 @given(st.lists(st.tuples(SIDES, SIDES, st.integers(1, 9)), max_size=12), st.sampled_from([0.5, 0.7, 1.0]))
 @settings(max_examples=200, deadline=None)
 def test_nodes_are_places_that_sides_share(matches: list[tuple[Side, Side, int]], overlap: float) -> None:
     matches.sort(key=lambda match: (-match[2], match))
-    nodes, edges = nodes_of(matches, overlap)
+    nodes, edges = nodes_of(matches, overlap, TIMES)
 
     def share(side: Side, place: Side) -> bool:
         return shared(side, place) >= overlap
@@ -357,10 +359,28 @@ def test_nodes_are_places_that_sides_share(matches: list[tuple[Side, Side, int]]
 def test_a_side_joins_the_first_node_of_all_that_it_shares(
     matches: list[tuple[Side, Side, int]], overlap: float
 ) -> None:
-    nodes, edges = nodes_of(matches, overlap)
+    nodes, edges = nodes_of(matches, overlap, TIMES)
     wanted, links = oracle.nodes([match[:2] for match in matches], overlap)
     assert nodes == wanted
     assert [edge[:2] for edge in edges] == links
+
+
+@given(st.lists(st.tuples(SIDES, SIDES, st.integers(1, 9)), max_size=12), st.integers(0, 20))
+@settings(max_examples=200, deadline=None)
+def test_a_place_of_a_recording_is_one_node_whatever_the_document(
+    matches: list[tuple[Side, Side, int]], origin: int
+) -> None:
+    """Two documents of one recording, as if they were one."""
+    times = [("a", 0), ("a", origin)]
+
+    def one(side: Side) -> Side:
+        return Side(0, side.first + times[side.document][1], side.stop + times[side.document][1])
+
+    alone = [(one(left), one(right), score) for left, right, score in matches]
+    (nodes, edges), (wanted, links) = nodes_of(matches, 0.7, times), nodes_of(alone, 0.7, TIMES)
+    assert [one(node) for node in nodes] == wanted
+    assert [edge._replace(sides=tuple(map(one, edge.sides))) for edge in edges] == links
+    assert distinct(nodes, 0.5, times) == distinct(wanted, 0.5, TIMES)
 
 
 # Parses
@@ -487,7 +507,7 @@ def test_members_are_where_the_ends_of_the_centre_are(
     matches: list[tuple[Side, Side, int]], boundaries: list[int], reach: int
 ) -> None:
     matches.sort(key=lambda match: (-match[2], match))
-    nodes, edges = nodes_of(matches, 0.7)
+    nodes, edges = nodes_of(matches, 0.7, TIMES)
     between = {edge[:2]: edge for edge in edges}
     for group in centres(len(nodes), edges):
         placed = places(group, nodes, between, [boundaries, []], [50, 50], reach)

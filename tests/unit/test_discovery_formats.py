@@ -170,7 +170,7 @@ def test_parts_of_a_system(tmp_path) -> None:
     pairs = written(tmp_path, "pairs", "d 0 0.3 d 0.4 0.7\n")
     result = score_files(files(tmp_path, fragments=pairs, words=None), "seed", Notices(), given="pairs")
     assert result["all"]["matching"]["fscore"] == 1
-    assert set(result["left_out"]) == {"grouping", "type", "token", "boundary"}
+    assert set(result["left_out"]) == {"grouping", "type", "token", "boundary", "boundary_one_wrong"}
     parse = written(tmp_path, "parse", "d 0 0.3\nd 0.4 0.7\n")
     result = score_files(files(tmp_path, fragments=parse), "seed", Notices(), given="parse")
     assert result["all"]["token"]["fscore"] == 1

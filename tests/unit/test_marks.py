@@ -90,3 +90,19 @@ def test_what_cannot_be_heard_is_speech(rate: int, samples: int) -> None:
 def test_bits(values: list[bool]) -> None:
     assert unpack_marks(pack_marks(np.array(values, np.bool_)), len(values)).tolist() == values
     assert len(pack_marks(np.array(values, np.bool_))) == -(-len(values) // 8)
+
+
+@pytest.mark.parametrize(("seconds", "offset"), [(0.4, 0.0), (0.4, 0.01), (1.5, 0.0), (40.0, 0.0)])
+def test_digital_silence_is_no_speech_and_changes_no_other_mark(
+    seconds: float, offset: float, words: list[np.ndarray]
+) -> None:
+    """A seam, or a blanked name, in the middle of a word, in a room and in none."""
+    for room in (noise(0.1, -70), silence(0.1)):
+        parts = [part for word in words * 3 for part in (word, room)]
+        word, where = parts[4], sum(map(len, parts[:4])) + len(parts[4]) // 2
+        parts[4:5] = [word[: len(word) // 2], np.full(round(seconds * RATE), offset), word[len(word) // 2 :]]
+        found = marks(*parts)
+        begin, end = where // HOP, where // HOP + round(seconds * RATE) // HOP
+        assert not found[begin + 1 : end - 2].any()
+        without = marks(*parts[:5], *parts[6:])
+        assert np.mean(np.delete(found, np.s_[begin:end])[: len(without)] == without) > 0.98

@@ -151,6 +151,19 @@ def test_from_elsewhere(tmp_path: Path) -> None:
         mixture_model(weights, CENTRES, -variances)
 
 
+@pytest.mark.parametrize("frames", [1, 9, 30, 300])
+def test_a_number_that_nobody_chose_is_as_many_as_frames_allow(tmp_path: Path, frames: int) -> None:
+    document = Document([FRAMES[:frames].astype(np.float32)])
+    made = fit(Gmm(iterations=1).rounds(), [document])
+    made.save(Folder(str(tmp_path)), "m.npz")
+    count = min(128, max(1, frames // 8))
+    held = Gmm(model=str(tmp_path / "m.npz"))
+    assert len(held.becomes(Shape(tuple("abc"), "features")).columns) == count
+    assert held.apply(document.blocks[0]).shape == (frames, count)
+    with raises(codes.TOO_FEW_FRAMES, components=128):
+        fit(Gmm(components=128).rounds(), [document])
+
+
 def test_what_cannot_be(tmp_path: Path) -> None:
     with raises(codes.TOO_FEW_FRAMES, components=500):
         fit(MixtureRounds(500, 2, 0.01), DOCUMENTS)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from swsdist.chains.discover.frames import Key, stretches, unit_of
+from swsdist.chains.discover.frames import stretches, unit_of
 from swsdist.chains.discover.inputs import DiscoverInputs
 from swsdist.chains.discover.propose_pairs import collection, files_of
 from swsdist.chains.discover.select_pairs import pairs_in
@@ -23,6 +23,7 @@ from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.stages.buckets import BucketStage
 from swsdist.stages.task_results import Bucket
 from swsdist.store.reading import Store
+from swsdist.store.same_sound import Key
 
 #: Two stretches of frames, the first in the lesser document, whose slot it is, and their score in units of the distance.
 MATCHES = pa.schema(
@@ -56,7 +57,7 @@ class AlignPairs(BucketStage[Aligning]):
     """Matches of the documents of a bucket with later ones."""
 
     name = "align-pairs"
-    version = 2
+    version = 3
     unit = "pairs"
     phase = "search"
     takes = {"segments": "segments", "selected": "selected"}
@@ -99,8 +100,7 @@ class AlignPairs(BucketStage[Aligning]):
         places, documents = everything.places, everything.documents
         wanted: dict[Key, dict[Key, list[tuple[int, int]]]] = defaultdict(lambda: defaultdict(list))
         for left, right in zip(pairs.left.tolist(), pairs.right.tolist(), strict=True):
-            first = int(places.first[left]), int(places.first[right])
-            wanted[documents[places.document[right]]][documents[places.document[left]]].append(first)
+            wanted[documents[places.document[right]]][documents[places.document[left]]].append((left, right))
         store = Store.at(*payload.store, storage=context.storage)
         unit = unit_of(payload.search)
         lefts: dict[Key, Stretches] = {}
@@ -112,14 +112,14 @@ class AlignPairs(BucketStage[Aligning]):
         done = 0
         for shard in store.manifest.shards:
             for key, right, distance in stretches(store, shard.name, payload.search, wanted.keys()):
-                for key_left, firsts in wanted[key].items():
-                    left, same = lefts[key_left], key_left == key
+                for key_left, segments in wanted[key].items():
+                    left, shift = lefts[key_left], places.shift(*segments[0])
                     matches = [
-                        match(left, right, same, first, payload.frames, distance, unit, payload.matching)
-                        for first in firsts
+                        match(left, right, shift, (a, b), payload.frames, distance, unit, payload.matching)
+                        for a, b in ((int(places.first[a]), int(places.first[b])) for a, b in segments)
                     ]
                     rows += (_row(key_left, key, item) for item in best([item for item in matches if item is not None]))
-                    done += len(firsts)
+                    done += len(segments)
                     context.report(done / max(1, len(pairs.left)))
         table = pa.table(
             [list(column) for column in zip(*sorted(rows), strict=True)] or [[]] * len(MATCHES), schema=MATCHES

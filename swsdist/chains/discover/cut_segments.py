@@ -19,12 +19,15 @@ from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.stages.task_results import Bucket
 from swsdist.store.reading import Store
+from swsdist.store.same_sound import WHEN, Key, times
 
-#: Segments: their documents, first frames and signatures.
+#: Segments: their documents, when these are (`swsdist.store.same_sound.times`), first frames and signatures.
 SEGMENTS = pa.schema(
     [
         pa.field("doc_id", pa.string(), False),
         pa.field("channel", pa.int32(), False),
+        pa.field("recording", pa.string(), False),
+        pa.field("origin", pa.int32(), False),
         pa.field("first", pa.int32(), False),
         pa.field("signature", pa.binary(), False),
     ]
@@ -32,10 +35,11 @@ SEGMENTS = pa.schema(
 
 
 class Cutting(NamedTuple):
-    """The payload of a task."""
+    """The payload of a task; copies of the shard are left out."""
 
     store: tuple[str, str]
     shard: str
+    copies: tuple[Key, ...]
     search: Search
     segments: Segments
 
@@ -44,7 +48,7 @@ class CutSegments(Stage[Cutting]):
     """Signatures of the segments of a shard."""
 
     name = "cut-segments"
-    version = 1
+    version = 2
     unit = "s"
     phase = "search"
     takes = {"shards": "features"}
@@ -57,29 +61,31 @@ class CutSegments(Stage[Cutting]):
         chain_inputs = inputs.chain_inputs(DiscoverInputs)
         store, search, segments = chain_inputs.store.open(), inputs.config.search, chain_inputs.options.segments
         demand_readable(search, store)
+        copies = chain_inputs.copies
         for unit in create(search).plan(store):
             (name,) = unit.shards
-            matters = search.matters(), segments.matters(), fingerprint(unit.matters)
-            label = f"{unit.documents} documents"
-            payload = Cutting(chain_inputs.store.state, name, search, segments)
+            here = tuple(sorted(store.live(name) & copies.keys()))
+            matters = search.matters(), segments.matters(), fingerprint(unit.matters), here
+            label = f"{unit.documents - len(here)} documents"
+            payload = Cutting(chain_inputs.store.state, name, here, search, segments)
             yield inputs.task(*matters, label=label, work=unit.frames * store.manifest.shift, payload=payload)
 
     def run(self, task: Task[Cutting], context: Context) -> TaskOutput:
         """Cut the documents, a row group each."""
         payload, rows = task.payload, 0
         store = Store.at(*payload.store, storage=context.storage)
+        time = times(store.documents(payload.shard, list(WHEN)), store.manifest.shift)
+        keys = time.keys() - set(payload.copies)
 
         def tables() -> Iterator[pa.Table]:
             nonlocal rows
-            for (doc_id, channel), document, distance in stretches(store, payload.shard, payload.search):
+            for (doc_id, channel), document, distance in stretches(store, payload.shard, payload.search, keys):
                 shape = distance.columns, payload.segments
                 signs = context.cached("directions", shape, partial(directions, *shape))
                 first = starts(document.spoken, payload.segments)
                 bits = signatures(document.frames, first, signs, payload.segments)
                 rows += len(first)
-                yield pa.table(
-                    [[doc_id] * len(first), [channel] * len(first), first, [row.tobytes() for row in bits]],
-                    schema=SEGMENTS,
-                )
+                same = [[value] * len(first) for value in (doc_id, channel, *time[doc_id, channel])]
+                yield pa.table([*same, first, [row.tobytes() for row in bits]], schema=SEGMENTS)
 
         return TaskOutput((context.publish(task, "segments", tables(), SEGMENTS),), Bucket(rows))

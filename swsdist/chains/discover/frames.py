@@ -14,9 +14,8 @@ from swsdist.kernels.distances.interface import Distance, Side
 from swsdist.kernels.scales import weighted
 from swsdist.methods.dtw.shard import Documents
 from swsdist.store.reading import Store
+from swsdist.store.same_sound import Key
 from swsdist.store.tracks import Tracks
-
-Key = tuple[str, int]
 
 
 def stretches(

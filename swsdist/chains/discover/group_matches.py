@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from swsdist.audio.speech import stretches
-from swsdist.chains.discover.frames import Key, speech, unit_of
+from swsdist.chains.discover.frames import speech, unit_of
 from swsdist.chains.discover.inputs import DiscoverInputs
 from swsdist.chains.discover.options import DiscoverOptions
 from swsdist.chains.discover.propose_pairs import files_of
@@ -26,6 +26,7 @@ from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.stages.task_results import Bucket
 from swsdist.store.reading import Store
+from swsdist.store.same_sound import WHEN, Key, times
 
 #: Members of classes, or tokens of a parse; `class` is null for a token of no class. Times in s; sure: score per square root of
 #: the frames of its best match within the class, in units of distance.
@@ -46,11 +47,12 @@ _Token = tuple[int | None, Side, float | None]
 
 
 class Grouping(NamedTuple):
-    """The payload of a task."""
+    """The payload of a task; copies have no parse."""
 
     store: tuple[str, str]
     files: tuple[str, ...]
     boundaries: tuple[str, ...]
+    copies: tuple[Key, ...]
     search: Search
     options: DiscoverOptions
 
@@ -59,7 +61,7 @@ class GroupMatches(Stage[Grouping]):
     """Classes, the largest first, and a parse."""
 
     name = "group-matches"
-    version = 2
+    version = 3
     unit = "matches"
     phase = "search"
     takes = {"matches": "matches", "boundaries": "boundaries"}
@@ -75,7 +77,8 @@ class GroupMatches(Stage[Grouping]):
         chain_inputs, parts = inputs.chain_inputs(DiscoverInputs), inputs.parts("matches")
         options, search = chain_inputs.options, inputs.config.search
         files, boundaries = files_of(parts), files_of(inputs.parts("boundaries"))
-        payload = Grouping(chain_inputs.store.state, files, boundaries, search, options)
+        copies = tuple(sorted(chain_inputs.copies))
+        payload = Grouping(chain_inputs.store.state, files, boundaries, copies, search, options)
         used = options.clustering.matters(), options.boundaries.margin, options.boundaries.reach, options.rest
         matters = chain_inputs.store.state, files, boundaries, search.matters(), *used
         yield inputs.task(*matters, label="all", work=sum(part.rows for part in parts), payload=payload)
@@ -85,11 +88,13 @@ class GroupMatches(Stage[Grouping]):
         payload, options = task.payload, task.payload.options
         store = Store.at(*payload.store, storage=context.storage)
         marks = {key: marks for shard in store.manifest.shards for key, marks in speech(store, shard.name).items()}
-        documents = sorted(marks)
+        documents = sorted(marks.keys() - set(payload.copies))
+        by_key = times(store.documents(columns=list(WHEN)), store.manifest.shift)
+        time = [by_key[key] for key in documents]
         spoken = [without_margins(marks[key], options.boundaries.margin) for key in documents]
         boundaries = _boundaries(payload, documents, spoken, context)
         unit = unit_of(payload.search)
-        nodes, edges = clusters.nodes_of(_matches(payload, documents, unit, context), options.clustering.overlap)
+        nodes, edges = clusters.nodes_of(_matches(payload, documents, unit, context), options.clustering.overlap, time)
         group_by = {"centres": clusters.centres, "components": clusters.components}[options.clustering.by]
         groups = group_by(len(nodes), edges)
         sure = _sureness(nodes, edges, groups, unit)
@@ -100,7 +105,7 @@ class GroupMatches(Stage[Grouping]):
             if options.clustering.largest is not None and len(group) >= options.clustering.largest:
                 continue
             placed = places(group, nodes, between, boundaries, frames, options.boundaries.reach)
-            stay = clusters.distinct(placed, options.clustering.duplicates)
+            stay = clusters.distinct(placed, options.clustering.duplicates, time)
             if len(stay) > 1:
                 classes.append(sorted((placed[number], float(sure[group[number]])) for number in stay))
         classes.sort(key=lambda members: (-len(members), members))

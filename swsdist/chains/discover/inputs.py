@@ -11,6 +11,8 @@ from swsdist.pipeline.ledger import Ledger
 from swsdist.registry.entries import checked
 from swsdist.registry.registries import CHAINS
 from swsdist.stages.inputs.search_inputs import SearchInputs
+from swsdist.store.same_sound import SOUND, Key, copies
+from swsdist.store.tracks import Tracks
 
 #: Keys of the section `search` that make the distance of two frames.
 _USED = ("distance", "normalise", "streams", "floor", "cap", "distance_options", "documents_by")
@@ -25,6 +27,7 @@ class DiscoverInputs(SearchInputs):
 
     def __init__(self, config: Config, ledger: Ledger) -> None:
         super().__init__(config, ledger)
+        self._copies: tuple[str, dict[Key, Key]] | None = None
         for key in config.search.changed():
             if key not in _USED:
                 raise codes.UNUSED_BY_DISCOVER(where=f"search.{key}", key=key)
@@ -32,6 +35,15 @@ class DiscoverInputs(SearchInputs):
         level, unit = self.options.matching.level, unit_of(config.search)
         if round(level * unit) >= MAX_DISTANCE:  # of frames without speech, which may add to no match
             raise codes.LEVEL_TOO_HIGH(where="options.matching.level", level=level, most=MAX_DISTANCE / unit)
+
+    @property
+    def copies(self) -> dict[Key, Key]:
+        """Documents of the store that are left out, for another has their sound; and that one."""
+        store = self.store.open()
+        state = store.manifest.fingerprint
+        if self._copies is None or self._copies[0] != state:
+            self._copies = state, copies(Tracks(store).documents(columns=list(SOUND)))
+        return self._copies[1]
 
     def read(self, steps: frozenset[str]) -> None:
         """Read the corpus, and refuse features in which speech is unknown."""

@@ -54,7 +54,7 @@ class ProposePairs(Stage[Proposing]):
     """Pairs of one order: of segments in two rows each, once as neighbour of either; of diagonals in one."""
 
     name = "propose-pairs"
-    version = 2
+    version = 3
     unit = "segments"
     phase = "search"
     takes = {"segments": "segments"}
@@ -108,7 +108,10 @@ def _read(files: tuple[str, ...], context: Context) -> Collection:
     documents = [(row["doc_id"], row["channel"]) for row in table.filter(new).select(["doc_id", "channel"]).to_pylist()]
     slots = np.array([slot_of(doc_id) for doc_id, _ in documents], np.int32)
     packed = np.frombuffer(table["signature"].combine_chunks().buffers()[2], np.uint8).reshape(table.num_rows, -1)
-    return Collection(documents, slots, Places(np.cumsum(new, dtype=np.int32) - 1, table["first"].to_numpy(), packed))
+    recording = table["recording"].combine_chunks().dictionary_encode().indices.to_numpy()
+    first, origin = (table[name].to_numpy() for name in ("first", "origin"))
+    places = Places.of(np.cumsum(new, dtype=np.int32) - 1, first, packed, recording, origin)
+    return Collection(documents, slots, places)
 
 
 def by_slot(pairs: Pairs, everything: Collection) -> pa.Table:

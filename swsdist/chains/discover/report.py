@@ -10,10 +10,13 @@ from dataclasses import asdict
 from swsdist.chains.discover.inputs import DiscoverInputs
 from swsdist.chains.discover.places import places
 from swsdist.chains.search.report import notices as of_search
+from swsdist.core.codes import discovery as codes
 from swsdist.core.fingerprint import fingerprint
 from swsdist.core.text import counted
+from swsdist.discovery.units import document_name
 from swsdist.discovery.words import Stretch, Word, word_list
 from swsdist.io.filesystem import Folder
+from swsdist.io.notices import Notices
 from swsdist.pipeline.chain_run import ChainRun, Outcome
 from swsdist.report.classes import ClassCounts, render_classes
 from swsdist.report.summary import short
@@ -124,6 +127,11 @@ def notices(chain_run: ChainRun) -> list[str]:
     inputs.notices.force = True  # implausible inputs ended the run before, or were forced
     inputs.check_tables()
     doubted = [of_search.barrier(chain_run, "index", force=True)] if "index" in chain_run.outcomes else []
-    noted = [*doubted, inputs.notices, of_search.note_store(inputs)]
+    left_out = Notices()
+    if "index" in chain_run.outcomes:
+        for (name, channel), (other, its) in sorted(inputs.copies.items()):
+            where = f"{document_name(name, channel)} of {document_name(other, its)}"
+            left_out.add(codes.COPIES_LEFT_OUT, where=where)
+    noted = [*doubted, inputs.notices, of_search.note_store(inputs), left_out]
     warnings = [str(notice) for some in noted for notice in some.entries.values()]
     return [*warnings, *(text for result in chain_run.results("export", Exported) for text in result.warnings)]

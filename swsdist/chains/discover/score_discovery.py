@@ -42,7 +42,7 @@ class ScoreDiscovery(Stage[Scoring]):
     """Scores in the mode `seed`, as JSON; documents are the recordings' channels, as in the files of phones and words."""
 
     name = "score-discovery"
-    version = 2
+    version = 3
     unit = "fragments"
     phase = "score"
     takes = {"matches": "matches", "classes": "classes", "parse": "parse"}

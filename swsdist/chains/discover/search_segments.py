@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from swsdist.chains.discover.frames import Key, stretches
+from swsdist.chains.discover.frames import stretches
 from swsdist.chains.discover.inputs import DiscoverInputs
 from swsdist.chains.discover.propose_pairs import PAIRS, Collection, by_slot, collection, files_of, in_groups
 from swsdist.config.search import Search
@@ -25,6 +25,7 @@ from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.stages.task_results import Bucket
 from swsdist.store.reading import Store
+from swsdist.store.same_sound import Key
 
 
 class Searching(NamedTuple):
@@ -44,7 +45,7 @@ class SearchSegments(Stage[Searching]):
     """Pairs of the segments of a shard with those nearest to their hits in another, or the same."""
 
     name = "search-segments"
-    version = 1
+    version = 2
     unit = "cells"
     phase = "search"
     takes = {"segments": "segments"}

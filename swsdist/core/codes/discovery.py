@@ -54,6 +54,12 @@ UNWRITABLE_CLASS = Code(
     "a class file cannot hold the name {name!r}",
     "use names without blanks and line ends",
 )
+COPIES_LEFT_OUT = Code(
+    "copies-left-out",
+    OddError,
+    "{count} document{s} left out as copies: channels and recordings with the sound of another",
+    "what recurs in them is counted in that one",
+)
 FOUND_NOTHING = Code(
     "found-nothing", OddError, "{count} file without a fragment", "what depends on fragments is 0 or undefined"
 )

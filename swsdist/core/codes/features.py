@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from swsdist.core.codes import Code
-from swsdist.core.errors import AudioError, ConfigError, DataError, FramesError, UserError
+from swsdist.core.errors import AudioError, ConfigError, DataError, FramesError, OddError, UserError
 
 # Extractors
 
@@ -371,6 +371,12 @@ TOO_FEW_FRAMES = Code(
     ConfigError,
     "{frames} frames are too few for {components} components",
     "use fewer components, or fit to more documents (hours)",
+)
+FEWER_COMPONENTS = Code(
+    "fewer-components",
+    OddError,
+    "{count} mixture{s} with {components} components, not {usual}: there are few frames of speech",
+    "with more recordings, fit it again: --from fit-transforms",
 )
 COVARIANCES_TOO_LARGE = Code(
     "covariances-too-large",

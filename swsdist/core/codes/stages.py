@@ -178,13 +178,6 @@ SUPERVISED_FEATURES = Code(
     "{count} supervised transform of {track}: {transform} is {training}, so the run is not zero resource",
 )
 
-FIT_NEEDS_AUDIO = Code(
-    "fit-needs-audio",
-    ConfigError,
-    "{transform} is fitted to features of audio, and the frames of {extractor} are precomputed",
-    "fit it where they were made, or name its model",
-)
-
 UNREADABLE_PART = Code(
     "unreadable-part",
     ConfigError,

@@ -1,4 +1,4 @@
-"""Matching: P_disc with completed substrings against P_all.
+"""Matching: P_disc with completed substrings against P_all; of the substrings, those of two phones may count or not.
 
 The weights by type of the seed cancel: ``sum_t freq(t, P) |match(t, P & Q)| / |match(t, P)| = |flat(P & Q)| / |flat(P)|``. So
 precision and recall are of the members of pairs, whose marks are kept by first phone and length.
@@ -24,18 +24,27 @@ _LENGTHS = LONGEST + 1
 class Matching(OfCounts):
     """Precision, recall and F of members of completed pairs."""
 
+    #: Phones of the shortest part.
+    least = SHORTEST
+
     def count(self, block: Block) -> _Counting:
         """Begin to count a block."""
-        return _Counting(block)
+        return _Counting(block, self.least)
 
     def values(self, parts: Parts) -> Mapping[str, Value]:
         """With the number of distinct completed pairs."""
         return {**super().values(parts), "n_pairs_completed": parts["pairs"]}
 
 
+class MatchingFromTwo(Matching):
+    """The same with parts of two phones, as in the example of the description; P_all has none, so that they are wrong."""
+
+    least = 2
+
+
 class _Counting:
-    def __init__(self, block: Block) -> None:
-        self._block = block
+    def __init__(self, block: Block, least: int) -> None:
+        self._block, self._least = block, least
         phones = len(block.scene.gold)
         #: Whether the part of a length that begins at a phone, at phone * _LENGTHS + length, is a member of a pair.
         self._disc = np.zeros(phones * _LENGTHS, bool)
@@ -48,16 +57,17 @@ class _Counting:
         order = np.argsort(kinds.kind, kind="stable")
         starts = np.searchsorted(kinds.kind[order], np.arange(len(kinds.shorter) + 1))
         pairs = [np.zeros(0, np.int64)]
-        for batch in batches(self._block, kinds, SHORTEST):
+        for batch in batches(self._block, kinds, self._least):
             pairs += [
                 self._marked(left, right, alike)
-                for left, right, alike in _placed(self._block, batch, kinds, order, starts)
+                for left, right, alike in _placed(self._block, batch, kinds, order, starts, self._least)
             ]
         self._pairs += self._counted(np.unique(np.concatenate(pairs)))
 
     def _marked(self, left: Ints, right: Ints, alike: np.ndarray) -> Ints:
         """Mark parts; their pairs, as integers."""
         self._disc[left] = self._disc[right] = True
+        alike = alike & (left % _LENGTHS >= SHORTEST)
         left_, right_ = left[alike], right[alike]
         in_runs = self._in_run(left_) & self._in_run(right_)
         self._hit[left_[in_runs]] = self._hit[right_[in_runs]] = True
@@ -86,11 +96,11 @@ class _Counting:
 
 
 def _placed(
-    block: Block, batch: Batch, kinds: Kinds, order: Ints, starts: Ints
+    block: Block, batch: Batch, kinds: Kinds, order: Ints, starts: Ints, least: int
 ) -> Iterator[tuple[Ints, Ints, np.ndarray]]:
     """The completed parts of all pairs of a batch's kinds, as phone * _LENGTHS + length; whether they are the same string."""
     first = block.scene.spans.first
-    for parts in completed(batch):
+    for parts in completed(batch, least):
         kind = batch.kinds[parts.pair]
         count = starts[kind + 1] - starts[kind]
         row = np.repeat(np.arange(len(kind)), count)

@@ -37,12 +37,22 @@ class Token(OfCounts):
 class Boundary(OfCounts):
     """Edges of fragments and of words, each at the nearest edge of a phone, or wrong."""
 
+    wrong_is_one = False
+
     def count(self, block: Block) -> WithoutPairs:
         """Count a block."""
         scene = block.scene
         assert scene.words is not None
         disc, gold = (_boundaries(scene.gold.phones, stretches) for stretches in (scene.fragments, scene.words))
+        if self.wrong_is_one:
+            disc, gold = (np.concatenate([items[items < 0][-1:], items[items >= 0]]) for items in (disc, gold))
         return WithoutPairs(_counts(block.documents, *((items, np.abs(items) // BEYOND) for items in (disc, gold))))
+
+
+class BoundaryOneWrong(Boundary):
+    """The same where all wrong boundaries are one, index -1 of the description; it is counted where the first of them is."""
+
+    wrong_is_one = True
 
 
 def _words(block: Block) -> Spans:

@@ -7,7 +7,7 @@ The result:
 - `folds`: by name of a set of folds, `folds` (values by measure, of each), `summary` (mean, population standard deviation,
   number of folds where defined) and `n`; with talkers the set `talkers`, a fold each;
 - `left_out`: measure -> why it is not defined for what was given;
-- `readings`: where the measures depart from the letter of the description.
+- `readings`: where a measure departs from the letter of the description, and which one does not.
 """
 
 from __future__ import annotations
@@ -25,11 +25,13 @@ from swsdist.discovery.summary import summarised
 from swsdist.discovery.units import Beside, Corpus, Fragments, Intervals
 from swsdist.registry.registries import DISCOVERY_MEASURES
 
-#: Departures from the letter of the description.
+#: Departures from the letter of the description, and the measures beside them that follow it.
 READINGS = {
     "coverage": "counts phones, where the description counts frames; coverage_time counts their time",
-    "boundary": "each wrong place is an item of its own, where the description gives all of them the index -1",
-    "matching": "completed parts have 3 to 20 phones as the pairs of P_all, where the description shows shorter ones",
+    "boundary": "each wrong place is an item of its own, where the description gives all of them the index -1; "
+    "boundary_one_wrong does",
+    "matching": "completed parts have 3 to 20 phones as the pairs of P_all, where the description shows 2; "
+    "matching_from_two has them",
 }
 
 

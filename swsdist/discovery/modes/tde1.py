@@ -6,7 +6,8 @@ papers means folds of one talker. It needs a split, gold classes and folds. Keys
 - `n_classes`, `n_fragments`: those left after cutting to the split, fragments once;
 - the name of each set of folds: `ned` and `coverage` with statistics; the others with `precision`, `recall` and `fscore` of
   statistics: `folds`, `mean`, `std` (of the population), `min`, `max`. Folds without a value are left out; if none is left, a
-  NED of 1 and zeros for the others are the only fold. Where the program dies, the set has `error` instead, the exception.
+  NED of 1 and zeros for the others are the only fold. Where the program dies at NED and coverage, the set has in their place
+  `nlp` with `error`, the exception.
 """
 
 from __future__ import annotations
@@ -34,45 +35,39 @@ def score(corpus: Corpus, classes: Fragments, beside: Beside) -> dict[str, objec
     assert corpus.words is not None
     assert beside.split is not None
     assert beside.gold_classes is not None
-    phones = InRuns.of(corpus.phones.without(SILENCES))
+    phones = InRuns.of(corpus.speech)
     disc = Members.of(cut(classes, beside.split), phones)
     gold = Members.of(beside.gold_classes, phones)
     words = InRuns.of(corpus.words.without(SILENCES))
     pairs = PairMeasures(phones.units, disc, gold)
     counts = {"n_classes": len(distinct(disc.group)), "n_fragments": len(disc.fragments)}
-    return {**counts, **{name: _in_folds(folds, disc, gold, words, pairs) for name, folds in beside.folds.items()}}
-
-
-def _in_folds(
-    folds: Sequence[Intervals], disc: Members, gold: Members, words: InRuns, pairs: PairMeasures
-) -> dict[str, object]:
-    try:
-        return _measures(folds, disc, gold, words, pairs)
-    except ZeroDivisionError:
-        return {"error": "ZeroDivisionError"}
+    return {**counts, **{name: _measures(folds, disc, gold, words, pairs) for name, folds in beside.folds.items()}}
 
 
 def _measures(
     folds: Sequence[Intervals], disc: Members, gold: Members, words: InRuns, pairs: PairMeasures
 ) -> dict[str, object]:
-    """The measures of one set of folds.
-
-    Raises:
-        ZeroDivisionError: the program raises it.
-    """
-    neds, covered, ratios = [], [], []
+    """The measures of one set of folds."""
+    neds, times, ratios = [], [], []
     for fold in folds:
         here, gold_here = inside(disc.fragments, fold), inside(gold.fragments, fold)
         ned, matching, grouping = pairs.fold(here, gold_here)
         neds.append(ned)
         fragments = disc.fragments.take(here)
-        covered.append(coverage(fragments, gold.fragments.take(gold_here)))
+        times.append((fragments, gold.fragments.take(gold_here)))
         spoken = words.take(inside(words.units, fold))
         ratios.append((matching, grouping, *token_and_type(fragments, spoken), boundary(fragments, spoken.units)))
     names = ("matching", "grouping", "token", "type", "boundary")
+    try:
+        covered = [coverage(*sides) for sides in times]
+        nlp: dict[str, object] = {
+            "ned": _statistics(_defined(pairs.ned(neds), 1.0)),
+            "coverage": _statistics(_defined(covered, 0.0)),
+        }
+    except ZeroDivisionError:
+        nlp = {"nlp": {"error": "ZeroDivisionError"}}
     return {
-        "ned": _statistics(_defined(pairs.ned(neds), 1.0)),
-        "coverage": _statistics(_defined(covered, 0.0)),
+        **nlp,
         **{name: _of_ratios(some) for name, some in zip(names, zip(*ratios, strict=True), strict=True)},
     }
 

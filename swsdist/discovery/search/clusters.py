@@ -12,7 +12,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 from pydantic import Field
 
@@ -34,6 +34,10 @@ class Clustering(Section):
     largest: int | None = Field(None, ge=2, description="a class of so many nodes or more is dropped; default: none is")
 
 
+#: When a document is: its recording, and the frame of this at which it begins.
+Time: TypeAlias = tuple[str, int]
+
+
 class Side(NamedTuple):
     """A stretch of a document by number: first frame, last + 1."""
 
@@ -51,50 +55,62 @@ class Edge(NamedTuple):
     sides: tuple[Side, Side]
 
 
-def nodes_of(matches: Sequence[tuple[Side, Side, int]], overlap: float) -> tuple[list[Side], list[Edge]]:
-    """Nodes and edges. A side joins the first node of its document that it shares `overlap` with; matches come best first.
+def nodes_of(
+    matches: Sequence[tuple[Side, Side, int]], overlap: float, times: Sequence[Time]
+) -> tuple[list[Side], list[Edge]]:
+    """Nodes and edges. A side joins the first node of its recording that it shares `overlap` with, and is then given in the
+    document of the node, beyond its ends perhaps; matches come best first.
 
     Args:
         matches: both sides and the score; scores descend.
+        times: of each document.
     """
     nodes: list[Side] = []
-    known: dict[int, list[tuple[int, int]]] = defaultdict(list)  # of a document: first frame and number, ascending
+    known: dict[str, list[tuple[int, int]]] = defaultdict(list)  # of a recording: first frame and number, ascending
     edges: dict[tuple[int, int], Edge] = {}
 
-    def node(side: Side) -> int:
-        length, others = side.stop - side.first, known[side.document]
+    def node(side: Side) -> tuple[int, Side]:
+        recording, origin = times[side.document]
+        length, others, time = side.stop - side.first, known[recording], side.first + origin
         # The longer is at most length / overlap, and all but its share `overlap` may lie before the other's first frame.
         reach = int(length * (1 - overlap) / overlap) + 1
-        begin, end = bisect_left(others, (side.first - reach,)), bisect_left(others, (side.first + reach + 1,))
+        begin, end = bisect_left(others, (time - reach,)), bisect_left(others, (time + reach + 1,))
         for number in sorted(number for _, number in others[begin:end]):
-            if _share(side, nodes[number], overlap):
-                return number
+            there = nodes[number].document
+            first = time - times[there][1]
+            placed = Side(there, first, first + length)
+            if _share(placed, nodes[number], overlap):
+                return number, placed
         nodes.append(side)
-        insort(others, (side.first, len(nodes) - 1))
-        return len(nodes) - 1
+        insort(others, (time, len(nodes) - 1))
+        return len(nodes) - 1, side
 
     for left, right, score in matches:
-        (first, side), (second, other) = sorted(((node(left), left), (node(right), right)))
+        (first, side), (second, other) = sorted((node(left), node(right)))
         if first != second:
             edges.setdefault((first, second), Edge(first, second, score, (side, other)))
     return nodes, list(edges.values())
 
 
-def distinct(places: Sequence[Side], duplicates: float) -> list[int]:
-    """Numbers of the places of a class with which no earlier one that stays shares `duplicates`."""
-    known: dict[int, list[int]] = defaultdict(list)
+def distinct(places: Sequence[Side], duplicates: float, times: Sequence[Time]) -> list[int]:
+    """Numbers of the places of a class with which no earlier one that stays shares `duplicates`, in any document of a
+    recording.
+    """
+    known: dict[str, list[Side]] = defaultdict(list)
     result = []
     for number, place in enumerate(places):
-        if not any(_share(place, places[other], duplicates) for other in known[place.document]):
-            known[place.document].append(number)
+        recording, origin = times[place.document]
+        time = Side(0, place.first + origin, place.stop + origin)
+        if not any(_share(time, other, duplicates) for other in known[recording]):
+            known[recording].append(time)
             result.append(number)
     return result
 
 
 def _share(side: Side, place: Side, overlap: float) -> bool:
-    """Whether two stretches share so much of the longer."""
+    """Whether two stretches of a document, or of a recording, share so much of the longer."""
     common = min(side.stop, place.stop) - max(side.first, place.first)
-    return side.document == place.document and common >= overlap * max(side.stop - side.first, place.stop - place.first)
+    return common >= overlap * max(side.stop - side.first, place.stop - place.first)
 
 
 def centres(nodes: int, edges: Sequence[Edge]) -> list[list[int]]:

@@ -51,7 +51,7 @@ class Stretches(NamedTuple):
 def match(
     left: Stretches,
     right: Stretches,
-    same: bool,
+    shift: int | None,
     first: tuple[int, int],
     frames: int,
     distance: Distance,
@@ -62,7 +62,7 @@ def match(
 
     Args:
         left, right: their documents, the left prepared as a query.
-        same: whether they are the same document.
+        shift: frames by which the left document begins before the right one in their recording; None: of two recordings.
         first: their first frames.
         frames: of a segment.
         unit: the integer that represents a distance of 1 in every stream.
@@ -73,10 +73,9 @@ def match(
     distances = local_distances(left.frames[rows], right.frames[columns], distance)
     distances[~left.spoken[rows]] = MAX_DISTANCE
     distances[:, ~right.spoken[columns]] = MAX_DISTANCE
-    if same:  # a match overlaps itself nowhere
-        apart = np.abs(
-            np.arange(begin[0], begin[0] + len(distances))[:, None] - np.arange(begin[1], begin[1] + distances.shape[1])
-        )
+    if shift is not None:  # a match overlaps itself nowhere
+        times = np.arange(len(distances)) + begin[0], np.arange(distances.shape[1]) + begin[1] + shift
+        apart = np.abs(times[0][:, None] - times[1])
         distances[apart < max(frames, options.frames)] = MAX_DISTANCE
     place = np.empty(5, np.int64)
     diagonal = (first[1] - begin[1]) - (first[0] - begin[0])
@@ -85,7 +84,7 @@ def match(
     if min(edges[1] - edges[0], edges[3] - edges[2]) < options.frames:
         return None
     stretch, opposite = (begin[0] + edges[0], begin[0] + edges[1]), (begin[1] + edges[2], begin[1] + edges[3])
-    if same and stretch[1] > opposite[0] and opposite[1] > stretch[0]:
+    if shift is not None and stretch[1] > opposite[0] + shift and opposite[1] + shift > stretch[0]:
         return None
     return Match(stretch, opposite, score)
 

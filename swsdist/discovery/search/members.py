@@ -64,4 +64,4 @@ def projected(place: Side, side: Side, other: Side, frames: int) -> Side:
         for placed, begin, end in zip(place[1:], side[1:], other[1:], strict=True)
     )
     first, stop = max(0, first), min(frames, stop)
-    return Side(other.document, first, stop) if first < stop else other
+    return Side(other.document, *((first, stop) if first < stop else (max(0, other.first), min(frames, other.stop))))

@@ -66,16 +66,36 @@ class Neighbours(Section):
 
 
 class Places(NamedTuple):
-    """Segments in the order of documents: number of the document, first frame, signature."""
+    """Segments in the order of documents: number of the document, first frame, signature; and their times, which are far
+    apart in two recordings.
+    """
 
     document: NDArray[np.int32]
     first: NDArray[np.int32]
     signature: NDArray[np.uint8]
+    time: NDArray[np.int64]
+
+    @classmethod
+    def of(
+        cls,
+        document: NDArray[np.int32],
+        first: NDArray[np.int32],
+        signature: NDArray[np.uint8],
+        recording: NDArray[np.int32] | None = None,
+        origin: NDArray[np.int32] | int = 0,
+    ) -> Places:
+        """Segments of documents that begin at a frame of a recording; by default each is one."""
+        number = document if recording is None else recording
+        return cls(document, first, signature, (number.astype(np.int64) << 32) + origin + first)
 
     def apart(self, left: NDArray[np.int32], right: NDArray[np.int32], least: int) -> NDArray[np.bool_]:
-        """Which pairs are of two documents, or have first frames so far from each other."""
-        frames = np.abs(self.first[left] - self.first[right])
-        return np.asarray((self.document[left] != self.document[right]) | (frames >= least), np.bool_)
+        """Which pairs are of two recordings, or have first frames so far from each other."""
+        return np.asarray(np.abs(self.time[left] - self.time[right]) >= least, np.bool_)
+
+    def shift(self, left: int, right: int) -> int | None:
+        """Frames by which the document of one segment begins before that of another in their recording; None: of two."""
+        begin, other = (int(self.time[segment] - self.first[segment]) for segment in (left, right))
+        return other - begin if other >> 32 == begin >> 32 else None
 
 
 class Pairs(NamedTuple):

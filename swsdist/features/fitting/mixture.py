@@ -47,6 +47,8 @@ _ROWS = 512
 _BETWEEN = 2
 #: Initial distance of the halves of a Gaussian from its mean, in deviations.
 _APART = 0.2
+#: Setting of a model with fewer components than usual: the usual number, which nobody chose.
+FEWER = "instead_of"
 #: Name of a model whose mixture is final, if another round follows.
 _DONE = "mixture-done"
 #: A Gaussian with fewer frames is not updated.
@@ -177,11 +179,14 @@ class MixtureRounds:
         iterations: rounds after the last split.
         least_variance: lower bound of a component's variance, relative to the variance of all frames.
         speech: whether to use speech frames only.
+        chosen: whether somebody chose the number of components; otherwise few frames make fewer.
     """
 
-    def __init__(self, components: int, iterations: int, least_variance: float, *, speech: bool = True) -> None:
+    def __init__(
+        self, components: int, iterations: int, least_variance: float, *, speech: bool = True, chosen: bool = True
+    ) -> None:
         self.components, self.iterations, self.least_variance = components, iterations, least_variance
-        self.speech = speech
+        self.speech, self._chosen = speech, chosen
         self._known: tuple[Model, Mixture] | None = None  # the mixture of a round
 
     def totals(self, model: Model | None, document: Document) -> Totals:
@@ -198,17 +203,20 @@ class MixtureRounds:
         """The next mixture."""
         if model is None:
             sums = Sums.of_totals(totals)
-            if sums.frames < self.components * _FEWEST:
+            most = max(1, int(sums.frames / _FEWEST))
+            if most < self.components and self._chosen:
                 raise codes.TOO_FEW_FRAMES(where="components", frames=sums.frames, components=self.components)
             mean, deviation = sums.mean_and_deviation()
             unit = np.ones((1, len(mean)))
-            return self._going_on(Mixture(mean, deviation, np.ones(1), 0 * unit, unit), [], 0)
+            first = Mixture(mean, deviation, np.ones(1), 0 * unit, unit)
+            return self._going_on(first, [], 0, min(most, self.components))
         before = Mixture.of(model)
         frames, likelihood = totals["frames"].tolist()
         likelihoods_so_far: Any = model.settings["likelihoods"]
         likelihoods = [*likelihoods_so_far, round(likelihood / _LIKELIHOOD_STEPS / frames, 6)]
         left: Any = model.settings["left"]
-        return self._going_on(self._maximised(before, totals, frames), likelihoods, left - 1)
+        most: Any = model.settings.get("most", self.components)
+        return self._going_on(self._maximised(before, totals, frames), likelihoods, left - 1, most)
 
     def towards(self, known: Model | None, totals: Totals) -> Step:
         """The next mixture, if another round follows the mixture's last; a final mixture `is_done`."""
@@ -220,15 +228,17 @@ class MixtureRounds:
         """Whether the mixture of `towards` is final."""
         return model is not None and model.name == _DONE
 
-    def _going_on(self, mixture: Mixture, likelihoods: list[float], left: int) -> Step:
-        """Continue with another round, a split, or the end."""
-        done = left <= 0 and mixture.components == self.components
-        if left <= 0 and not done:
-            mixture = split(mixture, self.components)
-            left = _BETWEEN if mixture.components < self.components else self.iterations
-        elif done and not likelihoods and self.iterations:  # a mixture with one component is never split
-            return Step(mixture.model({"likelihoods": likelihoods}), True)
+    def _going_on(self, mixture: Mixture, likelihoods: list[float], left: int, most: int) -> Step:
+        """Continue with another round, a split, or the end, at so many components."""
+        done = left <= 0 and mixture.components == most
         settings: dict[str, object] = {"likelihoods": likelihoods}
+        if most < self.components:
+            settings |= {"most": most, FEWER: self.components}
+        if left <= 0 and not done:
+            mixture = split(mixture, most)
+            left = _BETWEEN if mixture.components < most else self.iterations
+        elif done and not likelihoods and self.iterations:  # a mixture with one component is never split
+            return Step(mixture.model(settings), True)
         return Step(mixture.model(settings if done else {**settings, "left": left}), done)
 
     def _maximised(self, before: Mixture, totals: Totals, frames: int) -> Mixture:

@@ -19,7 +19,7 @@ from pydantic import Field
 
 from swsdist.core.codes import features as codes
 from swsdist.features.fitting.interface import Rounds
-from swsdist.features.fitting.mixture import NAMES, Mixture, MixtureRounds
+from swsdist.features.fitting.mixture import FEWER, NAMES, Mixture, MixtureRounds
 from swsdist.features.model import Model
 from swsdist.features.threads import one_thread
 from swsdist.features.transforms.fitted import FittedTransform
@@ -48,7 +48,8 @@ class Gmm(FittedTransform[Mixture]):
         """The mixture."""
         if (model.name, model.version) != ("gmm", 1) or not set(NAMES) <= set(model.arrays):
             raise codes.WRONG_MIXTURE(name=model.name, version=model.version)
-        return Mixture.of(model).demand(self.components)
+        mixture = Mixture.of(model)
+        return mixture if model.settings.get(FEWER) == self.components else mixture.demand(self.components)
 
     def takes(self, held: Mixture) -> int:
         """Number of columns of the mixture."""
@@ -56,7 +57,8 @@ class Gmm(FittedTransform[Mixture]):
 
     def shape(self, given: Shape, held: Mixture | None) -> Shape:
         """Posteriors or logits g0, g1, ..."""
-        return Shape(tuple(f"g{k}" for k in range(self.components)), self.values)
+        count = self.components if held is None else held.components
+        return Shape(tuple(f"g{k}" for k in range(count)), self.values)
 
     def apply(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
         """Transform float32 (frames, input columns) to float32 (frames, components).
@@ -84,7 +86,8 @@ class Gmm(FittedTransform[Mixture]):
 
     def rounds(self) -> Rounds:
         """The rounds of the mixture."""
-        return MixtureRounds(self.components, self.iterations, self.least_variance, speech=self.speech)
+        chosen = "components" in self.model_fields_set
+        return MixtureRounds(self.components, self.iterations, self.least_variance, speech=self.speech, chosen=chosen)
 
     def matters(self) -> dict[str, object]:
         """Options of the mixture, without those of the output."""

@@ -13,7 +13,6 @@ from swsdist.core.fingerprint import fingerprint
 from swsdist.features.extractors import create, create_transform, identity, recipe_fingerprint
 from swsdist.features.fitting.interface import Fitted, Learning, Supervision
 from swsdist.features.fitting.labels import identity_of
-from swsdist.features.interface import Precomputed
 from swsdist.features.sources import Planned
 from swsdist.io.filesystem import Folder
 from swsdist.registry.registries import FEATURES, TRANSFORMS
@@ -108,8 +107,6 @@ def _unfitted_model(features: Features, place: tuple[int, int], fitted: Fitted, 
     if isinstance(fitted, Learning):
         of = fitted.learns_from()
     extractor = create(features.name, of, transforms=before)
-    if isinstance(extractor, Precomputed):
-        raise codes.FIT_NEEDS_AUDIO(where="features", transform=fitted.name, extractor=features.name)
     recipe = recipe_fingerprint(identity(extractor))
     options = features.options if place[1] < 0 else features.transforms[place[1]].options
     labels = _labels(fitted, fitted.name, corpus) if isinstance(fitted, Supervision) else None

@@ -262,7 +262,12 @@ SECTIONS = {
     "SEGMENTS": Section(
         "Segments",
         "`tables/segments/` of the chain `discover`, by stage `cut-segments`.",
-        columns={"first": "first frame", "signature": "packed bits"},
+        columns={
+            "recording": "of the document",
+            "origin": "frame of the recording at which the document begins",
+            "first": "first frame in the document",
+            "signature": "packed bits",
+        },
     ),
     "PAIRS": Section(
         "Pairs of segments",
