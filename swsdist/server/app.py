@@ -219,7 +219,7 @@ async def _classes(request: Request) -> Response:
 async def _sounds(request: Request) -> Response:
     service, name = service_of(request), file_name(request, "recording")
     with tempfile.TemporaryDirectory(dir=service.scratch) as folder:
-        file = Path(folder) / f"sent{Path(name).suffix[:8]}"
+        file = sounds.sent_file(Path(folder), name)
         await to_file(request, file, sounds.UPLOAD_BYTES)
         data, facts = await run_in_threadpool(sounds.received, file, name)
     person = person_of(request)

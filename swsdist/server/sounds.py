@@ -13,10 +13,11 @@ import numpy as np
 import soundfile
 
 from swsdist.audio.clips import Clip, read_clip
-from swsdist.audio.reader import probe, read_blocks
+from swsdist.audio.reader import only_files, probe, read_blocks
 from swsdist.audio.speech import find_speech
 from swsdist.core.codes import server as codes
 from swsdist.core.errors import AudioError
+from swsdist.corpora.documents import ENDINGS
 
 #: Longest clip, s; largest recording that is sent, bytes, and longest, s.
 CLIP_SECONDS, UPLOAD_BYTES, UPLOAD_SECONDS = 120.0, 64_000_000, 900.0
@@ -115,6 +116,13 @@ def overview(
     return {"start": start, "end": end, **drawn}
 
 
+def sent_file(folder: Path, name: str) -> Path:
+    """Where a recording of a name that somebody sent is written: of the name stays an ending that decoders know."""
+    ending = Path(name).suffix.lower()
+    return folder / f"sent{ending if ending.removeprefix('.') in ENDINGS else ''}"
+
+
+@only_files()
 def received(file: Path, name: str) -> tuple[bytes, dict[str, Any]]:
     """A recording that somebody sent, as WAV of the channel with speech, and what is said of it.
 

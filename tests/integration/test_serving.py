@@ -8,11 +8,13 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 import pytest
 import soundfile
 
+from swsdist.audio.commands import permitted
 from swsdist.glossary.words import Place
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.searcher.searcher import Searcher
@@ -239,6 +241,19 @@ def test_what_is_sent_is_looked_at(client: TestClient, tmp_path: Path, monkeypat
     file = tmp_path / "long.wav"
     soundfile.write(file, np.zeros(32_000), 16_000)
     assert "long-upload" in client.post("/api/sounds", content=file.read_bytes()).text
+
+
+@pytest.mark.parametrize("ending", [".;>z|", " >z|", ".wav|", ".ark:0", ".flac;>z |", "%00|", ".\n>z|", ".arrow:0+9"])
+def test_the_name_of_what_is_sent_is_no_command(
+    scene: Any, client: TestClient, ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    sound, name = query_of(scene).read_bytes(), quote(f"a{ending}")
+    with permitted(True):
+        answer = client.post("/api/sounds", content=sound, headers={"X-Name": name})
+        client.post("/api/import", content=sound, headers={"X-Name": name})
+    assert answer.json()["duration"] == pytest.approx(soundfile.info(io.BytesIO(sound)).duration)
+    assert not (tmp_path / "z").exists()
 
 
 def test_the_recording_went_away(scene: Any, client: TestClient) -> None:
