@@ -36,6 +36,7 @@ class Content(NamedTuple):
         changes: rows; `before` and `after` are JSON.
         sounds: name and WAV by sha256.
         of_sounds: person and time by sha256.
+        contents: rows of what documents held when they were judged.
     """
 
     entries: list[Row]
@@ -43,6 +44,7 @@ class Content(NamedTuple):
     changes: list[Row]
     sounds: dict[str, tuple[str, bytes]]
     of_sounds: dict[str, tuple[str, str]]
+    contents: list[Row]
 
     def incoming(self) -> Iterator[tuple[Row, Place, Row, bool]]:
         """Each token: fields of its entry, its place, its own columns, and whether it is an example."""
@@ -60,7 +62,13 @@ def as_json(project: Project) -> dict[str, Any]:
     with project.reading() as connection:
         tables = {
             name: [dict(row) for row in connection.execute(f"SELECT * FROM {table} ORDER BY 1")]
-            for name, table in (("entries", "entry"), ("tokens", "token"), ("changes", "change"), ("sounds", "sound"))
+            for name, table in (
+                ("entries", "entry"),
+                ("tokens", "token"),
+                ("changes", "change"),
+                ("sounds", "sound"),
+                ("contents", "content"),
+            )
         }
     for row in tables["sounds"]:
         row["data"] = base64.b64encode((project.folder / "sounds" / f"{row['sound']}.wav").read_bytes()).decode("ascii")
@@ -91,6 +99,7 @@ def read_archive(path: Path) -> Content:
         entries = [_entry({**row, "variants": json.dumps(row["variants"])}) for row in content["entries"]]
         tokens = [_token(row) for row in content["tokens"]]
         changes = [_change(row) for row in content["changes"]]
+        contents = [_content(row) for row in content.get("contents", ())]  # earlier files have none
     except (ValueError, TypeError, KeyError, AttributeError, binascii.Error, RecursionError) as error:
         raise codes.NOT_A_GLOSSARY_FILE(where=str(path), error=error) from None
     except (UserError, DataError) as error:
@@ -98,7 +107,7 @@ def read_archive(path: Path) -> Content:
     known = {row["entry_id"] for row in entries}
     if strange := [row["token_id"] for row in tokens if row["entry_id"] not in known]:
         raise codes.NOT_A_GLOSSARY_FILE(where=str(path), error=f"token {strange[0]} has no entry")
-    return Content(entries, tokens, changes, sounds, of_sounds)
+    return Content(entries, tokens, changes, sounds, of_sounds, contents)
 
 
 def fill(project: Project, content: Content) -> tuple[int, int, int, int]:
@@ -114,6 +123,7 @@ def fill(project: Project, content: Content) -> tuple[int, int, int, int]:
                     edit.insert(table, row)
                 except sqlite3.IntegrityError as error:
                     raise codes.NOT_A_GLOSSARY_FILE(where=table, error=str(error)) from None
+        rows.insert_contents(edit, content.contents)
         for table, key, side in (("entry", "entry_id", "entries"), ("token", "token_id", "tokens")):
             # No id of a removed row is used again.
             ids = [
@@ -150,6 +160,12 @@ def _token(row: Mapping[str, Any]) -> Row:
     ids = {name: _number(row[name]) for name in ("token_id", "entry_id")}
     given = {**ids, **place._asdict(), "score": None, **fields, **by}
     return {name: given[name] for name in _TOKEN}
+
+
+def _content(row: Mapping[str, Any]) -> Row:
+    place = words.place({"doc_id": row["doc_id"], "channel": row["channel"], "start": 0, "end": 1})
+    texts = {name: words.line(name, row[name], empty=False) for name in ("at", "content")}
+    return {"doc_id": place.doc_id, "channel": place.channel, **texts}
 
 
 def _change(row: Mapping[str, Any]) -> Row:

@@ -24,6 +24,7 @@ from swsdist.exports import eaf, textgrid
 from swsdist.exports.clips import clip_name
 from swsdist.exports.tiers import Labelled, tiered
 from swsdist.glossary import archive, words
+from swsdist.glossary.documents import replaced
 from swsdist.glossary.project import Project
 from swsdist.glossary.words import Entry, Token
 from swsdist.io.labels import write_labels
@@ -114,7 +115,7 @@ def write_export(
         store: where the recordings are known; None: files name none, and there are no clips.
         entry_ids: of chosen entries; None: all. The kind `project` is always whole.
         tier: what a tier of annotations stands for.
-        notices: takes how many clips could not be cut.
+        notices: takes how many clips could not be cut, and how many tokens' recordings were replaced.
 
     Returns:
         the files, sorted; those of an earlier export of the same names are replaced.
@@ -129,10 +130,16 @@ def write_export(
     else:
         entries = [project.entry(entry_id) for entry_id in dict.fromkeys(entry_ids)]
     with_tokens = [(entry, project.tokens(entry.entry_id)) for entry in entries]
+    notices = notices or Notices()
+    if store is not None and kind in _OF_SOUND:
+        gone = replaced([token for _, tokens in with_tokens for token in tokens], store)
+        if gone:
+            notices.add(codes.REPLACED_LEFT_OUT, where=str(project.folder), count=len(gone))
+        with_tokens = [(entry, [each for each in tokens if each.token_id not in gone]) for entry, tokens in with_tokens]
     folder.mkdir(parents=True, exist_ok=True)
     result = []
     with tempfile.TemporaryDirectory(dir=folder) as place:
-        _WRITERS[kind](Chosen(project, with_tokens, store, tier, notices or Notices()), Path(place))
+        _WRITERS[kind](Chosen(project, with_tokens, store, tier, notices), Path(place))
         for file in sorted(path for path in Path(place).rglob("*") if path.is_file()):
             out = folder / file.relative_to(place)
             out.parent.mkdir(parents=True, exist_ok=True)
@@ -265,6 +272,9 @@ _WRITERS: Mapping[str, Callable[[Chosen, Path], None]] = {
     "tables": _tables,
     "project": _project,
 }
+
+#: Kinds whose times are those of recordings as they are now.
+_OF_SOUND = ("eaf", "textgrid", "labels", "clips")
 
 #: Names of the kinds.
 EXPORTS = tuple(_WRITERS)

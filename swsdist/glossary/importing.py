@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from swsdist.core.codes import glossary as codes
 from swsdist.glossary import rows, words
 from swsdist.glossary.archive import LIKE_A_PROJECT, fill, read_archive
-from swsdist.glossary.changes import Edit
+from swsdist.glossary.changes import Edit, Row
 from swsdist.glossary.documents import document_of
 from swsdist.glossary.project import Project
 from swsdist.glossary.words import Place
@@ -89,7 +89,8 @@ def import_file(
         content = read_archive(Path(path))
         if project.change == 0:
             return Counts(*fill(project, content))
-        return take_in(project, [Incoming(*item) for item in content.incoming()], person=person, sounds=content.sounds)
+        incoming = [Incoming(*item) for item in content.incoming()]
+        return take_in(project, incoming, person=person, sounds=content.sounds, contents=content.contents)
     media: list[str] = []
     if elan.detect(name, head):
         known, media = elan.annotated(Origin(name))
@@ -120,6 +121,7 @@ def take_in(
     *,
     person: str,
     sounds: Mapping[str, tuple[str, bytes]] | None = None,
+    contents: Sequence[Row] = (),
 ) -> Counts:
     """Write tokens, as one change.
 
@@ -128,6 +130,7 @@ def take_in(
         incoming: the tokens.
         person: who imports.
         sounds: name and WAV by sha256, of tokens in sounds.
+        contents: what documents held when they were judged.
 
     Returns:
         the counts.
@@ -154,6 +157,7 @@ def take_in(
                 continue
             rows.put_token(edit, entry_id, place, dict(item.row), item.example if old is None else None)
             added, changed = added + (old is None), changed + (old is not None)
+        rows.insert_contents(edit, contents)
         edit.save(None)
     return Counts(added, changed, skipped, new)
 

@@ -23,6 +23,10 @@ FROM entry LEFT JOIN token USING (entry_id)
 """
 
 
+#: Tokens with what their documents held; a condition follows.
+TOKENS = "SELECT token.*, content FROM token LEFT JOIN content USING (doc_id, channel, at)"
+
+
 def entry(row: sqlite3.Row) -> Entry:
     """An entry from a row of COUNTED."""
     return Entry(**{**dict(row), "variants": tuple(json.loads(row["variants"]))})
@@ -203,6 +207,17 @@ def change_token(edit: Edit, old: Row, row: Row) -> None:
         edit.update("token", old["token_id"], **{**new, "person": edit.person, "at": edit.at})
     except sqlite3.IntegrityError:
         raise codes.NO_SUCH_SOUND(sound=new["sound"]) from None
+
+
+def keep_content(edit: Edit, place: Place, content: str | None) -> None:
+    """Write down what a document holds while it is judged."""
+    if content is not None and place.doc_id is not None:
+        insert_contents(edit, [{"doc_id": place.doc_id, "channel": place.channel, "at": edit.at, "content": content}])
+
+
+def insert_contents(edit: Edit, contents: Iterable[Row]) -> None:
+    """Write down what documents held at times."""
+    edit.connection.executemany("INSERT OR REPLACE INTO content VALUES (:doc_id, :channel, :at, :content)", contents)
 
 
 def overlapping(edit: Edit, entry_id: int, place: Place) -> Row | None:

@@ -74,6 +74,7 @@ class Token(NamedTuple):
         score: of the hit that was judged, if it was one.
         person: who judged it last.
         at: when, ISO 8601 in UTC.
+        content: of the document when it was judged (`documents.contents`); None: unknown.
     """
 
     token_id: int
@@ -87,6 +88,7 @@ class Token(NamedTuple):
     note: str
     person: str
     at: str
+    content: str | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The values by name."""

@@ -102,6 +102,7 @@ def _facts(request: Request, service: Service) -> dict[str, Any]:
         "indexing": indexing.state if indexing is not None else None,
         "error": None if error is None else error_values(error),
         "ready": archive is not None,
+        "archive": None if archive is None else archive.state,
         "person": person_of(request),
         "people": service.project.people(),
         "limits": {
@@ -196,7 +197,7 @@ def _next_line(answers: Iterator[dict[str, Any]]) -> str | None:
 async def _likely(request: Request) -> Response:
     service, entry_id = service_of(request), int(number(dict(request.query_params), "entry_id"))
     name = request.query_params.get("search")
-    return JSONResponse(await run_in_threadpool(service.answers.likelihood, service.project, entry_id, name))
+    return JSONResponse(await run_in_threadpool(service.likelihood, entry_id, name))
 
 
 async def _news(request: Request) -> Response:
@@ -232,30 +233,33 @@ def _add_sound(service: Service, data: bytes, name: str, person: str) -> str:
 
 
 class _Sounding(NamedTuple):
-    """A recording that a request names, the place in it that a document is (s), and options for s3fs."""
+    """A recording that a request names: the place in it that a document is (s), options for s3fs, whether it was replaced."""
 
     path: str
     channel: int
     offset: float
     duration: float
     storage: Mapping[str, object]
+    is_replaced: bool = False
 
 
 async def _sound(request: Request) -> Response:
     values, service = dict(request.query_params), service_of(request)
-    file, begin = await run_in_threadpool(_clip, service, values)
-    headers = {"X-Begin": f"{begin:.6f}", "Cache-Control": "private"}
+    file, begin, is_replaced = await run_in_threadpool(_clip, service, values)
+    headers = {"X-Begin": f"{begin:.6f}", "Cache-Control": "private, no-cache"}
+    if is_replaced:
+        headers["X-Replaced"] = "1"
     return FileResponse(file, media_type="audio/wav", headers=headers)
 
 
-def _clip(service: Service, values: dict[str, Any]) -> tuple[Path, float]:
+def _clip(service: Service, values: dict[str, Any]) -> tuple[Path, float, bool]:
     of = _recording_of(service, values)
     start = number(values, "start", 0.0)
     end = number(values, "end", min(of.duration, sounds.CLIP_SECONDS))
     end = min(end, sounds.duration(of.path, of.storage) - of.offset)
     place = of.offset + start, of.offset + end, number(values, "pad", 0.25)
     file, begin = service.clips.of(of.path, of.channel, *place, of.storage)
-    return file, begin - of.offset
+    return file, begin - of.offset, of.is_replaced
 
 
 async def _overview(request: Request) -> Response:
@@ -277,9 +281,9 @@ def _recording_of(service: Service, values: dict[str, Any]) -> _Sounding:
         return _Sounding(path, 1, 0.0, sounds.duration(path, {}), {})
     archive, channel = service.demand_archive(), int(number(values, "channel", 1))
     row, storage = archive.document(text_of(values, "doc_id"), channel), archive.searcher.store.folder.storage
-    if row["doc_id"] == values["doc_id"]:
-        return _Sounding(row["path"], channel, row["at"], row["duration"], storage)
-    return _Sounding(row["path"], channel, 0.0, sounds.duration(row["path"], storage), storage)
+    whole = row["doc_id"] != values["doc_id"]
+    place = (0.0, sounds.duration(row["path"], storage)) if whole else (row["at"], row["duration"])
+    return _Sounding(row["path"], channel, *place, storage, archive.is_replaced(row))
 
 
 async def _recordings(request: Request) -> Response:

@@ -105,9 +105,10 @@ async def _tokens(request: Request) -> Response:
         where = place if place.doc_id is None else service.demand_archive().in_recording(place)
         kept = service.answers.of(entry_id, name)
         known = score if kept is None or kept.has_odds else None  # scores of texts say nothing of those of speech
+        fields["content"] = None if service.archive is None else service.archive.content_of(where)
         token = service.project.judge(entry_id, where, verdict, person=person_of(request), score=known, **fields)
         (shown,) = _shown(service, [token])
-        return {"token": shown, **service.answers.likelihood(service.project, entry_id, name)}
+        return {"token": shown, **service.likelihood(entry_id, name)}
 
     return JSONResponse(await run_in_threadpool(judge))
 
@@ -117,12 +118,18 @@ def _shown(service: Service, tokens: Sequence[Token]) -> list[dict[str, Any]]:
     archive = service.archive
     names = [token.place.doc_id for token in tokens if token.place.doc_id is not None]
     rows = archive.rows_of(names) if archive is not None else None
+    replaced = archive.replaced(tokens) if archive is not None else set()
     listed = []
     for token in tokens:
         row = None if rows is None else rows.of(token.place.doc_id, token.place.channel, token.place.start)
         known = token.place.sound is not None or row is not None
         listed.append(
-            {**token.as_json(), "recording": row["recording"] if row else token.place.doc_id, "path_known": known}
+            {
+                **token.as_json(),
+                "recording": row["recording"] if row else token.place.doc_id,
+                "path_known": known,
+                "replaced": token.token_id in replaced,
+            }
         )
     return listed
 
@@ -134,11 +141,20 @@ async def _token(request: Request) -> Response:
         return JSONResponse({})
     values = await body_of(request)
     fields = _fields(values, _TOKEN_FIELDS)
-    if "place" in values:
-        place = place_of(values["place"])
-        fields["place"] = await run_in_threadpool(lambda: service_of(request).demand_archive().in_recording(place))
-    token = await run_in_threadpool(lambda: project.change_token(token_id, person=person_of(request), **fields))
-    return JSONResponse(token.as_json())
+    place = place_of(values["place"]) if "place" in values else None
+    archive = service_of(request).archive
+
+    def change() -> Token:
+        where = place
+        if place is not None and place.doc_id is not None:
+            fields["place"] = where = service_of(request).demand_archive().in_recording(place)
+        elif "verdict" in fields:
+            where = project.token(token_id).place
+        if where is not None and archive is not None:
+            fields["content"] = archive.content_of(where)
+        return project.change_token(token_id, person=person_of(request), **fields)
+
+    return JSONResponse((await run_in_threadpool(change)).as_json())
 
 
 async def _undo(request: Request) -> Response:

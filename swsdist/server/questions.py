@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any, NamedTuple
@@ -20,6 +20,7 @@ from swsdist.core.types import QUERIES
 from swsdist.glossary.likelihood import Likelihood, Summary
 from swsdist.glossary.project import Project
 from swsdist.glossary.words import Place, Token, is_same, overlap
+from swsdist.searcher.query_input import Skip
 from swsdist.searcher.searcher import Searcher
 from swsdist.server.archive import Archive, Narrowing
 from swsdist.server.bodies import error_values
@@ -85,16 +86,24 @@ class Answers:
             for old in list(self._kept)[:-_KEPT]:
                 del self._kept[old]
 
+    def forget(self, recordings: Set[str]) -> None:
+        """Forget searches with hits in these recordings, which hold another sound now."""
+        with self._lock:
+            for name, kept in list(self._kept.items()):
+                if any(hit["doc_id"] in recordings for hit in kept.hits):
+                    del self._kept[name]
+
     def of(self, entry_id: int, name: str | None) -> Kept | None:
         """A search, or the entry's last; None: it is forgotten."""
         with self._lock:
             return self._kept.get(name or self._last.get(entry_id, ""))
 
-    def likelihood(self, project: Project, entry_id: int, name: str | None = None) -> dict[str, Any]:
+    def likelihood(self, project: Project, archive: Archive, entry_id: int, name: str | None = None) -> dict[str, Any]:
         """How likely the hits of a search are by the judgements that an entry has now.
 
         Args:
             project: has them.
+            archive: what was searched.
             entry_id: the entry.
             name: of the search; None: the entry's last.
 
@@ -104,7 +113,7 @@ class Answers:
         kept = self.of(entry_id, name)
         if kept is None or not kept.has_odds:
             return {"likelihood": None, "likely": []}
-        tokens = project.tokens(entry_id)
+        tokens, _ = _current(project, archive, entry_id)
         left = [hit["score"] for hit in kept.hits if not _judged(hit, tokens)]
         fitted = _fitted(tokens)
         likely = fitted.likely(_scores(kept.hits[: kept.shown]))
@@ -128,15 +137,17 @@ def answer(
     """
     began, name = time.perf_counter(), uuid4().hex
     warnings, unusable = list[str](), list[SwsdistError]()
-    tokens = project.tokens(question.entry_id) if question.entry_id is not None else []
+    tokens, others = _current(project, archive, question.entry_id) if question.entry_id is not None else ([], [])
     searcher = searcher or archive.narrowed(question.narrowing)
-    queries: Any = [question.text] if question.text is not None else _examples(question.examples, archive, project)
-    fitted = _fitted(tokens) if archive.has_odds else None
 
     def skip(_: str, number: int, error: SwsdistError) -> None:
         unusable.append(error)
         warnings.append(f"example {number} is left out: {error.message}")
 
+    queries: Any = (
+        [question.text] if question.text is not None else _examples(question.examples, archive, project, others, skip)
+    )
+    fitted = _fitted(tokens) if archive.has_odds else None
     hits: list[dict[str, Any]] = []
     most = max(_LOOKED_AT, question.top)
     for part in searcher.stream(queries, most, skip=skip, say=warnings.append, warn=warnings.append):
@@ -170,24 +181,50 @@ def examples_of(project: Project, entry_id: int) -> tuple[Place, ...]:
     return tuple(token.place for token in project.tokens(entry_id) if token.example)
 
 
-def _examples(examples: Sequence[Place], archive: Archive, project: Project) -> pa.Table:
-    """QUERIES, all of one query."""
+def _current(project: Project, archive: Archive, entry_id: int) -> tuple[list[Token], list[Token]]:
+    """The tokens of an entry; and those that were judged in another sound than their documents hold now."""
+    tokens = project.tokens(entry_id)
+    replaced = archive.replaced(tokens)
+    return [each for each in tokens if each.token_id not in replaced], [
+        each for each in tokens if each.token_id in replaced
+    ]
+
+
+def _examples(
+    examples: Sequence[Place], archive: Archive, project: Project, others: Sequence[Token], skip: Skip
+) -> pa.Table:
+    """QUERIES, all of one query; what `skip` takes is not in it.
+
+    Args:
+        others: judged in another sound than the archive has.
+    """
     if not examples:
         raise codes.NO_EXAMPLE(where="examples")
-    rows = []
+    rows, error = [], None
     for number, place in enumerate(examples, 1):
-        if place.end - place.start > LONGEST:
-            raise codes.LONG_EXAMPLE(where=place.doc_id or place.sound, seconds=place.end - place.start, most=LONGEST)
-        row: dict[str, Any] = dict.fromkeys(QUERIES.names)
-        row |= {"query_id": _QUERY, "example": number, "channel": place.channel, "start": place.start, "end": place.end}
-        if place.sound is not None:
-            row["path"] = str(project.sound_file(place.sound))
-        else:
-            place = archive.in_recording(place)
-            document = archive.document(str(place.doc_id), place.channel, (place.start + place.end) / 2)
-            row |= {"path": document["path"], "speaker": document["speaker"], "start": place.start, "end": place.end}
-        rows.append(row)
+        try:
+            rows.append(
+                {**dict.fromkeys(QUERIES.names), **_example(place, archive, project, others), "example": number}
+            )
+        except SwsdistError as fault:
+            skip(_QUERY, number, error := fault)
+    if error is not None and not rows:
+        raise error
     return pa.Table.from_pylist(rows, schema=QUERIES)
+
+
+def _example(place: Place, archive: Archive, project: Project, others: Sequence[Token]) -> dict[str, Any]:
+    if place.end - place.start > LONGEST:
+        raise codes.LONG_EXAMPLE(where=place.doc_id or place.sound, seconds=place.end - place.start, most=LONGEST)
+    if place.sound is not None:
+        facts: dict[str, Any] = {"path": str(project.sound_file(place.sound))}
+    else:
+        place = archive.in_recording(place)
+        if any(is_same(overlap(place, token.place)) for token in others):
+            raise codes.REPLACED(where=place.doc_id)
+        document = archive.document(str(place.doc_id), place.channel, (place.start + place.end) / 2)
+        facts = {"path": document["path"], "speaker": document["speaker"]}
+    return {"query_id": _QUERY, "channel": place.channel, "start": place.start, "end": place.end, **facts}
 
 
 def _hits(

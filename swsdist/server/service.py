@@ -118,6 +118,7 @@ class Service:
                 for old in self._older[:-2]:
                     old.close()
                 self._older = self._older[-2:]
+                self.answers.forget(archive.replaced_since(self.archive))
             self.archive = archive
 
     def _grown(self) -> None:
@@ -148,6 +149,12 @@ class Service:
             if not self.settings.watch:
                 return
             self._stop.wait(EVERY)
+
+    def likelihood(self, entry_id: int, name: str | None) -> dict[str, Any]:
+        """How likely the hits of a search are; see `Answers.likelihood`."""
+        if self.archive is None:
+            return {"likelihood": None, "likely": []}
+        return self.answers.likelihood(self.project, self.archive, entry_id, name)
 
     def classes(self, offset: int) -> dict[str, Any]:
         """A page of the classes of a run of `discover`: name, number of members, and the place of the first."""

@@ -18,6 +18,7 @@ from swsdist.audio.speech import find_speech
 from swsdist.core.codes import server as codes
 from swsdist.core.errors import AudioError
 from swsdist.corpora.documents import ENDINGS
+from swsdist.stages.inputs.recordings import identities
 
 #: Longest clip, s; largest recording that is sent, bytes, and longest, s.
 CLIP_SECONDS, UPLOAD_BYTES, UPLOAD_SECONDS = 120.0, 64_000_000, 900.0
@@ -56,7 +57,10 @@ class Clips:
             raise codes.LONG_CLIP(where=path, seconds=end - start, most=CLIP_SECONDS)
         pad = min(max(pad, 0.0), _MOST_PAD)
         begin = max(0.0, start - pad)
-        name = hashlib.blake2b(f"{path}\0{channel}\0{start}\0{end}\0{pad}".encode(), digest_size=16).hexdigest()
+        (identity,) = identities([path], storage)  # another recording may lie there now
+        name = hashlib.blake2b(
+            f"{identity}\0{path}\0{channel}\0{start}\0{end}\0{pad}".encode(), digest_size=16
+        ).hexdigest()
         file = self._folder / f"{name}.wav"
         with self._lock:  # two may ask for one clip
             if file.is_file():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -293,3 +294,45 @@ def test_news_of_recordings_that_came_later(
     assert {hit["doc_id"] for hit in news["hits"]} == {"new"}
     client.post("/api/news/seen")
     assert client.get("/api/news").json() == {"news": []}
+
+
+def test_a_replaced_recording(scene: Any, service: Service, client: TestClient) -> None:
+    rows = client.get("/api/recordings").json()["recordings"]
+    row, other = rows[0]["doc_id"], rows[1]["doc_id"]
+    place = {"doc_id": row, "channel": 1, "start": 0.5, "end": 1.0}
+    entry = client.post("/api/entries", json={"form": "word"}).json()["entry_id"]
+    sound = sent(client, query_of(scene))
+    for each in (place, place_of(sound), {**place, "doc_id": other}):
+        assert client.post(f"/api/entries/{entry}/tokens", json={"place": each, "verdict": "yes"}).status_code == 200
+
+    def heard() -> tuple[bytes, bool]:
+        answer = client.get("/api/sound", params={**place, "pad": 0})
+        return answer.content, "x-replaced" in answer.headers
+
+    def tokens() -> dict[str, bool]:
+        listed = client.get(f"/api/entries/{entry}/tokens").json()["tokens"]
+        return {token["place"]["doc_id"]: token["replaced"] for token in listed}
+
+    (first, replaced), path = heard(), next((scene.corpus / "audio").glob(f"{row}.*"))
+    os.utime(path)
+    assert (replaced, heard()) == (False, (first, False))  # a copy has a new time
+    *_, before = asked(client, entry_id=entry)
+    samples, rate = soundfile.read(path)
+    soundfile.write(path, samples[::-1], rate)
+    (second, replaced) = heard()
+    assert replaced
+    assert second != first
+    scene.run(selection=StepSelection(until="index"))
+    service._grown()
+    assert heard() == (second, False)
+    assert tokens() == {row: True, None: False, other: False}
+    *_, last = asked(client, entry_id=entry)
+    assert len(last["warnings"]) == 1
+    assert last["likelihood"]["yes"] == 1
+    assert client.get("/api/likely", params={"entry_id": entry, "search": before["search"]}).json()["likely"] == []
+    assert f"{other}.1.txt" in client.get("/api/export/labels").headers["content-disposition"]
+    assert json.loads(client.get("/api/export/project").content)["contents"]
+    client.post(f"/api/entries/{entry}/tokens", json={"place": place, "verdict": "no"})
+    assert tokens()[row] is False
+    client.post("/api/undo")
+    assert tokens()[row] is True

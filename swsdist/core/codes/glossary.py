@@ -107,6 +107,12 @@ CLIPS_LEFT_OUT = Code(
     "{count} clip{s} of {of} could not be cut",
     "look whether the recordings are still where they were indexed, and name their store",
 )
+REPLACED_LEFT_OUT = Code(
+    "replaced-left-out",
+    OddError,
+    "{count} judgement{s} left out, since the recording was replaced after it",
+    "listen to them in `swsdist serve`, and judge them again or remove them",
+)
 UNKNOWN_IMPORT = Code(
     "unknown-import",
     DataError,

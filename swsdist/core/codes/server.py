@@ -75,6 +75,12 @@ NOTHING_THERE = Code(
 NOT_IN_ARCHIVE = Code(
     "not-in-archive", UserError, "the archive has no such document, channel {channel}", "reload the page"
 )
+REPLACED = Code(
+    "recording-replaced",
+    UserError,
+    "the recording is another than the one that was judged",
+    "judge the place again, or remove it",
+)
 NOT_READY = Code(
     "not-ready",
     UserError,

@@ -46,10 +46,11 @@ export async function upload(path, file, name) {
   return (await send("POST", path, { body: file, headers })).json();
 }
 
-/** The bytes of a sound, and the second of the document at which they begin. */
+/** The bytes of a sound, the second of the document at which they begin, and whether the recording was replaced since its index. */
 export async function sound(query, signal = undefined) {
   const reply = await send("GET", address("sound", query), { signal });
-  return { bytes: await reply.arrayBuffer(), begin: Number(reply.headers.get("X-Begin") ?? query.start ?? 0) };
+  const { headers } = reply;
+  return { bytes: await reply.arrayBuffer(), begin: Number(headers.get("X-Begin") ?? query.start ?? 0), replaced: headers.has("X-Replaced") };
 }
 
 /** Send JSON, and give each line of the reply to `take` as it comes. */

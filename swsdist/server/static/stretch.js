@@ -51,7 +51,8 @@ export class Stretch {
   async read() {
     try {
       this.clip = await clip(this.window ?? this.place, this.window ? 0 : this.pad);
-      this.trouble.hidden = true;
+      this.trouble.textContent = this.clip.replaced ? t("stretch.replaced") : "";
+      this.trouble.hidden = !this.clip.replaced;
       this.redraw();
     } catch (error) {
       this.reading = null;
