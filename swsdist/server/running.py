@@ -12,8 +12,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+import uvicorn
+
 from swsdist.core.codes import server as codes
 from swsdist.io.filesystem import Folder, is_remote
+from swsdist.server import connections
+from swsdist.server.app import create_app
+from swsdist.server.security import Guard
 from swsdist.server.service import Service, Settings
 
 #: Where the password of a public server is.
@@ -79,17 +84,8 @@ def serve_until_ended(settings: Settings, entrance: Entrance, say: Callable[[str
 
     Raises:
         UserError: the port is in use.
-        ConfigError: starlette and uvicorn are missing, or a public server without a password or a proxy.
+        ConfigError: a public server without a password or a proxy.
     """
-    try:
-        import uvicorn
-
-        from swsdist.server import connections
-        from swsdist.server.app import create_app
-        from swsdist.server.security import Guard
-    except ImportError:
-        raise codes.NO_SERVER() from None
-
     password = os.environ.get(PASSWORD) or None
     is_open = entrance.public or entrance.host not in _LOOPBACK
     if is_open and password is None and entrance.user_header is None:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import shutil
 import threading
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, gettempdir
 from typing import Any, NotRequired
 
+import psutil
 import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import TypeAdapter
@@ -35,6 +39,7 @@ EVERY = 60.0
 #: Least likelihood of a hit in a new recording for the news.
 _LIKELY = 0.1
 _NEWS = "news.json"
+_SCRATCH = "swsdist-serve-"
 
 
 class _News(TypedDict):
@@ -93,7 +98,8 @@ class Service:
         self.archive: Archive | None = None
         self._lock = threading.Lock()
         self._older: list[Archive] = []
-        self._scratch = TemporaryDirectory(prefix="swsdist-serve-")
+        _sweep()
+        self._scratch = TemporaryDirectory(prefix=f"{_SCRATCH}{os.getpid()}-")
         self.clips = Clips(Path(self._scratch.name))
         self.scratch = Path(self._scratch.name)
         self.indexing: Indexing | None = None
@@ -243,6 +249,15 @@ class Service:
         *_, last = answer(question, archive, self.project, Answers(), searcher)
         hits = [hit for hit in last["hits"] if hit["likely"] is None or hit["likely"] >= _LIKELY]
         return [{"entry_id": entry.entry_id, "form": entry.form, "hits": hits, "documents": documents}] if hits else []
+
+
+def _sweep() -> None:
+    """Remove what servers of ours that were killed left in the temporary folder."""
+    for folder in Path(gettempdir()).glob(f"{_SCRATCH}*-*"):
+        number = folder.name.removeprefix(_SCRATCH).partition("-")[0]
+        with suppress(OSError):
+            if number.isdigit() and not psutil.pid_exists(int(number)) and folder.stat().st_uid == os.getuid():
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def _new_documents(archive: Archive, state: str | None) -> pa.Table:

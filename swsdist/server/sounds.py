@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,11 +16,13 @@ import soundfile
 from swsdist.audio.clips import Clip, read_clip
 from swsdist.audio.reader import only_files, probe, read_blocks
 from swsdist.audio.speech import find_speech
+from swsdist.core.codes import audio as audio_codes
 from swsdist.core.codes import server as codes
 from swsdist.core.errors import AudioError
 from swsdist.corpora.documents import ENDINGS
 from swsdist.stages.inputs.recordings import identities
 
+_LOG = logging.getLogger(__name__)
 #: Longest clip, s; largest recording that is sent, bytes, and longest, s.
 CLIP_SECONDS, UPLOAD_BYTES, UPLOAD_SECONDS = 120.0, 64_000_000, 900.0
 #: A rate above which recordings that are sent may last less, Hz; and channels that are looked at.
@@ -168,6 +171,9 @@ def received(file: Path, name: str) -> tuple[bytes, dict[str, Any]]:
     except AudioError as error:
         error.where = name
         raise
+    except (ValueError, LookupError, ArithmeticError, RuntimeError) as error:  # a decoder, at bytes that anybody may send
+        _LOG.warning("%r cannot be read: %r", name, error)
+        raise audio_codes.NOT_AUDIO(where=name) from error
     duration = len(samples) / info.rate
     speech = [0.0, duration] if place is None else [place.start, place.end]
     facts = {"duration": duration, "rate": info.rate, "speech": [round(time, 3) for time in speech]}

@@ -108,12 +108,6 @@ PUBLIC_WITHOUT_KEY = Code(
     "without a password or a proxy everybody may enter",
     "set the variable SWSDIST_PASSWORD, or name a proxy's header: --user-header X-Forwarded-User",
 )
-NO_SERVER = Code(
-    "no-server",
-    ConfigError,
-    "starlette and uvicorn are not installed",
-    "pip install 'swsdist[serve]'",
-)
 PORT_TAKEN = Code("port-taken", UserError, "port {port} cannot be used: {reason}", "choose another, or any: --port 0")
 FIND_PROJECT = Code(
     "find-project",
