@@ -10,7 +10,8 @@ signal. An end up to `SLACK` seconds after the recording's is its end, since tab
 second of preroll, after which lossy decoders return the samples of reading from the beginning: exact for WAV, FLAC, SPHERE,
 Vorbis and Opus (5e-3 off without), and to 1e-7 for MP3.
 
-A path may also be a command (`swsdist.audio.commands`), or a place in an archive (`swsdist.audio.formats.archives`).
+A path may also be a command (`swsdist.audio.commands`), or a place in an archive (`swsdist.audio.formats.archives`), but not
+within `only_files`, where paths are made of what strangers send.
 
 Faults of a recording are `AudioError`s (`swsdist.core.codes.audio`). Faults of a disk or network are not: their OSError goes
 through (`io.failures.as_file_fault`). Truncation and samples that are not finite may only appear while reading.
@@ -21,6 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -67,6 +69,19 @@ _HEADER = 1 << 17
 
 # What ffmpeg says of a file that is no recording.
 _UNRECOGNISED = {codes.FFMPEG_CANNOT_READ.name, codes.FFMPEG_TIMEOUT.name}
+
+
+_only_files = ContextVar("only_files", default=False)
+
+
+@contextmanager
+def only_files() -> Iterator[None]:
+    """Within the context a path is a file and nothing else, whatever it ends in: no command, no place in an archive."""
+    token = _only_files.set(True)
+    try:
+        yield
+    finally:
+        _only_files.reset(token)
 
 
 @dataclass(frozen=True)
@@ -401,11 +416,11 @@ def _by_its_ends(
 
 @contextmanager
 def _opened(path: str, storage: Mapping[str, object] | None, ahead: int = READ_AHEAD) -> Iterator[BinaryIO]:
-    if commands.is_command(path):
+    if commands.is_command(path) and not _only_files.get():
         with commands.output(path) as written:
             yield written
         return
-    place, byte = archives.split(path)
+    place, byte = (path, None) if _only_files.get() else archives.split(path)
     if byte is not None:
         with _opened(place, storage, ahead) as archive:
             yield cast(BinaryIO, archives.inside(archive, byte, path))

@@ -15,7 +15,7 @@ from swsdist.core.codes import glossary as codes
 from swsdist.core.errors import DataError, UserError
 from swsdist.core.plain import parse_json
 from swsdist.glossary import rows, words
-from swsdist.glossary.changes import UNDO, Row
+from swsdist.glossary.changes import IMPORT, UNDO, Row, keep_as_history
 from swsdist.glossary.project import Project
 from swsdist.glossary.words import Place
 
@@ -37,6 +37,7 @@ class Content(NamedTuple):
         changes: rows; `before` and `after` are JSON.
         sounds: name and WAV by sha256.
         of_sounds: person and time by sha256.
+        contents: rows of what documents held when they were judged.
     """
 
     entries: list[Row]
@@ -44,6 +45,7 @@ class Content(NamedTuple):
     changes: list[Row]
     sounds: dict[str, tuple[str, bytes]]
     of_sounds: dict[str, tuple[str, str]]
+    contents: list[Row]
 
     def incoming(self) -> Iterator[tuple[Row, Place, Row, bool]]:
         """Each token: fields of its entry, its place, its own columns, and whether it is an example."""
@@ -61,7 +63,13 @@ def as_json(project: Project) -> dict[str, Any]:
     with project.reading() as connection:
         tables = {
             name: [dict(row) for row in connection.execute(f"SELECT * FROM {table} ORDER BY 1")]
-            for name, table in (("entries", "entry"), ("tokens", "token"), ("changes", "change"), ("sounds", "sound"))
+            for name, table in (
+                ("entries", "entry"),
+                ("tokens", "token"),
+                ("changes", "change"),
+                ("sounds", "sound"),
+                ("contents", "content"),
+            )
         }
     for row in tables["sounds"]:
         row["data"] = base64.b64encode((project.folder / "sounds" / f"{row['sound']}.wav").read_bytes()).decode("ascii")
@@ -92,6 +100,7 @@ def read_archive(path: Path) -> Content:
         entries = [_entry({**row, "variants": json.dumps(row["variants"])}) for row in content["entries"]]
         tokens = [_token(row) for row in content["tokens"]]
         changes = [_change(row) for row in content["changes"]]
+        contents = [_content(row) for row in content.get("contents", ())]  # earlier files have none
     except (ValueError, TypeError, KeyError, AttributeError, binascii.Error, RecursionError) as error:
         raise codes.NOT_A_GLOSSARY_FILE(where=str(path), error=error) from None
     except (UserError, DataError) as error:
@@ -99,22 +108,30 @@ def read_archive(path: Path) -> Content:
     known = {row["entry_id"] for row in entries}
     if strange := [row["token_id"] for row in tokens if row["entry_id"] not in known]:
         raise codes.NOT_A_GLOSSARY_FILE(where=str(path), error=f"token {strange[0]} has no entry")
-    return Content(entries, tokens, changes, sounds, of_sounds)
+    return Content(entries, tokens, changes, sounds, of_sounds, contents)
 
 
-def fill(project: Project, content: Content) -> tuple[int, int, int, int]:
-    """Fill an empty project, with ids, changes, persons and times as they were; gives the counts of an import."""
+def fill(project: Project, content: Content, person: str) -> tuple[int, int, int, int]:
+    """Fill an empty project, with ids, changes, persons and times as they were; gives the counts of an import.
+
+    All is one change of the person who imports. The changes that come along are history, which nobody takes back here.
+    """
     for sha256, (name, data) in content.sounds.items():
         project.add_sound(data, name=name, person=content.of_sounds[sha256][0])
-    with project.editing("import", "import") as edit:
+    with project.editing(person, IMPORT) as edit:
         for sha256, (person, at) in content.of_sounds.items():
             edit.connection.execute("UPDATE sound SET person = ?, at = ? WHERE sound = ?", (person, at, sha256))
-        for table, some in (("entry", content.entries), ("token", content.tokens), ("change", content.changes)):
-            for row in some:
-                try:
+        columns = ", ".join(f":{name}" for name in _CHANGE)
+        try:
+            edit.connection.executemany(f"INSERT INTO change VALUES ({columns})", content.changes)
+            for table, some in (("entry", content.entries), ("token", content.tokens)):
+                for row in some:
                     edit.insert(table, row)
-                except sqlite3.IntegrityError as error:
-                    raise codes.NOT_A_GLOSSARY_FILE(where=table, error=str(error)) from None
+        except sqlite3.IntegrityError as error:
+            raise codes.NOT_A_GLOSSARY_FILE(where="glossary.json", error=str(error)) from None
+        keep_as_history(edit.connection)
+        edit.save(None)
+        rows.insert_contents(edit, content.contents)
         for table, key, side in (("entry", "entry_id", "entries"), ("token", "token_id", "tokens")):
             # No id of a removed row is used again.
             ids = [
@@ -145,12 +162,17 @@ def _entry(row: Mapping[str, Any]) -> Row:
 def _token(row: Mapping[str, Any]) -> Row:
     place = words.place({name: row[name] for name in Place._fields})
     fields = rows.token_row({name: row[name] for name in ("verdict", "example", *rows.TEXTS)})
-    if row["score"] is not None:
-        fields["score"] = float(row["score"])
+    fields["score"] = rows.score_of(row["score"])
     by = {name: words.line(name, row[name]) for name in ("person", "at")}
     ids = {name: _number(row[name]) for name in ("token_id", "entry_id")}
-    given = {**ids, **place._asdict(), "score": None, **fields, **by}
+    given = {**ids, **place._asdict(), **fields, **by}
     return {name: given[name] for name in _TOKEN}
+
+
+def _content(row: Mapping[str, Any]) -> Row:
+    place = words.place({"doc_id": row["doc_id"], "channel": row["channel"], "start": 0, "end": 1})
+    texts = {name: words.line(name, row[name], empty=False) for name in ("at", "content")}
+    return {"doc_id": place.doc_id, "channel": place.channel, **texts}
 
 
 def _change(row: Mapping[str, Any]) -> Row:

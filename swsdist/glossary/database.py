@@ -103,6 +103,14 @@ _SCHEMA = (
     """,
 )
 
+#: What documents held when they were judged; absent in files of earlier versions, and temporary where none can be made.
+_CONTENT = """
+CREATE {}TABLE IF NOT EXISTS content (
+    doc_id TEXT NOT NULL, channel INTEGER NOT NULL, at TEXT NOT NULL, content TEXT NOT NULL,
+    PRIMARY KEY (doc_id, channel, at)
+)
+"""
+
 
 class Database:
     """The file of a project.
@@ -120,7 +128,7 @@ class Database:
         self.file = file
         self._idle: list[sqlite3.Connection] = []
         self._lock = threading.Lock()
-        self._closed = False
+        self._closed = self._known = False
         with sqlite_errors(file):
             if not file.exists() or not file.stat().st_size:
                 if file.with_name(BACKUP).exists():
@@ -129,6 +137,8 @@ class Database:
                 self._make()
             with self._connection() as connection:
                 demand_known(connection, str(file))
+                _keep_contents(connection)
+                self._known = True
                 problem = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
                 if problem != "ok":
                     raise codes.DAMAGED_PROJECT(where=str(file), error=problem, backup=BACKUP, name=file.name)
@@ -177,6 +187,8 @@ class Database:
                 connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA foreign_keys = ON")
+            if self._known:
+                _keep_contents(connection)
         try:
             yield connection
         finally:
@@ -208,3 +220,10 @@ class Database:
         except (sqlite3.Error, OSError):
             with suppress(OSError):
                 new.unlink(missing_ok=True)
+
+
+def _keep_contents(connection: sqlite3.Connection) -> None:
+    try:
+        connection.execute(_CONTENT.format(""))
+    except sqlite3.OperationalError:
+        connection.execute(_CONTENT.format("TEMPORARY "))

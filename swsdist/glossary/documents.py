@@ -1,4 +1,4 @@
-"""Which recording a file of annotations is of."""
+"""Which recording a file of annotations is of, and what recordings hold."""
 
 from __future__ import annotations
 
@@ -8,12 +8,19 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlsplit
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from swsdist.core.codes import glossary as codes
 from swsdist.core.errors import UserError
+from swsdist.glossary.words import Token
 from swsdist.io.filesystem import is_remote
 from swsdist.io.labels import label_file
 from swsdist.lattices.words import key_of
 from swsdist.store.reading import Store
+
+#: Columns of DOCUMENTS that `contents` needs.
+CONTENT = ("identity", "sha256", "start")
 
 #: Id and channel.
 Document = tuple[str, int]
@@ -77,3 +84,56 @@ def _local(link: str, file: str) -> str:
 
 def _real(path: str) -> str:
     return path if is_remote(path) else os.path.realpath(path)
+
+
+def lengths_of(store: Store, names: Iterable[str | None]) -> dict[Document, float]:
+    """Duration (s) of documents that are whole recordings."""
+    table = store.documents(columns=["doc_id", "channel", "duration", "start"])
+    are_recordings = pc.and_(pc.is_null(table["start"]), pc.is_in(table["doc_id"], pa.array(names, pa.string())))
+    return {(row["doc_id"], row["channel"]): row["duration"] for row in table.filter(are_recordings).to_pylist()}
+
+
+def contents(store: Store, documents: pa.Table) -> pa.Array:
+    """What documents hold: the SHA-256 of a recording, or the size of the one that a document is a place in.
+
+    Args:
+        store: its documents.
+        documents: with the columns CONTENT.
+
+    Returns:
+        strings; null where the store knows frames or lattices only.
+    """
+    recipe = store.manifest.tracks[0].recipe
+    if store.manifest.kind != "frames" or recipe["name"] == "external":
+        return pa.nulls(documents.num_rows, pa.string())
+    sizes = pc.binary_join_element_wise("size", pc.replace_substring_regex(documents["identity"], ":.*", ""), ":")
+    return pc.if_else(pc.is_null(documents["start"]), documents["sha256"], sizes)
+
+
+def replaced(tokens: Sequence[Token], store: Store) -> set[int]:
+    """Ids of tokens that were judged in another sound than their documents hold now."""
+    tokens = [token for token in tokens if token.content is not None]
+    if not tokens:
+        return set()
+    table = store.documents(columns=["doc_id", "channel", "duration", "recording", *CONTENT])
+    name = pc.coalesce(table["recording"], table["doc_id"])
+    table = table.append_column("name", name).append_column("content", contents(store, table))
+    names = pa.array({token.place.doc_id for token in tokens}, pa.string())
+    held: dict[tuple[str, int], list[tuple[float, str | None]]] = {}
+    for row in table.filter(pc.is_in(name, names)).to_pylist():
+        end = (row["start"] or 0.0) + row["duration"]
+        held.setdefault((row["name"], row["channel"]), []).append((end, row["content"]))
+    result = set()
+    for token in tokens:
+        parts = sorted(held.get((token.place.doc_id or "", token.place.channel), ()), key=lambda part: part[0])
+        content = next((content for end, content in parts if token.place.start < end), None)
+        if differ(token.content, content):
+            result.add(token.token_id)
+    return result
+
+
+def differ(content: str | None, other: str | None) -> bool:
+    """Whether both are known, comparable, and not the same."""
+    if content is None or other is None:
+        return False
+    return content != other and content.startswith("size:") == other.startswith("size:")

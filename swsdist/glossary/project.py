@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -195,9 +195,7 @@ class Project:
         with self.reading() as connection:
             rows.entry_in(connection, entry_id)
             order = "doc_id IS NULL, doc_id, sound, channel, start, token_id"
-            cursor = connection.execute(
-                f"SELECT * FROM token WHERE entry_id = ? ORDER BY {order}", (entry_id,)
-            ).fetchall()
+            cursor = connection.execute(f"{rows.TOKENS} WHERE entry_id = ? ORDER BY {order}", (entry_id,)).fetchall()
             return [rows.token(dict(row)) for row in cursor]
 
     def token(self, token_id: int) -> Token:
@@ -221,6 +219,7 @@ class Project:
         example: bool | None = None,
         variant: str = "",
         speaker: str = "",
+        content: str | None = None,
     ) -> Token:
         """Judge a place for an entry.
 
@@ -235,6 +234,7 @@ class Project:
             score: of the hit, if it is one.
             note, variant, speaker: of the token.
             example: whether to search by it; None: where the verdict is `yes`, unless it was unchosen before.
+            content: of the document; None: unknown.
 
         Raises:
             UserError: there is no such entry or sound, or a value is not possible.
@@ -244,12 +244,14 @@ class Project:
         texts |= {"variant": words.line("variant", variant), "speaker": words.line("speaker", speaker)}
         with self.editing(person, "judge") as edit:
             rows.demand(edit, "entry", entry_id)
-            number = rows.put_token(edit, entry_id, where, {"verdict": kind, "score": score, **texts}, example)
+            old = rows.overlapping(edit, entry_id, where)
+            number = rows.put_token(edit, entry_id, where, {"verdict": kind, "score": score, **texts}, example, old)
+            rows.keep_content(edit, where, content)
             edit.save(entry_id)
             return rows.token(rows.demand(edit, "token", number))
 
-    def change_token(self, token_id: int, /, *, person: str, **fields: Any) -> Token:
-        """Change verdict, example, place, variant, speaker or note.
+    def change_token(self, token_id: int, /, *, person: str, content: str | None = None, **fields: Any) -> Token:
+        """Change verdict, example, place, variant, speaker or note; `content` is that of the document, where it was heard anew.
 
         Raises:
             UserError: there is no such token or field, or a value is not possible.
@@ -258,6 +260,9 @@ class Project:
         with self.editing(person, "change-token") as edit:
             old = rows.demand(edit, "token", token_id)
             rows.change_token(edit, old, row)
+            if content is None and not {"verdict", "place"} & fields.keys():
+                content = self._content(edit, old)
+            rows.keep_content(edit, rows.place_of({**old, **row}), content)
             edit.save(old["entry_id"])
             return rows.token(rows.demand(edit, "token", token_id))
 
@@ -356,6 +361,14 @@ class Project:
             UserError: it is empty, or has control characters.
         """
         return words.line("person", name, empty=False)
+
+    @staticmethod
+    def _content(edit: Edit, token: Mapping[str, Any]) -> str | None:
+        key = token["doc_id"], token["channel"], token["at"]
+        row = edit.connection.execute(
+            "SELECT content FROM content WHERE (doc_id, channel, at) = (?, ?, ?)", key
+        ).fetchone()
+        return row and str(row["content"])
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date
 from functools import cached_property
 from os.path import commonpath
@@ -13,12 +13,16 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from swsdist.audio.reader import sha256
 from swsdist.config.search import Search
 from swsdist.core.codes import server as codes
-from swsdist.glossary.words import Place
+from swsdist.glossary.documents import CONTENT, contents, differ
+from swsdist.glossary.words import Place, Token, within
+from swsdist.io.filesystem import is_remote
 from swsdist.registry.registries import METHODS
 from swsdist.searcher.searcher import Searcher
 from swsdist.searcher.settings import setup_of
+from swsdist.stages.inputs.recordings import identities
 
 #: A day in a path: 2015-09-08, 2015_09_08, 20150908.
 _DAY = re.compile(r"(?<!\d)(19\d\d|20\d\d)[-_.]?(0[1-9]|1[0-2])[-_.]?(0[1-9]|[12]\d|3[01])(?!\d)")
@@ -48,7 +52,8 @@ class Archive:
 
     Attributes:
         searcher: answers.
-        documents: doc_id, channel, path, duration, speaker, recording (its name), at (its start in it, s), folder, day.
+        documents: doc_id, channel, path, duration, speaker, recording (its name), at (its start in it, s), folder, day,
+            identity (of its file when it was indexed), content.
     """
 
     def __init__(self, target: str, address: str | None = None, options: Mapping[str, object] | None = None) -> None:
@@ -63,6 +68,7 @@ class Archive:
         self.posteriors = METHODS[self.searcher.settings.method].score == "posterior" and not steps
         #: Whether scores are those that `Likelihood` knows: standard deviations above a query's mean.
         self.has_odds = self.spoken and bool(steps) and steps[0] in ("q-norm", "speaker-norm")
+        self._digests: dict[tuple[str, str], str] = {}
 
     def close(self) -> None:
         """Read no more."""
@@ -139,13 +145,15 @@ class Archive:
         """A place as detections name it: in the recording, where documents are places in recordings.
 
         Raises:
-            UserError: there is no such document.
+            UserError: there is no such document, or it is shorter.
         """
         if place.doc_id is None:
             return place
         row = self.document(place.doc_id, place.channel)
-        offset = row["at"] if row["doc_id"] == place.doc_id else 0.0
-        return place._replace(doc_id=row["recording"], start=offset + place.start, end=offset + place.end)
+        if row["doc_id"] != place.doc_id:
+            return place
+        place = within(place, row["duration"])
+        return place._replace(doc_id=row["recording"], start=row["at"] + place.start, end=row["at"] + place.end)
 
     def rows_of(self, doc_ids: list[str]) -> Rows:
         """Rows by the names that detections have."""
@@ -154,6 +162,39 @@ class Archive:
         for row in table.to_pylist():
             rows.setdefault((row["recording"], row["channel"]), []).append(row)
         return Rows(rows)
+
+    def content_of(self, place: Place) -> str | None:
+        """What the document at a place of a recording holds; None: unknown."""
+        row = self.rows_of([place.doc_id or ""]).of(place.doc_id, place.channel, place.start)
+        content: str | None = None if row is None else row["content"]
+        return content
+
+    def replaced(self, tokens: Sequence[Token]) -> set[int]:
+        """Ids of tokens whose document holds another sound than when they were judged."""
+        rows = self.rows_of([token.place.doc_id for token in tokens if token.place.doc_id and token.content])
+        judged = ((token, rows.of(token.place.doc_id, token.place.channel, token.place.start)) for token in tokens)
+        return {token.token_id for token, row in judged if row and differ(token.content, row["content"])}
+
+    def replaced_since(self, earlier: Archive) -> set[str]:
+        """Recordings that held another sound in an earlier state, or are gone."""
+        now, before = (
+            pc.binary_join_element_wise(table["recording"], pc.fill_null(table["content"], ""), "\0")
+            for table in (self.documents, earlier.documents)
+        )
+        return set(earlier.documents.filter(pc.invert(pc.is_in(before, now)))["recording"].to_pylist())
+
+    def is_replaced(self, row: Mapping[str, Any]) -> bool:
+        """Whether the file of a document is another than was indexed; a file that only has a new time is not."""
+        path, storage = row["path"], self.searcher.store.folder.storage
+        now = identities([path], storage)[0]
+        known, here = (identity.split(":")[:2] for identity in (row["identity"], now))
+        if known == here or not now[:1].isdigit():
+            return False
+        if known[0] != here[0] or is_remote(path) or not row["content"] or row["content"].startswith("size:"):
+            return known[0] != here[0] or is_remote(path)
+        if (path, now) not in self._digests:
+            self._digests[path, now] = sha256(path)
+        return bool(self._digests[path, now] != row["content"])
 
     def release(self) -> None:
         """Hold no prepared shards any longer."""
@@ -179,7 +220,7 @@ def _at(rows: list[dict[str, Any]], time: float) -> dict[str, Any]:
 
 def _described(searcher: Searcher) -> pa.Table:
     store = searcher.store
-    table = store.documents(columns=["doc_id", "channel", "path", "duration", "speaker", "recording", "start"])
+    table = store.documents(columns=["doc_id", "channel", "path", "duration", "speaker", "recording", *CONTENT])
     recordings = store.recordings()
     names = pc.coalesce(table["recording"], table["doc_id"])
     keys = zip(names.to_pylist(), table["channel"].to_pylist(), strict=True)
@@ -196,6 +237,8 @@ def _described(searcher: Searcher) -> pa.Table:
             "at": pc.fill_null(table["start"], 0.0),
             "folder": pa.array(folders, pa.string()),
             "day": pa.array([_day(path) for path in paths], pa.string()),
+            "identity": table["identity"],
+            "content": contents(store, table),
         }
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any, NamedTuple
@@ -19,7 +19,8 @@ from swsdist.core.errors import SwsdistError
 from swsdist.core.types import QUERIES
 from swsdist.glossary.likelihood import Likelihood, Summary
 from swsdist.glossary.project import Project
-from swsdist.glossary.words import Place, Token, is_same, overlap
+from swsdist.glossary.words import Place, Places, Token, is_same, overlap
+from swsdist.searcher.query_input import Skip
 from swsdist.searcher.searcher import Searcher
 from swsdist.server.archive import Archive, Narrowing
 from swsdist.server.bodies import error_values
@@ -32,6 +33,8 @@ _LOOKED_AT = 1000
 LONGEST = 30.0
 #: Searches whose hits are remembered.
 _KEPT = 200
+#: Scores beyond count as this one.
+_FAR = 100.0
 #: Name of the query.
 _QUERY = "word"
 
@@ -85,16 +88,24 @@ class Answers:
             for old in list(self._kept)[:-_KEPT]:
                 del self._kept[old]
 
+    def forget(self, recordings: Set[str]) -> None:
+        """Forget searches with hits in these recordings, which hold another sound now."""
+        with self._lock:
+            for name, kept in list(self._kept.items()):
+                if any(hit["doc_id"] in recordings for hit in kept.hits):
+                    del self._kept[name]
+
     def of(self, entry_id: int, name: str | None) -> Kept | None:
         """A search, or the entry's last; None: it is forgotten."""
         with self._lock:
             return self._kept.get(name or self._last.get(entry_id, ""))
 
-    def likelihood(self, project: Project, entry_id: int, name: str | None = None) -> dict[str, Any]:
+    def likelihood(self, project: Project, archive: Archive, entry_id: int, name: str | None = None) -> dict[str, Any]:
         """How likely the hits of a search are by the judgements that an entry has now.
 
         Args:
             project: has them.
+            archive: what was searched.
             entry_id: the entry.
             name: of the search; None: the entry's last.
 
@@ -104,11 +115,14 @@ class Answers:
         kept = self.of(entry_id, name)
         if kept is None or not kept.has_odds:
             return {"likelihood": None, "likely": []}
-        tokens = project.tokens(entry_id)
-        left = [hit["score"] for hit in kept.hits if not _judged(hit, tokens)]
-        fitted = _fitted(tokens)
+        tokens, _ = _current(project, archive, entry_id)
+        fitted, places = _fitted(tokens), _placed(tokens)
         likely = fitted.likely(_scores(kept.hits[: kept.shown]))
-        summary = fitted.summary(np.array(left), kept.shown)
+        shown, others = (
+            [hit["score"] for hit in hits if not _judged(hit, places)]
+            for hits in (kept.hits[: kept.shown], kept.hits[kept.shown :])
+        )
+        summary = fitted.summary(np.array([*shown, *others]), len(shown))
         return {"likelihood": _summary_of(summary, tokens), "likely": [round(float(p), 4) for p in likely]}
 
 
@@ -128,23 +142,25 @@ def answer(
     """
     began, name = time.perf_counter(), uuid4().hex
     warnings, unusable = list[str](), list[SwsdistError]()
-    tokens = project.tokens(question.entry_id) if question.entry_id is not None else []
+    tokens, others = _current(project, archive, question.entry_id) if question.entry_id is not None else ([], [])
     searcher = searcher or archive.narrowed(question.narrowing)
-    queries: Any = [question.text] if question.text is not None else _examples(question.examples, archive, project)
-    fitted = _fitted(tokens) if archive.has_odds else None
 
     def skip(_: str, number: int, error: SwsdistError) -> None:
         unusable.append(error)
         warnings.append(f"example {number} is left out: {error.message}")
 
+    queries: Any = (
+        [question.text] if question.text is not None else _examples(question.examples, archive, project, others, skip)
+    )
+    fitted, places = _fitted(tokens) if archive.has_odds else None, _placed(tokens)
     hits: list[dict[str, Any]] = []
     most = max(_LOOKED_AT, question.top)
     for part in searcher.stream(queries, most, skip=skip, say=warnings.append, warn=warnings.append):
         if part.part < 1:
-            hits = _hits(part.table(), archive, question.top, tokens, fitted)
+            hits = _hits(part.table(), archive, question.top, places, fitted)
             yield {"search": name, "part": part.part, "hits": hits, "final": False}
         else:
-            hits = _hits(part.table(), archive, most, tokens, fitted)
+            hits = _hits(part.table(), archive, most, places, fitted)
     if len(unusable) == max(1, len(question.examples)):
         raise unusable[0]
     answers.keep(name, question.entry_id, Kept(hits, question.top, archive.has_odds))
@@ -170,28 +186,54 @@ def examples_of(project: Project, entry_id: int) -> tuple[Place, ...]:
     return tuple(token.place for token in project.tokens(entry_id) if token.example)
 
 
-def _examples(examples: Sequence[Place], archive: Archive, project: Project) -> pa.Table:
-    """QUERIES, all of one query."""
+def _current(project: Project, archive: Archive, entry_id: int) -> tuple[list[Token], list[Token]]:
+    """The tokens of an entry; and those that were judged in another sound than their documents hold now."""
+    tokens = project.tokens(entry_id)
+    replaced = archive.replaced(tokens)
+    return [each for each in tokens if each.token_id not in replaced], [
+        each for each in tokens if each.token_id in replaced
+    ]
+
+
+def _examples(
+    examples: Sequence[Place], archive: Archive, project: Project, others: Sequence[Token], skip: Skip
+) -> pa.Table:
+    """QUERIES, all of one query; what `skip` takes is not in it.
+
+    Args:
+        others: judged in another sound than the archive has.
+    """
     if not examples:
         raise codes.NO_EXAMPLE(where="examples")
-    rows = []
+    rows, error = [], None
     for number, place in enumerate(examples, 1):
-        if place.end - place.start > LONGEST:
-            raise codes.LONG_EXAMPLE(where=place.doc_id or place.sound, seconds=place.end - place.start, most=LONGEST)
-        row: dict[str, Any] = dict.fromkeys(QUERIES.names)
-        row |= {"query_id": _QUERY, "example": number, "channel": place.channel, "start": place.start, "end": place.end}
-        if place.sound is not None:
-            row["path"] = str(project.sound_file(place.sound))
-        else:
-            place = archive.in_recording(place)
-            document = archive.document(str(place.doc_id), place.channel, (place.start + place.end) / 2)
-            row |= {"path": document["path"], "speaker": document["speaker"], "start": place.start, "end": place.end}
-        rows.append(row)
+        try:
+            rows.append(
+                {**dict.fromkeys(QUERIES.names), **_example(place, archive, project, others), "example": number}
+            )
+        except SwsdistError as fault:
+            skip(_QUERY, number, error := fault)
+    if error is not None and not rows:
+        raise error
     return pa.Table.from_pylist(rows, schema=QUERIES)
 
 
+def _example(place: Place, archive: Archive, project: Project, others: Sequence[Token]) -> dict[str, Any]:
+    if place.end - place.start > LONGEST:
+        raise codes.LONG_EXAMPLE(where=place.doc_id or place.sound, seconds=place.end - place.start, most=LONGEST)
+    if place.sound is not None:
+        facts: dict[str, Any] = {"path": str(project.sound_file(place.sound))}
+    else:
+        place = archive.in_recording(place)
+        if any(is_same(overlap(place, token.place)) for token in others):
+            raise codes.RECORDING_REPLACED(where=place.doc_id)
+        document = archive.document(str(place.doc_id), place.channel, (place.start + place.end) / 2)
+        facts = {"path": document["path"], "speaker": document["speaker"]}
+    return {"query_id": _QUERY, "channel": place.channel, "start": place.start, "end": place.end, **facts}
+
+
 def _hits(
-    table: pa.Table, archive: Archive, top: int, tokens: Sequence[Token], fitted: Likelihood | None
+    table: pa.Table, archive: Archive, top: int, tokens: Places[Token], fitted: Likelihood | None
 ) -> list[dict[str, Any]]:
     """The best hits that nobody has judged, of equal ones on several channels one."""
     places: dict[tuple[Any, ...], dict[str, Any]] = {}
@@ -225,17 +267,23 @@ def _scores(hits: Sequence[Mapping[str, Any]]) -> NDArray[np.float64]:
     return np.array([hit["score"] for hit in hits], np.float64)
 
 
-def _judged(hit: Mapping[str, Any], tokens: Sequence[Token]) -> bool:
+def _placed(tokens: Sequence[Token]) -> Places[Token]:
+    places = Places[Token]()
+    for token in tokens:
+        places.add(token.place, token)
+    return places
+
+
+def _judged(hit: Mapping[str, Any], tokens: Places[Token]) -> bool:
     """Whether a token is at the place of a hit."""
-    places = [Place(hit["doc_id"], channel, hit["start"], hit["end"]) for channel in hit["channels"]]
-    return any(is_same(overlap(token.place, place)) for token in tokens for place in places)
+    places = (Place(hit["doc_id"], channel, hit["start"], hit["end"]) for channel in hit["channels"])
+    return any(tokens.same(place) is not None for place in places)
 
 
 def _fitted(tokens: Sequence[Token]) -> Likelihood:
     clear = [token for token in tokens if token.verdict != "unsure" and token.score is not None]
-    return Likelihood.fit(
-        np.array([token.score for token in clear], np.float64), np.array([token.verdict == "yes" for token in clear])
-    )
+    scores = np.array([token.score for token in clear], np.float64).clip(-_FAR, _FAR)
+    return Likelihood.fit(scores, np.array([token.verdict == "yes" for token in clear]))
 
 
 def _summary_of(summary: Summary, tokens: Sequence[Token]) -> dict[str, Any]:

@@ -5,14 +5,18 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 import pytest
 import soundfile
 
+from swsdist.audio.commands import permitted
 from swsdist.glossary.words import Place
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.searcher.searcher import Searcher
@@ -123,11 +127,11 @@ def test_an_example_that_cannot_be_used_is_left_out(scene: Any, client: TestClie
     path = next((scene.corpus / "audio").glob(f"{row['doc_id']}.*"))
     path.rename(path.with_suffix(".gone"))
     *_, last = asked(client, examples=[place_of(sound), lost])
-    *_, alone = asked(client, examples=[lost])
+    alone = client.post("/api/search", json={"examples": [lost]})
     path.with_suffix(".gone").rename(path)
     assert last["hits"]
     assert len(last["warnings"]) == 1
-    assert alone["code"]
+    assert (alone.status_code, alone.json()["code"]) == (415, "missing-recording")
 
 
 def test_a_search_that_is_forgotten_says_nothing(client: TestClient) -> None:
@@ -202,15 +206,15 @@ def test_password_and_proxy(service: Service) -> None:
 @pytest.mark.parametrize(
     ("method", "path", "values", "status", "code"),
     [
-        ("POST", "/api/search", {"examples": []}, 200, "no-example"),
+        ("POST", "/api/search", {"examples": []}, 400, "no-example"),
         ("POST", "/api/search", {"text": "word"}, 400, "no-texts"),
-        ("POST", "/api/search", {"examples": [{"doc_id": "d", "start": 2, "end": 1}]}, 400, "wrong-request"),
-        ("POST", "/api/search", {"examples": [{"doc_id": "nowhere", "start": 0, "end": 1}]}, 200, "not-in-archive"),
+        ("POST", "/api/search", {"examples": [{"doc_id": "d", "start": 2, "end": 1}]}, 400, "invalid-place"),
+        ("POST", "/api/search", {"examples": [{"doc_id": "nowhere", "start": 0, "end": 1}]}, 404, "not-in-archive"),
         (
             "POST",
             "/api/search",
             {"examples": [{"sound": "../../etc/passwd", "start": 0, "end": 1}]},
-            200,
+            404,
             "no-such-sound",
         ),
         ("POST", "/api/entries", {"gloss": "x"}, 400, "wrong-request"),
@@ -239,6 +243,19 @@ def test_what_is_sent_is_looked_at(client: TestClient, tmp_path: Path, monkeypat
     file = tmp_path / "long.wav"
     soundfile.write(file, np.zeros(32_000), 16_000)
     assert "long-upload" in client.post("/api/sounds", content=file.read_bytes()).text
+
+
+@pytest.mark.parametrize("ending", [".;>z|", " >z|", ".wav|", ".ark:0", ".flac;>z |", "%00|", ".\n>z|", ".arrow:0+9"])
+def test_the_name_of_what_is_sent_is_no_command(
+    scene: Any, client: TestClient, ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    sound, name = query_of(scene).read_bytes(), quote(f"a{ending}")
+    with permitted(True):
+        answer = client.post("/api/sounds", content=sound, headers={"X-Name": name})
+        client.post("/api/import", content=sound, headers={"X-Name": name})
+    assert answer.json()["duration"] == pytest.approx(soundfile.info(io.BytesIO(sound)).duration)
+    assert not (tmp_path / "z").exists()
 
 
 def test_the_recording_went_away(scene: Any, client: TestClient) -> None:
@@ -278,3 +295,108 @@ def test_news_of_recordings_that_came_later(
     assert {hit["doc_id"] for hit in news["hits"]} == {"new"}
     client.post("/api/news/seen")
     assert client.get("/api/news").json() == {"news": []}
+
+
+def test_a_replaced_recording(scene: Any, service: Service, client: TestClient) -> None:
+    rows = client.get("/api/recordings").json()["recordings"]
+    row, other = rows[0]["doc_id"], rows[1]["doc_id"]
+    place = {"doc_id": row, "channel": 1, "start": 0.5, "end": 1.0}
+    entry = client.post("/api/entries", json={"form": "word"}).json()["entry_id"]
+    sound = sent(client, query_of(scene))
+    for each in (place, place_of(sound), {**place, "doc_id": other}):
+        assert client.post(f"/api/entries/{entry}/tokens", json={"place": each, "verdict": "yes"}).status_code == 200
+
+    def heard() -> tuple[bytes, bool]:
+        answer = client.get("/api/sound", params={**place, "pad": 0})
+        return answer.content, "x-replaced" in answer.headers
+
+    def tokens() -> dict[str, bool]:
+        listed = client.get(f"/api/entries/{entry}/tokens").json()["tokens"]
+        return {token["place"]["doc_id"]: token["replaced"] for token in listed}
+
+    (first, replaced), path = heard(), next((scene.corpus / "audio").glob(f"{row}.*"))
+    os.utime(path)
+    assert (replaced, heard()) == (False, (first, False))  # a copy has a new time
+    *_, before = asked(client, entry_id=entry)
+    samples, rate = soundfile.read(path)
+    soundfile.write(path, samples[::-1], rate)
+    (second, replaced) = heard()
+    assert replaced
+    assert second != first
+    scene.run(selection=StepSelection(until="index"))
+    service._grown()
+    assert heard() == (second, False)
+    assert tokens() == {row: True, None: False, other: False}
+    *_, last = asked(client, entry_id=entry)
+    assert len(last["warnings"]) == 1
+    assert last["likelihood"]["yes"] == 1
+    assert client.get("/api/likely", params={"entry_id": entry, "search": before["search"]}).json()["likely"] == []
+    with zipfile.ZipFile(io.BytesIO(client.get("/api/export/labels").content)) as exported:
+        assert exported.namelist() == [f"labels/{other}.1.txt", "left-out.txt"]
+    assert json.loads(client.get("/api/export/project").content)["contents"]
+    client.post(f"/api/entries/{entry}/tokens", json={"place": place, "verdict": "no"})
+    assert tokens()[row] is False
+    client.post("/api/undo")
+    assert tokens()[row] is True
+
+
+def removed(scene: Any, service: Service, doc_id: str) -> None:
+    """Take a recording from the archive."""
+    listed = scene.corpus / "docs.csv"
+    listed.write_text("".join(line for line in listed.open() if not line.startswith(doc_id)))
+    scene.run(selection=StepSelection(until="index"))
+    service._grown()
+
+
+def test_a_removed_recording(scene: Any, service: Service, client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("swsdist.server.service._LIKELY", 0.0)
+    first, second = (row["doc_id"] for row in client.get("/api/recordings").json()["recordings"][:2])
+    entry = client.post("/api/entries", json={"form": "word"}).json()["entry_id"]
+    for doc_id in (first, second):
+        place = {"doc_id": doc_id, "channel": 1, "start": 0.5, "end": 1.0}
+        client.post(f"/api/entries/{entry}/tokens", json={"place": place, "verdict": "yes"})
+    service.search_news()
+    removed(scene, service, first)
+    *_, last = asked(client, entry_id=entry)
+    assert last["hits"]
+    assert [warning[:10] for warning in last["warnings"]] == ["example 1 "]
+    with zipfile.ZipFile(io.BytesIO(client.get("/api/export/clips").content)) as exported:
+        assert first in exported.read("left-out.txt").decode()
+    state = service._kept()["state"]
+    client.patch("/api/tokens/2", json={"example": False})  # all that is left
+    client.post("/api/entries", json={"form": "other"})
+    rows = (scene.corpus / "docs.csv").read_text().replace(f"{second},", "new,")
+    (scene.corpus / "docs.csv").write_text(rows)
+    scene.run(selection=StepSelection(until="index"))
+    service._grown()
+    assert service._kept()["failed"] == {str(entry): state}  # what it was not searched in is searched later
+    client.patch(
+        "/api/tokens/2", json={"place": {"doc_id": "new", "channel": 1, "start": 0.5, "end": 1.0}, "example": True}
+    )
+    service.search_news()
+    assert [hit["doc_id"] for news in service.news() for hit in news["hits"]]
+    assert service._kept()["failed"] == {}
+
+
+def test_damaged_news(service: Service, client: TestClient) -> None:
+    for text in ("[]", "{", '{"news": 3}', "null"):
+        (service.project.folder / "news.json").write_text(text)
+        assert client.get("/api/state").json()["news"] == 0
+        assert client.get("/api/news").json() == {"news": []}
+
+
+def test_hits_shown_that_were_judged_are_no_longer_expected(scene: Any, client: TestClient) -> None:
+    entry = client.post("/api/entries", json={"form": "word"}).json()["entry_id"]
+    sound = place_of(sent(client, query_of(scene)))
+    *_, last = asked(client, examples=[sound], entry_id=entry, top=3)
+    for hit in last["hits"]:
+        place = {"doc_id": hit["doc_id"], "channel": hit["channels"][0], "start": hit["start"], "end": hit["end"]}
+        values = {"place": place, "verdict": "yes", "score": hit["score"], "search": last["search"]}
+        answer = client.post(f"/api/entries/{entry}/tokens", json=values).json()
+    assert answer["likelihood"]["listed"] == 0
+    assert answer["likelihood"]["expected"] > 0
+
+
+def test_what_browsers_keep(client: TestClient) -> None:
+    kept = {path: client.get(path).headers["cache-control"] for path in ("/", "/static/main.js", "/api/state")}
+    assert kept == {"/": "no-cache", "/static/main.js": "no-cache", "/api/state": "no-store"}

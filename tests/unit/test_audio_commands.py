@@ -12,7 +12,7 @@ import soundfile
 
 from swsdist.audio import commands
 from swsdist.audio.commands import permitted
-from swsdist.audio.reader import probe, read_blocks, sha256
+from swsdist.audio.reader import only_files, probe, read_blocks, sha256
 from swsdist.core.codes import audio as codes
 from swsdist.core.errors import StorageError, TransientError
 from tests.support.coded import raises
@@ -36,6 +36,20 @@ def test_none_is_run_unless_it_is_allowed(tmp_path: Path, wav: Path) -> None:
             read(command)
     with permitted(True), permitted(False), raises(codes.COMMAND_NOT_ALLOWED):
         samples(command)
+    assert not (tmp_path / "seen").exists()
+
+
+@pytest.mark.parametrize("name", ["a;touch seen;|", "touch seen|", "b.ark:4", "b.arrow:0+9"])
+def test_a_path_that_must_be_a_file_is_nothing_else(
+    tmp_path: Path, wav: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    wav.rename(tmp_path / name)
+    with permitted(True), only_files():
+        assert len(samples(str(tmp_path / name))) == probe(name).frames == 16000
+        assert sha256(name) == sha256(str(tmp_path / name))
+        with raises(codes.MISSING_RECORDING):
+            samples(f"gone{name}")
     assert not (tmp_path / "seen").exists()
 
 

@@ -3,6 +3,7 @@
 import { sound } from "./api.js";
 import { soundQuery } from "./places.js";
 import { attempt } from "./notices.js";
+import { on } from "./events.js";
 
 /** Samples a second of decoded clips. */
 export const RATE = 48000;
@@ -32,10 +33,17 @@ export function clip(place, pad) {
 }
 
 async function decode(query) {
-  const { bytes, begin } = await sound(query);
+  const { bytes, begin, replaced } = await sound(query);
   const buffer = await decoder.decodeAudioData(bytes);
-  return { buffer, begin, end: begin + buffer.duration };
+  return { buffer, begin, end: begin + buffer.duration, replaced };
 }
+
+// Of another state of the archive a recording may be another.
+let archive = null;
+on("state", (state) => {
+  if (state.archive !== archive) clips.clear();
+  archive = state.archive;
+});
 
 /** Stop what plays. */
 export function stop() {

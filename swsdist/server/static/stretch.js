@@ -51,7 +51,8 @@ export class Stretch {
   async read() {
     try {
       this.clip = await clip(this.window ?? this.place, this.window ? 0 : this.pad);
-      this.trouble.hidden = true;
+      this.trouble.textContent = this.clip.replaced ? t("stretch.replaced") : "";
+      this.trouble.hidden = !this.clip.replaced;
       this.redraw();
     } catch (error) {
       this.reading = null;
@@ -100,6 +101,8 @@ export class Stretch {
     for (const handle of this.handles) {
       const side = handle.dataset.side;
       handle.style.left = `${100 * (side === "start" ? from : to)}%`;
+      handle.setAttribute("role", "slider"); // which has a value, so not before
+      handle.setAttribute("aria-orientation", "horizontal");
       handle.setAttribute("aria-valuemin", this.clip.begin.toFixed(2));
       handle.setAttribute("aria-valuemax", this.clip.end.toFixed(2));
       handle.setAttribute("aria-valuenow", this[side].toFixed(2));
@@ -150,8 +153,7 @@ export class Stretch {
     const handle = el("div.handle", {
       tabIndex: 0,
       data: { side },
-      attr: { role: "slider" },
-      aria: { label: t(`stretch.${side}`), orientation: "horizontal" },
+      aria: { label: t(`stretch.${side}`) },
     });
     handle.addEventListener("keydown", async (event) => {
       if (!(event.key in STEPS)) return;

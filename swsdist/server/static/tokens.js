@@ -78,12 +78,12 @@ function makeRow(token) {
     on: { click: () => stretch.play() } }, "▶");
   const drop = el("button.plain", { type: "button", on: { click: () => remove(token) },
     aria: { label: t("tokens.remove", { label }) } }, "✕");
-  const gone = token.path_known === false ? el("p.trouble", {}, t("tokens.gone")) : null;
+  const gone = token.path_known === false ? "tokens.gone" : token.replaced ? "tokens.replaced" : null;
   const who = t("tokens.who", { person: token.person, at: day(token.at) });
   const row = el("li.token", { data: { verdict: token.verdict, token: token.token_id } },
     el("div.row", {}, box, play, el("span.what", {}, el("span", {}, name),
       el("span.quiet", {}, ` ${clock(place.start)} · ${length(place.end - place.start)} · ${who}`)), drop),
-    gone, stretch.element,
+    gone && el("p.trouble", {}, t(gone)), stretch.element,
     el("div.fields", {}, verdict, el("label", {}, example, " ", t("tokens.example")), field("variant"), field("speaker"), field("note")));
   return { row, stretch };
 }
