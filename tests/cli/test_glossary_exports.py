@@ -231,7 +231,7 @@ def test_a_file_of_elan_itself(store: Store, tmp_path: Path) -> None:
         file.write_text(ELAN.format(media="d002.wav").replace('TIME_VALUE="400"', 'TIME_VALUE="4"'), encoding="utf-8")
         counts = import_file(project, file, person="Ann", store=store, document=("d003", 1))
         assert (counts.added, counts.left_out) == (0, 1)
-        assert f"{file}, line " in counts.first
+        assert f"{file}, line " in counts.why
 
 
 @pytest.mark.parametrize("text", ["", "a,b\n", "<html/>", "{}", '{"schema": "swsdist-glossary/1"}', "{" * 5000, "[1]"])

@@ -25,7 +25,7 @@ from pympi import TextGrid
 from swsdist.core.codes import lattices as codes
 from swsdist.core.errors import DataError
 from swsdist.io.compressed import demand_utf8, read_all, short
-from swsdist.io.nist.xml import LATEST
+from swsdist.io.fields import LATEST
 from swsdist.lattices.lattice import Lattices, LeftOut, Origin, Word
 from swsdist.lattices.words import Annotation, Annotations, key_of, transcribed, words_of_tiers
 
