@@ -130,6 +130,26 @@ def test_the_start_of_sound_alone_is_zero(make: Make) -> None:
     assert probe(path).duration == pytest.approx(5, abs=0.01)
 
 
+@pytest.mark.parametrize(
+    ("timestamps", "moved"),
+    [
+        ("PTS", 0),
+        ("0", 0),
+        ("PTS/2", 0),
+        ("PTS+0.02*(random(0)-0.5)/TB", 0),
+        ("PTS+gt(TS*TB,3)*0.05/TB", 0.05),
+        ("PTS-gt(TS*TB,3)*0.9/TB", 0),
+    ],
+)
+def test_timestamps_that_are_short_false_or_jitter(make: Make, timestamps: str, moved: float) -> None:
+    """A gap of 50 ms moves what follows; timestamps that jitter, stand or go back lose no sound."""
+    path = make(
+        "odd.mka", "pcm_s16le", 16000, (), ("-bsf:a", f"setts=ts={timestamps}".replace(",", "\\,")), pictures=False
+    )
+    assert heard(path) == pytest.approx([*CLICKS[:2], CLICKS[2] + moved], abs=0.01)
+    assert len(read(path)) == pytest.approx((5 + moved) * 16000, abs=160)
+
+
 def test_joined_streams_follow_each_other(make: Make, tmp_path: Path) -> None:
     """Also where the number of channels changes, and timestamps go back."""
     parts = [make(f"{n}.ts", "ac3", 48000, (), ("-ac", str(n)), pictures=False) for n in (1, 2)]
