@@ -341,7 +341,7 @@ class Decoded:
     def _zero(self) -> float:
         """Time of the container that is zero, s."""
         start = self._start()
-        return 0.0 if start > 0 and _is_movie(self._source) else start
+        return 0.0 if 0 < start <= _NEW_CLOCK and _is_movie(self._source) else start
 
     def _stated_seconds(self) -> float | None:
         """Duration that the container states, to 0.01 s, once the program has ended; None where ffmpeg only estimates it, or
