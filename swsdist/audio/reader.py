@@ -265,8 +265,16 @@ def _channel(sound: Sound, path: str, channel: int, first: int, last: int | None
         position += len(piece)
         if last is not None and position >= last:
             return
+    # While the pictures last longer, there is silence.
+    slack = SLACK * sound.samplerate
+    lasting = (sound.duration or 0.0) * sound.samplerate if isinstance(sound, ffmpeg.Decoded) else 0.0
+    while last is not None and position < last - slack and last <= lasting + slack:
+        until = last if last - position < 2 * sound.samplerate else position + sound.samplerate
+        if until > first:
+            yield np.zeros(until - max(first, position), np.float32)
+        position = until
     # Without a length in the header, the end of the stream decides.
-    if (first and position <= first) or (last is not None and position < last - SLACK * sound.samplerate):
+    if (first and position <= first) or (last is not None and position < last - slack):
         seconds = position / sound.samplerate
         shown = "the end" if last is None else f"{last / sound.samplerate:.3f} s"
         raise _outside(path, f"{first / sound.samplerate:.3f} s to {shown}", seconds)

@@ -232,7 +232,7 @@ LATTICE_FORMATS: Registry[LatticeFormatEntry] = Registry(
         ),
         "webvtt": LatticeFormatEntry(f"{_L}.subtitles:read", 1, f"{_L}.subtitles:is_webvtt", "WebVTT subtitles"),
         "srt": LatticeFormatEntry(f"{_L}.subtitles:read", 1, f"{_L}.subtitles:is_srt", "SRT subtitles"),
-        "elan": LatticeFormatEntry(f"{_L}.elan:read", 1, f"{_L}.elan:detect", "ELAN annotations"),
+        "elan": LatticeFormatEntry(f"{_L}.elan:read", 2, f"{_L}.elan:detect", "ELAN annotations"),
         "textgrid": LatticeFormatEntry(f"{_L}.praat:read", 1, f"{_L}.praat:detect", "Praat TextGrid"),
         "ctm": LatticeFormatEntry(f"{_L}.ctm:read", 1, f"{_L}.ctm:detect", "CTM, words with confidences"),
     },

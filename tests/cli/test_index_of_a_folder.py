@@ -5,10 +5,16 @@ from __future__ import annotations
 import csv
 import io
 import shutil
+import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
+import scipy.signal
+import soundfile
 from commands import Command
+
+from swsdist.audio.formats import ffmpeg
 
 pytestmark = pytest.mark.xdist_group("index-of-a-folder")
 
@@ -37,6 +43,39 @@ def test_it_is_asked_at_once_and_after_a_move(swsdist: Command, tapes: Path, tmp
         assert moved.out == answer.out.replace(f"{tapes}/", f"{tmp_path}/b/tapes/")
         best = next(csv.DictReader(io.StringIO(answer.out)))
         assert (best["doc_id"], round(float(best["start"]), 1)) == (file.stem, 0.5)
+
+
+@pytest.mark.slow
+def test_hits_in_videos_are_where_a_player_has_them(swsdist: Command, corpus: Path, tmp_path: Path) -> None:
+    """So are their clips and annotations, though the sound starts late and has a gap."""
+    program, late, gap = ffmpeg.program(), 1.5, 2.0
+    if program is None:
+        pytest.skip("there is no ffmpeg")
+    (tmp_path / "tapes").mkdir()
+    recordings = sorted((corpus / "corpus" / "audio").iterdir())[:4]
+    for file in recordings[1:]:
+        shutil.copy(file, tmp_path / "tapes")
+    length = soundfile.info(recordings[0]).duration
+    at = round(length / 2, 2)
+    before = f"-f lavfi -i color=s=64x64:r=25:d={length + 5} -itsoffset {late} -i".split()
+    after = f"-map 0:v -map 1:a -c:v mpeg2video -af asetpts=PTS+gt(T\\,{late + at / 2})*{gap}/TB -c:a".split()
+    for name, coding in (("a.mkv", "flac"), ("b.mp4", "aac"), ("c.ts", "aac")):
+        command = [program, "-v", "error", *before, recordings[0], *after, coding, tmp_path / "tapes" / name]
+        subprocess.run(command, check=True)
+    swsdist("index", "tapes", cwd=tmp_path)
+    query = f"{recordings[0]}:{at}-{at + 0.6}"
+    asked = ("search", "tapes-swsdist", "--no-trim", "--query", query, "--clips", "clips", "--annotations", "seen")
+    rows = list(csv.DictReader(io.StringIO(swsdist(*asked, "--top", "3", "--csv", cwd=tmp_path).out)))
+    assert {row["doc_id"] for row in rows} == {"a", "b", "c"}
+    sound, rate = soundfile.read(recordings[0])
+    said = sound[round(at * rate) :][: round(0.6 * rate)]
+    for row in rows:
+        assert float(row["start"]) == pytest.approx(late + gap + at, abs=0.011)
+        (annotations,) = (tmp_path / "seen").rglob(f"{row['doc_id']}.1.eaf")
+        assert f'TIME_VALUE="{round(float(row["start"]) * 1000)}"' in annotations.read_text()
+        (clip,) = (tmp_path / "clips").glob(f"*-{row['doc_id']}-*.wav")
+        found = np.argmax(scipy.signal.correlate(soundfile.read(clip)[0], said, "valid")) / rate
+        assert found == pytest.approx(0.2, abs=0.011)  # the context
 
 
 def test_another_folder_of_that_name(swsdist: Command, tapes: Path, tmp_path: Path) -> None:

@@ -114,7 +114,7 @@ GOLDEN: dict[str, dict[str, tuple[int, str]]] = {
         "json": (1, "3244472f24de36d2ceffe09822681e205c92f9ef2e6fa5c605da738ce944dd2d"),
         "webvtt": (1, "9b58854d6651fb708a5af278905e3e623ed5a3f60efe6fed93e5c05d8409566c"),
         "srt": (1, "dbcbf69aff25d7005cad865ad1faec9a4c31fd77fc5fc88234d88c431bafd89c"),
-        "elan": (1, "8e3b8213b360d45812f8b60d39216226b1368e37a8c05b0cb1788c5b25a3925f"),
+        "elan": (2, "8e3b8213b360d45812f8b60d39216226b1368e37a8c05b0cb1788c5b25a3925f"),
         "textgrid": (1, "3fe4900442c1630dcfb9ea33fa4decab0e721024b962803b67a5f6399ca47944"),
         "ctm": (1, "3f2e4f6f26796c75802b35c7d3f503a8aac48f0b97e2bc14682027353457eb07"),
     },

@@ -259,6 +259,19 @@ def test_elan_tier_after_tier(tmp_path: Path) -> None:
     assert detected("talk", path.read_bytes()) == "elan"
 
 
+def test_elan_times_are_those_of_the_recording(tmp_path: Path) -> None:
+    """The linked file of the transcript's name, else the first, says where ELAN's zero is."""
+    path = tmp_path / "talk.eaf"
+    text = eaf("ts1=1000 ts2=2000", tier("a", "a1 ts1 ts2 river"))
+    film = '<MEDIA_DESCRIPTOR MEDIA_URL="file:///a/film.mp4" MIME_TYPE="video/mp4" TIME_ORIGIN="500"/>'
+    talk = '<MEDIA_DESCRIPTOR MEDIA_URL="" MIME_TYPE="" RELATIVE_MEDIA_URL="./talk.wav" TIME_ORIGIN="3000"/>'
+    for media, start in ((film, 1.5), (film + talk, 4.0), (talk.replace(' TIME_ORIGIN="3000"', ""), 1.0)):
+        path.write_text(text.replace('"milliseconds"/>', f'"milliseconds">{media}</HEADER>'))
+        assert words_in("elan", path) == [("river", start, start + 1, 1.0)]
+    path.write_text(text.replace('"milliseconds"/>', f'"milliseconds">{talk.replace("3000", "3 s")}</HEADER>'))
+    assert error_in("elan", path).error.code == codes.UNREADABLE_ANNOTATIONS.name
+
+
 @pytest.mark.parametrize(
     ("content", "code"),
     [

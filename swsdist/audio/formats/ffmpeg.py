@@ -5,6 +5,11 @@ at the recording's rate and channels, and writes an AU stream (32-bit float, big
 a pipe, which is read in pieces: memory is bounded, and nothing is written to disk. Samples of lossless tracks equal those that
 libsndfile reads from the same audio in WAV or FLAC (tested).
 
+Times are those of a player. Zero is where the first track of the file starts, pictures included; in an MP4 or MOV in one
+piece, the zero of its edit lists. Silence precedes sound that starts later, and fills gaps of its timestamps; no sound is
+dropped where they overlap. Timestamps jitter (Vorbis in Ogg by 10 ms), so a gap is one of more than 100 ms, or one of more
+than 10 ms that lasts. Timestamps that go back, or an hour ahead, are of another part of the file, which follows at once.
+
 Seeking decodes from the beginning: containers round their time stamps, so a jump would return other samples.
 
 Files are untrusted: ffmpeg is called without a shell, with the path behind `file:`; it may open that file only, as a container
@@ -39,14 +44,17 @@ from swsdist.io.byte_count import open_counted
 from swsdist.io.failures import transient_messages
 
 _ENDINGS = (
-    "3ga 3gp aac ac3 amr ape asf avi flv m2ts m4a m4b m4v mka mkv mov mp2 mp4 mpc mpeg mpg mts ogv ra rm shn tak tta webm "
-    "wma wmv wv"
+    "3ga 3gp aac ac3 amr ape asf avi flv m2ts m4a m4b m4v mka mkv mov mp2 mp4 mpc mpeg mpg mts mxf ogv ra rm shn tak ts "
+    "tta vob webm wma wmv wv"
 )
 #: Endings of recordings for ffmpeg.
 ENDINGS = frozenset(_ENDINGS.split())
 
 #: Suffix of such a recording's identity on a machine without ffmpeg: with ffmpeg the recording is tried again.
 ABSENT = ":without-ffmpeg"
+
+#: Suffix of the identity of others: what was read otherwise before is read again.
+READER = ":media-time"
 
 #: Seconds without a sample after which ffmpeg is killed.
 TIMEOUT = 120.0
@@ -59,6 +67,24 @@ _CONTAINERS = (
     "aac,ac3,aiff,amr,ape,asf,au,avi,caf,dsf,dts,dtshd,eac3,flac,flv,gsm,gxf,latm,loas,matroska,mov,mp3,mpc,mpc8,"
     "mpeg,mpegts,mxf,nut,ogg,oma,qcp,rm,shn,tak,tta,voc,w64,wav,webm,wtv,wv,xwma"
 )
+
+#: Seconds: the shortest gap that is filled at once, and the longest that is filled.
+_GAP, _NEW_CLOCK = 0.1, 3600
+#: Timestamps without jitter, in samples, of which the first is logged; and silence where they jump. The expression keeps
+#: 0: the time at which the frame follows the one before; 1: its excess over that; 2: what its clock is ahead; 3: the mean
+#: excess of late.
+_LAID = (
+    "asettb=1/sr,asetpts='"
+    "st(0, if(isnan(PREV_OUTPTS), print(if(isnan(PTS), 0, PTS)), ld(0)));"
+    "st(1, if(isnan(PTS), 0, PTS - ld(2) - ld(0)));"
+    f"if(lt(ld(1), -{_GAP}*SR) + gt(ld(1), {_NEW_CLOCK}*SR), st(2, ld(2) + ld(1)) * st(1, 0));"
+    "st(3, ld(3) + (ld(1) - ld(3)) / 32);"
+    f"if(gt(ld(1), {_GAP}*SR) + gt(ld(3), 0.01*SR), st(0, ld(0) + max(ld(1), 0)) * st(3, 0));"
+    "st(0, ld(0) + NB_SAMPLES) - NB_SAMPLES'"
+    ",aresample=async=1:min_hard_comp=0.001"
+)
+#: Demuxers whose stated duration counts from zero, not from the start.
+_FROM_ZERO = ("matroska", "asf", "ogg")
 
 _QUIET = ("-nostdin", "-hide_banner", "-nostats")
 _HEADER = struct.Struct(">4sIIIII")
@@ -148,6 +174,21 @@ def _input(source: str) -> list[str]:
     return [*whitelist, "-i", f"file:{Path(source).absolute()}"]
 
 
+def _is_movie(source: str) -> bool:
+    """Whether a file is an MP4 or MOV in one piece: its edit lists say when tracks start. In pieces (`moof`) it may be cut from
+    a stream, and starts when that did.
+    """
+    kinds = set()
+    with Path(source).open("rb") as file:
+        while len(box := file.read(16)) >= 8 and b"moof" not in kinds and box[4:8].isalnum():
+            kinds.add(box[4:8])
+            size = int.from_bytes(box[8:16] if box[:4] == b"\0\0\0\1" else box[:4], "big")
+            if size < 8:  # up to the end
+                break
+            file.seek(size - len(box), 1)
+    return b"moov" in kinds and b"moof" not in kinds
+
+
 class Decoded:
     """A file decoded by ffmpeg, read once from the beginning; a context manager.
 
@@ -163,7 +204,7 @@ class Decoded:
         channels: number of channels.
         format: `FFMPEG`.
         frames: `UNKNOWN` of libsndfile.
-        duration: with `brief`, s by container or packets; None where neither states it.
+        duration: s by container, with `brief` else by packets; set at the end; None where neither states it.
         cut: set at the end if the recording is cut off there.
 
     Raises:
@@ -177,10 +218,12 @@ class Decoded:
     def __init__(self, ffmpeg: str, source: str, path: str, brief: bool = False, complete: bool = True) -> None:
         self._path, self._program, self._source = path, ffmpeg, source
         self._log: list[str] = []
+        self._stamp: float | None = None  # timestamp of the track's first sample, in samples
+        self._started = threading.Event()
         self._errors: deque[str] = deque(maxlen=20)
         command = [ffmpeg, *_QUIET, "-loglevel", "level+info", "-threads", "1", "-xerror", *_input(source)]
-        command += ["-map", "0:a:0", "-map_metadata", "-1"]
-        command += [*(("-t", "0.05") if brief else ()), "-c:a", "pcm_f32be", "-f", "au", "pipe:1"]
+        command += ["-map", "0:a:0", "-map_metadata", "-1", "-copyts", "-af", _LAID]
+        command += [*(("-frames:a", "1") if brief else ()), "-c:a", "pcm_f32be", "-f", "au", "pipe:1"]
         try:
             self._process = subprocess.Popen(
                 command,
@@ -193,7 +236,7 @@ class Decoded:
             raise codes.FFMPEG_NOT_STARTED(where=path, error=error.strerror, program=ffmpeg) from error
         self._listener = threading.Thread(target=self._listen, name="swsdist-ffmpeg", daemon=True)
         self._listener.start()
-        self._frames_read = 0
+        self._frames_read = self._silence = 0
         self.duration: float | None = None
         self.cut: CutOffError | None = None
         try:
@@ -202,8 +245,12 @@ class Decoded:
                 while self._take(1 << 16):
                     pass
                 self._wait()
-                self.duration = self._stated_seconds() or (packet_seconds(ffmpeg, source) if complete else None)
+                self.duration = self._stated_seconds()
+                if self.duration is None and complete and (seconds := packet_seconds(ffmpeg, source)) is not None:
+                    self.duration = seconds + self._start() - self._zero()
                 self.close()
+            else:
+                self._lay()
         except BaseException:
             self.close()
             raise
@@ -234,7 +281,9 @@ class Decoded:
             OSError, StorageError: the file is not at fault.
         """
         width = 4 * self.channels
-        data = self._take(frames * width)
+        silence = min(self._silence, frames)
+        self._silence -= silence
+        data = bytearray(silence * width) + self._take((frames - silence) * width)
         if len(data) < frames * width:
             self._end(len(data) // width)
         samples = np.frombuffer(data[: len(data) // width * width], ">f4").astype(np.float32).reshape(-1, self.channels)
@@ -276,13 +325,34 @@ class Decoded:
         self._take(offset - _HEADER.size)
         return rate, channels
 
+    def _lay(self) -> None:
+        """Begin at zero of the file's time: with silence where the track starts later, else without what comes before it."""
+        self._started.wait(TIMEOUT)
+        late = round((self._stamp or 0.0) - self._zero() * self.samplerate)
+        if abs(late) <= _NEW_CLOCK * self.samplerate:
+            self._silence = max(0, late)
+            self._take(max(0, -late) * 4 * self.channels)
+
+    def _start(self) -> float:
+        """Time of the first track's start that the container states, s."""
+        match = re.search(r"^\[info\] +Duration: .*?, start: (-?[\d.]+)", "\n".join(self._log), re.MULTILINE)
+        return float(match[1]) if match else 0.0
+
+    def _zero(self) -> float:
+        """Time of the container that is zero, s."""
+        start = self._start()
+        return 0.0 if start > 0 and _is_movie(self._source) else start
+
     def _stated_seconds(self) -> float | None:
-        """Duration that the container states, to 0.01 s, once the program has ended; None where ffmpeg only estimates it."""
+        """Duration that the container states, to 0.01 s, once the program has ended; None where ffmpeg only estimates it, or
+        its versions differ in whether it counts from zero.
+        """
         log = "\n".join(self._log)
         match = re.search(r"^\[info\] +Duration: (\d+):(\d\d):(\d\d(?:\.\d+)?)", log, re.MULTILINE)
-        if match is None or "Estimating duration" in log:
+        if match is None or "Estimating duration" in log or self._zero() != self._start():
             return None
-        return int(match[1]) * 3600 + int(match[2]) * 60 + float(match[3])
+        begin = self._start() if re.search(rf"^\[info\] Input #0, ({'|'.join(_FROM_ZERO)})", log, re.MULTILINE) else 0.0
+        return int(match[1]) * 3600 + int(match[2]) * 60 + float(match[3]) - begin
 
     def _end(self, last: int) -> None:
         """Check the end of the stream; set `cut` if the recording should go on.
@@ -296,7 +366,7 @@ class Decoded:
         if self._wait():
             self._raise_foreign_fault()
             raise codes.DAMAGED_STREAM(where=self._path, detail=f"ffmpeg: {self._complaint()}")
-        stated = self._stated_seconds()
+        self.duration = stated = self._stated_seconds()
         pictures = any(re.search(r"Stream #0.*: Video: (?!.*\(attached pic\))", line) for line in self._log)
         if any("ended prematurely" in line for line in self._errors) or (self._errors and not pictures):
             error = codes.TRUNCATED_STREAM(where=self._path, detail=self._complaint())
@@ -371,11 +441,16 @@ class Decoded:
                 for line in lines:
                     self._log_line(line)
         self._log_line(rest)
+        self._started.set()
 
     def _log_line(self, line: bytes) -> None:
         text = line.decode("utf-8", "replace").rstrip()
         error = re.match(r"(?:\[[^]]* @ [^]]*\] )*\[(?:error|fatal)\] (.*)", text)
         if error is not None and "to muxer" not in text:  # times of the output, which has none
             self._errors.append(error[1].strip())
+        if self._stamp is None and (first := re.match(r"(?:\[Eval @ [^]]*\] )?\[info\] (-?\d+\.\d+)$", text)):
+            self._stamp = float(first[1])
+        if self._stamp is not None or text.startswith("[info] Output #0"):
+            self._started.set()
         if text and len(self._log) < _LOG_LINES:
             self._log.append(text)

@@ -205,7 +205,7 @@ WRONG_HEADER_DURATION = Code(
     "wrong-header-duration",
     OddError,
     "{count} header{s} with another duration than the audio",
-    "nothing has to be done: trials are counted from the audio",
+    "nothing has to be done: a header may count pictures, or estimate; trials are counted from the audio",
 )
 
 CONTRADICTED_DURATION = Code(

@@ -5,7 +5,8 @@
   next after it.
 - Without chosen tiers all whose annotations have times of their own. Of a chosen tier of references (glosses, parts
   of speech) an annotation lasts as long as the one that it refers to.
-- Times are those of ELAN; an offset of the media file (TIME_ORIGIN) is not added.
+- Times are those of the recording: ELAN's zero is at its TIME_ORIGIN. Of several media, that of the file's name counts,
+  else the first.
 
 pympi reads the file, after a check that it is well-formed and declares no entities. Its ways to follow references and
 unaligned borders are not used: they fail on references to subdivided annotations, and do not end on circles.
@@ -69,9 +70,10 @@ def annotated(origin: Origin) -> Annotated:
         UserError: there is no such file.
         DataError: it cannot be read.
     """
-    document = _document(origin)
-    links = (medium.get(name) for medium in document.media_descriptors for name in ("MEDIA_URL", "RELATIVE_MEDIA_URL"))
-    return Annotated(_tiers(document, origin.path), [link for link in links if link])
+    document, zero = _document(origin)
+    return Annotated(
+        _tiers(document, zero, origin.path), [link for medium in document.media_descriptors for link in _links(medium)]
+    )
 
 
 def detect(name: str, head: bytes) -> bool:
@@ -79,7 +81,19 @@ def detect(name: str, head: bytes) -> bool:
     return f"<{_ROOT}".encode() in head
 
 
-def _document(origin: Origin) -> Any:
+def _links(medium: Mapping[str, str]) -> list[str]:
+    return [link for name in ("MEDIA_URL", "RELATIVE_MEDIA_URL") if (link := medium.get(name))]
+
+
+def _zero(document: Any, path: str) -> int:
+    """Time of the recording at ELAN's zero, ms."""
+    media = document.media_descriptors
+    named = [medium for medium in media if key_of(path) in map(key_of, _links(medium))]
+    return int(([*named, *media, {}])[0].get("TIME_ORIGIN", 0))
+
+
+def _document(origin: Origin) -> tuple[Any, int]:
+    """The file, and its `_zero`."""
     for k, element in enumerate(elements(origin.path, origin.storage)):
         if k == 0 and element.name != _ROOT:
             raise io_codes.WRONG_ROOT_ELEMENT(
@@ -89,12 +103,13 @@ def _document(origin: Origin) -> Any:
         file.write(read_all(origin.path, storage=origin.storage))
         file.flush()
         try:
-            return Eaf(file.name, suppress_version_warning=True)
+            document = Eaf(file.name, suppress_version_warning=True)
+            return document, _zero(document, origin.path)
         except Exception as error:
             raise codes.UNREADABLE_ANNOTATIONS(where=origin.path, program="ELAN", error=short(repr(error))) from error
 
 
-def _tiers(document: Any, path: str) -> list[Annotations]:
+def _tiers(document: Any, zero: int, path: str) -> list[Annotations]:
     spans: dict[str, _Span] = {}
     referred: dict[str, str] = {}
     for aligned, references, *_ in document.tiers.values():
@@ -113,7 +128,7 @@ def _tiers(document: Any, path: str) -> list[Annotations]:
             start, end = _span(annotation, spans, referred)
             if start is None or end is None:
                 raise codes.UNALIGNED_ANNOTATION(where=where, annotation=short(annotation), tier=short(name))
-            timed.append(Annotation(start / 1000, end / 1000, text, where))
+            timed.append(Annotation((zero + start) / 1000, (zero + end) / 1000, text, where))
         timed.sort(key=lambda item: item.start)
         tiers.append(Annotations(name, bool(aligned), timed))
     return tiers

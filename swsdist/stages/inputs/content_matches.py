@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from swsdist.audio.commands import is_command
-from swsdist.audio.formats import archives
+from swsdist.audio.formats import archives, ffmpeg
 from swsdist.audio.reader import sha256
 from swsdist.core.errors import SwsdistError
 from swsdist.features.interface import Extractor
@@ -30,8 +30,8 @@ from swsdist.store.reading import Store
 #: Files read in parallel.
 _READERS = 4
 
-#: Matches an identity after the length of the file.
-_AFTER_SIZE = r":.*"
+#: Matches an identity after the length of the file; in a group, what says how it is read.
+_AFTER_SIZE = f":.*?({ffmpeg.READER})?$"
 
 
 class ContentMatches(NamedTuple):
@@ -155,8 +155,8 @@ def _stored_by_content(
 
 
 def _sizes(identities: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Lengths of files, as text; for a command or other non-file, arbitrary text."""
-    sizes = pc.replace_substring_regex(identities.cast(pa.large_string()), pattern=_AFTER_SIZE, replacement="")
+    """Lengths of files, as text, and how they are read; for a command or other non-file, arbitrary text."""
+    sizes = pc.replace_substring_regex(identities.cast(pa.large_string()), pattern=_AFTER_SIZE, replacement=r"\1")
     return sizes.combine_chunks() if isinstance(sizes, pa.ChunkedArray) else sizes
 
 

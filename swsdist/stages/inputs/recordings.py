@@ -72,10 +72,10 @@ def identities(paths: list[str], storage: Any, listed: dict[str, dict[str, Info]
             result = dict(zip(paths, pool.map(identity_of, paths), strict=True))
     else:
         result = {path: identity_of(path) for path in paths}
-    if ffmpeg.program() is None:
-        for path, identity in result.items():
-            if ffmpeg.is_for(path) and identity[0].isdigit():
-                result[path] = identity + ffmpeg.ABSENT
+    reader = ffmpeg.ABSENT if ffmpeg.program() is None else ffmpeg.READER
+    for path, identity in result.items():
+        if ffmpeg.is_for(path) and identity[0].isdigit():
+            result[path] = identity + reader
     return [result[path] for path in several]
 
 

@@ -1,0 +1,163 @@
+"""Times are those of a player: clicks at known times of a file, in every container that ffmpeg reads."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from swsdist.audio.clips import read_clip
+from swsdist.audio.formats import ffmpeg
+from swsdist.audio.places import caching
+from swsdist.audio.reader import probe, read_blocks
+from swsdist.stages.inputs.recordings import identities
+
+#: Coding and rate by name; and seconds of priming that containers without edit lists do not state.
+FORMS = {
+    "flac.mkv": ("flac", 16000, 0.0),
+    "aac.mp4": ("aac", 44100, 0.0),
+    "aac.ts": ("aac", 44100, 1024 / 44100),
+    "opus.webm": ("libopus", 48000, 0.0),
+}
+SLOW = {
+    "vorbis.ogv": ("libvorbis", 44100, 0.0),
+    "alac.mov": ("alac", 44100, 0.0),
+    "pcm.mkv": ("pcm_s16le", 8000, 0.0),
+    "opus.mp4": ("libopus", 48000, 0.0),
+    "mp3.mp4": ("libmp3lame", 44100, 0.0),
+    "vorbis.webm": ("libvorbis", 44100, 0.0),
+    "aac.3gp": ("aac", 44100, 0.0),
+    "aac.mkv": ("aac", 44100, 0.0),
+    "mp3.mkv": ("libmp3lame", 44100, 0.0),
+    "ac3.ts": ("ac3", 48000, 256 / 48000),
+    "mp2.ts": ("mp2", 44100, 481 / 44100),
+    "mp2.mpg": ("mp2", 44100, 481 / 44100),
+    "mp3.flv": ("libmp3lame", 44100, 1105 / 44100),
+    "wma.asf": ("wmav2", 44100, 2048 / 44100),
+}
+_PICTURES = {"ts": "mpeg2video", "mpg": "mpeg2video", "webm": "libvpx", "ogv": "libtheora", "flv": "flv"}
+CLICKS = (0.5, 1.2, 4.0)
+LATE, GAP, GAP_AT = 1.5, 1.25, 3.2
+
+Make = Callable[..., str]
+
+
+@pytest.fixture(scope="module")
+def make(tmp_path_factory: pytest.TempPathFactory) -> Make:
+    """Clicks in noise as a file: from its name, coding, rate, words for ffmpeg before and after the sound, and pictures."""
+    program, folder = ffmpeg.program(), tmp_path_factory.mktemp("media")
+    if program is None:
+        pytest.skip("there is no ffmpeg")
+
+    def made(name: str, coding: str, rate: int, before: tuple = (), after: tuple = (), pictures: bool = True) -> str:
+        sound, out = folder / f"{rate}.wav", folder / name
+        samples = np.random.default_rng(0).normal(0, 3e-4, 5 * rate)
+        for time in CLICKS:
+            tone = np.sin(2 * np.pi * 1000 * np.arange(rate // 50) / rate)
+            samples[round(time * rate) :][: len(tone)] += 0.5 * tone
+        soundfile.write(sound, samples, rate, subtype="PCM_16")
+        seen = (
+            ("-f", "lavfi", "-i", f"color=s=64x64:r={25 if name.endswith(('ts', 'mpg')) else 5}:d=9")
+            if pictures
+            else ()
+        )
+        coded = ("-map", "0:v", "-map", "1:a", "-c:v", _PICTURES.get(out.suffix[1:], "mpeg4")) if pictures else ()
+        command = [program, "-v", "error", "-nostdin", "-y", *seen, *before, "-i", str(sound), *coded]
+        subprocess.run([*command, "-c:a", coding, "-strict", "-2", *after, str(out)], check=True)
+        return str(out)
+
+    return made
+
+
+def read(path: str, **place: float) -> np.ndarray:
+    return np.concatenate(list(read_blocks(path, rate=probe(path).rate, **place)))
+
+
+def heard(path: str) -> list[float]:
+    """Times of clicks, s."""
+    rate = probe(path).rate
+    loud = np.flatnonzero(np.abs(np.concatenate(list(read_blocks(path, rate=rate)))) > 0.12) / rate
+    return loud[np.diff(loud, prepend=-1) > 0.3].tolist()
+
+
+def check(path: str, expected: list[float]) -> None:
+    """Clicks are heard at their times; a place equals that part of the whole; a clip of a click holds it."""
+    assert heard(path) == pytest.approx(expected, abs=0.01)
+    whole, rate = read(path), probe(path).rate
+    with caching():
+        for start, end in ((0.2, 2.3), (3.1, 4.6), (expected[-1] - 0.1, expected[-1] + 0.1)):
+            assert np.array_equal(read(path, start=start, end=end), whole[round(start * rate) : round(end * rate)])
+    clip = read_clip(path, expected[-1], expected[-1] + 0.02, pad=0.3)
+    assert clip.begin + np.argmax(np.abs(clip.samples) > 0.12) / rate == pytest.approx(expected[-1], abs=0.01)
+
+
+_DELAYED, _GAPPED = ("-itsoffset", str(LATE)), ("-af", f"asetpts='PTS+gt(T,{GAP_AT})*{GAP}/TB'")
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_sound_that_starts_late_and_has_a_gap(make: Make, name: str) -> None:
+    coding, rate, _ = FORMS[name]
+    check(make(name, coding, rate, _DELAYED, _GAPPED), [LATE + 0.5, LATE + 1.2, LATE + GAP + 4.0])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*FORMS, *SLOW])
+def test_every_container(make: Make, name: str) -> None:
+    """At its beginning, late, and with a gap; AVI states neither, MOV none in PCM, and Ogg only the second of a gap."""
+    coding, rate, priming = (FORMS | SLOW)[name]
+    check(make(f"plain-{name}", coding, rate), [priming + time for time in CLICKS])
+    check(make(f"late-{name}", coding, rate, _DELAYED), [LATE + time for time in CLICKS])
+    if not name.endswith("ogv"):
+        check(make(f"gap-{name}", coding, rate, (), _GAPPED), [priming + 0.5, priming + 1.2, priming + GAP + 4.0])
+
+
+def test_edit_lists(make: Make) -> None:
+    """They delay the sound of an MP4 without pictures; one in pieces starts when its stream did."""
+    path = make("alone.m4a", "aac", 44100, _DELAYED, pictures=False)
+    check(path, [LATE + time for time in CLICKS])
+    assert probe(path).duration == pytest.approx(LATE + 5, abs=0.03)
+    pieces = make("pieces.m4a", "aac", 44100, _DELAYED, ("-movflags", "frag_keyframe+empty_moov"), pictures=False)
+    assert heard(pieces) == pytest.approx([1024 / 44100 + time for time in CLICKS], abs=0.01)
+
+
+def test_the_start_of_sound_alone_is_zero(make: Make) -> None:
+    path = make("alone.mka", "flac", 16000, _DELAYED, pictures=False)
+    check(path, list(CLICKS))
+    assert probe(path).duration == pytest.approx(5, abs=0.01)
+
+
+def test_joined_streams_follow_each_other(make: Make, tmp_path: Path) -> None:
+    """Also where the number of channels changes, and timestamps go back."""
+    parts = [make(f"{n}.ts", "ac3", 48000, (), ("-ac", str(n)), pictures=False) for n in (1, 2)]
+    joined = tmp_path / "joined.ts"
+    joined.write_bytes(b"".join(Path(part).read_bytes() for part in parts))
+    assert heard(str(joined)) == pytest.approx([*CLICKS, *(5.02 + time for time in CLICKS)], abs=0.03)
+
+
+def test_vorbis_that_is_cut_without_decoding(make: Make, tmp_path: Path) -> None:
+    """Its first page starts before zero, in each mode of its setup."""
+    for rate in (16000, 44100):
+        path, cut = make(f"{rate}.ogg", "libvorbis", rate, pictures=False), str(tmp_path / f"{rate}.ogg")
+        subprocess.run([str(ffmpeg.program()), "-v", "error", "-ss", "1.5", "-i", path, "-c", "copy", cut], check=True)
+        assert heard(path) == pytest.approx(CLICKS, abs=0.01)
+        assert heard(cut) == pytest.approx([CLICKS[-1] - 1.5], abs=0.01)
+        assert np.array_equal(read(cut, start=2.4, end=3.0), read(cut)[round(2.4 * rate) : round(3.0 * rate)])
+
+
+def test_a_place_may_outlast_the_sound_as_the_pictures_do(make: Make) -> None:
+    path = make("flac.mkv", "flac", 16000, _DELAYED, _GAPPED)
+    whole = read(path)
+    assert np.array_equal(read(path, start=7.0, end=8.5), np.append(whole[7 * 16000 :], np.zeros(12000, np.float32)))
+    assert not read(path, start=8.0, end=8.5).any()
+
+
+def test_what_was_read_without_its_times_is_read_again(tmp_path: Path) -> None:
+    (tmp_path / "a.mkv").write_bytes(b"1")
+    (tmp_path / "a.wav").write_bytes(b"1")
+    video, sound = identities([str(tmp_path / "a.mkv"), str(tmp_path / "a.wav")], {})
+    assert video.endswith((ffmpeg.READER, ffmpeg.ABSENT))
+    assert sound.count(":") == 1
