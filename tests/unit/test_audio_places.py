@@ -99,7 +99,7 @@ def test_what_ends_early_or_fails_is_let_go(recording: str) -> None:
 
 
 def test_documents_of_a_shard(recording: str, starts: Path, tmp_path: Path) -> None:
-    """Of segments the length is asked for once, and the recording decoded once, and again for those after its stated end."""
+    """Of segments the length is asked for once, and the recording decoded once; again for what lies after its stated end."""
     rows = [
         {"doc_id": f"s{k}", "channel": 1, "path": recording, "speaker": None, "identity": "1:2", "recording": "r"}
         | {"start": start, "end": end, "listed": f"segments, line {k + 1}"}

@@ -287,22 +287,29 @@ def _of_ogg(file: Readable, size: int, brief: bool) -> Extent:
         tail = bytes_at(file, max(0, size - (1 << 17)), 1 << 17)
         if tail[tail.rfind(b"OggS") + 14 :].startswith(first):
             begin = max(0, size - len(tail)) + max(0, tail.find(b"OggS"))
-    starts, data, before, last, wrong = [0], False, 0, 0, False
-    for place, starting, position, ending in _pages(file, begin, size):
+    starts, data, wrong = [0], False, False
+    positions: dict[bytes, list[int]] = {}  # by stream
+    for place, stream, starting, position, ending in _pages(file, begin, size):
         if starting and data:
             starts.append(place)
-            wrong, before, last = wrong or last < before, 0, 0
+            wrong, positions = wrong or not _ordered(positions), {}
         data = not starting
         if ending:
-            before, last = max(before, last), position
+            known = positions.setdefault(stream, [0])
+            known[:] = [max(known), position]
     parts = [Part([span]) for span in zip(starts, [*starts[1:], size], strict=True)]
-    return Extent(parts, foreign=wrong or last < before)
+    return Extent(parts, foreign=wrong or not _ordered(positions))
 
 
-def _pages(file: Readable, place: int, size: int) -> Iterator[tuple[int, bool, int, bool]]:
-    """Place of each page, whether a stream begins there, its position, and whether a packet ends there (RFC 3533, 6)."""
+def _ordered(positions: dict[bytes, list[int]]) -> bool:
+    """Whether the last position of each stream is its greatest."""
+    return all(known[-1] >= max(known) for known in positions.values())
+
+
+def _pages(file: Readable, place: int, size: int) -> Iterator[tuple[int, bytes, bool, int, bool]]:
+    """Place of each page, its stream, whether that begins there, its position, and whether a packet ends (RFC 3533, 6)."""
     while (page := bytes_at(file, place, 282)).startswith(b"OggS") and len(page) > 27:
         lengths = page[27 : 27 + page[26]]
         position = int.from_bytes(page[6:14], "little", signed=True)
-        yield place, bool(page[5] & 2), position, any(length < 255 for length in lengths)
+        yield place, page[14:18], bool(page[5] & 2), position, any(length < 255 for length in lengths)
         place += 27 + len(lengths) + sum(lengths)

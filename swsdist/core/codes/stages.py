@@ -197,7 +197,7 @@ TRUNCATED_RECORDING_INDEXED = Code(
     "truncated-recording-indexed",
     OddError,
     "{count} recording{s} cut off: the readable part is indexed",
-    "copy them again from their source",
+    "copy them again from their source; convert what plays longer elsewhere: ffmpeg -i INPUT OUTPUT.flac",
 )
 
 WRONG_HEADER_DURATION = Code(

@@ -19,6 +19,9 @@ from swsdist.io.filesystem import Folder, Info, identify, is_remote, locate
 from swsdist.io.local import is_readable
 from swsdist.store.writing import NO_FILE
 
+#: Endings of recordings whose length was believed or estimated before; they are read again.
+_COUNTED = (".mp3", ".oga", ".ogg", ".opus")
+
 #: A row of a table.
 Row = dict[str, Any]
 
@@ -74,8 +77,8 @@ def identities(paths: list[str], storage: Any, listed: dict[str, dict[str, Info]
         result = {path: identity_of(path) for path in paths}
     reader = ffmpeg.ABSENT if ffmpeg.program() is None else ffmpeg.READER
     for path, identity in result.items():
-        if ffmpeg.is_for(path) and identity[0].isdigit():
-            result[path] = identity + reader
+        if identity[0].isdigit() and (ffmpeg.is_for(path) or path.lower().endswith(_COUNTED)):
+            result[path] = identity + (reader if ffmpeg.is_for(path) else ffmpeg.READER)
     return [result[path] for path in several]
 
 
