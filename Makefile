@@ -26,7 +26,7 @@ base :=
 dev :=
 endif
 
-.PHONY: help demo test test-all test-cluster test-metrics coverage faults soak lint lock bench docs site notebooks wheel environment \
+.PHONY: help demo test test-all test-cluster test-metrics coverage faults soak lint lock bench docs site notebooks quoted wheel environment \
 	environment-dev clean
 
 pytest = "$(bin)/python" -m pytest -n $(WORKERS) --dist loadgroup --max-worker-restart 0
@@ -50,6 +50,7 @@ help:
 	@echo "make site       build the docs as a site with search, in site/; installs mkdocs"
 	@echo "make wheel      build the wheel, and run the demo from it in an environment of its own"
 	@echo "make notebooks  run the notebooks, and write what they show anew"
+	@echo "make quoted     write the numbers that pages quote from runs on ../shared anew"
 	@echo "make clean      remove .venv, demo, site and caches"
 
 demo: $(base)
@@ -120,6 +121,9 @@ wheel: $(base)
 
 notebooks: $(dev)
 	"$(bin)/python" tests/docs/notebook_pages.py
+
+quoted: $(dev)
+	"$(bin)/python" tests/docs/quoted_results.py
 
 # A stamp holds the hash of pyproject.toml and the place of this checkout, so a fresh clone over an old .venv is noticed.
 environment:

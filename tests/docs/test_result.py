@@ -1,29 +1,45 @@
-"""The README's result is what the config gives."""
+"""Numbers that pages show say where they are from, and are what our own runs give."""
 
 from __future__ import annotations
 
-import io
+import re
+from pathlib import Path
+from typing import Any
 
 import pytest
-from markdown_pages import ROOT, blocks
-from rich.console import Console
+from markdown_pages import ROOT
+from quoted_results import RUNS, all_quoted, renewed, run_of
 
 from swsdist import RunResult
-from swsdist.report.headline import print_headline, print_location
+
+QUOTED = all_quoted()
+FORMS = {"checked": r".+ by \S+", "measured": r"[0-9a-f]{8}, \S.*", "cited": r"\S.*", "defined": r"\S+"}
+
+
+def test_where_numbers_are_from() -> None:
+    """The page, the line, and the form that it lacks."""
+    lacking = [f"{one.page.relative_to(ROOT)}, line {one.line}" for one in QUOTED if not one.statements]
+    assert not lacking, "below `<!-- measured: COMMIT, MACHINE -->`, or as tests/docs/quoted_results.py says"
+    for one in QUOTED:
+        for kind, text in one.statements:
+            assert re.fullmatch(FORMS[kind], text), (one.page, one.line, kind, text)
+            assert kind != "defined" or (ROOT / text).is_file(), text
+        assert {run for _, run in one.checks} <= set(RUNS)
 
 
 @pytest.mark.docs
-def test_mboshi_dev(mboshi_dev: RunResult) -> None:
-    """Line by line, but for what depends on the machine: the costs, and where the run lies."""
-    shown = next(block.code for block in blocks(ROOT / "README.md") if block.code.startswith("protocol"))
-    assert mboshi_dev.report is not None
-    out = io.StringIO()
-    print_headline(mboshi_dev.report, Console(file=out))
-    print_location(mboshi_dev.report, Console(file=out))
+def test_of_the_readmes_run(mboshi_dev: RunResult) -> None:
+    _compare("mboshi-dev", mboshi_dev)
 
-    def lines(text: str) -> list[list[str]]:
-        rows = [line.split() for line in text.splitlines()]
-        return [row[:1] if row[0] == "SSF" else row[:3] if row[0] == "result" else row for row in rows]
 
-    assert lines(shown) == lines(out.getvalue())
-    assert len(lines(shown)) == 8
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in RUNS if name != "mboshi-dev"])
+def test_of_further_runs(name: str, mboshi_dev: Any, tmp_path: Path) -> None:
+    _compare(name, run_of(name, tmp_path, f"{mboshi_dev.folder}/store"))
+
+
+def _compare(name: str, result: RunResult) -> None:
+    of_run = [one for one in QUOTED if any(run == name for _, run in one.checks)]
+    assert of_run
+    for one in of_run:
+        assert renewed(one, name, result) == one.text, f"{one.page}, line {one.line}; `make quoted` writes it"

@@ -49,7 +49,7 @@ class FitCalibration(Stage[Learning]):
             data = calibration_file(settings.fit, inputs.config.storage).decode("utf-8", "replace")
         folds = 1 if settings.fit == "oracle" else settings.folds
         file = settings.fit if data is not None else None
-        requested = inputs.config.options.get("queries", [])
+        requested: list[str] = inputs.config.options.get("queries", [])  # type: ignore[assignment]
         payload = Learning(settings, folds, file, [part.name for part in trials], requested)
         hashes, work = [part.sha256 for part in trials], sum(part.rows for part in trials)
         matters = before_last(settings).identity(), folds if data is None else data, hashes, requested
