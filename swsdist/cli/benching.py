@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from swsdist.cli.options import FILE, SET, Number, Whole, allow_commands
+from swsdist.cli.options import FILE, SET, Integer, Number, allow_commands
 
 if TYPE_CHECKING:
     from swsdist.pipeline.forecast.cluster import Cluster
@@ -34,8 +34,8 @@ def _numbers(context: click.Context, option: click.Parameter, value: str) -> tup
 @click.option(
     "--times", callback=_numbers, default="1,2", show_default=True, metavar="N,N,...", help="Multiples of the data."
 )
-@click.option("--repeats", type=Whole(1), default=3, show_default=True, help="Runs per point.")
-@click.option("--seed", type=Whole(), default=0, show_default=True, help="Seed of the order.")
+@click.option("--repeats", type=Integer(1), default=3, show_default=True, help="Runs per point.")
+@click.option("--seed", type=Integer(), default=0, show_default=True, help="Seed of the order.")
 @click.option("--keep", is_flag=True, help="Keep the run folders.")
 @click.option(
     "--compare", nargs=2, metavar="A B", type=click.Path(exists=True), help="Compare two results; run nothing."
@@ -101,8 +101,8 @@ def bench(
 @click.argument("runs", metavar="RUN...", nargs=-1, required=True)
 @click.option("--hours", type=Number(0, min_open=True), help="Hours of documents. [default: those of RUN]")
 @click.option("--queries", type=Number(0, min_open=True), help="Query examples. [default: those of RUN]")
-@click.option("--nodes", type=Whole(1), help="Nodes. [default: 1]")
-@click.option("--cpus", type=Whole(1), help="CPUs per node. [default: 1]")
+@click.option("--nodes", type=Integer(1), help="Nodes. [default: 1]")
+@click.option("--cpus", type=Integer(1), help="CPUs per node. [default: 1]")
 @click.option("--memory-gb", type=Number(), help="Memory per node, GB. [default: enough]")
 @click.option("--speed", type=Number(), help="CPU speed relative to RUN's machine. [default: 1]")
 @click.option("--price", type=Number(), help="Price of a node hour. [default: 0]")
@@ -116,8 +116,8 @@ def bench(
 )
 @click.option("--driver-ms", type=Number(0), default=1.0, show_default=True, help="Driver time per task, ms.")
 @click.option("--until", metavar="STEP", help="Last step to include.")
-@click.option("--repeats", type=Whole(1), default=5, show_default=True, help="Simulated runs.")
-@click.option("--seed", type=Whole(), default=0, show_default=True, help="Seed of the simulation.")
+@click.option("--repeats", type=Integer(1), default=5, show_default=True, help="Simulated runs.")
+@click.option("--seed", type=Integer(), default=0, show_default=True, help="Seed of the simulation.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def forecast(
     runs: tuple[str, ...],

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from swsdist.cli.options import Number, Whole, task_options, task_or_point, warn
+from swsdist.cli.options import Integer, Number, task_options, task_or_point, warn
 from swsdist.cli.outputs import Writing, save_fitted, written
 from swsdist.registry.registries import READERS, WRITERS
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     metavar="HOW",
     help="Fit by: crossfit, oracle, a file, a finished run, none. [default: crossfit]",
 )
-@click.option("--folds", type=Whole(), default=5, show_default=True, help="Query folds of crossfit.")
+@click.option("--folds", type=Integer(max=1000), default=5, show_default=True, help="Query folds of crossfit.")
 @click.option(
     "--set", "options", multiple=True, metavar="STEP.OPTION=VALUE", help="Set an option of a step; repeatable."
 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from swsdist.cli.options import Number, Whole, task_files, task_options, warn
+from swsdist.cli.options import Integer, Number, task_files, task_options, warn
 from swsdist.cli.outputs import TABLES_FOLDER, Writing, written
 from swsdist.report.pictures import PICTURES
 from swsdist.report.tables import TABLES
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     "--conditions", metavar="NAME,NAME", help="Conditions of the SYSTEMs, in turn: compare each system's conditions."
 )
 @click.option("--level", type=Number(), default=0.95, show_default=True, help="Confidence level of the intervals.")
-@click.option("--resamples", type=Whole(), default=10_000, show_default=True, help="Bootstrap resamples.")
-@click.option("--seed", type=Whole(min=0), default=0, show_default=True, help="Seed of the bootstrap.")
+@click.option("--resamples", type=Integer(), default=10_000, show_default=True, help="Bootstrap resamples.")
+@click.option("--seed", type=Integer(min=0), default=0, show_default=True, help="Seed of the bootstrap.")
 @click.option(
     "--interval",
     type=click.Choice(["percentile", "bca"]),

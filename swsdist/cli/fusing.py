@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from swsdist.cli.options import Number, Whole, has_references, task_options, task_or_point, warn
+from swsdist.cli.options import Integer, Number, has_references, task_options, task_or_point, warn
 from swsdist.cli.outputs import Writing, save_fitted, written
 from swsdist.registry.registries import WRITERS
 
@@ -44,7 +44,7 @@ from swsdist.registry.registries import WRITERS
     metavar="HOW",
     help="Fit weights by: crossfit, oracle, a file, a finished run, none (equal). [default: crossfit with references]",
 )
-@click.option("--folds", type=Whole(), default=5, show_default=True, help="Query folds of crossfit.")
+@click.option("--folds", type=Integer(max=1000), default=5, show_default=True, help="Query folds of crossfit.")
 @click.option(
     "--threshold",
     type=click.Choice(["own", "fitted"]),

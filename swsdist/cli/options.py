@@ -37,7 +37,7 @@ class Number(click.FloatRange):
         return result if math.isfinite(result) else self.fail(f"{value!r} is not a finite number.", param, ctx)
 
 
-class Whole(click.IntRange):
+class Integer(click.IntRange):
     """A whole number of at most 31 bits."""
 
     name = "integer"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from swsdist.cli.options import Whole
+from swsdist.cli.options import Integer
 from swsdist.cli.outputs import Writing, written
 from swsdist.report.pictures import PICTURES
 from swsdist.report.tables import TABLES
@@ -35,8 +35,8 @@ def figure(source: str, out: str) -> int:
 @click.argument("out", type=written(*TABLES))
 @click.option("--columns", metavar="NAME,NAME=HEADING", help="Columns in order. [default: all]")
 @click.option("--sort", "by", metavar="COLUMN|-COLUMN", help="Sort by a column; -: descending.")
-@click.option("--first", type=Whole(1), metavar="N", help="Keep the first N rows.")
-@click.option("--decimals", type=Whole(0, 12), help="Decimals of numbers. [default: six significant digits]")
+@click.option("--first", type=Integer(1), metavar="N", help="Keep the first N rows.")
+@click.option("--decimals", type=Integer(0, 12), help="Decimals of numbers. [default: six significant digits]")
 @click.option("--caption", default="Results", show_default=True, help="Caption of the table.")
 def table(
     source: str, out: str, columns: str | None, by: str | None, first: int | None, decimals: int | None, caption: str

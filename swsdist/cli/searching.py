@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from swsdist.cli.options import Whole, allow_commands
+from swsdist.cli.options import Integer, allow_commands
 from swsdist.cli.outputs import FOLDER, Writing, written
 from swsdist.report.tables import TABLES
 
@@ -44,7 +44,7 @@ _KEYS = ["query_id", "doc_id", "channel", "start", "end"]
     help="Search this text in a store of transcripts or lattices, or those of a table (query_id, text); repeatable.",
 )
 @click.option("--word", metavar="NAME", help="All --query values are examples of one word with this name.")
-@click.option("--top", default=20, type=Whole(1), show_default=True, help="Hits per query.")
+@click.option("--top", default=20, type=Integer(1), show_default=True, help="Hits per query.")
 @click.option("--no-trim", is_flag=True, help="Do not trim recorded queries to their speech.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV instead of a table.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")

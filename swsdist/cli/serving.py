@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import click
 
-from swsdist.cli.options import Whole, allow_commands
+from swsdist.cli.options import Integer, allow_commands
 
 
 @click.command()
 @click.argument("target", metavar="STORE|RUN|FOLDER")
 @click.option("--project", metavar="FOLDER", help="Folder of the words. [default: NAME-words beside the archive]")
-@click.option("--port", default=8765, type=Whole(0, 65535), show_default=True, help="0: any that is free.")
+@click.option("--port", default=8765, type=Integer(0, 65535), show_default=True, help="0: any that is free.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen at.")
 @click.option(
     "--host-name", "names", multiple=True, metavar="NAME", help="Name by which browsers ask this server; repeatable."

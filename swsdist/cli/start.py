@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from swsdist.cli.options import Whole
+from swsdist.cli.options import Integer
 from swsdist.cli.outputs import FOLDER, Writing, written
 
 
@@ -29,9 +29,9 @@ def init(path: str, force: bool) -> None:
 
 @click.command(cls=Writing)
 @click.argument("folder", default="demo", type=FOLDER)
-@click.option("--documents", type=Whole(1), default=40, show_default=True, help="Number of documents.")
-@click.option("--queries", type=Whole(1), default=10, show_default=True, help="Number of queries.")
-@click.option("--seed", type=Whole(0), default=0, show_default=True, help="Seed of words and voices.")
+@click.option("--documents", type=Integer(1), default=40, show_default=True, help="Number of documents.")
+@click.option("--queries", type=Integer(1), default=10, show_default=True, help="Number of queries.")
+@click.option("--seed", type=Integer(0), default=0, show_default=True, help="Seed of words and voices.")
 @click.option(
     "--executor", type=click.Choice(["ray", "serial"]), default="ray", show_default=True, help="Executor of the run."
 )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from swsdist.cli.options import Number, Whole
+from swsdist.cli.options import Integer, Number
 from swsdist.cli.outputs import Writing, written
 from swsdist.core.text import shown
 
@@ -170,7 +170,7 @@ def check(folder: str) -> int:
 @store.command(cls=Writing)
 @_STORE
 @click.argument("doc_id")
-@click.option("--channel", type=Whole(1), default=1, show_default=True, help="Channel of the document.")
+@click.option("--channel", type=Integer(1), default=1, show_default=True, help="Channel of the document.")
 @click.option("--track", help="Track. [default: the first]")
 @click.option("--npy", type=written(".npy"), help="Write a NumPy file.")
 @click.option("--htk", type=written(".htk"), help="Write an HTK parameter file.")
@@ -246,7 +246,7 @@ def refit(folder: str) -> None:
 @_STORE
 @click.argument("source")
 @click.option("--shift", required=True, metavar="SECONDS", help="Frame shift, such as 0.01 or 256/22050.")
-@click.option("--dimension", required=True, type=Whole(1), help="Values per frame.")
+@click.option("--dimension", required=True, type=Integer(1), help="Values per frame.")
 @click.option(
     "--kind",
     type=click.Choice(["features", "posteriors", "logits"]),

@@ -40,7 +40,7 @@ class Calibrate(Section):
         description="fit thresholds and fitted steps by: crossfit (cross-validation over queries), oracle (the scored data), "
         "a fitted file or a run folder, none",
     )
-    folds: Annotated[int, Field(ge=2)] = Field(5, description="query folds of crossfit")
+    folds: Annotated[int, Field(ge=2, le=1000)] = Field(5, description="query folds of crossfit")
 
     def entries(self) -> dict[str, StepEntry]:
         """The registry entry of each step.

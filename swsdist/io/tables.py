@@ -424,8 +424,8 @@ def _plain(source: _Source, given: pa.ChunkedArray, field: pa.Field) -> pa.Chunk
     if any(known(kind) for known in _TEXTS):
         return _converted(source, given, field, _utf8, "text in UTF-8")
     if pa.types.is_floating(kind) and text:  # as pandas writes numbers beside empty cells
-        whole = pc.if_else(pc.is_nan(given.cast(pa.float64())), None, given.cast(pa.float64()))
-        return _converted(source, whole, field, lambda some: some.cast(pa.int64()).cast(pa.string()), "text")
+        numbers = pc.if_else(pc.is_nan(given.cast(pa.float64())), None, given.cast(pa.float64()))
+        return _converted(source, numbers, field, lambda some: some.cast(pa.int64()).cast(pa.string()), "text")
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         return given.cast(pa.string()) if text else given
     if pa.types.is_boolean(kind) and pa.types.is_boolean(field.type):

@@ -204,7 +204,9 @@ def read_rows(path: str) -> pa.Table:
         content = pa.py_buffer(stream.read())
     try:
         if content[:4].to_pybytes() == b"PAR1":
-            return pyarrow.parquet.read_table(pa.BufferReader(content))
+            results = pyarrow.parquet.read_table(pa.BufferReader(content))
+            _demand_names(results.column_names, path)
+            return pa.table([_readable(column) for column in results.columns], names=results.column_names)
         demand_utf8(content.to_pybytes(), path)
         parsing = pyarrow.csv.ParseOptions(newlines_in_values=True)
         named = pyarrow.csv.open_csv(pa.BufferReader(content), parse_options=parsing).schema.names
@@ -212,9 +214,35 @@ def read_rows(path: str) -> pa.Table:
             column_types=dict.fromkeys(named, pa.string()), null_values=[""], strings_can_be_null=True
         )
         results = pyarrow.csv.read_csv(pa.BufferReader(content), parse_options=parsing, convert_options=texts)
-    except (pa.ArrowInvalid, OSError) as error:
+    except (pa.ArrowException, OSError) as error:
         raise codes.NOT_A_TABLE(where=path, error=str(error).splitlines()[0]) from error
+    _demand_names(results.column_names, path)
     return pa.table([_as_numbers(column) for column in results.columns], names=results.column_names)
+
+
+def _demand_names(names: Sequence[str], path: str) -> None:
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise codes.NOT_A_TABLE(where=path, error=f"two columns are called {twice[0]!r}")
+
+
+def _readable(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A column of numbers or booleans as it is, of anything else as text."""
+    import pyarrow as pa
+
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        return _readable(column.cast(kind.value_type))
+    if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_null(kind):
+        return column
+    if pa.types.is_floating(kind):
+        return column.cast(pa.float64())
+    try:
+        result = column.cast(pa.string())
+    except pa.ArrowNotImplementedError:
+        texts = [None if value is None else str(value) for value in column.to_pylist()]
+        return pa.chunked_array([texts], pa.string())
+    result.validate(full=True)
+    return result
 
 
 #: Text that is only a number: `007` is a name.

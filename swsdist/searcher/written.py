@@ -42,8 +42,8 @@ class WrittenQueries:
         folder: Path | None = None,
     ) -> list[dict[str, Any]]:
         """Rows of QUERIES, one a text: texts, tables (.csv, .parquet) of them, or rows that this made."""
-        alone = isinstance(queries, str) or not isinstance(queries, Iterable) or hasattr(queries, "columns")
-        items: Iterable[Any] = [queries] if alone else queries
+        several = isinstance(queries, Iterable) and not isinstance(queries, str) and not hasattr(queries, "columns")
+        items: Iterable[Any] = queries if several else [queries]  # type: ignore[assignment]
         rows: dict[tuple[str, int], dict[str, Any]] = {}
 
         def add(row: dict[str, Any]) -> None:

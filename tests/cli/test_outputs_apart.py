@@ -12,7 +12,7 @@ import pytest
 from commands import Command
 
 from swsdist.cli.main import COMMANDS
-from swsdist.cli.options import Whole
+from swsdist.cli.options import Integer
 from swsdist.cli.outputs import FOLDER, Writing, written
 
 LIST = "query_id,doc_id,start,end,score\nq1,d1,1.0,1.5,3.0\nq1,d2,2.0,2.5,1.0\n"
@@ -54,7 +54,7 @@ def test_every_number_of_an_option_is_checked() -> None:
     options = [param for one in all_commands() for param in one.params if isinstance(param.type, numbers)]
     assert len(options) > 50
     for option in options:
-        for text in ("nan", "inf", "-inf", "1e400", "1_0x", str(2**70) if isinstance(option.type, Whole) else "-nan"):
+        for text in ("nan", "inf", "-inf", "1e400", "1_0x", str(2**70) if isinstance(option.type, Integer) else "-nan"):
             with pytest.raises(click.BadParameter):
                 option.type.convert(text, option, None)
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, time, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -12,10 +15,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from swsdist.config import load_config
+from swsdist.config.model import Config
 from swsdist.core.errors import SwsdistError
 from swsdist.core.types import CORPUS, QUERIES
 from swsdist.evaluation.lists import DETECTED
+from swsdist.io.frames.archive import find_items
 from swsdist.io.tables import read_table, write_csv
+from swsdist.report.tables import read_rows, table_of, write_tables
 
 _TIME = datetime(2020, 1, 1, tzinfo=UTC)
 # fmt: off
@@ -78,3 +85,38 @@ def test_taken_or_refused(form: str, tmp_path: Path) -> None:
                 assert item.name in error or "[end-not-after-start]" in error
             else:
                 assert _same(value, column[0].as_py(), item.name), (item.name, name, value)
+
+
+def test_frames_and_tables_for_papers(tmp_path: Path) -> None:
+    """They take any type, or say no."""
+    path = tmp_path / "x.parquet"
+    for column in _COLUMNS.values():
+        for name in ("doc_id", "channel"):
+            pq.write_table(pa.table({"doc_id": ["1"], "frames": [[[1.0]]], name: column}), path)
+            with suppress(SwsdistError):
+                find_items(str(path))
+        with suppress(SwsdistError):
+            write_tables([table_of(read_rows(str(path)), "", None, names_first=False)], str(tmp_path / "x.json"))
+
+
+def _keys(node: dict[str, Any], place: tuple[str, ...] = ()) -> Iterator[str]:
+    """Keys of a config that hold a number."""
+    schema = Config.model_json_schema()
+    left = [(node, place)]
+    while left:
+        node, place = left.pop()
+        node = schema["$defs"][node["$ref"].rpartition("/")[2]] if "$ref" in node else node
+        left += [(item, place) for item in (*node.get("anyOf", ()), *node.get("allOf", ()))]
+        left += [(item, (*place, name)) for name, item in node.get("properties", {}).items()]
+        if node.get("type") in ("number", "integer"):
+            yield ".".join(place)
+
+
+def test_numbers_of_a_config(tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text("run: r\ncorpus: {documents: d}\n")
+    keys = set(_keys(Config.model_json_schema()))
+    assert len(keys) > 40
+    for key in keys:
+        for text in (".inf", "-.inf", ".nan", "1e400", str(2**70), "9" * 5000, "inf", "nan"):
+            with pytest.raises(SwsdistError, match=re.escape(key.partition(".")[0])):
+                load_config(str(tmp_path / "c.yaml"), sets=[f"{key}={text}"])
