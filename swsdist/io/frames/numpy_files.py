@@ -34,7 +34,7 @@ def write_array(file: IO[bytes], array: NDArray[Any]) -> None:
     """Append an array as `.npy`. NumPy's own way into a file hides why it fails: what is no file of the system's is written by
     its method, whose error says that a disk is full.
     """
-    np.save(SimpleNamespace(write=file.write), array, allow_pickle=False)  # type: ignore[arg-type]
+    np.save(SimpleNamespace(write=file.write), array, allow_pickle=False)
 
 
 def demand_bounded(archive: zipfile.ZipFile) -> None:
