@@ -9,7 +9,7 @@ import base64
 import io
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import soundfile
@@ -63,14 +63,19 @@ def write_clip(
         AudioError: the recording or the place cannot be used.
     """
     clip = read_clip(source, start, end, pad=pad, channel=channel, storage=storage)
-    soundfile.write(str(out), clip.samples, clip.rate, format="WAV", subtype="PCM_16")
+    write_sound(out, clip.samples, clip.rate)
+
+
+def write_sound(path: Path, samples: NDArray[np.floating[Any]], rate: int) -> None:
+    """Write samples as 16 bit, in the format of the ending; libsndfile itself does not report a full disk."""
+    sound = io.BytesIO()
+    soundfile.write(sound, samples, rate, format=path.suffix[1:].upper(), subtype="PCM_16")
+    path.write_bytes(sound.getvalue())
 
 
 def write_silence(path: str, rate: int) -> None:
     """Write a second of silence as WAV."""
-    sound = io.BytesIO()
-    soundfile.write(sound, np.zeros(rate, np.float32), rate, format="WAV", subtype="PCM_16")
-    Path(path).write_bytes(sound.getvalue())  # libsndfile does not report a full disk
+    write_sound(Path(path), np.zeros(rate, np.float32), rate)
 
 
 def clip_data_uri(

@@ -176,15 +176,15 @@ def check(folder: str) -> int:
 @click.option("--htk", type=written(".htk"), help="Write an HTK parameter file.")
 def cat(folder: str, doc_id: str, channel: int, track: str | None, npy: str | None, htk: str | None) -> None:
     """Print the frames of one document: time and features, separated by tabs, one line per frame."""
-    import numpy as np
-
     from swsdist.core.times import frames_to_seconds
     from swsdist.io.frames.htk import write_parameters
+    from swsdist.io.frames.numpy_files import write_array
 
     opened = _opened(folder)
     frames = opened.features(doc_id, channel, track)
     if npy is not None:
-        np.save(npy, frames, allow_pickle=False)
+        with Path(npy).open("wb") as file:
+            write_array(file, frames)
     if htk is not None:
         write_parameters(frames, opened.manifest.shift, Path(htk))
     if npy is not None or htk is not None:

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import resource
 import socket
+from collections.abc import Callable
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
+import numpy as np
 import pytest
 
+import swsdist
+from swsdist.audio.clips import write_sound
 from swsdist.core.codes import Code
 from swsdist.core.codes import storage as codes
 from swsdist.core.errors import DamagedTransferError, StorageError, StoreError, TransientError
+from swsdist.features.fitting.files import write_document
+from swsdist.features.fitting.interface import Document
 from swsdist.io.failures import explain, storage_errors
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.execution.executor import error_action, failure_of
@@ -212,3 +220,27 @@ def test_a_file_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
         error = caught(do, "loop")
         assert error.filename == str(tmp_path / "loop")
         assert "PosixPath" not in str(error)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no disk that is always full")
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda file, _: write_document(file, Document([np.zeros((20_000, 39), np.float32)])),
+        lambda _, path: write_sound(path, np.zeros(16_000), 16_000),
+    ],
+    ids=["frames", "sound"],
+)
+def test_a_full_disk_is_told_of_what_libraries_write(tmp_path: Path, write: Callable[[BinaryIO, Path], None]) -> None:
+    path = tmp_path / "a.wav"
+    path.symlink_to("/dev/full")
+    with pytest.raises(StorageError) as found, Folder(str(tmp_path)).temporary(), path.open("wb", buffering=0) as file:
+        write(file, path)
+    assert found.value.code == "disk-full"
+
+
+def test_what_hides_a_full_disk_is_in_one_place_each() -> None:
+    package = Path(swsdist.__file__).parent
+    hides = re.compile(r"\bnp\.save\(|\.tofile\(|soundfile\.write\(\W*(str|path|folder|out)")
+    places = {path.relative_to(package).as_posix() for path in package.rglob("*.py") if hides.search(path.read_text())}
+    assert places == {"io/frames/numpy_files.py", "testing/conformance/export.py"}

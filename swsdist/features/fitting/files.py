@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.features.fitting.interface import Document, Totals, added
-from swsdist.io.frames.numpy_files import bounded_arrays
+from swsdist.io.frames.numpy_files import bounded_arrays, write_array
 
 #: Bytes of a whole number of any size, of those that are added up: 2^511 is more than any sum of frames.
 _BYTES = 64
@@ -23,13 +23,13 @@ def write_document(file: BinaryIO, document: Document) -> None:
     speaker = document.speaker
     bandwidth = np.nan if document.bandwidth is None else document.bandwidth
     head = [len(document.blocks), document.labels is not None, speaker is not None, bandwidth]
-    np.save(file, np.array(head, np.float64), allow_pickle=False)
+    write_array(file, np.array(head, np.float64))
     for block in document.blocks:
-        np.save(file, np.ascontiguousarray(block, "<f4"), allow_pickle=False)
+        write_array(file, np.ascontiguousarray(block, "<f4"))
     if document.labels is not None:
-        np.save(file, document.labels.astype("<i8"), allow_pickle=False)
+        write_array(file, document.labels.astype("<i8"))
     if speaker is not None:
-        np.save(file, np.frombuffer(speaker.encode(), np.uint8), allow_pickle=False)
+        write_array(file, np.frombuffer(speaker.encode(), np.uint8))
 
 
 def read_documents(file: BinaryIO) -> Iterator[Document]:

@@ -203,13 +203,13 @@ class MixtureRounds:
         """The next mixture."""
         if model is None:
             sums = Sums.of_totals(totals)
-            most = max(1, int(sums.frames / _FEWEST))
-            if most < self.components and self._chosen:
+            enough = max(1, int(sums.frames / _FEWEST))
+            if enough < self.components and self._chosen:
                 raise codes.TOO_FEW_FRAMES(where="components", frames=sums.frames, components=self.components)
             mean, deviation = sums.mean_and_deviation()
             unit = np.ones((1, len(mean)))
             first = Mixture(mean, deviation, np.ones(1), 0 * unit, unit)
-            return self._going_on(first, [], 0, min(most, self.components))
+            return self._going_on(first, [], 0, min(enough, self.components))
         before = Mixture.of(model)
         frames, likelihood = totals["frames"].tolist()
         likelihoods_so_far: Any = model.settings["likelihoods"]

@@ -14,6 +14,7 @@ import io
 import math
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
+from types import SimpleNamespace
 from typing import IO, Any, BinaryIO
 
 import numpy as np
@@ -27,6 +28,13 @@ _BROKEN = (ValueError, EOFError, OSError, zipfile.BadZipFile, KeyError)
 
 #: Bytes that an array may have at any packing ratio, and the greatest ratio of larger ones.
 _FREE, _PACKED = 1 << 28, 100
+
+
+def write_array(file: IO[bytes], array: NDArray[Any]) -> None:
+    """Append an array as `.npy`. NumPy's own way into a file hides why it fails: what is no file of the system's is written by
+    its method, whose error says that a disk is full.
+    """
+    np.save(SimpleNamespace(write=file.write), array, allow_pickle=False)
 
 
 def demand_bounded(archive: zipfile.ZipFile) -> None:

@@ -17,8 +17,8 @@ import csv
 from pathlib import Path
 
 import numpy as np
-import soundfile
 
+from swsdist.audio.clips import write_sound
 from swsdist.core.codes import testing as codes
 from swsdist.testing.synthesis.articulation import STEP, Speech, speak
 from swsdist.testing.synthesis.phonology import draw_words
@@ -130,7 +130,7 @@ def _query_id(index: int) -> str:
 def _write_sound(path: Path, rng: np.random.Generator, voice: Voice, speech: Speech) -> str:
     """Write the sound of tracks; returns its duration in s, as in the tables."""
     sound = synthesise(rng, voice, speech.tracks)
-    soundfile.write(path, sound, RATE, subtype="PCM_16")
+    write_sound(path, sound, RATE)
     return f"{sound.size / RATE:.3f}"
 
 

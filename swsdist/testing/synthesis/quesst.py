@@ -15,6 +15,7 @@ import numpy as np
 import soundfile
 import soxr
 
+from swsdist.audio.clips import write_sound
 from swsdist.testing.synthesis.corpus import make_corpus
 
 RATE = 8000
@@ -109,7 +110,7 @@ def _write_recordings(folder: Path, place: str, recordings: Mapping[str, Recordi
     for name, recording in recordings.items():
         samples, rate = soundfile.read(recording.path, dtype="float32")
         converted = np.clip(soxr.resample(samples, rate, RATE), -1, 1)
-        soundfile.write(folder / place / f"{name}.wav", converted, RATE, subtype="PCM_16")
+        write_sound(folder / place / f"{name}.wav", converted, RATE)
     _write(listed, [f"quesst14Database/{place}/{name}.wav {each.language}" for name, each in recordings.items()])
 
 
