@@ -247,8 +247,13 @@ class FitTransforms(Stage[Fitting]):
         for part in (part for each in ended.receipts for part in each.parts("model")):
             settings: Any = load_model(chain_inputs.store.folder, part.name).settings
             if FEWER in settings:
-                numbers = {"components": settings["most"], "usual": settings[FEWER]}
-                chain_inputs.notices.inform(features_codes.FEWER_COMPONENTS, where=part.name, **numbers)
+                chain_inputs.notices.inform(
+                    features_codes.FEWER_COMPONENTS,
+                    where=part.name,
+                    count=1,
+                    components=settings["most"],
+                    usual=settings[FEWER],
+                )
         chain_inputs.models_were_fitted()
         used = [part.name for each in ended.receipts for part in each.outputs if part.table != "model"]
         if used and not ended.failures:

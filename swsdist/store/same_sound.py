@@ -46,7 +46,7 @@ def copies(documents: pa.Table) -> dict[Key, Key]:
         return {}
     duration, mean, variance = (np.array([row[name] for row in rows]) for name in ("duration", "mean", "variance"))
     marks = [_marks(row) for row in rows]
-    heard = np.array([0 if mark is None else np.count_nonzero(mark) for mark in marks])
+    spoken = np.array([0 if mark is None else np.count_nonzero(mark) for mark in marks])
     typical = variance.mean(axis=0)
     means = mean / np.sqrt(np.where(typical > 0, typical, 1.0))
     spreads = np.log(np.maximum(variance, np.finfo(np.float64).tiny))
@@ -54,19 +54,19 @@ def copies(documents: pa.Table) -> dict[Key, Key]:
     ends = np.searchsorted(duration[order], duration[order] + _DURATION, side="right")
     first = np.arange(len(rows))
     for place, end in enumerate(ends.tolist()):
-        one, others = int(order[place]), order[place + 1 : end]
-        others = others[np.abs(heard[others] - heard[one]) <= _MARKS * rows[one]["frames"] + 1]
+        this, others = int(order[place]), order[place + 1 : end]
+        others = others[np.abs(spoken[others] - spoken[this]) <= _MARKS * rows[this]["frames"] + 1]
         away = np.maximum(
-            np.abs(means[others] - means[one]).mean(axis=1) / _MEAN,
-            np.abs(spreads[others] - spreads[one]).mean(axis=1) / _VARIANCE,
+            np.abs(means[others] - means[this]).mean(axis=1) / _MEAN,
+            np.abs(spreads[others] - spreads[this]).mean(axis=1) / _VARIANCE,
         )
         for other, far in zip(others[away <= 1].tolist(), away[away <= 1].tolist(), strict=True):
-            enough = (far <= 0.5 and duration[one] <= _SHORT) or _when(rows[one]) == _when(rows[other])
-            if far == 0 or _alike(marks[one], marks[other], enough):
-                low, high = sorted((first[one], first[other]))
+            enough = (far <= 0.5 and duration[this] <= _SHORT) or _when(rows[this]) == _when(rows[other])
+            if far == 0 or _alike(marks[this], marks[other], enough):
+                low, high = sorted((first[this], first[other]))
                 first[first == high] = low
     keys = [(row["doc_id"], row["channel"]) for row in rows]
-    return {keys[k]: keys[one] for k, one in enumerate(first.tolist()) if one != k}
+    return {keys[k]: keys[least] for k, least in enumerate(first.tolist()) if least != k}
 
 
 def _marks(row: dict[str, object]) -> NDArray[np.bool_] | None:

@@ -131,7 +131,7 @@ def notices(chain_run: ChainRun) -> list[str]:
     if "index" in chain_run.outcomes:
         for (name, channel), (other, its) in sorted(inputs.copies.items()):
             where = f"{document_name(name, channel)} of {document_name(other, its)}"
-            left_out.add(codes.COPIES_LEFT_OUT, where=where)
+            left_out.add(codes.COPIES_LEFT_OUT, where=where, count=1)
     noted = [*doubted, inputs.notices, of_search.note_store(inputs), left_out]
     warnings = [str(notice) for some in noted for notice in some.entries.values()]
     return [*warnings, *(text for result in chain_run.results("export", Exported) for text in result.warnings)]
