@@ -134,7 +134,8 @@ def import_files(
             counted = (
                 f"{counts.added} added, {counts.changed} changed, {counts.skipped} known; {counts.entries} new entries"
             )
-            print(f"{file}: {counted}")
+            left_out = f"; {counts.left_out} left out ({counts.why})" if counts.left_out else ""
+            print(f"{file}: {counted}{left_out}")
 
 
 def _opened(project: str) -> Project:

@@ -157,9 +157,10 @@ def _run() -> int:
     except SwsdistError as error:
         return _report(error, error)
     except Exception as error:
+        from swsdist.core.extras import error_of
         from swsdist.io.failures import explain
 
-        explained = explain(error)
+        explained = error_of(error) or explain(error)
         if explained is not None:
             return _report(explained, error)
         _print_traceback(error)

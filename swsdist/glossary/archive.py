@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from swsdist.core.codes import glossary as codes
 from swsdist.core.errors import DataError, UserError
 from swsdist.glossary import rows, words
-from swsdist.glossary.changes import UNDO, Row
+from swsdist.glossary.changes import IMPORT, UNDO, Row, keep_as_history
 from swsdist.glossary.project import Project
 from swsdist.glossary.words import Place
 
@@ -110,19 +110,26 @@ def read_archive(path: Path) -> Content:
     return Content(entries, tokens, changes, sounds, of_sounds, contents)
 
 
-def fill(project: Project, content: Content) -> tuple[int, int, int, int]:
-    """Fill an empty project, with ids, changes, persons and times as they were; gives the counts of an import."""
+def fill(project: Project, content: Content, person: str) -> tuple[int, int, int, int]:
+    """Fill an empty project, with ids, changes, persons and times as they were; gives the counts of an import.
+
+    All is one change of the person who imports. The changes that come along are history, which nobody takes back here.
+    """
     for sha256, (name, data) in content.sounds.items():
         project.add_sound(data, name=name, person=content.of_sounds[sha256][0])
-    with project.editing("import", "import") as edit:
+    with project.editing(person, IMPORT) as edit:
         for sha256, (person, at) in content.of_sounds.items():
             edit.connection.execute("UPDATE sound SET person = ?, at = ? WHERE sound = ?", (person, at, sha256))
-        for table, some in (("entry", content.entries), ("token", content.tokens), ("change", content.changes)):
-            for row in some:
-                try:
+        columns = ", ".join(f":{name}" for name in _CHANGE)
+        try:
+            edit.connection.executemany(f"INSERT INTO change VALUES ({columns})", content.changes)
+            for table, some in (("entry", content.entries), ("token", content.tokens)):
+                for row in some:
                     edit.insert(table, row)
-                except sqlite3.IntegrityError as error:
-                    raise codes.NOT_A_GLOSSARY_FILE(where=table, error=str(error)) from None
+        except sqlite3.IntegrityError as error:
+            raise codes.NOT_A_GLOSSARY_FILE(where="glossary.json", error=str(error)) from None
+        keep_as_history(edit.connection)
+        edit.save(None)
         rows.insert_contents(edit, content.contents)
         for table, key, side in (("entry", "entry_id", "entries"), ("token", "token_id", "tokens")):
             # No id of a removed row is used again.
@@ -154,11 +161,10 @@ def _entry(row: Mapping[str, Any]) -> Row:
 def _token(row: Mapping[str, Any]) -> Row:
     place = words.place({name: row[name] for name in Place._fields})
     fields = rows.token_row({name: row[name] for name in ("verdict", "example", *rows.TEXTS)})
-    if row["score"] is not None:
-        fields["score"] = float(row["score"])
+    fields["score"] = rows.score_of(row["score"])
     by = {name: words.line(name, row[name]) for name in ("person", "at")}
     ids = {name: _number(row[name]) for name in ("token_id", "entry_id")}
-    given = {**ids, **place._asdict(), "score": None, **fields, **by}
+    given = {**ids, **place._asdict(), **fields, **by}
     return {name: given[name] for name in _TOKEN}
 
 

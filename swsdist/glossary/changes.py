@@ -17,6 +17,10 @@ _TABLES = {"entry": ("entries", "entry_id"), "token": ("tokens", "token_id")}
 
 #: Kind of the changes that take back another, and are not taken back themselves.
 UNDO = "undo"
+#: Kind of the change that is all of an imported file.
+IMPORT = "import"
+#: Setting: the last change that came with a whole glossary.
+_HISTORY = "history"
 
 
 def now() -> str:
@@ -146,10 +150,16 @@ def change_of(row: sqlite3.Row) -> Change:
 
 
 def last_of(connection: sqlite3.Connection, person: str) -> Change | None:
-    """A person's last change that takes back none and is not taken back."""
+    """A person's last change that takes back none and is not taken back; those that an import brought are history."""
     row = connection.execute(
         "SELECT * FROM change WHERE person = ? AND kind <> ? AND NOT EXISTS "
-        "(SELECT 1 FROM change AS other WHERE other.undoes = change.change_id) ORDER BY change_id DESC LIMIT 1",
-        (person, UNDO),
+        "(SELECT 1 FROM change AS other WHERE other.undoes = change.change_id) AND change_id > "
+        "coalesce((SELECT CAST(value AS INTEGER) FROM setting WHERE name = ?), 0) ORDER BY change_id DESC LIMIT 1",
+        (person, UNDO, _HISTORY),
     ).fetchone()
     return row and change_of(row)
+
+
+def keep_as_history(connection: sqlite3.Connection) -> None:
+    """Let nobody take back the changes that there are."""
+    connection.execute("INSERT OR REPLACE INTO setting SELECT ?, coalesce(max(change_id), 0) FROM change", (_HISTORY,))

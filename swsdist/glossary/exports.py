@@ -36,6 +36,9 @@ from swsdist.store.reading import Store
 #: What a tier stands for.
 TierOf = Literal["entry", "speaker"]
 
+#: File that lists what is not in the others.
+LEFT_OUT = "left-out.txt"
+
 #: Follows the form of a token that is unsure.
 UNSURE = " ?"
 
@@ -76,6 +79,7 @@ class Chosen(NamedTuple):
         store: where recordings are known; None: nowhere.
         tier: what tiers stand for.
         notices: takes what is left out.
+        left_out: lines on it.
     """
 
     project: Project
@@ -83,6 +87,7 @@ class Chosen(NamedTuple):
     store: Store | None
     tier: TierOf
     notices: Notices
+    left_out: list[str]
 
     def recordings(self, names: Sequence[str]) -> Mapping[tuple[str, int], tuple[str, float]]:
         """Path and duration (s) of known recordings among documents, by id and channel."""
@@ -130,16 +135,24 @@ def write_export(
     else:
         entries = [project.entry(entry_id) for entry_id in dict.fromkeys(entry_ids)]
     with_tokens = [(entry, project.tokens(entry.entry_id)) for entry in entries]
-    notices = notices or Notices()
+    notices, left_out = notices or Notices(), list[str]()
     if store is not None and kind in _OF_SOUND:
         gone = replaced([token for _, tokens in with_tokens for token in tokens], store)
         if gone:
             notices.add(codes.REPLACED_LEFT_OUT, where=str(project.folder), count=len(gone))
+        left_out = [
+            f"{entry.form}: {token.place.doc_id}, {token.place.start} s: the recording was replaced after the judgement"
+            for entry, tokens in with_tokens
+            for token in tokens
+            if token.token_id in gone
+        ]
         with_tokens = [(entry, [each for each in tokens if each.token_id not in gone]) for entry, tokens in with_tokens]
     folder.mkdir(parents=True, exist_ok=True)
     result = []
     with tempfile.TemporaryDirectory(dir=folder) as place:
-        _WRITERS[kind](Chosen(project, with_tokens, store, tier, notices), Path(place))
+        _WRITERS[kind](Chosen(project, with_tokens, store, tier, notices, left_out), Path(place))
+        if left_out:
+            (Path(place) / LEFT_OUT).write_text("\n".join(left_out) + "\n", encoding="utf-8")
         for file in sorted(path for path in Path(place).rglob("*") if path.is_file()):
             out = folder / file.relative_to(place)
             out.parent.mkdir(parents=True, exist_ok=True)
@@ -223,6 +236,7 @@ def _clips(chosen: Chosen, folder: Path) -> None:
             write_clip(path, place.start, place.end, out, channel=place.channel, storage=storage)
         except (AudioError, UserError) as error:
             where = f"{entry.form}: {error.where or place.doc_id}: {error.message}"
+            chosen.left_out.append(where)
             chosen.notices.inform(codes.CLIPS_LEFT_OUT, where=where, count=1, of=len(tokens))
 
 

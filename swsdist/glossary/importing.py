@@ -1,7 +1,8 @@
 """What other programs know of words: tiers of ELAN and Praat, and whole glossaries, become tokens.
 
 An annotation's text is the form of its entry, which is made if there is none; a text that ends in `?` is unsure. A token that
-is there with the same verdict stays as it is. All of a file is one change, which can be taken back.
+is there with the same verdict stays as it is; one that cannot be used is left out. All of a file is one change, which can be
+taken back.
 """
 
 from __future__ import annotations
@@ -11,29 +12,36 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from swsdist.core.codes import glossary as codes
+from swsdist.core.errors import SwsdistError, UserError
 from swsdist.glossary import rows, words
 from swsdist.glossary.archive import LIKE_A_PROJECT, fill, read_archive
-from swsdist.glossary.changes import Edit, Row
-from swsdist.glossary.documents import document_of
+from swsdist.glossary.changes import IMPORT, Row
+from swsdist.glossary.documents import document_of, lengths_of
 from swsdist.glossary.project import Project
-from swsdist.glossary.words import Place
+from swsdist.glossary.words import Place, Places
 from swsdist.lattices.formats import elan, praat
 from swsdist.lattices.lattice import Origin
 from swsdist.lattices.words import Annotations, chosen_of
 from swsdist.store.reading import Store
 
 _HEAD = 4096
+#: Characters of a reader's fault that are repeated.
+_SHOWN = 200
+#: Most tokens of one import, which nobody else can change the glossary during.
+MOST = 100_000
 
 
 class Counts(NamedTuple):
-    """What an import did: tokens added, changed and left as they were, and new entries."""
+    """What an import did: tokens added, changed and left as they were, new entries, tokens that cannot be used, and why not."""
 
     added: int
     changed: int
     skipped: int
     entries: int
+    left_out: int = 0
+    why: str = ""
 
-    def as_json(self) -> dict[str, int]:
+    def as_json(self) -> dict[str, Any]:
         """The values by name."""
         return self._asdict()
 
@@ -63,6 +71,7 @@ def import_file(
     tiers: Sequence[str] | None = None,
     examples: bool = False,
     document: tuple[str, int] | None = None,
+    name: str | None = None,
 ) -> Counts:
     """Take in a file: of ELAN (.eaf), Praat (.TextGrid), or a glossary's export `project`.
 
@@ -74,6 +83,7 @@ def import_file(
         tiers: names of tiers to read; None: all whose annotations have times of their own.
         examples: search by what is taken in; else new tokens are only known to be true.
         document: id and channel that the annotations are of; None: by the linked recording, or the file's name.
+        name: that the file has elsewhere; None: as here.
 
     Returns:
         the counts.
@@ -82,25 +92,38 @@ def import_file(
         UserError: the file is of another kind, or no or several recordings may be meant.
         DataError: it cannot be read, or has no tier of a name.
     """
-    name = str(path)
+    name = name or str(path)
     with Path(path).open("rb") as opened:
         head = opened.read(_HEAD)
+    sounds, contents = dict[str, tuple[str, bytes]](), list[Row]()
     if head.lstrip().startswith(LIKE_A_PROJECT):
         content = read_archive(Path(path))
         if project.change == 0:
-            return Counts(*fill(project, content))
+            return Counts(*fill(project, content, person))
         incoming = [Incoming(*item) for item in content.incoming()]
-        return take_in(project, incoming, person=person, sounds=content.sounds, contents=content.contents)
-    media: list[str] = []
-    if elan.detect(name, head):
-        known, media = elan.annotated(Origin(name))
-    elif praat.detect(name, head):
-        known = praat.annotated(Origin(name))
+        sounds, contents = content.sounds, content.contents
     else:
-        raise codes.UNKNOWN_IMPORT(where=name)
-    chosen = [tier for tier, read in zip(known, chosen_of(known, tiers or (), name), strict=True) if read]
-    where = document or document_of(name, media, store)
-    return take_in(project, list(_annotated(chosen, *where, examples)), person=person)
+        known, media = _read(str(path), head, name)
+        chosen = [tier for tier, read in zip(known, chosen_of(known, tiers or (), name), strict=True) if read]
+        where = document or document_of(name, media, store)
+        incoming = list(_annotated(chosen, *where, examples))
+    lengths = {} if store is None else lengths_of(store, {item.place.doc_id for item in incoming})
+    return take_in(project, incoming, person=person, sounds=sounds, contents=contents, lengths=lengths)
+
+
+def _read(path: str, head: bytes, name: str) -> tuple[list[Annotations], list[str]]:
+    """Tiers and linked media of a file that anybody may have written."""
+    media: list[str] = []
+    try:
+        if elan.detect(path, head):
+            return elan.annotated(Origin(path))
+        if praat.detect(path, head):
+            return praat.annotated(Origin(path)), media
+    except (SwsdistError, OSError):
+        raise
+    except Exception as error:
+        raise codes.UNREADABLE_IMPORT(where=name, error=f"{type(error).__name__}: {error}"[:_SHOWN]) from error
+    raise codes.UNKNOWN_IMPORT(where=name)
 
 
 def _annotated(tiers: Iterable[Annotations], doc_id: str, channel: int, examples: bool) -> Iterable[Incoming]:
@@ -122,6 +145,7 @@ def take_in(
     person: str,
     sounds: Mapping[str, tuple[str, bytes]] | None = None,
     contents: Sequence[Row] = (),
+    lengths: Mapping[tuple[str, int], float] | None = None,
 ) -> Counts:
     """Write tokens, as one change.
 
@@ -131,36 +155,47 @@ def take_in(
         person: who imports.
         sounds: name and WAV by sha256, of tokens in sounds.
         contents: what documents held when they were judged.
+        lengths: s of documents, where they are known.
 
     Returns:
         the counts.
 
     Raises:
-        UserError: a text or a place is not possible.
+        UserError: there are too many.
     """
     for name, data in (sounds or {}).values():
         project.add_sound(data, name=name, person=person)
+    checked, unusable = list[tuple[Incoming, Row, Place]](), list[UserError]()
+    for item in incoming:
+        try:
+            place = words.place(item.place)
+            length = (lengths or {}).get((place.doc_id or "", place.channel))
+            checked.append((item, rows.entry_row(item.entry), words.within(place, length)))
+        except UserError as error:
+            unusable.append(error)
+    if len(checked) > MOST:
+        raise codes.LARGE_IMPORT(count=len(checked), most=MOST)
     added = changed = skipped = new = 0
-    with project.editing(person, "import") as edit:
-        known = _forms(edit)
-        for item in incoming:
-            row = rows.entry_row(item.entry)
+    with project.editing(person, IMPORT) as edit:
+        known = {row["form"]: row["entry_id"] for row in edit.connection.execute("SELECT form, entry_id FROM entry")}
+        tokens: dict[int, Places[Row]] = {}
+        for item, row, place in checked:
             if row["form"] not in known:
-                known[row["form"]] = rows.insert_entry(
-                    edit, {**dict.fromkeys(rows.ENTRY_TEXTS, ""), "variants": "[]", **row}
-                )
+                whole = {**dict.fromkeys(rows.ENTRY_TEXTS, ""), "variants": "[]", **row}
+                known[row["form"]] = rows.insert_entry(edit, whole)
                 new += 1
-            entry_id, place = known[row["form"]], words.place(item.place)
-            old = rows.overlapping(edit, entry_id, place)
+            entry_id = known[row["form"]]
+            if entry_id not in tokens:
+                tokens[entry_id] = rows.placed(edit.tokens(entry_id))
+            old = tokens[entry_id].same(place)
             if old is not None and old["verdict"] == item.row["verdict"]:
                 skipped += 1
                 continue
-            rows.put_token(edit, entry_id, place, dict(item.row), item.example if old is None else None)
+            number = rows.put_token(edit, entry_id, place, dict(item.row), item.example if old is None else None, old)
+            if old is not None:
+                tokens[entry_id].remove(rows.place_of(old), old)
+            tokens[entry_id].add(place, rows.demand(edit, "token", number))
             added, changed = added + (old is None), changed + (old is not None)
         rows.insert_contents(edit, contents)
         edit.save(None)
-    return Counts(added, changed, skipped, new)
-
-
-def _forms(edit: Edit) -> dict[str, int]:
-    return {row["form"]: row["entry_id"] for row in edit.connection.execute("SELECT form, entry_id FROM entry")}
+    return Counts(added, changed, skipped, new, len(unusable), unusable[0].message if unusable else "")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -244,7 +244,8 @@ class Project:
         texts |= {"variant": words.line("variant", variant), "speaker": words.line("speaker", speaker)}
         with self.editing(person, "judge") as edit:
             rows.demand(edit, "entry", entry_id)
-            number = rows.put_token(edit, entry_id, where, {"verdict": kind, "score": score, **texts}, example)
+            old = rows.overlapping(edit, entry_id, where)
+            number = rows.put_token(edit, entry_id, where, {"verdict": kind, "score": score, **texts}, example, old)
             rows.keep_content(edit, where, content)
             edit.save(entry_id)
             return rows.token(rows.demand(edit, "token", number))
@@ -362,7 +363,7 @@ class Project:
         return words.line("person", name, empty=False)
 
     @staticmethod
-    def _content(edit: Edit, token: rows.Row) -> str | None:
+    def _content(edit: Edit, token: Mapping[str, Any]) -> str | None:
         key = token["doc_id"], token["channel"], token["at"]
         row = edit.connection.execute(
             "SELECT content FROM content WHERE (doc_id, channel, at) = (?, ?, ?)", key

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from swsdist.core.codes import glossary as codes
 from swsdist.glossary import words
 from swsdist.glossary.changes import Edit, Row
-from swsdist.glossary.words import Entry, Place, Token
+from swsdist.glossary.words import Entry, Place, Places, Token
 
 #: Of two verdicts on one place the first stays when entries are merged.
 _STRONGER = (words.YES, words.UNSURE, words.NO)
@@ -120,16 +120,20 @@ def merge(edit: Edit, entry_id: int, other_id: int) -> None:
         UserError: there is no such entry.
     """
     first, other = demand(edit, "entry", entry_id), demand(edit, "entry", other_id)
+    places = placed(edit.tokens(entry_id))
     for row in edit.tokens(other_id):
         row["variant"] = row["variant"] or other["form"]
-        same = overlapping(edit, entry_id, place_of(row))
+        same = places.same(place_of(row))
         if same is None:
             edit.update("token", row["token_id"], entry_id=entry_id, variant=row["variant"])
+            places.add(place_of(row), row)
             continue
         edit.delete("token", row["token_id"])
         if _STRONGER.index(row["verdict"]) < _STRONGER.index(same["verdict"]):
             kept = {name: value for name, value in row.items() if name not in ("token_id", "entry_id")}
             edit.update("token", same["token_id"], **kept)
+            places.remove(place_of(same), same)
+            places.add(place_of(row), {**same, **kept})
     edit.delete("entry", other_id)
     forms = dict.fromkeys([*json.loads(first["variants"]), other["form"], *json.loads(other["variants"])])
     forms.pop(first["form"], None)
@@ -159,7 +163,7 @@ def token_row(fields: Mapping[str, object]) -> Row:
     return {**row, **(place._asdict() if place else {})}
 
 
-def put_token(edit: Edit, entry_id: int, place: Place, row: Row, example: bool | None) -> int:
+def put_token(edit: Edit, entry_id: int, place: Place, row: Row, example: bool | None, old: Row | None) -> int:
     """Write a judgement of a place, over the token that is there; gives the token's id.
 
     Args:
@@ -168,14 +172,12 @@ def put_token(edit: Edit, entry_id: int, place: Place, row: Row, example: bool |
         place: where.
         row: verdict, score and texts, and maybe person and time; empty texts leave those that are there.
         example: None: where the verdict is `yes`, unless a `yes` before was no example.
+        old: the token that is there (`overlapping`).
 
     Raises:
         UserError: there is no such sound, or the score is no finite number.
     """
-    score = row["score"]
-    if score is not None and not (isinstance(score, int | float) and math.isfinite(score)):
-        raise codes.INVALID_SCORE(score=score)
-    old = overlapping(edit, entry_id, place)
+    row = {**row, "score": score_of(row["score"])}
     if example is None:
         example = bool(old["example"]) if old is not None and old["verdict"] == words.YES else True
     by = {"person": edit.person, "at": edit.at}
@@ -220,15 +222,38 @@ def insert_contents(edit: Edit, contents: Iterable[Row]) -> None:
     edit.connection.executemany("INSERT OR REPLACE INTO content VALUES (:doc_id, :channel, :at, :content)", contents)
 
 
+def score_of(value: object) -> float | None:
+    """A score, or none.
+
+    Raises:
+        UserError: it is no finite number.
+    """
+    if value is None:
+        return None
+    try:
+        if isinstance(value, int | float) and math.isfinite(value):
+            return float(value)
+    except OverflowError:
+        pass
+    raise codes.INVALID_SCORE(score=value)
+
+
+def placed(tokens: Iterable[Row]) -> Places[Row]:
+    """Tokens' rows by their places."""
+    places = Places[Row]()
+    for row in tokens:
+        places.add(place_of(row), row)
+    return places
+
+
 def overlapping(edit: Edit, entry_id: int, place: Place) -> Row | None:
-    """The token's row of an entry that shares most with a place, more than half of the shorter of both; None: none does."""
+    """The token's row of an entry that is at a place (`Places.same`); None: none is."""
     overlapping_rows = edit.connection.execute(
-        'SELECT * FROM token WHERE entry_id = ? AND doc_id IS ? AND sound IS ? AND channel = ? AND start < ? AND "end" > ?',
+        'SELECT * FROM token WHERE entry_id = ? AND doc_id IS ? AND sound IS ? AND channel = ? AND start < ? AND "end" > ? '
+        "ORDER BY token_id",
         (entry_id, place.doc_id, place.sound, place.channel, place.end, place.start),
     )
-    shared = [(words.overlap(place_of(dict(row)), place), -row["token_id"], dict(row)) for row in overlapping_rows]
-    part, _, row = max(shared, key=lambda item: item[:2], default=(0.0, 0, None))
-    return row if words.is_same(part) else None
+    return placed(map(dict, overlapping_rows)).same(place)
 
 
 def _checked(kind: str, fields: Mapping[str, object], known: Mapping[str, Callable[[object], object]]) -> Row:

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import math
 import unicodedata
+from bisect import bisect_left, insort
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from swsdist.core.codes import glossary as codes
 from swsdist.core.plain import plain
 
+T = TypeVar("T")
+
 YES, NO, UNSURE = VERDICTS = ("yes", "no", "unsure")
+
+#: Most characters of a line and of several lines, most names in a list, and the latest time, s.
+_LINE, _LINES, _NAMES, _LATEST = 500, 20_000, 200, 1e7
+#: Seconds that a place may exceed its recording by: players round.
+_OVERSHOOT = 0.5
 
 
 class Place(NamedTuple):
@@ -145,9 +153,9 @@ def line(field: str, value: object, *, empty: bool = True) -> str:
         empty: whether it may be empty.
 
     Raises:
-        UserError: it is no text, has control characters, or is empty.
+        UserError: it is no text, has control characters, or is empty or too long.
     """
-    text = _clean(field, " ".join(value.split()) if isinstance(value, str) else value)
+    text = _clean(field, " ".join(value.split()) if isinstance(value, str) else value, _LINE)
     if not text and not empty:
         raise codes.INVALID_TEXT(field=field, problem="empty")
     return text
@@ -156,12 +164,14 @@ def line(field: str, value: object, *, empty: bool = True) -> str:
 def lines(field: str, value: object) -> str:
     """A text that may have several lines; as `line`."""
     text = "\n".join(value.expandtabs().splitlines()).strip() if isinstance(value, str) else value
-    return _clean(field, text)
+    return _clean(field, text, _LINES)
 
 
-def _clean(field: str, value: object) -> str:
+def _clean(field: str, value: object, most: int) -> str:
     if not isinstance(value, str):
         raise codes.INVALID_TEXT(field=field, problem="no text")
+    if len(value) > most:
+        raise codes.INVALID_TEXT(field=field, problem=f"longer than {most} characters")
     if any(unicodedata.category(item) in ("Cc", "Cs", "Zl", "Zp") and item != "\n" for item in value):
         raise codes.INVALID_TEXT(field=field, problem="a text with control characters")
     return unicodedata.normalize("NFC", value)
@@ -171,10 +181,10 @@ def names(field: str, value: object) -> tuple[str, ...]:
     """Texts of one line each, without empty and repeated ones.
 
     Raises:
-        UserError: it is no list of such texts.
+        UserError: it is no list of such texts, or too long.
     """
-    if isinstance(value, str) or not isinstance(value, list | tuple):
-        raise codes.INVALID_TEXT(field=field, problem="no list of texts")
+    if isinstance(value, str) or not isinstance(value, list | tuple) or len(value) > _NAMES:
+        raise codes.INVALID_TEXT(field=field, problem=f"no list of at most {_NAMES} texts")
     return tuple(dict.fromkeys(text for item in value if (text := line(field, item))))
 
 
@@ -212,10 +222,79 @@ def place(value: Place | Mapping[str, Any]) -> Place:
     except (KeyError, TypeError, ValueError, OverflowError):
         raise codes.INVALID_PLACE(place=plain(given)) from None
     named = sound if doc_id is None else doc_id
-    single = isinstance(named, str) and named and (doc_id is None or sound is None)
-    if not (single and 1 <= channel < 2**31 and 0 <= start < end < math.inf):
+    single = isinstance(named, str) and named and (doc_id is None or sound is None) and not _broken(named)
+    if not (single and 1 <= channel < 2**31 and 0 <= start < end <= _LATEST):
         raise codes.INVALID_PLACE(place=plain(given))
     return Place(doc_id, channel, start, end, sound)
+
+
+def within(place: Place, length: float | None) -> Place:
+    """A place, cut at the end of its recording, of a length in s; None: unknown.
+
+    Raises:
+        UserError: it lies outside.
+    """
+    if length is None:
+        return place
+    if place.start >= length or place.end > length + _OVERSHOOT:
+        raise codes.PLACE_BEYOND(where=place.doc_id or place.sound, start=place.start, end=place.end, length=length)
+    return place._replace(end=min(place.end, length))
+
+
+def _broken(name: str) -> bool:
+    """Whether a name has half of a surrogate pair, which no file keeps."""
+    return any(unicodedata.category(each) == "Cs" for each in name)
+
+
+class Places(Generic[T]):
+    """Things at places, found by overlap in a time that hardly grows with their number.
+
+    Places of about one length lie in one list by their starts: those that may overlap another place are neighbours in it.
+    """
+
+    def __init__(self) -> None:
+        self._lists: dict[tuple[Any, ...], dict[int, list[tuple[float, float, int, Place, T]]]] = {}
+        self._count = 0
+
+    def add(self, place: Place, thing: T) -> None:
+        """Put a thing at a place."""
+        self._count += 1
+        insort(self._list(place), (place.start, place.end, self._count, place, thing), key=_start)
+
+    def remove(self, place: Place, thing: T) -> None:
+        """Take a thing from its place."""
+        listed = self._list(place)
+        first = bisect_left(listed, place.start, key=_start)
+        del listed[next(k for k in range(first, len(listed)) if listed[k][4] == thing)]
+
+    def same(self, place: Place) -> T | None:
+        """The thing whose place is one with another (`is_same`), of several the one that shares most, or begins first."""
+        best: tuple[float, float, int, T] | None = None
+        for size, listed in self._lists.get(_document(place), {}).items():
+            first = bisect_left(listed, place.start - 2.0**size, key=_start)
+            for k in range(first, len(listed)):
+                start, end, number, other, thing = listed[k]
+                if start >= place.end:
+                    break
+                if end > place.start:
+                    part = overlap(other, place)
+                    if best is None or (part, -start, -number) > best[:3]:
+                        best = (part, -start, -number, thing)
+                    if part >= 1:  # none that begins later shares more
+                        break
+        return best[3] if best is not None and is_same(best[0]) else None
+
+    def _list(self, place: Place) -> list[tuple[float, float, int, Place, T]]:
+        size = math.ceil(math.log2(place.end - place.start))
+        return self._lists.setdefault(_document(place), {}).setdefault(size, [])
+
+
+def _document(place: Place) -> tuple[Any, ...]:
+    return place.doc_id, place.channel, place.sound
+
+
+def _start(item: tuple[Any, ...]) -> float:
+    return float(item[0])
 
 
 def overlap(place: Place, other: Place) -> float:

@@ -21,6 +21,7 @@ from typing import Any, Generic, TypeVar
 
 from swsdist.core.codes import registry as codes
 from swsdist.core.errors import ConfigError
+from swsdist.core.extras import error_of
 from swsdist.core.text import suggestion
 
 
@@ -53,6 +54,9 @@ class Entry:
         except Exception as error:
             if self.built_in and not isinstance(error, ImportError):
                 raise
+            if (missing := error_of(error)) is not None:
+                missing.where = self.target
+                raise missing from error
             raise codes.ENTRY_NOT_LOADED(target=self.target, error=f"{type(error).__name__}: {error}") from error
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from anyio import CapacityLimiter, to_thread
+from anyio import to_thread
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
@@ -20,14 +20,27 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from swsdist.core.codes import server as codes
-from swsdist.core.errors import AudioError, SwsdistError
+from swsdist.core.errors import AudioError, StorageError, SwsdistError
 from swsdist.glossary.exports import EXPORTS
 from swsdist.server import sounds
 from swsdist.server.archive import Archive, Narrowing
 from swsdist.server.bodies import error_values, to_file
 from swsdist.server.glossary_routes import GLOSSARY
 from swsdist.server.questions import MOST, TOP, Question, answer, as_line, examples_of
-from swsdist.server.requests import body_of, file_name, number, person_of, place_of, service_of, text_of
+from swsdist.server.requests import (
+    Bounds,
+    Turns,
+    body_of,
+    bounds_of,
+    channel_of,
+    file_name,
+    integer,
+    number,
+    person_of,
+    place_of,
+    service_of,
+    text_of,
+)
 from swsdist.server.security import Gate, Guard, error_response, named
 from swsdist.server.service import Service
 
@@ -35,17 +48,17 @@ _STATIC = Path(__file__).parent / "static"
 _LOG = logging.getLogger(__name__)
 #: Examples of a question.
 _MOST_EXAMPLES = 100
-#: Searches that may wait.
-_WAITING = 40
-
-#: Steps of searches that run at once: those of others come in between.
-_LIMITER = CapacityLimiter(max(1, (os.cpu_count() or 1)))
+#: Characters of a written question, and of an address in a message.
+_LONGEST_TEXT, _SHOWN = 1000, 100
+#: Statuses of errors that are no `400`.
+_STATUSES = {"large-upload": 413, "slow-upload": 408, "not-ready": 503, "busy": 503, "project-full": 507}
 
 
 def create_app(service: Service, guard: Guard) -> Starlette:
     """The application; `service` is closed when it ends."""
     routes = [
         Route("/", _page),
+        Route("/health", _health),
         Route("/api/state", _state),
         Route("/api/person", _person, methods=["POST"]),
         Route("/api/search", _search, methods=["POST"]),
@@ -63,23 +76,35 @@ def create_app(service: Service, guard: Guard) -> Starlette:
     app = Starlette(
         routes=routes,
         middleware=[Middleware(Gate, guard=guard)],
-        exception_handlers={SwsdistError: _failed, Exception: _broken},
+        exception_handlers={SwsdistError: _failed, HTTPException: _no_address, Exception: _broken},
     )
-    app.state.service, app.state.guard, app.state.waiting = service, guard, 0
+    app.state.service, app.state.guard, app.state.bounds = service, guard, Bounds()
     return app
 
 
 async def _failed(_: Request, error: Exception) -> Response:
     assert isinstance(error, SwsdistError)
     name = error.code or ""
-    statuses = {"large-upload": 413, "not-ready": 503, "busy": 503, "project-full": 507}
-    if name.startswith(("no-such-", "not-in-archive")):
+    if name.startswith(("no-such-", "not-in-archive", "nothing-there")):
         return error_response(error, 404)
-    return error_response(error, statuses.get(name, 415 if isinstance(error, AudioError) else 400))
+    kinds = ((AudioError, 415), (StorageError, 503))
+    usual = next((status for kind, status in kinds if isinstance(error, kind)), 400)
+    return error_response(error, _STATUSES.get(name, usual))
+
+
+async def _no_address(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    code = codes.NO_SUCH_ADDRESS(where="server", method=request.method, path=request.url.path[:_SHOWN])
+    return error_response(code, error.status_code)
 
 
 async def _broken(_: Request, error: Exception) -> Response:
     return error_response(codes.SEARCH_FAILED(where="server", reason=repr(error)), 500)
+
+
+async def _health(request: Request) -> Response:
+    """For whoever looks whether the server lives; anybody may ask."""
+    return JSONResponse({"ready": service_of(request).archive is not None})
 
 
 async def _page(_: Request) -> Response:
@@ -122,9 +147,8 @@ def _facts(request: Request, service: Service) -> dict[str, Any]:
 
 
 async def _person(request: Request) -> Response:
-    values = await body_of(request)
-    person = text_of(values, "person")
-    return named(JSONResponse({"person": person}), person)
+    person = text_of(await body_of(request), "person")
+    return named(JSONResponse({"person": person}), person, request.app.state.guard.is_secure(request))
 
 
 # -- searches ----------------------------------------------------------------------------------------------------------
@@ -132,14 +156,16 @@ async def _person(request: Request) -> Response:
 
 async def _search(request: Request) -> Response:
     values, service = await body_of(request), service_of(request)
-    text = values.get("text")
+    text = None if values.get("text") is None else text_of(values, "text")
+    if text is not None and len(text) > _LONGEST_TEXT:
+        raise codes.WRONG_REQUEST(where="text", what=f"the text has more than {_LONGEST_TEXT} characters")
     archive: Archive | None = service.demand_archive()
     if text is not None and service.texts is not None:
         archive = service.texts
     assert archive is not None
     if text is not None and archive.spoken:
         raise codes.NO_TEXTS(where="text")
-    entry_id = None if values.get("entry_id") is None else int(number(values, "entry_id"))
+    entry_id = None if values.get("entry_id") is None else integer(values, "entry_id")
     given = values.get("examples")
     if given is None:
         examples = (
@@ -154,28 +180,24 @@ async def _search(request: Request) -> Response:
     narrow = values.get("narrow") or {}
     if not isinstance(narrow, dict):
         raise codes.WRONG_REQUEST(where="narrow", what="narrow is no object")
-    narrowing = Narrowing(**{name: str(narrow[name]) for name in Narrowing._fields if narrow.get(name)})
-    top = min(MOST, max(1, int(number(values, "top", TOP))))
-    question = Question(examples, text, entry_id, narrowing, top)
-    if request.app.state.waiting >= _WAITING:
-        raise codes.BUSY(where="search", count=request.app.state.waiting)
-    lines = answer(question, archive, service.project, service.answers)
-    return StreamingResponse(
-        _lines(request, lines), media_type="application/x-ndjson", headers={"Cache-Control": "no-store"}
-    )
+    narrowing = Narrowing(**{name: text_of(narrow, name) for name in Narrowing._fields if narrow.get(name)})
+    question = Question(examples, text, entry_id, narrowing, integer(values, "top", TOP, 1, MOST))
+    lines, turns = answer(question, archive, service.project, service.answers), bounds_of(request).searches
+    first = await turns.do(next, lines)  # a question that cannot be asked is refused
+    return StreamingResponse(_lines(turns, first, lines), media_type="application/x-ndjson")
 
 
-async def _lines(request: Request, answers: Iterator[dict[str, Any]]) -> AsyncIterator[str]:
+async def _lines(turns: Turns, first: dict[str, Any], answers: Iterator[dict[str, Any]]) -> AsyncIterator[str]:
     """Each step in a thread of its own, so that the steps of several searches take turns."""
-    request.app.state.waiting += 1
+    line: str | None = json.dumps(first) + "\n"
     try:
-        while True:
-            line = await to_thread.run_sync(_next_line, answers, limiter=_LIMITER)
-            if line is None:
-                return
-            yield line
+        with turns.waiting():
+            while line is not None:
+                yield line
+                line = await turns.step(_next_line, answers)
+    except SwsdistError as error:
+        yield as_line(error)
     finally:
-        request.app.state.waiting -= 1
         await to_thread.run_sync(_close, answers)
 
 
@@ -195,7 +217,7 @@ def _next_line(answers: Iterator[dict[str, Any]]) -> str | None:
 
 
 async def _likely(request: Request) -> Response:
-    service, entry_id = service_of(request), int(number(dict(request.query_params), "entry_id"))
+    service, entry_id = service_of(request), integer(dict(request.query_params), "entry_id")
     name = request.query_params.get("search")
     return JSONResponse(await run_in_threadpool(service.likelihood, entry_id, name))
 
@@ -210,7 +232,7 @@ async def _seen(request: Request) -> Response:
 
 
 async def _classes(request: Request) -> Response:
-    offset = int(number(dict(request.query_params), "offset", 0))
+    offset = integer(dict(request.query_params), "offset", 0)
     return JSONResponse(await run_in_threadpool(service_of(request).classes, offset))
 
 
@@ -218,11 +240,11 @@ async def _classes(request: Request) -> Response:
 
 
 async def _sounds(request: Request) -> Response:
-    service, name = service_of(request), file_name(request, "recording")
-    with tempfile.TemporaryDirectory(dir=service.scratch) as folder:
+    service, name, turns = service_of(request), file_name(request, "recording"), bounds_of(request).recordings
+    with turns.waiting(), tempfile.TemporaryDirectory(dir=service.scratch) as folder:
         file = sounds.sent_file(Path(folder), name)
         await to_file(request, file, sounds.UPLOAD_BYTES)
-        data, facts = await run_in_threadpool(sounds.received, file, name)
+        data, facts = await turns.step(sounds.received, file, name)
     person = person_of(request)
     sound = await run_in_threadpool(_add_sound, service, data, name, person)
     return JSONResponse({"sound": sound, **facts})
@@ -245,7 +267,7 @@ class _Sounding(NamedTuple):
 
 async def _sound(request: Request) -> Response:
     values, service = dict(request.query_params), service_of(request)
-    file, begin, is_replaced = await run_in_threadpool(_clip, service, values)
+    file, begin, is_replaced = await bounds_of(request).clips.do(_clip, service, values)
     headers = {"X-Begin": f"{begin:.6f}", "Cache-Control": "private, no-cache"}
     if is_replaced:
         headers["X-Replaced"] = "1"
@@ -254,7 +276,7 @@ async def _sound(request: Request) -> Response:
 
 def _clip(service: Service, values: dict[str, Any]) -> tuple[Path, float, bool]:
     of = _recording_of(service, values)
-    start = number(values, "start", 0.0)
+    start = max(0.0, number(values, "start", 0.0))
     end = number(values, "end", min(of.duration, sounds.CLIP_SECONDS))
     end = min(end, sounds.duration(of.path, of.storage) - of.offset)
     place = of.offset + start, of.offset + end, number(values, "pad", 0.25)
@@ -264,14 +286,14 @@ def _clip(service: Service, values: dict[str, Any]) -> tuple[Path, float, bool]:
 
 async def _overview(request: Request) -> Response:
     values, service = dict(request.query_params), service_of(request)
-    return JSONResponse(await run_in_threadpool(_waveform, service, values))
+    return JSONResponse(await bounds_of(request).recordings.do(_waveform, service, values))
 
 
 def _waveform(service: Service, values: dict[str, Any]) -> dict[str, Any]:
     of = _recording_of(service, values)
-    start, end = number(values, "start", 0.0), min(number(values, "end", of.duration), of.duration)
-    points = int(number(values, "points", 800))
-    waveform = sounds.overview(of.path, of.channel, of.offset + start, of.offset + end, points, of.storage)
+    start, end = max(0.0, number(values, "start", 0.0)), min(number(values, "end", of.duration), of.duration)
+    points = integer(values, "points", 800, 1, sounds.MOST_POINTS)
+    waveform = service.clips.overview(of.path, of.channel, of.offset + start, of.offset + end, points, of.storage)
     return {**waveform, "start": start, "end": end}
 
 
@@ -279,16 +301,17 @@ def _recording_of(service: Service, values: dict[str, Any]) -> _Sounding:
     if values.get("sound"):
         path = str(service.project.sound_file(values["sound"]))
         return _Sounding(path, 1, 0.0, sounds.duration(path, {}), {})
-    archive, channel = service.demand_archive(), int(number(values, "channel", 1))
+    archive, channel = service.demand_archive(), channel_of(values)
     row, storage = archive.document(text_of(values, "doc_id"), channel), archive.searcher.store.folder.storage
-    whole = row["doc_id"] != values["doc_id"]
-    place = (0.0, sounds.duration(row["path"], storage)) if whole else (row["at"], row["duration"])
-    return _Sounding(row["path"], channel, *place, storage, archive.is_replaced(row))
+    is_document = row["doc_id"] == values["doc_id"]
+    offset = row["at"] if is_document else 0.0
+    duration = row["duration"] if is_document else sounds.duration(row["path"], storage)
+    return _Sounding(row["path"], channel, offset, duration, storage, archive.is_replaced(row))
 
 
 async def _recordings(request: Request) -> Response:
     values, service = dict(request.query_params), service_of(request)
     archive = service.demand_archive()
-    offset = max(0, int(number(values, "offset", 0)))
+    offset = integer(values, "offset", 0)
     rows, total = await run_in_threadpool(archive.page, str(values.get("text", "")), offset)
     return JSONResponse({"recordings": rows, "total": total})

@@ -17,7 +17,7 @@ from swsdist.audio.reader import sha256
 from swsdist.config.search import Search
 from swsdist.core.codes import server as codes
 from swsdist.glossary.documents import CONTENT, contents, differ
-from swsdist.glossary.words import Place, Token
+from swsdist.glossary.words import Place, Token, within
 from swsdist.io.filesystem import is_remote
 from swsdist.registry.registries import METHODS
 from swsdist.searcher.searcher import Searcher
@@ -145,13 +145,15 @@ class Archive:
         """A place as detections name it: in the recording, where documents are places in recordings.
 
         Raises:
-            UserError: there is no such document.
+            UserError: there is no such document, or it is shorter.
         """
         if place.doc_id is None:
             return place
         row = self.document(place.doc_id, place.channel)
-        offset = row["at"] if row["doc_id"] == place.doc_id else 0.0
-        return place._replace(doc_id=row["recording"], start=offset + place.start, end=offset + place.end)
+        if row["doc_id"] != place.doc_id:
+            return place
+        place = within(place, row["duration"])
+        return place._replace(doc_id=row["recording"], start=row["at"] + place.start, end=row["at"] + place.end)
 
     def rows_of(self, doc_ids: list[str]) -> Rows:
         """Rows by the names that detections have."""
@@ -164,7 +166,8 @@ class Archive:
     def content_of(self, place: Place) -> str | None:
         """What the document at a place of a recording holds; None: unknown."""
         row = self.rows_of([place.doc_id or ""]).of(place.doc_id, place.channel, place.start)
-        return row and row["content"]
+        content: str | None = None if row is None else row["content"]
+        return content
 
     def replaced(self, tokens: Sequence[Token]) -> set[int]:
         """Ids of tokens whose document holds another sound than when they were judged."""
@@ -191,7 +194,7 @@ class Archive:
             return known[0] != here[0] or is_remote(path)
         if (path, now) not in self._digests:
             self._digests[path, now] = sha256(path)
-        return self._digests[path, now] != row["content"]
+        return bool(self._digests[path, now] != row["content"])
 
     def release(self) -> None:
         """Hold no prepared shards any longer."""

@@ -20,7 +20,7 @@ def error_values(error: SwsdistError) -> dict[str, str]:
     return {"error": error.message, "remedy": error.remedy or "", "code": error.code or ""}
 
 
-async def pieces(request: Request, most: int) -> AsyncIterator[bytes]:
+async def pieces(request: Request, most: int, seconds: float = _SECONDS) -> AsyncIterator[bytes]:
     """The body of a request in pieces.
 
     Raises:
@@ -28,19 +28,19 @@ async def pieces(request: Request, most: int) -> AsyncIterator[bytes]:
     """
     size = 0
     try:
-        async with asyncio.timeout(_SECONDS):
+        async with asyncio.timeout(seconds):
             async for piece in request.stream():
                 size += len(piece)
                 if size > most:
                     raise codes.LARGE_UPLOAD(where=request.url.path, most=most)
                 yield piece
     except TimeoutError:
-        raise codes.SLOW_UPLOAD(where=request.url.path, seconds=_SECONDS) from None
+        raise codes.SLOW_UPLOAD(where=request.url.path, seconds=seconds) from None
 
 
-async def whole_body(request: Request, most: int) -> bytes:
+async def whole_body(request: Request, most: int, seconds: float = _SECONDS) -> bytes:
     """The body of a request; see `pieces`."""
-    return b"".join([piece async for piece in pieces(request, most)])
+    return b"".join([piece async for piece in pieces(request, most, seconds)])
 
 
 async def to_file(request: Request, file: Path, most: int) -> None:

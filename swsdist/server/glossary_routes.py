@@ -14,18 +14,34 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
+from swsdist.core.codes import glossary as glossary_codes
 from swsdist.core.codes import server as codes
 from swsdist.glossary.exports import TierOf, write_export
-from swsdist.glossary.importing import import_file
+from swsdist.glossary.importing import Counts, import_file
 from swsdist.glossary.words import Token
 from swsdist.server import sounds
 from swsdist.server.bodies import to_file
-from swsdist.server.requests import body_of, file_name, number, person_of, place_of, service_of, text_of
+from swsdist.server.requests import (
+    body_of,
+    bounds_of,
+    file_name,
+    id_of,
+    integer,
+    number,
+    person_of,
+    place_of,
+    service_of,
+    text_of,
+)
 from swsdist.server.service import Service
 
 _FIELDS = ("form", "gloss", "variants", "speaker", "note")
 _TOKEN_FIELDS = ("verdict", "example", "note", "variant", "speaker")
 _VERDICTS = ("yes", "no", "unsure")
+#: Of a change, what the page need not know: an import holds all that it brought.
+_ROWS = ("before", "after")
+#: Endings that readers look at.
+_ENDINGS = (".eaf", ".textgrid", ".json")
 
 
 def _fields(values: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
@@ -46,7 +62,7 @@ def _fields(values: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _id(request: Request) -> int:
-    return int(request.path_params["id"])
+    return id_of(request, glossary_codes.NO_SUCH_ENTRY, "entry_id")
 
 
 async def _entries(request: Request) -> Response:
@@ -72,17 +88,19 @@ async def _entry(request: Request) -> Response:
 
 async def _merge(request: Request) -> Response:
     values, project = await body_of(request), service_of(request).project
-    other = int(number(values, "other"))
-    entry = await run_in_threadpool(lambda: project.merge(_id(request), other, person=person_of(request)))
+    other = integer(values, "other")
+    entry_id = _id(request)
+    entry = await run_in_threadpool(lambda: project.merge(entry_id, other, person=person_of(request)))
     return JSONResponse(entry.as_json())
 
 
 async def _split(request: Request) -> Response:
     values, project = await body_of(request), service_of(request).project
     tokens, form = values.get("tokens"), text_of(values, "form")
-    if not isinstance(tokens, list) or not all(isinstance(token, int) for token in tokens):
+    if not isinstance(tokens, list) or not all(type(token) is int for token in tokens):
         raise codes.WRONG_REQUEST(where="tokens", what="tokens are no list of numbers")
-    entry = await run_in_threadpool(lambda: project.split(_id(request), tokens, person=person_of(request), form=form))
+    entry_id = _id(request)
+    entry = await run_in_threadpool(lambda: project.split(entry_id, tokens, person=person_of(request), form=form))
     return JSONResponse(entry.as_json())
 
 
@@ -98,11 +116,11 @@ async def _tokens(request: Request) -> Response:
     if verdict is None:
         raise codes.WRONG_REQUEST(where="verdict", what="verdict is missing")
     fields.pop("verdict")
-    name = values.get("search") and str(values["search"])
+    name = text_of(values, "search") if values.get("search") else None
     score = None if values.get("score") is None else number(values, "score")
 
     def judge() -> dict[str, Any]:
-        where = place if place.doc_id is None else service.demand_archive().in_recording(place)
+        where = service.located(place)
         kept = service.answers.of(entry_id, name)
         known = score if kept is None or kept.has_odds else None  # scores of texts say nothing of those of speech
         fields["content"] = None if service.archive is None else service.archive.content_of(where)
@@ -135,7 +153,7 @@ def _shown(service: Service, tokens: Sequence[Token]) -> list[dict[str, Any]]:
 
 
 async def _token(request: Request) -> Response:
-    project, token_id = service_of(request).project, _id(request)
+    project, token_id = service_of(request).project, id_of(request, glossary_codes.NO_SUCH_TOKEN, "token_id")
     if request.method == "DELETE":
         await run_in_threadpool(lambda: project.remove_token(token_id, person=person_of(request)))
         return JSONResponse({})
@@ -146,8 +164,8 @@ async def _token(request: Request) -> Response:
 
     def change() -> Token:
         where = place
-        if place is not None and place.doc_id is not None:
-            fields["place"] = where = service_of(request).demand_archive().in_recording(place)
+        if place is not None:
+            fields["place"] = where = service_of(request).located(place)
         elif "verdict" in fields:
             where = project.token(token_id).place
         if where is not None and archive is not None:
@@ -163,16 +181,17 @@ async def _undo(request: Request) -> Response:
 
 
 async def _changes(request: Request) -> Response:
-    project, after = service_of(request).project, int(number(dict(request.query_params), "after", 0))
+    project, after = service_of(request).project, integer(dict(request.query_params), "after", 0)
     changes = await run_in_threadpool(project.changes, after)
     last = changes[-1].change_id if changes else after
-    return JSONResponse({"changes": [change.as_json() for change in changes], "change": last})
+    told = [{name: value for name, value in change.as_json().items() if name not in _ROWS} for change in changes]
+    return JSONResponse({"changes": told, "change": last})
 
 
 async def _export(request: Request) -> Response:
     service, kind = service_of(request), request.path_params["kind"]
     chosen = request.query_params.get("entries")
-    ids = None if not chosen else [int(number({"entry": each}, "entry")) for each in chosen.split(",")]
+    ids = None if not chosen else [integer({"entry": each}, "entry") for each in chosen.split(",")]
     tier: TierOf = "speaker" if request.query_params.get("tier") == "speaker" else "entry"
     archive = service.archive
     scratch = tempfile.TemporaryDirectory(dir=service.scratch)
@@ -190,30 +209,37 @@ async def _export(request: Request) -> Response:
                 archive_file.write(file, file.relative_to(folder))
         return packed
 
-    file = await run_in_threadpool(write)
+    try:
+        file = await bounds_of(request).files.do(write)
+    except BaseException:
+        scratch.cleanup()
+        raise
     return FileResponse(file, filename=file.name, background=BackgroundTask(scratch.cleanup))
 
 
 async def _import(request: Request) -> Response:
-    service, name = service_of(request), file_name(request, "import")
-    examples = request.query_params.get("examples") == "true"
-    with tempfile.TemporaryDirectory(dir=service.scratch) as folder:
-        file = Path(folder) / name  # the name tells the document
+    service, name, turns = service_of(request), file_name(request, "import"), bounds_of(request).files
+    examples, person = request.query_params.get("examples") == "true", person_of(request)
+    ending = Path(name).suffix.lower()
+    with turns.waiting(), tempfile.TemporaryDirectory(dir=service.scratch) as folder:
+        file = Path(folder) / f"sent{ending if ending in _ENDINGS else ''}"
         await to_file(request, file, sounds.UPLOAD_BYTES)
         store = service.archive.searcher.store if service.archive is not None else None
-        counts = await run_in_threadpool(
-            lambda: import_file(service.project, file, person=person_of(request), store=store, examples=examples)
-        )
+
+        def read() -> Counts:
+            return import_file(service.project, file, person=person, store=store, examples=examples, name=name)
+
+        counts = await turns.step(read)
     return JSONResponse(counts.as_json())
 
 
 GLOSSARY = [
     Route("/api/entries", _entries, methods=["GET", "POST"]),
-    Route("/api/entries/{id:int}", _entry, methods=["PATCH", "DELETE"]),
-    Route("/api/entries/{id:int}/merge", _merge, methods=["POST"]),
-    Route("/api/entries/{id:int}/split", _split, methods=["POST"]),
-    Route("/api/entries/{id:int}/tokens", _tokens, methods=["GET", "POST"]),
-    Route("/api/tokens/{id:int}", _token, methods=["PATCH", "DELETE"]),
+    Route("/api/entries/{id}", _entry, methods=["PATCH", "DELETE"]),
+    Route("/api/entries/{id}/merge", _merge, methods=["POST"]),
+    Route("/api/entries/{id}/split", _split, methods=["POST"]),
+    Route("/api/entries/{id}/tokens", _tokens, methods=["GET", "POST"]),
+    Route("/api/tokens/{id}", _token, methods=["PATCH", "DELETE"]),
     Route("/api/undo", _undo, methods=["POST"]),
     Route("/api/changes", _changes),
     Route("/api/export/{kind}", _export),

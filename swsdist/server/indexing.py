@@ -8,7 +8,6 @@ were running.
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -17,7 +16,8 @@ from collections.abc import Callable
 from typing import Any
 
 from swsdist.core.codes import server as codes
-from swsdist.core.errors import SwsdistError
+from swsdist.core.codes.pipeline import FOLDER_IN_USE, LOCK_CONFLICT
+from swsdist.core.errors import SwsdistError, UserError
 from swsdist.io.filesystem import Folder
 from swsdist.store.manifest import load
 
@@ -30,6 +30,24 @@ _SETS = (
 )
 #: Seconds until what is indexed is committed first.
 _FIRST = 30.0
+#: Seconds between looks at another's index of the folder, and that ours may take to end.
+_AGAIN, _ENDING = 5.0, 10.0
+#: Another process works in the folder.
+_TAKEN = (FOLDER_IN_USE, LOCK_CONFLICT)
+#: `swsdist`, which ends when its input does: with the server, however that ends.
+_CHILD = f"""
+import os, signal, threading, time
+
+def end():
+    os.read(0, 1)
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep({_ENDING})
+    os._exit(130)
+
+threading.Thread(target=end, daemon=True).start()
+from swsdist.cli.main import main
+main()
+"""
 
 
 class Indexing:
@@ -49,7 +67,7 @@ class Indexing:
         self.error: SwsdistError | None = None
         self._process: subprocess.Popen[str] | None = None
         self._state: dict[str, Any] | None = None
-        self._ended = False
+        self._ended = threading.Event()
 
     @property
     def state(self) -> dict[str, Any] | None:
@@ -61,27 +79,32 @@ class Indexing:
         return load(Folder(f"{self.run}/store")) is not None
 
     def once(self) -> None:
-        """Index what is new, and return at the end."""
+        """Index what is new, and return at the end; while another process does it, follow that."""
         self._state = {"part": 0.0, "documents": 0, "of": 0, "text": "starting"}
         wait = _FIRST
         try:
-            while not self._ended:
+            while not self._ended.is_set():
                 before = load(Folder(f"{self.run}/store"))
-                stopped = self._index(wait)
+                stopped, is_taken = self._index(wait)
                 now = load(Folder(f"{self.run}/store"))
                 if now is not None and (before is None or before.fingerprint != now.fingerprint):
                     self._committed()
-                if not stopped:
+                if is_taken:
+                    self._state = {**(self._state or {}), "text": "another process indexes the folder"}
+                    self._ended.wait(_AGAIN)
+                elif not stopped:
                     break
-                wait *= 2
+                else:
+                    wait *= 2
         finally:
             self._state = None
 
-    def _index(self, seconds: float) -> bool:
-        """Whether it was interrupted after so many seconds."""
-        command = [sys.executable, "-m", "swsdist.cli.main", "index", self.source, "--run", self.run, "--events", "-"]
+    def _index(self, seconds: float) -> tuple[bool, bool]:
+        """Whether it was interrupted after so many seconds, and whether another process is working in the folder."""
+        command = [sys.executable, "-c", _CHILD, "index", self.source, "--run", self.run, "--events", "-"]
         self._process = process = subprocess.Popen(
             [*command, *(part for each in _SETS for part in ("--set", each))],
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -103,14 +126,17 @@ class Indexing:
         for line in process.stdout:
             self._follow(line)
         code = process.wait()
+        assert process.stdin is not None
+        process.stdin.close()
         timer.cancel()
         reader.join(1)
         self.error = None
-        if code not in (0, 4) and not stopped.is_set() and not self._ended:
-            lines = [line.strip() for line in messages if line.strip() and not line.strip().startswith("remedy:")]
+        lines = [line.strip() for line in messages if line.strip() and not line.strip().startswith("remedy:")]
+        is_taken = code == UserError.exit_code and any(f"[{each.name}]" in line for line in lines for each in _TAKEN)
+        if code not in (0, 4) and not stopped.is_set() and not self._ended.is_set() and not is_taken:
             message = lines[-1] if lines else f"exit code {code}"
             self.error = codes.INDEX_ENDED(where=self.source, folder=self.source, message=message)
-        return stopped.is_set()
+        return stopped.is_set(), is_taken
 
     def _follow(self, line: str) -> None:
         try:
@@ -129,11 +155,11 @@ class Indexing:
 
     def end(self) -> None:
         """Interrupt it, and wait."""
-        self._ended = True
+        self._ended.set()
         process = self._process
         if process is not None and process.poll() is None:
-            os.kill(process.pid, signal.SIGINT)
+            process.send_signal(signal.SIGINT)
             try:
-                process.wait(10)
+                process.wait(_ENDING)
             except subprocess.TimeoutExpired:
                 process.kill()

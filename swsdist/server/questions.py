@@ -19,7 +19,7 @@ from swsdist.core.errors import SwsdistError
 from swsdist.core.types import QUERIES
 from swsdist.glossary.likelihood import Likelihood, Summary
 from swsdist.glossary.project import Project
-from swsdist.glossary.words import Place, Token, is_same, overlap
+from swsdist.glossary.words import Place, Places, Token, is_same, overlap
 from swsdist.searcher.query_input import Skip
 from swsdist.searcher.searcher import Searcher
 from swsdist.server.archive import Archive, Narrowing
@@ -33,6 +33,8 @@ _LOOKED_AT = 1000
 LONGEST = 30.0
 #: Searches whose hits are remembered.
 _KEPT = 200
+#: Scores beyond count as this one.
+_FAR = 100.0
 #: Name of the query.
 _QUERY = "word"
 
@@ -114,10 +116,13 @@ class Answers:
         if kept is None or not kept.has_odds:
             return {"likelihood": None, "likely": []}
         tokens, _ = _current(project, archive, entry_id)
-        left = [hit["score"] for hit in kept.hits if not _judged(hit, tokens)]
-        fitted = _fitted(tokens)
+        fitted, places = _fitted(tokens), _placed(tokens)
         likely = fitted.likely(_scores(kept.hits[: kept.shown]))
-        summary = fitted.summary(np.array(left), kept.shown)
+        shown, others = (
+            [hit["score"] for hit in hits if not _judged(hit, places)]
+            for hits in (kept.hits[: kept.shown], kept.hits[kept.shown :])
+        )
+        summary = fitted.summary(np.array([*shown, *others]), len(shown))
         return {"likelihood": _summary_of(summary, tokens), "likely": [round(float(p), 4) for p in likely]}
 
 
@@ -147,15 +152,15 @@ def answer(
     queries: Any = (
         [question.text] if question.text is not None else _examples(question.examples, archive, project, others, skip)
     )
-    fitted = _fitted(tokens) if archive.has_odds else None
+    fitted, places = _fitted(tokens) if archive.has_odds else None, _placed(tokens)
     hits: list[dict[str, Any]] = []
     most = max(_LOOKED_AT, question.top)
     for part in searcher.stream(queries, most, skip=skip, say=warnings.append, warn=warnings.append):
         if part.part < 1:
-            hits = _hits(part.table(), archive, question.top, tokens, fitted)
+            hits = _hits(part.table(), archive, question.top, places, fitted)
             yield {"search": name, "part": part.part, "hits": hits, "final": False}
         else:
-            hits = _hits(part.table(), archive, most, tokens, fitted)
+            hits = _hits(part.table(), archive, most, places, fitted)
     if len(unusable) == max(1, len(question.examples)):
         raise unusable[0]
     answers.keep(name, question.entry_id, Kept(hits, question.top, archive.has_odds))
@@ -221,14 +226,14 @@ def _example(place: Place, archive: Archive, project: Project, others: Sequence[
     else:
         place = archive.in_recording(place)
         if any(is_same(overlap(place, token.place)) for token in others):
-            raise codes.REPLACED(where=place.doc_id)
+            raise codes.RECORDING_REPLACED(where=place.doc_id)
         document = archive.document(str(place.doc_id), place.channel, (place.start + place.end) / 2)
         facts = {"path": document["path"], "speaker": document["speaker"]}
     return {"query_id": _QUERY, "channel": place.channel, "start": place.start, "end": place.end, **facts}
 
 
 def _hits(
-    table: pa.Table, archive: Archive, top: int, tokens: Sequence[Token], fitted: Likelihood | None
+    table: pa.Table, archive: Archive, top: int, tokens: Places[Token], fitted: Likelihood | None
 ) -> list[dict[str, Any]]:
     """The best hits that nobody has judged, of equal ones on several channels one."""
     places: dict[tuple[Any, ...], dict[str, Any]] = {}
@@ -262,17 +267,23 @@ def _scores(hits: Sequence[Mapping[str, Any]]) -> NDArray[np.float64]:
     return np.array([hit["score"] for hit in hits], np.float64)
 
 
-def _judged(hit: Mapping[str, Any], tokens: Sequence[Token]) -> bool:
+def _placed(tokens: Sequence[Token]) -> Places[Token]:
+    places = Places[Token]()
+    for token in tokens:
+        places.add(token.place, token)
+    return places
+
+
+def _judged(hit: Mapping[str, Any], tokens: Places[Token]) -> bool:
     """Whether a token is at the place of a hit."""
-    places = [Place(hit["doc_id"], channel, hit["start"], hit["end"]) for channel in hit["channels"]]
-    return any(is_same(overlap(token.place, place)) for token in tokens for place in places)
+    places = (Place(hit["doc_id"], channel, hit["start"], hit["end"]) for channel in hit["channels"])
+    return any(tokens.same(place) is not None for place in places)
 
 
 def _fitted(tokens: Sequence[Token]) -> Likelihood:
     clear = [token for token in tokens if token.verdict != "unsure" and token.score is not None]
-    return Likelihood.fit(
-        np.array([token.score for token in clear], np.float64), np.array([token.verdict == "yes" for token in clear])
-    )
+    scores = np.array([token.score for token in clear], np.float64).clip(-_FAR, _FAR)
+    return Likelihood.fit(scores, np.array([token.verdict == "yes" for token in clear]))
 
 
 def _summary_of(summary: Summary, tokens: Sequence[Token]) -> dict[str, Any]:

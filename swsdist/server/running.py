@@ -12,8 +12,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+import uvicorn
+
 from swsdist.core.codes import server as codes
 from swsdist.io.filesystem import Folder, is_remote
+from swsdist.server import connections
+from swsdist.server.app import create_app
+from swsdist.server.security import Guard
 from swsdist.server.service import Service, Settings
 
 #: Where the password of a public server is.
@@ -79,28 +84,21 @@ def serve_until_ended(settings: Settings, entrance: Entrance, say: Callable[[str
 
     Raises:
         UserError: the port is in use.
-        ConfigError: starlette and uvicorn are missing, or a public server without a password or a proxy.
+        ConfigError: a public server without a password or a proxy.
     """
-    try:
-        import uvicorn
-
-        from swsdist.server.app import create_app
-        from swsdist.server.security import Guard
-    except ImportError:
-        raise codes.NO_SERVER() from None
-
     password = os.environ.get(PASSWORD) or None
     is_open = entrance.public or entrance.host not in _LOOPBACK
     if is_open and password is None and entrance.user_header is None:
         raise codes.PUBLIC_WITHOUT_KEY(where=entrance.host)
     sock = _bound(entrance)
     port = sock.getsockname()[1]
-    token = None if is_open else secrets.token_urlsafe(24)
+    by_header = entrance.user_header is not None
+    token = None if is_open or by_header else secrets.token_urlsafe(24)
     hosts = frozenset(
         {*_LOOPBACK, *entrance.names, *([entrance.host] if entrance.host not in ("0.0.0.0", "::") else [])}
     )
     proxies = frozenset(entrance.proxies or _LOOPBACK)
-    guard = Guard(token, hosts, password if is_open else None, entrance.user_header, proxies)
+    guard = Guard(token, hosts, password if is_open and not by_header else None, entrance.user_header, proxies)
     service = Service(settings)
     try:
         name = entrance.names[0] if entrance.names else f"[{entrance.host}]" if ":" in entrance.host else entrance.host
@@ -114,6 +112,9 @@ def serve_until_ended(settings: Settings, entrance: Entrance, say: Callable[[str
             proxy_headers=False,  # who asks is the peer; the gate reads what a proxy says
             timeout_graceful_shutdown=5,
             h11_max_incomplete_event_size=65_536,
+            http=connections.protocol(connections.most_connections()),
+            ws="none",
+            backlog=connections.BACKLOG,
         )
         server = uvicorn.Server(config)
         if threading.current_thread() is threading.main_thread():

@@ -9,9 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import logging
+import re
 import secrets
+import time
 from dataclasses import dataclass, field
-from http.cookies import SimpleCookie
+from html import escape
+from ipaddress import IPv6Address, ip_address
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from starlette.datastructures import Headers
@@ -21,6 +25,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from swsdist.core.codes import server as codes
 from swsdist.core.errors import SwsdistError
+from swsdist.glossary import words
 from swsdist.server.bodies import error_values, whole_body
 
 SESSION, PERSON = "swsdist_session", "swsdist_person"
@@ -30,7 +35,16 @@ NOBODY = "me"
 _LONGEST_NAME = 64
 #: Seconds that a wrong password takes.
 _DELAY = 1.0
-_FORM_BYTES = 4096
+#: Wrong passwords that an address may give at once; it gets one more each second. Addresses that are remembered.
+_WRONG, _ADDRESSES = 300, 10_000
+#: Sessions, and seconds after which an unused one ends.
+_SESSIONS, _SESSION_SECONDS = 1000, 7 * 86_400.0
+#: Of the login form: bytes, and seconds that it may take.
+_FORM_BYTES, _FORM_SECONDS = 4096, 10.0
+#: A host as browsers write it, and its port.
+_HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[\w.-]+)(?::(\d{1,5}))?")
+
+_LOG = logging.getLogger(__name__)
 
 _HEADERS = {
     "Content-Security-Policy": (
@@ -72,47 +86,82 @@ class Guard:
     password: str | None = None
     user_header: str | None = None
     proxies: frozenset[str] = frozenset({"127.0.0.1", "::1"})
-    _sessions: set[str] = field(default_factory=set)
-    _guessing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _sessions: dict[str, float] = field(default_factory=dict)
+    _wrong: dict[str, tuple[float, float]] = field(default_factory=dict)
 
     def person(self, request: Request) -> str:
         """Who asks."""
         if self.user_header is not None:
-            return request.headers[self.user_header][:_LONGEST_NAME]
-        return unquote(request.cookies.get(PERSON, "")) or NOBODY
+            return _as_sent(request.headers[self.user_header])[:_LONGEST_NAME]
+        return unquote(request.cookies.get(PERSON, ""))[:_LONGEST_NAME] or NOBODY
 
-    def is_open(self, headers: Headers, client: str) -> bool:
+    def is_open(self, request: Request) -> bool:
         """Whether a request is let in."""
         if self.user_header is not None:
-            return client in self.proxies and bool(headers.get(self.user_header))
-        cookies, name = SimpleCookie(headers.get("cookie", "")), session_cookie(headers)
-        given = cookies[name].value if name in cookies else ""
-        if self.token is not None and hmac.compare_digest(given.encode(), self.token.encode()):
-            return True
-        return given in self._sessions
+            return _peer(request) in self.proxies and bool(request.headers.get(self.user_header))
+        session, now = request.cookies.get(session_cookie(request.headers), ""), time.monotonic()
+        if now - self._sessions.get(session, -_SESSION_SECONDS) >= _SESSION_SECONDS:
+            self._sessions.pop(session, None)
+            return False
+        self._sessions[session] = now
+        return True
 
     def is_secure(self, request: Request) -> bool:
         """Whether the browser asks by https, maybe of a proxy."""
-        proxied = request.client is not None and request.client.host in self.proxies
-        return request.url.scheme == "https" or (proxied and request.headers.get("x-forwarded-proto") == "https")
+        proxied = _peer(request) in self.proxies and request.headers.get("x-forwarded-proto") == "https"
+        return request.url.scheme == "https" or proxied
 
-    async def enter_slowly(self, secret: str) -> str | None:
-        """The same as `enter`, one at a time, so that nobody guesses fast."""
-        async with self._guessing:
-            session = self.enter(secret)
-            if session is None:
-                await asyncio.sleep(_DELAY)
-            return session
+    def by_token(self, request: Request) -> str | None:
+        """The session of somebody who gives a token; None: it is wrong. Nobody guesses one, so none is slowed down."""
+        return self._enter(request, request.query_params.get("token", ""), self.token, "token")
 
-    def enter(self, secret: str) -> str | None:
-        """The session of somebody who gives a token or a password; None: it is wrong."""
-        if self.token is not None and hmac.compare_digest(secret.encode(), self.token.encode()):
-            return self.token
-        if self.password is not None and hmac.compare_digest(secret.encode(), self.password.encode()):
-            session = secrets.token_urlsafe(32)
-            self._sessions.add(session)
-            return session
-        return None
+    async def by_password(self, request: Request, password: str) -> str | None:
+        """The session of somebody who gives a password; None: it is wrong.
+
+        A right one waits for nobody. A wrong one costs its own sender a second.
+
+        Raises:
+            UserError: this address gave too many wrong ones.
+        """
+        address, now = self._address(request), time.monotonic()
+        wrong, at = self._wrong.get(address, (0.0, now))
+        wrong = max(0.0, wrong - (now - at))
+        if wrong >= _WRONG:
+            raise codes.SLOW_DOWN(where=address, seconds=round(wrong - _WRONG + 1))
+        session = self._enter(request, password, self.password, "password")
+        if session is None:
+            self._wrong.pop(address, None)  # the one that is counted last is forgotten last
+            self._wrong[address] = wrong + 1, now
+            if len(self._wrong) > _ADDRESSES:
+                del self._wrong[next(iter(self._wrong))]
+            await asyncio.sleep(_DELAY)
+        return session
+
+    def leave(self, request: Request) -> None:
+        """End a session."""
+        self._sessions.pop(request.cookies.get(session_cookie(request.headers), ""), None)
+
+    def _enter(self, request: Request, given: str, secret: str | None, kind: str) -> str | None:
+        if secret is None or not hmac.compare_digest(given.encode("utf-8", "replace"), secret.encode()):
+            _LOG.warning("a wrong %s from %s", kind, self._address(request))
+            return None
+        session = secrets.token_urlsafe(32)
+        self._sessions[session] = time.monotonic()
+        for old in sorted(self._sessions, key=lambda each: self._sessions[each])[:-_SESSIONS]:
+            del self._sessions[old]
+        return session
+
+    def _address(self, request: Request) -> str:
+        """Whose secrets are counted together: an address, or the network of a host with IPv6."""
+        peer = _peer(request)
+        if peer in self.proxies:
+            peer = request.headers.get("x-forwarded-for", peer).rpartition(",")[2].strip()
+        try:
+            address = ip_address(peer)
+        except ValueError:
+            return peer[:_LONGEST_NAME]
+        is_network = isinstance(address, IPv6Address) and address.ipv4_mapped is None and not address.is_loopback
+        return f"{IPv6Address(int(address) >> 64 << 64)}/64" if is_network else str(address)
 
 
 class Gate:
@@ -129,8 +178,13 @@ class Gate:
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                headers = [(name.lower().encode(), value.encode()) for name, value in _HEADERS.items()]
-                message = {**message, "headers": [*message.get("headers", []), *headers]}
+                headers = message.get("headers", [])
+                added = {name.lower().encode(): value.encode() for name, value in _HEADERS.items()}
+                if not any(name.lower() == b"cache-control" for name, _ in headers):
+                    # Scripts of another version never meet this one's page, and what is said is kept nowhere.
+                    kept = b"no-cache" if request.url.path.startswith("/static/") else b"no-store"
+                    added[b"cache-control"] = kept
+                message = {**message, "headers": [*headers, *added.items()]}
             await send(message)
 
         request = Request(scope, receive)
@@ -140,42 +194,55 @@ class Gate:
     async def _answer(self, request: Request) -> Response | None:
         """The answer to a request that does not pass."""
         guard, headers = self._guard, request.headers
-        host = _host(headers)
+        host, _ = _host_and_port(headers)
         if host not in guard.hosts:
-            return error_response(codes.OTHER_HOST(where=host, host=host), 421)
-        origin = headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc != headers.get("host"):
+            given = headers.get("host", "")
+            return error_response(codes.OTHER_HOST(where=given, host=given), 421)
+        origin, path = headers.get("origin"), request.url.path
+        if origin is not None and _netloc(origin) != headers.get("host"):
             return error_response(codes.OTHER_ORIGIN(where=origin, origin=origin), 403)
-        path = request.url.path
+        is_opened = path == "/" and headers.get("sec-fetch-dest") == "document"  # somebody follows a link
+        if headers.get("sec-fetch-site") == "cross-site" and not is_opened:
+            return error_response(codes.OTHER_ORIGIN(where=path, origin="another page"), 403)
         if path == "/login" and guard.password is not None:
             return await self._login(request)
         if path == "/" and "token" in request.query_params and guard.token is not None:
-            session = await guard.enter_slowly(request.query_params["token"])
+            session = guard.by_token(request)
             if session is not None:
                 return self._entered(request, session)
-        if path.startswith("/static/"):
+        if path == "/health" or path.startswith("/static/"):
             return None
-        if not guard.is_open(headers, request.client.host if request.client else ""):
+        if not guard.is_open(request):
             if path == "/" and guard.password is not None:
                 return HTMLResponse(_LOGIN.format(said=""))
             error = codes.WRONG_TOKEN() if guard.user_header is None else codes.NO_USER_HEADER(header=guard.user_header)
             return error_response(error, 401)
         if request.method not in ("GET", "HEAD") and headers.get("x-swsdist") != "1":
             return error_response(codes.OTHER_ORIGIN(where=path, origin=origin or "a form"), 403)
+        if path == "/logout" and request.method == "POST":
+            guard.leave(request)
+            answer = JSONResponse({})
+            answer.delete_cookie(session_cookie(headers))
+            return answer
         return None
 
     async def _login(self, request: Request) -> Response:
         if request.method != "POST":
             return RedirectResponse("/", 303)
         try:
-            body = await whole_body(request, _FORM_BYTES)
+            body = await whole_body(request, _FORM_BYTES, _FORM_SECONDS)
         except SwsdistError as error:
             return error_response(error, 413)
         form = parse_qs(body.decode("utf-8", "replace"))
-        session = await self._guard.enter_slowly(form.get("password", [""])[0])
-        if session is None:
-            return HTMLResponse(_LOGIN.format(said="<p>That is not the password."), 401)
-        return named(self._entered(request, session), form.get("person", [NOBODY])[0])
+        try:
+            session = await self._guard.by_password(request, form.get("password", [""])[0])
+            if session is None:
+                return HTMLResponse(_LOGIN.format(said="<p>That is not the password."), 401)
+            person, secure = form.get("person", [NOBODY])[0], self._guard.is_secure(request)
+            return named(self._entered(request, session), person, secure)
+        except SwsdistError as error:
+            status = 429 if error.code == codes.SLOW_DOWN.name else 400
+            return HTMLResponse(_LOGIN.format(said=f"<p>{escape(error.message)}: {escape(error.remedy or '')}"), status)
 
     def _entered(self, request: Request, session: str) -> Response:
         answer, name = RedirectResponse("/", 303), session_cookie(request.headers)
@@ -185,17 +252,39 @@ class Gate:
 
 def session_cookie(headers: Headers) -> str:
     """Its name: browsers send cookies of a host to all its ports."""
-    return f"{SESSION}_{headers.get('host', '').rpartition(':')[2]}"
+    return f"{SESSION}_{_host_and_port(headers)[1]}"
 
 
-def _host(headers: Headers) -> str:
+def _host_and_port(headers: Headers) -> tuple[str, str]:
+    match = _HOST.fullmatch(headers.get("host", ""))
+    return (match[1].strip("[]").lower(), match[2] or "") if match else ("", "")
+
+
+def _netloc(origin: str) -> str | None:
     try:
-        return urlsplit(f"//{headers.get('host', '')}").hostname or ""
+        return urlsplit(origin).netloc
     except ValueError:
-        return ""
+        return None
 
 
-def named(answer: Response, person: str) -> Response:
-    """An answer that sets who somebody is."""
-    answer.set_cookie(PERSON, quote(person.strip()[:_LONGEST_NAME]), max_age=365 * 86_400, samesite="strict")
+def _peer(request: Request) -> str:
+    return request.client.host if request.client else ""
+
+
+def _as_sent(value: str) -> str:
+    """A header's text: Starlette reads bytes as Latin-1, and proxies send UTF-8."""
+    try:
+        return value.encode("latin-1").decode("utf-8")
+    except UnicodeError:
+        return value
+
+
+def named(answer: Response, person: str, secure: bool) -> Response:
+    """An answer that sets who somebody is.
+
+    Raises:
+        UserError: that is no name.
+    """
+    name = words.line("person", person[:_LONGEST_NAME], empty=False)
+    answer.set_cookie(PERSON, quote(name), max_age=365 * 86_400, samesite="strict", secure=secure)
     return answer

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import shutil
 import threading
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any
+from tempfile import TemporaryDirectory, gettempdir
+from typing import Any, NotRequired
 
+import psutil
 import pyarrow as pa
 import pyarrow.compute as pc
+from pydantic import TypeAdapter
+from typing_extensions import TypedDict
 
 from swsdist.core.codes import server as codes
 from swsdist.core.errors import SwsdistError
 from swsdist.glossary.project import Project
-from swsdist.glossary.words import Place
+from swsdist.glossary.words import Place, within
 from swsdist.io.filesystem import Folder
 from swsdist.searcher.settings import setup_of
 from swsdist.server.archive import PAGE, Archive
@@ -33,6 +39,27 @@ EVERY = 60.0
 #: Least likelihood of a hit in a new recording for the news.
 _LIKELY = 0.1
 _NEWS = "news.json"
+_SCRATCH = "swsdist-serve-"
+
+
+class _News(TypedDict):
+    """What was found of a word in new documents."""
+
+    entry_id: int
+    form: str
+    hits: list[dict[str, Any]]
+    documents: int
+
+
+class _Kept(TypedDict):
+    """What lies in `news.json`: the state that all words were searched in, that of words that failed since, and the news."""
+
+    state: str | None
+    failed: NotRequired[dict[str, str | None]]
+    news: list[_News]
+
+
+_NEWS_KEPT = TypeAdapter(_Kept)
 
 
 @dataclass(frozen=True)
@@ -71,7 +98,8 @@ class Service:
         self.archive: Archive | None = None
         self._lock = threading.Lock()
         self._older: list[Archive] = []
-        self._scratch = TemporaryDirectory(prefix="swsdist-serve-")
+        _sweep()
+        self._scratch = TemporaryDirectory(prefix=f"{_SCRATCH}{os.getpid()}-")
         self.clips = Clips(Path(self._scratch.name))
         self.scratch = Path(self._scratch.name)
         self.indexing: Indexing | None = None
@@ -150,6 +178,16 @@ class Service:
                 return
             self._stop.wait(EVERY)
 
+    def located(self, place: Place) -> Place:
+        """A place as tokens have it.
+
+        Raises:
+            UserError: there is no such document or sound, or it is shorter.
+        """
+        if place.sound is not None:
+            return within(place, self.project.sound(place.sound).duration)
+        return self.demand_archive().in_recording(place)
+
     def likelihood(self, entry_id: int, name: str | None) -> dict[str, Any]:
         """How likely the hits of a search are; see `Answers.likelihood`."""
         if self.archive is None:
@@ -166,50 +204,60 @@ class Service:
 
     # -- news ----------------------------------------------------------------------------------------------------------
 
-    def news(self) -> list[dict[str, Any]]:
+    def news(self) -> list[_News]:
         """What was found of saved words in new recordings, and nobody has seen."""
-        news: list[dict[str, Any]] = self._kept()["news"]
-        return news
+        return self._kept()["news"]
 
     def seen(self) -> None:
         """Somebody has seen the news."""
         with self._lock:
             self._keep({**self._kept(), "news": []})
 
-    def _kept(self) -> dict[str, Any]:
+    def _kept(self) -> _Kept:
         try:
-            kept: dict[str, Any] = json.loads(Folder(str(self.project.folder)).read_bytes(_NEWS))
+            return _NEWS_KEPT.validate_json(Folder(str(self.project.folder)).read_bytes(_NEWS))
         except (FileNotFoundError, ValueError):
             return {"state": None, "news": []}
-        return kept
 
-    def _keep(self, values: dict[str, Any]) -> None:
+    def _keep(self, values: _Kept) -> None:
         Folder(str(self.project.folder)).write_bytes(_NEWS, json.dumps(values).encode())
 
     def search_news(self) -> None:
         """Search the saved words in documents that the store had not when they were searched last."""
         archive, kept = self.demand_archive(), self._kept()
-        new = _new_documents(archive, kept["state"])
-        hits = []
-        if new.num_rows and archive.spoken:
-            searcher = archive.searcher.among(new)
-            for entry in self.project.entries():
-                examples = examples_of(self.project, entry.entry_id)
-                if examples:
-                    try:
-                        hits += self._hits_in(searcher, archive, entry, examples, new.num_rows)
-                    except SwsdistError:
-                        _LOG.exception("%s was not searched in new recordings", entry.form)
+        hits, failed, new = list[_News](), dict[str, str | None](), dict[str | None, pa.Table]()
+        for entry in self.project.entries() if archive.spoken else ():
+            state = kept.get("failed", {}).get(str(entry.entry_id), kept["state"])
+            if state not in new:
+                new[state] = _new_documents(archive, state)
+            examples = examples_of(self.project, entry.entry_id)
+            if not examples or not new[state].num_rows:
+                continue
+            try:
+                searcher = archive.searcher.among(new[state])
+                hits += self._hits_in(searcher, archive, entry, examples, new[state].num_rows)
+            except SwsdistError as error:
+                failed[str(entry.entry_id)] = state  # next time in all that came since
+                _LOG.warning("%s was not searched in new recordings: %s", entry.form, error)
         with self._lock:
-            self._keep({"state": archive.state, "news": [*self._kept()["news"], *hits]})
+            self._keep({"state": archive.state, "failed": failed, "news": [*self._kept()["news"], *hits]})
 
     def _hits_in(
         self, searcher: Any, archive: Archive, entry: Any, examples: tuple[Place, ...], documents: int
-    ) -> list[dict[str, Any]]:
+    ) -> list[_News]:
         question = Question(examples, entry_id=entry.entry_id)
         *_, last = answer(question, archive, self.project, Answers(), searcher)
         hits = [hit for hit in last["hits"] if hit["likely"] is None or hit["likely"] >= _LIKELY]
         return [{"entry_id": entry.entry_id, "form": entry.form, "hits": hits, "documents": documents}] if hits else []
+
+
+def _sweep() -> None:
+    """Remove what servers of ours that were killed left in the temporary folder."""
+    for folder in Path(gettempdir()).glob(f"{_SCRATCH}*-*"):
+        number = folder.name.removeprefix(_SCRATCH).partition("-")[0]
+        with suppress(OSError):
+            if number.isdigit() and not psutil.pid_exists(int(number)) and folder.stat().st_uid == os.getuid():
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def _new_documents(archive: Archive, state: str | None) -> pa.Table:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import io
+import logging
 from collections.abc import Mapping
 from pathlib import Path
-from threading import Lock
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 import soundfile
@@ -15,11 +16,13 @@ import soundfile
 from swsdist.audio.clips import Clip, read_clip
 from swsdist.audio.reader import only_files, probe, read_blocks
 from swsdist.audio.speech import find_speech
+from swsdist.core.codes import audio as audio_codes
 from swsdist.core.codes import server as codes
 from swsdist.core.errors import AudioError
 from swsdist.corpora.documents import ENDINGS
 from swsdist.stages.inputs.recordings import identities
 
+_LOG = logging.getLogger(__name__)
 #: Longest clip, s; largest recording that is sent, bytes, and longest, s.
 CLIP_SECONDS, UPLOAD_BYTES, UPLOAD_SECONDS = 120.0, 64_000_000, 900.0
 #: A rate above which recordings that are sent may last less, Hz; and channels that are looked at.
@@ -28,8 +31,8 @@ _USUAL_RATE, _MOST_CHANNELS = 48_000, 8
 _WAVEFORM_SECONDS, MOST_POINTS = 4 * 3600.0, 4000
 #: Most context of a clip, s.
 _MOST_PAD = 10.0
-#: Clips that are kept.
-_KEPT = 400
+#: Clips and waveforms that are kept, and most bytes of clips.
+_KEPT, _KEPT_BYTES = 400, 1 << 29
 #: Of waveforms, Hz.
 _RATE = 8000
 
@@ -42,7 +45,7 @@ class Clips:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._folder, self._lock = folder, Lock()
+        self._folder, self._drawn = folder, dict[str, dict[str, Any]]()
 
     def of(
         self, path: str, channel: int, start: float, end: float, pad: float, storage: Mapping[str, object]
@@ -57,26 +60,41 @@ class Clips:
             raise codes.LONG_CLIP(where=path, seconds=end - start, most=CLIP_SECONDS)
         pad = min(max(pad, 0.0), _MOST_PAD)
         begin = max(0.0, start - pad)
-        (identity,) = identities([path], storage)  # another recording may lie there now
-        name = hashlib.blake2b(
-            f"{identity}\0{path}\0{channel}\0{start}\0{end}\0{pad}".encode(), digest_size=16
-        ).hexdigest()
-        file = self._folder / f"{name}.wav"
-        with self._lock:  # two may ask for one clip
-            if file.is_file():
-                return file, begin
-            clip = read_clip(path, start, end, pad=pad, channel=channel, storage=storage)
-            begin = clip.begin
-            self._write(file, clip)
-        return file, begin
+        file = self._folder / f"{_name(path, storage, channel, start, end, pad)}.wav"
+        if file.is_file():
+            return file, begin
+        clip = read_clip(path, start, end, pad=pad, channel=channel, storage=storage)
+        self._write(file, clip)
+        return file, clip.begin
+
+    def overview(
+        self, path: str, channel: int, start: float, end: float, points: int, storage: Mapping[str, object]
+    ) -> dict[str, Any]:
+        """The waveform of a place of a recording; see `overview`."""
+        name = _name(path, storage, channel, start, end, points)
+        if name not in self._drawn:
+            self._drawn[name] = overview(path, channel, start, end, points, storage)
+            for old in list(self._drawn)[:-_KEPT]:
+                self._drawn.pop(old, None)
+        return self._drawn[name]
 
     def _write(self, file: Path, clip: Clip) -> None:
-        files = sorted(self._folder.glob("*.wav"), key=lambda each: each.stat().st_mtime)
-        for old in files[:-_KEPT]:
+        data = as_wav(clip.samples, clip.rate)
+        kept = sorted((each.stat().st_mtime, each.stat().st_size, each) for each in self._folder.glob("*.wav"))
+        size = len(data) + sum(size for _, size, _ in kept)
+        for number, (_, freed, old) in enumerate(kept):
+            if size <= _KEPT_BYTES and len(kept) - number < _KEPT:
+                break
             old.unlink(missing_ok=True)
-        part = file.with_suffix(".part")
-        part.write_bytes(as_wav(clip.samples, clip.rate))
+            size -= freed
+        part = self._folder / f"{uuid4().hex}.part"  # two may ask for one clip
+        part.write_bytes(data)
         part.replace(file)
+
+
+def _name(path: str, storage: Mapping[str, object], *of: object) -> str:
+    """Of what is kept of a recording, which another may replace."""
+    return hashlib.blake2b(repr((path, identities([path], storage), *of)).encode(), digest_size=16).hexdigest()
 
 
 def as_wav(samples: np.ndarray, rate: int) -> bytes:
@@ -140,15 +158,22 @@ def received(file: Path, name: str) -> tuple[bytes, dict[str, Any]]:
         if info.duration > most:
             raise codes.LONG_UPLOAD(where=name, seconds=info.duration, most=most)
         for channel in [*range(1, min(info.channels, _MOST_CHANNELS) + 1), 1]:  # without speech the first
-            samples = np.concatenate(
-                [np.empty(0, np.float32), *read_blocks(str(file), channel=channel, rate=info.rate)]
-            )
+            samples, count = np.empty(round(most * info.rate), np.float32), 0  # what is not filled takes no memory
+            for block in read_blocks(str(file), channel=channel, rate=info.rate):
+                if count + len(block) > len(samples):  # a header may say less
+                    raise codes.LONG_UPLOAD(where=name, seconds=(count + len(block)) / info.rate, most=most)
+                samples[count : count + len(block)] = block
+                count += len(block)
+            samples = samples[:count]
             place = find_speech(samples, info.rate)
             if place is not None:
                 break
     except AudioError as error:
         error.where = name
         raise
+    except (ValueError, LookupError, ArithmeticError, RuntimeError) as error:  # a decoder, at bytes that anybody may send
+        _LOG.warning("%r cannot be read: %r", name, error)
+        raise audio_codes.NOT_AUDIO(where=name) from error
     duration = len(samples) / info.rate
     speech = [0.0, duration] if place is None else [place.start, place.end]
     facts = {"duration": duration, "rate": info.rate, "speech": [round(time, 3) for time in speech]}

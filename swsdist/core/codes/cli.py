@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from swsdist.core.codes import Code
-from swsdist.core.errors import IncompleteError, OddError, StoreError, UserError
+from swsdist.core.errors import ConfigError, IncompleteError, OddError, StoreError, UserError
 
 NO_SUCH_CODE = Code("no-such-code", UserError, "there is no code {code}{meant}", "`swsdist explain` lists all codes")
 SECRET_ON_COMMAND_LINE = Code(
@@ -12,6 +12,10 @@ SECRET_ON_COMMAND_LINE = Code(
     "a secret on the command line, where every user of the machine can read it (ps)",
     "replace the secret; give the new one in the environment (AWS_SECRET_ACCESS_KEY), or in the config as "
     "{name}: ${{VARIABLE}}",
+)
+
+MISSING_LIBRARY = Code(
+    "missing-library", ConfigError, "the library {library} is not installed", "pip install 'swsdist[{extra}]'"
 )
 
 # Outputs

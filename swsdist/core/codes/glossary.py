@@ -83,6 +83,12 @@ INVALID_PLACE = Code(
     "this is no place: {place}",
     "name a document or a sound, and a start before the end, in s",
 )
+PLACE_BEYOND = Code(
+    "place-beyond",
+    UserError,
+    "the recording lasts {length:.3f} s, and the place is from {start:.3f} s to {end:.3f} s",
+    "mark a place within the recording",
+)
 INVALID_VERDICT = Code("invalid-verdict", UserError, "{verdict!r} is no verdict", "judge `yes`, `no` or `unsure`")
 INVALID_SCORE = Code("invalid-score", UserError, "{score!r} is no score", "give a number, or none")
 INVALID_SOUND = Code(
@@ -112,6 +118,18 @@ REPLACED_LEFT_OUT = Code(
     OddError,
     "{count} judgement{s} left out, since the recording was replaced after it",
     "listen to them in `swsdist serve`, and judge them again or remove them",
+)
+LARGE_IMPORT = Code(
+    "large-import",
+    UserError,
+    "the file has {count} annotations, more than {most}",
+    "take it in by tiers (`swsdist glossary import --tier NAME`), or cut it into several files",
+)
+UNREADABLE_IMPORT = Code(
+    "unreadable-import",
+    DataError,
+    "the file cannot be read ({error})",
+    "open it in the program that wrote it, and save it again",
 )
 UNKNOWN_IMPORT = Code(
     "unknown-import",

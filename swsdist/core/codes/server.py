@@ -17,6 +17,7 @@ NO_USER_HEADER = Code(
     "no proxy says who asks: there is no header {header}",
     "ask by the proxy's address (docs/how-to/serve-an-archive.md)",
 )
+SLOW_DOWN = Code("slow-down", UserError, "too many wrong passwords came from this address", "try again in {seconds} s")
 OTHER_HOST = Code(
     "other-host",
     UserError,
@@ -75,7 +76,7 @@ NOTHING_THERE = Code(
 NOT_IN_ARCHIVE = Code(
     "not-in-archive", UserError, "the archive has no such document, channel {channel}", "reload the page"
 )
-REPLACED = Code(
+RECORDING_REPLACED = Code(
     "recording-replaced",
     UserError,
     "the recording is another than the one that was judged",
@@ -99,18 +100,13 @@ INDEX_ENDED = Code(
     "the index of {folder} ended: {message}",
     "run `swsdist index {folder}` to see why",
 )
-BUSY = Code("busy", UserError, "{count} searches are waiting", "ask again in a few seconds")
+BUSY = Code("busy", UserError, "{count} others are waiting for the same", "ask again in a few seconds")
+NO_SUCH_ADDRESS = Code("no-such-address", UserError, "the server has no {method} {path}", "load the page again")
 PUBLIC_WITHOUT_KEY = Code(
     "public-without-key",
     ConfigError,
     "without a password or a proxy everybody may enter",
     "set the variable SWSDIST_PASSWORD, or name a proxy's header: --user-header X-Forwarded-User",
-)
-NO_SERVER = Code(
-    "no-server",
-    ConfigError,
-    "starlette and uvicorn are not installed",
-    "pip install 'swsdist[serve]'",
 )
 PORT_TAKEN = Code("port-taken", UserError, "port {port} cannot be used: {reason}", "choose another, or any: --port 0")
 FIND_PROJECT = Code(

@@ -1,0 +1,385 @@
+"""What a stranger can send to the server, or hold of it, is bounded; and what follows when the server is killed."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import psutil
+import pytest
+
+from swsdist.glossary.project import Project
+from swsdist.io.filesystem import Folder
+from swsdist.pipeline.lock import locked
+
+pytest.importorskip("starlette")
+pytest.importorskip("uvicorn")
+import uvicorn
+
+from swsdist.server import connections
+from swsdist.server.app import create_app
+from swsdist.server.indexing import Indexing
+from swsdist.server.requests import Turns
+from swsdist.server.security import Guard
+from swsdist.server.service import Service, Settings
+
+TOKEN, PASSWORD = "the token", "open sesame"
+
+
+class Served:
+    """A real server; `ask` is a browser without a cookie."""
+
+    def __init__(self, service: Service, port: int) -> None:
+        self.service, self.port = service, port
+        self.headers = {"X-Swsdist": "1"}
+
+    def ask(self, method: str, path: str, body: bytes = b"", **headers: str) -> tuple[int, dict[str, str], bytes]:
+        with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)) as connection:
+            connection.request(method, path, body or None, {**self.headers, **headers})
+            answer = connection.getresponse()
+            return answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read()
+
+    def enter(self) -> str:
+        """The cookie that somebody with the address gets."""
+        status, headers, _ = self.ask("GET", f"/?token={quote(TOKEN)}")
+        assert status == 303
+        return headers["set-cookie"].partition(";")[0]
+
+
+@contextmanager
+def serving(service: Service, most: int = 200, seconds: float = 10.0, **guard: Any) -> Iterator[Served]:
+    kinds: dict[str, Any] = {"token": TOKEN, "hosts": frozenset({"127.0.0.1"}), "password": PASSWORD, **guard}
+    app = create_app(service, Guard(**kinds))
+    config = uvicorn.Config(app, log_level="error", http=connections.protocol(most, seconds), ws="none")
+    server = uvicorn.Server(config)
+    with socket.create_server(("127.0.0.1", 0)) as sock:
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]}, daemon=True)
+        thread.start()
+        yield Served(service, sock.getsockname()[1])
+        server.should_exit = True
+        thread.join(10)
+
+
+@pytest.fixture
+def service(finished: Any, tmp_path: Path) -> Iterator[Service]:
+    service = Service(Settings(str(finished.folder / "run"), tmp_path / "words"))
+    yield service
+    service.close()
+
+
+def test_who_holds_connections_keeps_nobody_out(service: Service) -> None:
+    with serving(service, most=20, seconds=1.0) as served:
+        held = [socket.create_connection(("127.0.0.1", served.port)) for _ in range(60)]
+        for each in held:
+            each.sendall(b"GET / HTTP/1.1\r\nHost: ")
+        assert served.ask("GET", "/health")[0] == 200
+        for each in held:  # each is closed, at once or after its second
+            each.settimeout(20)
+            while True:
+                try:
+                    if not each.recv(4096):
+                        break
+                except ConnectionError:
+                    break
+            each.close()
+
+
+def test_wrong_secrets_keep_nobody_out(service: Service, caplog: pytest.LogCaptureFixture) -> None:
+    def login(password: str) -> int:
+        return served.ask("POST", "/login", urlencode({"password": password, "person": "Ann"}).encode())[0]
+
+    with serving(service, most=400) as served, ThreadPoolExecutor(60) as pool:
+        wrong = [pool.submit(login, f"no {n}") for n in range(60)]
+        assert login(PASSWORD) == 303  # while the others wait
+        assert not all(each.done() for each in wrong)
+        assert {each.result() for each in wrong} == {401}
+        assert "127.0.0.1" in caplog.text
+        status, _, _ = served.ask("GET", "/?token=x", **{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Dest": "image"})
+        assert status == 403
+        assert served.enter()
+
+
+def test_an_address_guesses_slowly(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("swsdist.server.security._WRONG", 3)
+    monkeypatch.setattr("swsdist.server.security._DELAY", 0.0)
+    with serving(service) as served:
+        statuses = [served.ask("POST", "/login", b"password=no&person=x")[0] for _ in range(5)]
+        assert (statuses[:3], statuses[-1]) == ([401] * 3, 429)
+        assert served.enter()
+
+
+@pytest.mark.parametrize(
+    "other", ['prefs={"a":1}', "x=a b", "foo@bar=1", "a,b=1", "=", "x", "a=b; ; c", 'q="', "\xe9=\xe9"]
+)
+def test_cookies_of_others(service: Service, other: str) -> None:
+    with serving(service) as served:
+        cookie = served.enter()
+        for given in (f"{other}; {cookie}", f"{cookie}; {other}"):
+            assert served.ask("GET", "/api/state", Cookie=given)[0] == 200
+        assert served.ask("GET", "/api/state", Cookie=other)[0] == 401
+
+
+def test_somebody_leaves(service: Service) -> None:
+    with serving(service) as served:
+        cookie, other = served.enter(), served.enter()
+        assert served.ask("POST", "/logout", Cookie=cookie)[0] == 200
+        assert served.ask("GET", "/api/state", Cookie=cookie)[0] == 401
+        assert served.ask("GET", "/api/state", Cookie=other)[0] == 200
+
+
+@pytest.mark.parametrize(
+    "host", ["[::1]", "127.0.0.1:8765;x", "evil.com@127.0.0.1:8765", "http://127.0.0.1", "127.0.0.1:x", "evil.com", "["]
+)
+def test_other_hosts(service: Service, host: str) -> None:
+    with serving(service) as served:
+        assert served.ask("GET", f"/?token={quote(TOKEN)}", Host=host)[0] == 421
+
+
+def test_a_proxy_names_people_as_they_write_themselves(service: Service) -> None:
+    proxies = frozenset({"127.0.0.1"})
+    with serving(service, token=None, user_header="X-User", proxies=proxies, password=None) as served:
+        body = json.dumps({"form": "mwana"}).encode()
+        assert served.ask("POST", "/api/entries", body, **{"X-User": "José".encode().decode("latin-1")})[0] == 200
+    assert service.project.people() == ["José"]
+
+
+def test_turns_have_an_end() -> None:
+    turns = Turns(1, 2)
+    with turns.waiting(), turns.waiting(), pytest.raises(Exception, match="waiting"), turns.waiting():
+        pass
+    with turns.waiting():
+        pass
+
+
+@pytest.mark.parametrize(
+    "change", [{"score": float("inf")}, {"score": float("nan")}, {"end": 1e9}, {"channel": 1 << 70}]
+)
+def test_an_imported_glossary_breaks_no_word(service: Service, change: dict[str, Any]) -> None:
+    with serving(service) as served:
+        cookie = served.enter()
+        entry = service.project.add_entry(person="Ann", form="mwana")
+        body = json.dumps({"place": {"doc_id": "d001", "channel": 1, "start": 0.1, "end": 0.5}, "verdict": "yes"})
+        assert served.ask("POST", f"/api/entries/{entry.entry_id}/tokens", body.encode(), Cookie=cookie)[0] == 200
+        glossary = json.loads(served.ask("GET", "/api/export/project", Cookie=cookie)[2])
+        glossary["tokens"][0] |= change
+        sent = json.dumps(glossary).encode()
+        with Project.open(service.project.folder.with_name("empty")) as empty:
+            service.project, before = empty, service.project
+            status, _, answer = served.ask("POST", "/api/import", sent, Cookie=cookie, **{"X-Name": "glossary.json"})
+            service.project = before
+            assert (status, json.loads(answer)["code"]) == (400, "not-a-glossary-file")
+            assert empty.entries() == []
+
+
+#: Values that no form wants, by what is wrong with them.
+HOSTILE: tuple[Any, ...] = (
+    *(None, True, -1, 0, 1 << 63, 1 << 70, 10**400, 1e300, -1e300, 1e9, 0.5, "1e400", "NaN", "-inf", ""),
+    *(
+        " ",
+        "x" * 300,
+        "語" * 90,
+        "x" * 900_000,
+        "\0",
+        "\n",
+        "|",
+        "-",
+        "#",
+        "a|",
+        "../../etc/passwd",
+        "%s%n",
+        "{}",
+        "'\"<>",
+    ),
+    *("\ud800", "\udfff.eaf", [], {}, [[]], {"a": {}}, [1 << 70], ["x"] * 300, [None], {"start": 1e300}),
+)
+#: Bodies that are no values at all.
+BODIES = (
+    b"[" * 200_000,
+    b"{" * 1000,
+    b"NaN",
+    b'{"a":Infinity}',
+    b"\xff\xfe",
+    b'"\\ud800"',
+    b"{}" * 9,
+    b"[]",
+    b"1" * 5000,
+)
+PLACE = {"doc_id": "d001", "channel": 1, "start": 0.1, "end": 0.5}
+FORMS: dict[tuple[str, str], dict[str, Any]] = {
+    ("POST", "/api/person"): {"person": "Ann"},
+    ("POST", "/api/search"): {"examples": [PLACE], "entry_id": 1, "narrow": {"folder": "x"}, "top": 5, "text": None},
+    ("POST", "/api/entries"): {"form": "a", "gloss": "b", "variants": ["c"], "speaker": "d", "note": "e"},
+    ("PATCH", "/api/entries/1"): {"form": "a", "gloss": "b", "variants": ["c"], "speaker": "d", "note": "e"},
+    ("POST", "/api/entries/1/merge"): {"other": 2},
+    ("POST", "/api/entries/1/split"): {"tokens": [1], "form": "x"},
+    ("POST", "/api/entries/1/tokens"): {"place": PLACE, "verdict": "no", "score": 1.0, "example": True, "search": "s"},
+    ("PATCH", "/api/tokens/1"): {"place": PLACE, "verdict": "yes", "note": "n", "variant": "v", "speaker": "s"},
+    ("DELETE", "/api/entries/9"): {},
+    ("DELETE", "/api/tokens/9"): {},
+    ("POST", "/api/undo"): {},
+    ("POST", "/api/news/seen"): {},
+}
+QUERIES: dict[str, dict[str, Any]] = {
+    "/api/sound": {"doc_id": "d001", "channel": 1, "start": 0.1, "end": 0.5, "pad": 0.1},
+    "/api/overview": {"doc_id": "d001", "channel": 1, "start": 0.1, "end": 0.5, "points": 10},
+    "/api/recordings": {"text": "d", "offset": 0},
+    "/api/classes": {"offset": 0},
+    "/api/likely": {"entry_id": 1, "search": "s"},
+    "/api/entries": {"text": "a"},
+    "/api/changes": {"after": 0},
+    "/api/export/csv": {"entries": "1", "tier": "entry"},
+    "/api/export/clips": {"entries": "1"},
+    "/?token=x": {},
+    "/api/state": {},
+    "/api/news": {},
+}
+IDS = ("99999999999999999999", "9" * 5000, "-1", "0", "x", "1e3", "%00", "%ED%A0%80", "..", "1%2F2", "%D9%A3", " 1")
+HEADERS = ("Host", "Origin", "Cookie", "X-Name", "Range", "Sec-Fetch-Site", "X-Forwarded-For", "Content-Type")
+WRITTEN = (
+    "",
+    "[",
+    "http://[",
+    "a" * 9000,
+    "\xff\xfe",
+    "bytes=0-0,5-,-9999999999999999999",
+    "%ED%A0%80",
+    "語".encode().decode("latin-1"),
+)
+
+
+def hostile(rng: random.Random) -> Iterator[tuple[str, str, bytes, dict[str, str]]]:
+    """Each route with each of its fields as each hostile value, and what else a request consists of."""
+    for (method, path), fields in FORMS.items():
+        for name, value in ((name, value) for name in fields for value in HOSTILE):
+            values = {name: value} if isinstance(fields[name], dict) and rng.random() < 0.2 else {**fields, name: value}
+            yield method, path, json.dumps(values).encode(), {}
+        for inside in ("place", "examples"):
+            for name, value in ((name, value) for name in (*PLACE, "sound") for value in HOSTILE if inside in fields):
+                place: Any = {**PLACE, name: value}
+                yield method, path, json.dumps({**fields, inside: place if inside == "place" else [place]}).encode(), {}
+        yield from ((method, path, body, {}) for body in BODIES)
+    for path, query in QUERIES.items():
+        for name, value in ((name, value) for name in query for value in HOSTILE if len(str(value)) < 5000):
+            text = urlencode({**query, name: value}, errors="surrogatepass")
+            yield "GET", f"{path}?{text}", b"", {}
+    for method, path in FORMS:
+        if "/1" in path or "/9" in path:
+            yield from ((method, path.replace("/1", f"/{each}").replace("/9", f"/{each}"), b"{}", {}) for each in IDS)
+    yield from (("GET", f"/api/export/{each}", b"", {}) for each in IDS)
+    for path in ("/api/state", "/api/sound?doc_id=d001&end=0.5", "/static/main.js", "/login", "/nowhere"):
+        for name, value in ((name, value) for name in HEADERS for value in WRITTEN):
+            yield "GET", path, b"", {name: value}
+    for name in (
+        "a.eaf",
+        "a.TextGrid",
+        "a.json",
+        "語" * 96 + ".eaf",
+        "a.eaf|",
+        "%00",
+        "\n",
+        "x" * 4000,
+        "a.wav",
+        "a.ark:1",
+    ):
+        for body in (
+            b"",
+            b"<",
+            b"\xff" * 99,
+            b"{}",
+            b'{"schema":"swsdist-glossary/1"}',
+            b"<ANNOTATION_DOCUMENT/>",
+            TEXTGRID,
+            *BODIES,
+        ):
+            yield "POST", rng.choice(["/api/import", "/api/sounds"]), body, {"X-Name": quote(name)}
+
+
+TEXTGRID = b'File type = "ooTextFile"\nObject class = "TextGrid"\n\n0\n1\n<exists>\n99999999\n'
+
+
+@pytest.mark.slow
+def test_hostile_requests(
+    service: Service, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    entry = service.project.add_entry(person="Ann", form="mwana")
+    requests = list(hostile(random.Random(1)))
+    assert len(requests) > 1000
+    process = psutil.Process()
+    with serving(service) as served:
+        cookie = served.enter()
+
+        def ask(request: tuple[str, str, bytes, dict[str, str]]) -> tuple[Any, int, bytes]:
+            method, path, body, headers = request
+            named = {"Cookie": cookie, **headers}
+            status, _, answer = served.ask(method, path.replace(" ", "%20"), body, **named)
+            return (method, path[:200], body[:200], headers), status, answer
+
+        ask(requests[0])
+        before = process.memory_info().rss, process.num_fds()
+        with ThreadPoolExecutor(4) as pool:
+            for of, status, answer in pool.map(ask, requests):
+                assert status < 500 or status == 503, (of, status, answer[:300])
+                if 400 <= status and of[1].startswith("/api") and not {"Host", "Range"} & of[3].keys():
+                    assert json.loads(answer)["code"], (of, status)
+        assert service.project.entry(entry.entry_id)
+        assert served.ask("GET", "/api/state", Cookie=cookie)[0] == 200
+        assert process.memory_info().rss - before[0] < 500e6
+        assert process.num_fds() - before[1] < 60
+    assert "Traceback" not in caplog.text + "".join(capfd.readouterr())
+
+
+INDEX = """
+import sys
+from swsdist.server.indexing import Indexing
+indexing = Indexing(sys.argv[1], sys.argv[2], lambda: None)
+import threading
+threading.Thread(target=indexing.once, daemon=True).start()
+while indexing._process is None:
+    pass
+print(indexing._process.pid, flush=True)
+threading.Event().wait()
+"""
+
+
+@pytest.mark.slow
+def test_an_index_ends_with_its_server(small_corpus: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", INDEX, str(small_corpus / "audio"), str(tmp_path / "run")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        index = psutil.Process(int(server.stdout.readline()))
+        os.kill(server.pid, signal.SIGKILL)
+    index.wait(30)
+
+
+@pytest.mark.slow
+def test_the_index_of_another_is_waited_for(
+    small_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("swsdist.server.indexing._AGAIN", 0.1)
+    committed = threading.Event()
+    indexing = Indexing(str(small_corpus / "audio"), str(tmp_path / "run"), committed.set)
+    with locked(Folder(str(tmp_path / "run"))):
+        thread = threading.Thread(target=indexing.once)
+        thread.start()
+        until = time.monotonic() + 60
+        while "another" not in (indexing.state or {}).get("text", "") and time.monotonic() < until:
+            time.sleep(0.05)
+        assert indexing.state is not None
+        assert indexing.error is None
+    thread.join(90)
+    assert indexing.error is None
+    assert committed.is_set()
