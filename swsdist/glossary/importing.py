@@ -28,7 +28,7 @@ _HEAD = 4096
 #: Characters of a reader's fault that are repeated.
 _SHOWN = 200
 #: Most tokens of one import, which nobody else can change the glossary during.
-MOST = 100_000
+MOST = 50_000
 
 
 class Counts(NamedTuple):
@@ -194,7 +194,8 @@ def take_in(
             number = rows.put_token(edit, entry_id, place, dict(item.row), item.example if old is None else None, old)
             if old is not None:
                 tokens[entry_id].remove(rows.place_of(old), old)
-            tokens[entry_id].add(place, rows.demand(edit, "token", number))
+            new_row = {"token_id": number, "entry_id": entry_id, **place._asdict(), **item.row, "example": item.example}
+            tokens[entry_id].add(place, new_row if old is None else rows.demand(edit, "token", number))
             added, changed = added + (old is None), changed + (old is not None)
         rows.insert_contents(edit, contents)
         edit.save(None)

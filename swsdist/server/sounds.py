@@ -171,7 +171,12 @@ def received(file: Path, name: str) -> tuple[bytes, dict[str, Any]]:
     except AudioError as error:
         error.where = name
         raise
-    except (ValueError, LookupError, ArithmeticError, RuntimeError) as error:  # a decoder, at bytes that anybody may send
+    except (
+        ValueError,
+        LookupError,
+        ArithmeticError,
+        RuntimeError,
+    ) as error:  # a decoder, at bytes that anybody may send
         _LOG.warning("%r cannot be read: %r", name, error)
         raise audio_codes.NOT_AUDIO(where=name) from error
     duration = len(samples) / info.rate

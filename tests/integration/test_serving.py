@@ -338,3 +338,65 @@ def test_a_replaced_recording(scene: Any, service: Service, client: TestClient) 
     assert tokens()[row] is False
     client.post("/api/undo")
     assert tokens()[row] is True
+
+
+def removed(scene: Any, service: Service, doc_id: str) -> None:
+    """Take a recording from the archive."""
+    listed = scene.corpus / "docs.csv"
+    listed.write_text("".join(line for line in listed.open() if not line.startswith(doc_id)))
+    scene.run(selection=StepSelection(until="index"))
+    service._grown()
+
+
+def test_a_removed_recording(scene: Any, service: Service, client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("swsdist.server.service._LIKELY", 0.0)
+    first, second = (row["doc_id"] for row in client.get("/api/recordings").json()["recordings"][:2])
+    entry = client.post("/api/entries", json={"form": "word"}).json()["entry_id"]
+    for doc_id in (first, second):
+        place = {"doc_id": doc_id, "channel": 1, "start": 0.5, "end": 1.0}
+        client.post(f"/api/entries/{entry}/tokens", json={"place": place, "verdict": "yes"})
+    service.search_news()
+    removed(scene, service, first)
+    *_, last = asked(client, entry_id=entry)
+    assert last["hits"]
+    assert [warning[:10] for warning in last["warnings"]] == ["example 1 "]
+    with zipfile.ZipFile(io.BytesIO(client.get("/api/export/clips").content)) as exported:
+        assert first in exported.read("left-out.txt").decode()
+    state = service._kept()["state"]
+    client.patch("/api/tokens/2", json={"example": False})  # all that is left
+    client.post("/api/entries", json={"form": "other"})
+    rows = (scene.corpus / "docs.csv").read_text().replace(f"{second},", "new,")
+    (scene.corpus / "docs.csv").write_text(rows)
+    scene.run(selection=StepSelection(until="index"))
+    service._grown()
+    assert service._kept()["failed"] == {str(entry): state}  # what it was not searched in is searched later
+    client.patch(
+        "/api/tokens/2", json={"place": {"doc_id": "new", "channel": 1, "start": 0.5, "end": 1.0}, "example": True}
+    )
+    service.search_news()
+    assert [hit["doc_id"] for news in service.news() for hit in news["hits"]]
+    assert service._kept()["failed"] == {}
+
+
+def test_damaged_news(service: Service, client: TestClient) -> None:
+    for text in ("[]", "{", '{"news": 3}', "null"):
+        (service.project.folder / "news.json").write_text(text)
+        assert client.get("/api/state").json()["news"] == 0
+        assert client.get("/api/news").json() == {"news": []}
+
+
+def test_hits_shown_that_were_judged_are_no_longer_expected(scene: Any, client: TestClient) -> None:
+    entry = client.post("/api/entries", json={"form": "word"}).json()["entry_id"]
+    sound = place_of(sent(client, query_of(scene)))
+    *_, last = asked(client, examples=[sound], entry_id=entry, top=3)
+    for hit in last["hits"]:
+        place = {"doc_id": hit["doc_id"], "channel": hit["channels"][0], "start": hit["start"], "end": hit["end"]}
+        values = {"place": place, "verdict": "yes", "score": hit["score"], "search": last["search"]}
+        answer = client.post(f"/api/entries/{entry}/tokens", json=values).json()
+    assert answer["likelihood"]["listed"] == 0
+    assert answer["likelihood"]["expected"] > 0
+
+
+def test_what_browsers_keep(client: TestClient) -> None:
+    kept = {path: client.get(path).headers["cache-control"] for path in ("/", "/static/main.js", "/api/state")}
+    assert kept == {"/": "no-cache", "/static/main.js": "no-cache", "/api/state": "no-store"}

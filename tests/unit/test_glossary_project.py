@@ -13,8 +13,10 @@ import pytest
 import soundfile
 
 from swsdist.core.errors import DataError, UserError
+from swsdist.glossary.archive import as_json
+from swsdist.glossary.importing import Incoming, import_file, take_in
 from swsdist.glossary.project import Project
-from swsdist.glossary.words import Place
+from swsdist.glossary.words import Place, Places, is_same, overlap
 
 
 def wav(seconds: float = 0.5, rate: int = 8000, **kind: str) -> bytes:
@@ -325,3 +327,50 @@ def test_threads_at_once(project) -> None:
     assert errors == []
     assert sum(entry.yes for entry in project.entries()) == 8 * 10
     assert project.change == 2 + 8 * 20
+
+
+def test_places_are_found_as_by_comparing_with_all() -> None:
+    random = np.random.default_rng(3)
+    kept: list[tuple[Place, int]] = []
+    places = Places[int]()
+    for number in range(400):
+        start = float(random.uniform(0, 20))
+        place = at(start, start + float(random.choice([0.1, 0.5, 3.0, 30.0]) * random.uniform(0.5, 2)))
+        shared = [(overlap(other, place), -other.start, -thing, thing) for other, thing in kept]
+        best = max(shared, default=None)
+        assert places.same(place) == (best[3] if best and is_same(best[0]) else None)
+        places.add(place, number)
+        kept.append((place, number))
+        if number % 3 == 0:
+            gone = kept.pop(int(random.integers(len(kept))))
+            places.remove(*gone)
+
+
+def test_many_annotations_of_one_word(project) -> None:
+    word = {"verdict": "yes", "score": None, "variant": "", "speaker": "", "note": ""}
+    many = [Incoming({"form": "x"}, at(number, number + 0.9), word, False) for number in range(3000)]
+    odd = [Incoming({"form": "x" * 9000}, at(1, 2), word, False), Incoming({"form": "y"}, at(3, 1e9), word, False)]
+    beyond = Incoming({"form": "y"}, at(9.0, 9.5, "short"), word, False)
+    counts = take_in(project, [*many, *odd, beyond], person="Ann", lengths={("short", 1): 3.0})
+    assert (counts.added, counts.entries, counts.left_out) == (3000, 1, 3)
+    again = project.add_entry(person="Ann", form="z")
+    take_in(project, [item._replace(entry={"form": "z"}) for item in many], person="Ann")
+    assert project.merge(1, again.entry_id, person="Ann").yes == 3000  # so many comparisons that none may take all
+    with pytest.raises(UserError) as raised:
+        take_in(project, many * 17, person="Ann")
+    assert code(raised) == "large-import"
+
+
+def test_a_whole_glossary_comes_in_one_change(project, tmp_path: Path) -> None:
+    word = project.add_entry(person="me", form="mwana")
+    project.judge(word.entry_id, at(1, 2), "yes", person="me", content="size:7")
+    file = tmp_path / "glossary.json"
+    file.write_text(json.dumps(as_json(project)))
+    with Project.open(tmp_path / "other") as other:
+        import_file(other, file, person="me", store=None)
+        assert other.tokens(word.entry_id) == project.tokens(word.entry_id)
+        other.judge(word.entry_id, at(5, 6), "no", person="me")
+        assert other.undo(person="me") is not None
+        assert other.undo(person="me") is not None  # of the import
+        assert other.entries() == []
+        assert other.undo(person="me") is None

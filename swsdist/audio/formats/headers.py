@@ -123,7 +123,9 @@ def _check_xing(path: str, file: Seekable, head: bytes, size: int) -> CutOffErro
 
     An ID3 tag may precede the frame; bytes 6 to 9 hold its length, seven bits each.
     """
-    first = 10 + sum((byte & 0x7F) << shift for byte, shift in zip(head[6:10].ljust(4, b"\0"), (21, 14, 7, 0), strict=True))
+    first = 10 + sum(
+        (byte & 0x7F) << shift for byte, shift in zip(head[6:10].ljust(4, b"\0"), (21, 14, 7, 0), strict=True)
+    )
     first = first if head.startswith(b"ID3") else 0
     file.seek(first)
     tag = re.search(rb"(?:Xing|Info)(.{4})(.{4})(.{4})", file.read(256), re.DOTALL)
