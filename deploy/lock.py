@@ -2,7 +2,8 @@
 
 Every package with its version and the SHA-256 of its wheels for Linux on x86-64 and ARM, as pip resolves them, without
 installing any. `deploy/requirements.lock` is what runs, `deploy/build.lock` what builds the package itself, and
-`deploy/requirements-gpu.lock` what runs on nodes with a GPU: the same versions, and the extras `gpu` and `ssl`, for x86-64.
+`deploy/requirements-gpu.lock` what runs on nodes with a GPU: the same versions, and the extras `gpu`, `ssl` and `pocketsphinx`,
+which has no wheel for ARM, for x86-64.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ PYTHON = "3.12"
 PLATFORMS = {
     machine: [f"manylinux_2_{k}_{machine}" for k in (34, 31, 28, 27, 24, 17)] for machine in ("x86_64", "aarch64")
 }
+#: Extras of all images: what chains and pages need.
+EXTRAS = ("ffmpeg", "serve", "hdf5", "figures")
 #: Beside what pyproject.toml names: the agent of Ray's dashboard, which jobs are submitted to and metrics are read from.
 BESIDE = ("ray[default]",)
 
@@ -82,13 +85,16 @@ def main() -> None:
     """Write the files."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     extras = project["project"]["optional-dependencies"]
-    runs = [*project["project"]["dependencies"], *extras["ffmpeg"], *extras["serve"], *BESIDE]
+    runs = [*project["project"]["dependencies"], *(each for name in EXTRAS for each in extras[name]), *BESIDE]
     plain = locked(runs)
     for name, text in (
         ("build.lock", locked(project["build-system"]["requires"])),
         ("requirements.lock", plain),
         # Nodes with and without a GPU work on one run, so they have the same versions.
-        ("requirements-gpu.lock", locked([*runs, *extras["gpu"], *extras["ssl"]], ("x86_64",), plain)),
+        (
+            "requirements-gpu.lock",
+            locked([*runs, *extras["gpu"], *extras["ssl"], *extras["pocketsphinx"]], ("x86_64",), plain),
+        ),
     ):
         (ROOT / "deploy" / name).write_text(text)
 

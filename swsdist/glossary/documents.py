@@ -89,8 +89,8 @@ def _real(path: str) -> str:
 def lengths_of(store: Store, names: Iterable[str | None]) -> dict[Document, float]:
     """Duration (s) of documents that are whole recordings."""
     table = store.documents(columns=["doc_id", "channel", "duration", "start"])
-    whole = pc.and_(pc.is_null(table["start"]), pc.is_in(table["doc_id"], pa.array(names, pa.string())))
-    return {(row["doc_id"], row["channel"]): row["duration"] for row in table.filter(whole).to_pylist()}
+    are_recordings = pc.and_(pc.is_null(table["start"]), pc.is_in(table["doc_id"], pa.array(names, pa.string())))
+    return {(row["doc_id"], row["channel"]): row["duration"] for row in table.filter(are_recordings).to_pylist()}
 
 
 def contents(store: Store, documents: pa.Table) -> pa.Array:

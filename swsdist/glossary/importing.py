@@ -181,8 +181,8 @@ def take_in(
         tokens: dict[int, Places[Row]] = {}
         for item, row, place in checked:
             if row["form"] not in known:
-                whole = {**dict.fromkeys(rows.ENTRY_TEXTS, ""), "variants": "[]", **row}
-                known[row["form"]] = rows.insert_entry(edit, whole)
+                new_entry = {**dict.fromkeys(rows.ENTRY_TEXTS, ""), "variants": "[]", **row}
+                known[row["form"]] = rows.insert_entry(edit, new_entry)
                 new += 1
             entry_id = known[row["form"]]
             if entry_id not in tokens:

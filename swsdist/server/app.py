@@ -129,6 +129,7 @@ def _facts(request: Request, service: Service) -> dict[str, Any]:
         "ready": archive is not None,
         "archive": None if archive is None else archive.state,
         "person": person_of(request),
+        "session": guard.user_header is None,
         "people": service.project.people(),
         "limits": {
             "upload_bytes": sounds.UPLOAD_BYTES,

@@ -47,7 +47,7 @@ def protocol(most: int, seconds: float = HEADERS) -> type[H11Protocol]:
                 oldest.end()  # type: ignore[attr-defined]
 
         def connection_lost(self, exc: Exception | None) -> None:
-            self._heard()
+            self._forget()
             super().connection_lost(exc)
 
         def data_received(self, data: bytes) -> None:
@@ -60,16 +60,16 @@ def protocol(most: int, seconds: float = HEADERS) -> type[H11Protocol]:
 
         def end(self) -> None:
             """Close it."""
-            self._heard()
+            self._forget()
             self.transport.close()
 
         def _listen(self) -> None:
             if self.cycle is not None and not self.cycle.response_complete:
-                self._heard()
+                self._forget()
             elif self not in self.silent and not self.transport.is_closing():
                 self.silent[self] = self.loop.call_later(seconds, self.end)
 
-        def _heard(self) -> None:
+        def _forget(self) -> None:
             timer = self.silent.pop(self, None)
             if timer is not None:
                 timer.cancel()

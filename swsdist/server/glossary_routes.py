@@ -14,7 +14,6 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from swsdist.core.codes import glossary as glossary_codes
 from swsdist.core.codes import server as codes
 from swsdist.glossary.exports import TierOf, write_export
 from swsdist.glossary.importing import Counts, import_file
@@ -61,10 +60,6 @@ def _fields(values: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
     return chosen
 
 
-def _id(request: Request) -> int:
-    return id_of(request, glossary_codes.NO_SUCH_ENTRY, "entry_id")
-
-
 async def _entries(request: Request) -> Response:
     project = service_of(request).project
     if request.method == "GET":
@@ -77,7 +72,7 @@ async def _entries(request: Request) -> Response:
 
 
 async def _entry(request: Request) -> Response:
-    project, entry_id = service_of(request).project, _id(request)
+    project, entry_id = service_of(request).project, id_of(request)
     if request.method == "DELETE":
         await run_in_threadpool(lambda: project.remove_entry(entry_id, person=person_of(request)))
         return JSONResponse({})
@@ -89,7 +84,7 @@ async def _entry(request: Request) -> Response:
 async def _merge(request: Request) -> Response:
     values, project = await body_of(request), service_of(request).project
     other = integer(values, "other")
-    entry_id = _id(request)
+    entry_id = id_of(request)
     entry = await run_in_threadpool(lambda: project.merge(entry_id, other, person=person_of(request)))
     return JSONResponse(entry.as_json())
 
@@ -99,13 +94,13 @@ async def _split(request: Request) -> Response:
     tokens, form = values.get("tokens"), text_of(values, "form")
     if not isinstance(tokens, list) or not all(type(token) is int for token in tokens):
         raise codes.WRONG_REQUEST(where="tokens", what="tokens are no list of numbers")
-    entry_id = _id(request)
+    entry_id = id_of(request)
     entry = await run_in_threadpool(lambda: project.split(entry_id, tokens, person=person_of(request), form=form))
     return JSONResponse(entry.as_json())
 
 
 async def _tokens(request: Request) -> Response:
-    service, entry_id = service_of(request), _id(request)
+    service, entry_id = service_of(request), id_of(request)
     if request.method == "GET":
         return JSONResponse(
             {"tokens": await run_in_threadpool(lambda: _shown(service, service.project.tokens(entry_id)))}
@@ -153,7 +148,7 @@ def _shown(service: Service, tokens: Sequence[Token]) -> list[dict[str, Any]]:
 
 
 async def _token(request: Request) -> Response:
-    project, token_id = service_of(request).project, id_of(request, glossary_codes.NO_SUCH_TOKEN, "token_id")
+    project, token_id = service_of(request).project, id_of(request)
     if request.method == "DELETE":
         await run_in_threadpool(lambda: project.remove_token(token_id, person=person_of(request)))
         return JSONResponse({})
@@ -184,8 +179,8 @@ async def _changes(request: Request) -> Response:
     project, after = service_of(request).project, integer(dict(request.query_params), "after", 0)
     changes = await run_in_threadpool(project.changes, after)
     last = changes[-1].change_id if changes else after
-    told = [{name: value for name, value in change.as_json().items() if name not in _ROWS} for change in changes]
-    return JSONResponse({"changes": told, "change": last})
+    shown = [{name: value for name, value in change.as_json().items() if name not in _ROWS} for change in changes]
+    return JSONResponse({"changes": shown, "change": last})
 
 
 async def _export(request: Request) -> Response:

@@ -14,9 +14,7 @@ from urllib.parse import unquote
 from anyio import CapacityLimiter, to_thread
 from starlette.requests import Request
 
-from swsdist.core.codes import Code
 from swsdist.core.codes import server as codes
-from swsdist.core.errors import UserError
 from swsdist.glossary import words
 from swsdist.glossary.words import Place
 from swsdist.server.bodies import whole_body
@@ -164,16 +162,10 @@ def text_of(values: Mapping[str, Any], name: str) -> str:
     return value.strip()
 
 
-def id_of(request: Request, code: Code[UserError], name: str) -> int:
-    """The id in an address.
-
-    Raises:
-        UserError: there can be none.
-    """
+def id_of(request: Request) -> int:
+    """The id in an address; 0, which nothing has, where it is no id."""
     given = request.path_params["id"]
-    if not (given.isascii() and given.isdigit()) or len(given) > _DIGITS:
-        raise code(where=request.url.path, **{name: given[:_SHOWN]})
-    return int(given)
+    return int(given) if given.isascii() and given.isdigit() and len(given) <= _DIGITS else 0
 
 
 def place_of(values: Any) -> Place:

@@ -235,10 +235,11 @@ def test_the_locked_requirements_are_those_of_the_project() -> None:
     """`make lock` after a change of pyproject.toml."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     extras = project["project"]["optional-dependencies"]
-    wanted = [*project["project"]["dependencies"], *extras["ffmpeg"], *extras["serve"]]
+    of_all = ("ffmpeg", "serve", "hdf5", "figures")
+    wanted = [*project["project"]["dependencies"], *(each for name in of_all for each in extras[name])]
     for name, requirements in (
         ("requirements.lock", wanted),
-        ("requirements-gpu.lock", [*wanted, *extras["gpu"], *extras["ssl"]]),
+        ("requirements-gpu.lock", [*wanted, *extras["gpu"], *extras["ssl"], *extras["pocketsphinx"]]),
         ("build.lock", project["build-system"]["requires"]),
     ):
         locked = _locked(name)

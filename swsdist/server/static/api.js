@@ -40,17 +40,22 @@ export async function change(method, path, body = {}) {
   return (await send(method, path, { body: JSON.stringify(body), headers })).json();
 }
 
+/** End the session. */
+export async function logout() {
+  await send("POST", "../logout");
+}
+
 /** Send a file's bytes. */
 export async function upload(path, file, name) {
   const headers = { "X-Name": encodeURIComponent(name), "Content-Type": file.type || "application/octet-stream" };
   return (await send("POST", path, { body: file, headers })).json();
 }
 
-/** The bytes of a sound, the second of the document at which they begin, and whether the recording was replaced since its index. */
+/** The bytes of a sound, the second of the document at which they begin, and whether another was indexed there. */
 export async function sound(query, signal = undefined) {
   const reply = await send("GET", address("sound", query), { signal });
-  const { headers } = reply;
-  return { bytes: await reply.arrayBuffer(), begin: Number(headers.get("X-Begin") ?? query.start ?? 0), replaced: headers.has("X-Replaced") };
+  const begin = Number(reply.headers.get("X-Begin") ?? query.start ?? 0);
+  return { bytes: await reply.arrayBuffer(), begin, replaced: reply.headers.has("X-Replaced") };
 }
 
 /** Send JSON, and give each line of the reply to `take` as it comes. */

@@ -103,8 +103,10 @@ function showLink() {
 
 async function bringIn(file) {
   if (!file) return;
-  const { added, changed, skipped } = await upload(address("import", { examples: byId("import-examples").checked }), file, file.name);
+  const where = address("import", { examples: byId("import-examples").checked });
+  const { added, changed, skipped, left_out, why } = await upload(where, file, file.name);
   byId("import-file").value = "";
-  byId("import-told").textContent = t("import.done", { added, changed, skipped, name: file.name });
+  byId("import-told").textContent = t("import.done", { added, changed, skipped, name: file.name })
+    + (left_out ? ` ${tn("import.left", left_out, { why })}` : "");
   await readEntries();
 }

@@ -1,6 +1,6 @@
 /** Several people at once: who one is, and what the others changed, asked for every few seconds. */
 
-import { change, get } from "./api.js";
+import { change, get, logout } from "./api.js";
 import { byId, el, fill } from "./dom.js";
 import { on, tell } from "./events.js";
 import { attempt, say } from "./notices.js";
@@ -17,7 +17,9 @@ let lost = false;
 export function startPeople() {
   byId("person-button").addEventListener("click", () => byId("person-dialog").showModal());
   byId("person-form").addEventListener("submit", () => attempt(keepPerson));
-  on("state", ({ person, people }) => {
+  byId("leave").addEventListener("click", () => attempt(leave));
+  on("state", ({ person, people, session }) => {
+    byId("leave").hidden = !session;
     byId("person-name").textContent = person;
     if (!byId("person-dialog").open) byId("person").value = person;
     fill(byId("people"), ...people.map((value) => el("option", { value })));
@@ -36,6 +38,12 @@ async function keepPerson() {
   await change("POST", "person", { person });
   await readState();
   say(t("person.kept", { person }));
+}
+
+/** End the session; only who has the address or the password comes back. */
+async function leave() {
+  await logout();
+  location.replace(location.pathname);
 }
 
 /** Ask what changed; a notice says once that the server does not answer, and the question is repeated. */

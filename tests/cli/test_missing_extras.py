@@ -1,0 +1,64 @@
+"""Without the libraries of an extra, whatever needs them says how to get them."""
+
+from __future__ import annotations
+
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from commands import Command
+
+from swsdist.core.extras import error_of
+
+ROOT = Path(__file__).resolve().parents[2]
+#: Requirements by extra; `dev` is those of others.
+EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+del EXTRAS["dev"]
+RENAMED = {"vl-convert-python": "vl_convert"}
+
+CHECK = ("check", "config.yaml", "--set")
+#: Commands that need an extra; the package itself imports nothing of the others.
+COMMANDS = {
+    "gpu": (*CHECK, "search.backend=cuda"),
+    "hdf5": (*CHECK, "features={name: external, options: {path: frames.h5, shift: 0.01, dimension: 3}}"),
+    "ssl": (*CHECK, "features={name: ssl, options: {model: model, layer: 1}}"),
+    "pocketsphinx": (*CHECK, "chain=words", "--set", "search.method=lattice", "--set", "run=other"),
+    "figures": ("score", "--references", "corpus/refs.csv", "--seconds", "9", "-s", "corpus/refs.csv", "-d", "x.pdf"),
+    "serve": ("serve", "corpus"),
+    "ffmpeg": (*CHECK, "corpus.documents=films", "--set", "run=film"),
+}
+
+
+def modules_of(extra: str) -> list[str]:
+    packages = [re.split(r"[^\w-]", each)[0] for each in EXTRAS[extra]]
+    return [RENAMED.get(name, name.replace("-", "_")) for name in packages]
+
+
+@pytest.mark.parametrize("extra", sorted(EXTRAS))
+def test_each_library_of_an_extra_has_its_remedy(extra: str) -> None:
+    for module in modules_of(extra):
+        for name in (module, f"{module}.inner"):
+            error = error_of(ModuleNotFoundError("no", name=name))
+            assert error is not None, name
+            assert error.remedy == f"pip install 'swsdist[{extra}]'"
+    assert error_of(ModuleNotFoundError("no", name="swsdist.nothing")) is None
+
+
+@pytest.mark.parametrize("extra", sorted(COMMANDS))
+def test_a_command_without_its_libraries(
+    extra: str, corpus: Path, swsdist: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (corpus / "frames.h5").write_bytes(b"\x89HDF\r\n\x1a\n")
+    (corpus / "films").mkdir(exist_ok=True)
+    (corpus / "films" / "a.m4a").write_bytes(b"\0\0\0\x18ftypM4A \0\0\0\0M4A mp42isom\0\0\0\0" + bytes(99))
+    for name in [name for name in sys.modules if name.startswith("swsdist.server")]:
+        monkeypatch.delitem(sys.modules, name)  # they are imported anew
+    for module in modules_of(extra):
+        monkeypatch.setitem(sys.modules, module, None)
+    if extra == "ffmpeg":
+        monkeypatch.setattr("swsdist.audio.formats.ffmpeg.program", lambda: None)
+    ended = swsdist(*COMMANDS[extra], cwd=corpus, code=2)
+    said = ended.out + ended.err
+    assert re.search(rf"\[[a-z-]+\].*pip install 'swsdist\[{extra}\]'", said, re.DOTALL), said
