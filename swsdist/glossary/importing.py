@@ -32,14 +32,16 @@ MOST = 50_000
 
 
 class Counts(NamedTuple):
-    """What an import did: tokens added, changed and left as they were, new entries, tokens that cannot be used, and why not."""
+    """What an import did: tokens added, changed and left as they were, new entries; annotations that cannot be used, and
+    what is wrong with the first.
+    """
 
     added: int
     changed: int
     skipped: int
     entries: int
-    left_out: int = 0
-    why: str = ""
+    unusable: int = 0
+    first: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """The values by name."""
