@@ -134,8 +134,9 @@ def import_files(
             counted = (
                 f"{counts.added} added, {counts.changed} changed, {counts.skipped} known; {counts.entries} new entries"
             )
-            left_out = f"; {counts.left_out} left out ({counts.why})" if counts.left_out else ""
-            print(f"{file}: {counted}{left_out}")
+            print(f"{file}: {counted}")
+            if counts.unusable:
+                print(f"rejected: {counts.unusable} annotations; the first: {counts.first}", file=sys.stderr)
 
 
 def _opened(project: str) -> Project:

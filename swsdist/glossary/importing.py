@@ -32,14 +32,16 @@ MOST = 50_000
 
 
 class Counts(NamedTuple):
-    """What an import did: tokens added, changed and left as they were, new entries, tokens that cannot be used, and why not."""
+    """What an import did: tokens added, changed and left as they were, new entries; annotations that cannot be used, and
+    what is wrong with the first.
+    """
 
     added: int
     changed: int
     skipped: int
     entries: int
-    left_out: int = 0
-    why: str = ""
+    unusable: int = 0
+    first: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """The values by name."""
@@ -109,8 +111,8 @@ def import_file(
         incoming = list(_annotated(chosen, *where, examples))
     lengths = {} if store is None else lengths_of(store, {item.place.doc_id for item in incoming})
     counts = take_in(project, incoming, person=person, sounds=sounds, contents=contents, lengths=lengths)
-    why = "".join(map(str, left_out.errors[:1])) or counts.why
-    return counts._replace(left_out=counts.left_out + left_out.count, why=why)
+    first = "".join(map(str, left_out.errors[:1])) or counts.first
+    return counts._replace(unusable=counts.unusable + left_out.count, first=first)
 
 
 def _read(path: str, head: bytes, name: str, left_out: LeftOut) -> tuple[list[Annotations], list[str]]:

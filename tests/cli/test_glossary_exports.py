@@ -230,8 +230,8 @@ def test_a_file_of_elan_itself(store: Store, tmp_path: Path) -> None:
         assert import_file(project, file, person="Ann", store=store, document=("d003", 1))[:4] == (2, 0, 0, 0)
         file.write_text(ELAN.format(media="d002.wav").replace('TIME_VALUE="400"', 'TIME_VALUE="4"'), encoding="utf-8")
         counts = import_file(project, file, person="Ann", store=store, document=("d003", 1))
-        assert (counts.added, counts.left_out) == (0, 2)
-        assert f"{file}, line " in counts.why
+        assert (counts.added, counts.unusable) == (0, 2)
+        assert f"{file}, line " in counts.first
 
 
 @pytest.mark.parametrize("text", ["", "a,b\n", "<html/>", "{}", '{"schema": "swsdist-glossary/1"}', "{" * 5000, "[1]"])

@@ -352,7 +352,7 @@ def test_many_annotations_of_one_word(project) -> None:
     odd = [Incoming({"form": "x" * 9000}, at(1, 2), word, False), Incoming({"form": "y"}, at(3, 1e9), word, False)]
     beyond = Incoming({"form": "y"}, at(9.0, 9.5, "short"), word, False)
     counts = take_in(project, [*many, *odd, beyond], person="Ann", lengths={("short", 1): 3.0})
-    assert (counts.added, counts.entries, counts.left_out) == (3000, 1, 3)
+    assert (counts.added, counts.entries, counts.unusable) == (3000, 1, 3)
     again = project.add_entry(person="Ann", form="z")
     take_in(project, [item._replace(entry={"form": "z"}) for item in many], person="Ann")
     assert project.merge(1, again.entry_id, person="Ann").yes == 3000  # so many comparisons that none may take all

@@ -104,9 +104,9 @@ function showLink() {
 async function bringIn(file) {
   if (!file) return;
   const where = address("import", { examples: byId("import-examples").checked });
-  const { added, changed, skipped, left_out, why } = await upload(where, file, file.name);
+  const { added, changed, skipped, unusable, first } = await upload(where, file, file.name);
   byId("import-file").value = "";
-  byId("import-told").textContent = t("import.done", { added, changed, skipped, name: file.name })
-    + (left_out ? ` ${tn("import.left", left_out, { why })}` : "");
+  const done = t("import.done", { added, changed, skipped, name: file.name });
+  byId("import-told").textContent = unusable ? `${done} ${t("import.unusable", { unusable, first })}` : done;
   await readEntries();
 }
