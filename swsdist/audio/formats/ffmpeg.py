@@ -329,9 +329,11 @@ class Decoded:
         """Begin at zero of the file's time: with silence where the track starts later, else without what comes before it."""
         self._started.wait(TIMEOUT)
         late = round((self._stamp or 0.0) - self._zero() * self.samplerate)
-        if abs(late) <= _NEW_CLOCK * self.samplerate:
-            self._silence = max(0, late)
-            self._take(max(0, -late) * 4 * self.channels)
+        if abs(late) > _NEW_CLOCK * self.samplerate:
+            return
+        self._silence, early = max(0, late), max(0, -late)
+        while early and self._take(min(early, 1 << 16) * 4 * self.channels):
+            early = max(0, early - (1 << 16))
 
     def _start(self) -> float:
         """Time of the first track's start that the container states, s."""
@@ -341,7 +343,7 @@ class Decoded:
     def _zero(self) -> float:
         """Time of the container that is zero, s."""
         start = self._start()
-        return 0.0 if start > 0 and _is_movie(self._source) else start
+        return 0.0 if 0 < start <= _NEW_CLOCK and _is_movie(self._source) else start
 
     def _stated_seconds(self) -> float | None:
         """Duration that the container states, to 0.01 s, once the program has ended; None where ffmpeg only estimates it, or
