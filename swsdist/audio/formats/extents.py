@@ -133,8 +133,8 @@ def _of_chunks(file: Readable, size: int, head: bytes) -> Extent:
             if coding == struct.pack(kind.size[0] + "H", _EXTENSIBLE) and stated < 40 and max(bits) <= 24:
                 # Without its extension it can only be PCM; 32 bits could be float.
                 plain = struct.pack(kind.size[0] + "H", _PCM)
-                whole = extent(View(file, [(0, body), plain, (body + 2, size)]))
-                return whole._replace(parts=[_patched(part, body, plain) for part in whole.parts])
+                known = extent(View(file, [(0, body), plain, (body + 2, size)]))
+                return known._replace(parts=[_patched(part, body, plain) for part in known.parts])
         place = kind.after(body, stated)
     if chunk is None:
         return all_of(size)  # libsndfile tells what is lacking

@@ -82,6 +82,14 @@ class _Run:
 
 
 def of_mpeg(file: Readable, begin: int, size: int, brief: bool) -> Extent:
+    """MPEG audio, of which decoders believe a tag, or estimate the length.
+
+    Args:
+        file: with an ID3 tag before its frames, or none.
+        begin: its first byte after that.
+        size: bytes of the file.
+        brief: believe a tag that fits the file's size.
+    """
     if brief and _tag_fits(file, begin, size):
         return all_of(size)
     runs, torn = _walked(file, begin, size)

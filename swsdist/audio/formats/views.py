@@ -116,15 +116,18 @@ class Extent(NamedTuple):
 
 
 def all_of(size: int) -> Extent:
+    """The file as it is."""
     return Extent([Part([(0, size)])])
 
 
 def moved(part: Part, by: int) -> Part:
+    """A part of a file that begins at a later byte of another one."""
     pieces = [piece if isinstance(piece, bytes) else (piece[0] + by, piece[1] + by) for piece in part.pieces]
     return part._replace(pieces=pieces)
 
 
 def bytes_at(file: Readable, place: int, size: int) -> bytes:
+    """Bytes at a place, fewer at the end."""
     file.seek(place)
     return file.read(size)
 
