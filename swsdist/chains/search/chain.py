@@ -75,7 +75,8 @@ def assemble(config: Config, ledger: Ledger) -> Chain:
     """The same for any method, for chains that replace the first steps.
 
     Raises:
-        ConfigError: an unused cohort; options that its method or a step does not take; or steps that do not fit together.
+        ConfigError: a cohort that is not used or not searched; options that its method or a step does not take; or steps that
+            do not fit together.
     """
     by_cohort = any(entry.cohort for entry in config.calibrate.entries().values())
     if config.corpus.cohort is not None and not by_cohort:
@@ -84,6 +85,8 @@ def assemble(config: Config, ledger: Ledger) -> Chain:
             steps=", ".join(config.calibrate.steps),
             cohort_steps=" or ".join(names_where(CALIBRATION, "cohort")),
         )
+    if config.corpus.cohort is not None and METHODS[config.search.method].queries != "spoken":
+        raise codes.COHORT_OF_FRAMES(where="corpus.cohort", method=config.search.method)
     if config.corpus.own_places == "leave-out" and protocol_of(config.score).trials != "time":
         raise codes.OWN_PLACES_WITHOUT_TIMES(where="corpus.own_places")
     create(config.search)

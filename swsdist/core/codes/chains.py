@@ -14,6 +14,12 @@ UNUSED_COHORT = Code(
     "no step of {steps} normalises by a cohort",
     "leave corpus.cohort out, or add {cohort_steps} to calibrate.steps",
 )
+COHORT_OF_FRAMES = Code(
+    "cohort-of-frames",
+    ConfigError,
+    "a cohort is searched by its frames, and the method {method} by labels",
+    "leave corpus.cohort out: zt-norm then normalises by the other queries",
+)
 OWN_PLACES_WITHOUT_TIMES = Code(
     "own-places-without-times",
     ConfigError,
