@@ -50,7 +50,7 @@ from swsdist.testing.synthesis import make_corpus
 pytestmark = pytest.mark.slow
 
 #: Rows that are tried, unless all are.
-ROWS = 80
+ROWS = 50
 
 #: Ends that tell of a corpus as small as this one, not of settings.
 SMALL = ("one-kind-of-trial", "too-few-queries-to-fit")

@@ -49,5 +49,5 @@ class DiscoverInputs(SearchInputs):
         """Read the corpus, and refuse features in which speech is unknown."""
         if not self.from_audio:
             raise codes.UNMARKED_SPEECH(where="features")
-        self.config.search.placed(self.features.tracks)
+        self.demand_searchable()
         super().read(steps)

@@ -25,7 +25,8 @@ from swsdist.io.filesystem import Folder, is_remote
 from swsdist.io.notices import FEW, REJECTED, Notices
 from swsdist.methods.query.speech_trimming import trim_to_speech
 from swsdist.pipeline.finding import Finding
-from swsdist.registry.registries import METHODS
+from swsdist.registry.entries import is_chain
+from swsdist.registry.registries import CHAINS, METHODS
 from swsdist.score.measures.protocol import number_of_trials, protocol_of
 from swsdist.stages.inputs.corpus_documents import compare, places_in
 from swsdist.stages.inputs.precomputed_features import row_for
@@ -285,7 +286,8 @@ class Checking:
         yield Finding("calibration", True, settings.fit)
 
     def _search(self) -> Iterator[Finding]:
-        if self._corpus.queries is not None:
+        config = self._inputs.config
+        if config.corpus.queries is not None or not is_chain(CHAINS, config.chain, "searches"):
             self._inputs.demand_searchable()
         yield from ()
 
