@@ -56,6 +56,9 @@ _NO_OPTIONS = frozenset(["y", "sr", "S", "C", "freq", "centroid", "chroma", "dty
 #: Infinity, a norm of chroma, as JSON can hold it.
 _INFINITE = "inf"
 
+#: The greatest whole number that an option may be: filters and spectra of more would not fit into memory.
+_MOST = 1 << 16
+
 #: Samples under a window: 25 ms at 16 kHz.
 _WINDOW = 400
 
@@ -68,8 +71,8 @@ class Librosa(BaseModel):
     model_config = ConfigDict(extra="allow", frozen=True)
 
     feature: Literal[tuple(_TAKEN_BY)] = Field(description="function of librosa.feature")  # type: ignore[valid-type]
-    sample_rate: PositiveInt = Field(16000, description="Hz; `sr` of the function")
-    hop_length: PositiveInt = Field(160, description="samples between frames: 10 ms at 16 kHz")
+    sample_rate: PositiveInt = Field(16000, le=768_000, description="Hz; `sr` of the function")
+    hop_length: PositiveInt = Field(160, le=_MOST, description="samples between frames: 10 ms at 16 kHz")
     power_to_db: bool | dict[str, float | str | None] = Field(
         False,
         description="of melspectrogram and mfcc: `true`, or options of librosa.power_to_db: `ref` (a number or `max`), `amin`, "
@@ -95,13 +98,15 @@ class Librosa(BaseModel):
                     kind="function of librosa.feature", name=self.feature, option=option, meant=meant, options=shown
                 )
             if not _fits(value, known[option]):
-                raise self._invalid(f"{option} is {value!r}, and librosa's default is {known[option]!r}")
+                limits = f" (whole numbers are from 0 to {_MOST})" if isinstance(value, int) else ""
+                raise self._invalid(f"{option} is {value!r}, and librosa's default is {known[option]!r}{limits}")
         if self.power_to_db is not False and self.feature not in ("mfcc", "melspectrogram"):
             raise self._invalid(f"power_to_db is for melspectrogram and mfcc, and {self.feature} has no power")
-        n_mfcc, n_mels = (self._options.get(key, known.get(key)) for key in ("n_mfcc", "n_mels"))
-        if (
-            isinstance(n_mfcc, int) and isinstance(n_mels, int) and n_mfcc > n_mels
-        ):  # librosa gives fewer without a word
+        values: dict[str, Any] = {**known, **self._arguments}
+        n_fft, n_mels, n_mfcc = (values.get(key) for key in ("n_fft", "n_mels", "n_mfcc"))
+        if n_fft and n_mels and n_mels > 1 + n_fft // 2:
+            raise self._invalid(f"n_mels is {n_mels}, and a spectrum of n_fft {n_fft} has {1 + n_fft // 2} points")
+        if n_mels and n_mfcc and n_mfcc > n_mels:  # librosa gives fewer without a word
             raise codes.TOO_MANY_CEPSTRA.invalid(key="n_mfcc", count=n_mfcc, bound="n_mels", most=n_mels)
         try:
             frames = self._computed(np.random.default_rng(0).normal(scale=0.1, size=self._trial).astype(np.float32))
@@ -295,6 +300,8 @@ def _fits(value: object, default: object) -> bool:
         return False
     if isinstance(value, bool) or isinstance(default, bool):
         return type(value) is type(default)
+    if isinstance(value, int) and not 0 <= value <= _MOST:
+        return False
     if isinstance(default, int):
         return isinstance(value, int)
     return isinstance(value, (int, float) if isinstance(default, float) else (int, float, str, list))
