@@ -31,6 +31,9 @@ class Number(click.FloatRange):
 
     name = "float"
 
+    def _describe_range(self) -> str:
+        return "" if self.min is None and self.max is None else super()._describe_range()
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The number, checked."""
         result = super().convert(value, param, ctx)
@@ -41,6 +44,9 @@ class Integer(click.IntRange):
     """A whole number of at most 31 bits."""
 
     name = "integer"
+
+    def _describe_range(self) -> str:
+        return "" if self.min is None and self.max is None else super()._describe_range()
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The number, checked."""

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from swsdist.audio.formats import ffmpeg
+from swsdist.audio.formats import extents, ffmpeg
 from swsdist.audio.reader import read_blocks
 from swsdist.core.errors import AudioError
 
@@ -190,6 +190,14 @@ def test_all_is_read_or_told(name: str, tmp_path: Path) -> None:
 
 
 GOLDEN = Path(__file__).resolve().parents[3] / "shared" / "golden" / "public"
+
+
+def test_bytes_that_look_like_a_frame_of_flac() -> None:
+    """Audio may hold what begins a frame, with any number behind it."""
+    rng = np.random.default_rng(0)
+    for first in range(256):
+        for _ in range(50):
+            extents._flac_frame(b"\xff\xf8" + rng.bytes(2) + bytes([first]) + rng.bytes(11), 4096)
 
 
 @pytest.mark.skipif(not GOLDEN.is_dir(), reason="../shared/golden/public is not there")

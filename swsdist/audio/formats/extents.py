@@ -249,7 +249,7 @@ def _last_sample(file: Readable, first: int, end: int, info: bytes) -> int | Non
 
 def _flac_frame(header: bytes, usual: int) -> tuple[int, int, int] | None:
     """Number of a frame and of the next one, and samples up to there; None where there is none (RFC 9639, section 9.1)."""
-    if len(header) < 16 or header[3] & 1:
+    if len(header) < 16 or header[3] & 1 or 0x80 <= header[4] < 0xC0 or header[4] == 0xFF:
         return None
     more = 0 if header[4] < 0x80 else 8 - (header[4] ^ 0xFF).bit_length() - 1
     number = header[4] & (0x7F if not more else (1 << 6 - more) - 1)
@@ -268,7 +268,7 @@ def _flac_frame(header: bytes, usual: int) -> tuple[int, int, int] | None:
         check ^= byte
         for _ in range(8):
             check = (check << 1 ^ (0x107 if check & 0x80 else 0)) & 0x1FF
-    if not block or more > 6 or check != header[at]:
+    if not block or check != header[at]:
         return None
     if header[1] & 1:
         return number, number + block, number + block
