@@ -63,12 +63,12 @@ def test_what_was_rejected_comes_with_what_helps(swsdist, archive: Path) -> None
     lines = [line for line in short if line.startswith("rejected: 1 document(s), ")]
     assert len(lines) == 2
     assert all(
-        "; remove the file; if it plays elsewhere" in line or "; copy the file again from its source" in line
+        "; leave the file out; if it plays elsewhere" in line or "; copy the file again from its source" in line
         for line in lines
     )
     told = swsdist("index", "config.yaml", "--all", cwd=archive).err
     assert "rejected: 1 document(s), not-audio; the first: " in told
-    assert "\n  remedy: remove the file" in told
+    assert "\n  remedy: leave the file out" in told
     assert "rejected: 1 document(s), damaged-stream; the first: " in told
     assert "\n  remedy: copy the file again from its source" in told
     assert f"all rejections: swsdist store rejected {archive}/run" in told
@@ -77,7 +77,7 @@ def test_what_was_rejected_comes_with_what_helps(swsdist, archive: Path) -> None
     for place in ("run", "run/store"):
         shown = swsdist("store", "rejected", place, cwd=archive).out
         assert "document no, channel 1: not-audio: no audio format is recognised" in shown
-        assert f"  path: {archive}/audio/no.wav\n  remedy: remove the file" in shown
+        assert f"  path: {archive}/audio/no.wav\n  remedy: leave the file out" in shown
         assert shown.endswith("2 rejected\n")
         rows = list(csv.DictReader(io.StringIO(swsdist("store", "rejected", place, "--csv", cwd=archive).out)))
         assert [(row["kind"], row["id"], row["reason"]) for row in rows] == [

@@ -124,7 +124,8 @@ def test_silence_is_skipped_only_where_somebody_hears_it(own: Path, swsdist: Com
     options = f"{{path: {own}/frames, shift: 0.01, dimension: 3, tolerance: 99}}"
     given = ["--set", f"features={{name: external, options: {options}}}", "--set", "search.skip_silence=true"]
     out = swsdist("check", "config.yaml", *given, cwd=own, code=2).out
-    (bad,) = lines(out, "BAD")
+    queries, bad = lines(out, "BAD")
+    assert "frames of 0 of 8 examples of queries" in queries
     assert bad.startswith("search")
     assert "search.skip_silence: false" in bad
 

@@ -179,7 +179,7 @@ def test_quesst_knows_its_own_options_only(swsdist, here: Path) -> None:
     told = swsdist("score", *LISTS, "--protocol", "quesst", "--det", "x.svg", cwd=here, code=2).err
     assert "quesst has no --det" in told
     told = swsdist("score", *LISTS, "--protocol", "quesst", "--default-score", "nan", cwd=here, code=2).err
-    assert "must be a finite number" in told
+    assert "'nan' is not a finite number" in told
 
 
 def test_scores_too_far_apart(swsdist, here: Path) -> None:
