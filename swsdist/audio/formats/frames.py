@@ -150,6 +150,7 @@ def _walked(file: Readable, begin: int, size: int) -> tuple[list[_Run], tuple[in
     runs: list[_Run] = []
     buffer, base, place = b"", 0, begin
     like, gap = b"", False  # kind of the frames before; whether there is something else between them and the place
+    last, torn = -1, None  # place of the frame before
 
     def read(at: int) -> bytes:
         nonlocal buffer, base
@@ -168,16 +169,23 @@ def _walked(file: Readable, begin: int, size: int) -> tuple[list[_Run], tuple[in
         if not kind:
             after = _after_tag(file, head, place)
             if after == place:
+                if not gap and last >= 0:
+                    place = last + 1  # another frame may cut it short
+                    head = read(place)
                 gap = True
                 sync = buffer.find(b"\xff", place + 1 - base)
                 place = base + (sync if sync > 0 else len(buffer))
             else:
                 place = after
+                last = -1
                 if head.startswith(b"ID3"):
                     like = b""
             continue
         if place + length > size:
-            return runs, (length, size - place)
+            return runs, torn or (length, size - place)
+        if runs and place < runs[-1].end:
+            torn = torn or (runs[-1].end - last, place - last)
+            runs[-1].frames, runs[-1].end = runs[-1].frames - 1, last
         offset = _tag_offset(head)
         tag = other = False
         if head[offset : offset + 4] in (b"Xing", b"Info"):
@@ -190,9 +198,10 @@ def _walked(file: Readable, begin: int, size: int) -> tuple[list[_Run], tuple[in
             runs[-1].unbroken = False
         like, gap = kind, False
         runs[-1].frames += not (tag or other)
+        last = place
         place += length
         runs[-1].end = place
-    return runs, None
+    return runs, torn
 
 
 def _after_tag(file: Readable, head: bytes, place: int) -> int:
