@@ -65,6 +65,9 @@ def extent(file: Readable, brief: bool = False, remote: bool = False) -> Extent:
 def _first(file: Readable, size: int, brief: bool, remote: bool) -> Extent:
     """The extent of the first of joined files."""
     begin = after_id3(file, 0)
+    if begin:
+        padding = bytes_at(file, begin, 4096)
+        begin += len(padding) - len(padding.lstrip(b"\0"))
     head = bytes_at(file, begin, 64)
     if head[:4] in _CHUNKED and head[8:12] not in _NO_SOUND:
         return _of_chunks(file, size, head)
@@ -459,7 +462,7 @@ def _pages(
         lengths = page[27 : 27 + page[26]]
         position = int.from_bytes(page[6:14], "little", signed=True)
         after, torn = place + 27 + len(lengths) + sum(lengths), None
-        if after < size and not bytes_at(file, after, 4) == b"OggS":
+        if after < size and bytes_at(file, after, 4) != b"OggS":
             again = next(places_of(file, _PAGE, place + 27, size), after)
             torn, after = (after - place, again - place) if again < after else None, again
         yield place, page[14:18], bool(page[5] & 2), position, any(length < 255 for length in lengths), torn

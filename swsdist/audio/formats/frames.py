@@ -223,13 +223,20 @@ def of_others(file: Readable, size: int, head: bytes) -> Extent:
     again = next((start for start in _ONCE if head.startswith(start)), None)
     if again is not None:
         mark = re.compile(re.escape(head[:14] if len(again) < 14 else again))
-        return all_of(size)._replace(rest=size - next(places_of(file, mark, 14, size), size))
+        if (rest := size - next(places_of(file, mark, 14, size), size)) or not head.startswith(b"FLV"):
+            return all_of(size)._replace(rest=rest)
     if head[8:12] == b"AVI ":
-        stated = int.from_bytes(head[4:8], "little")
-        return all_of(size)._replace(torn=(stated + 8, size) if size < stated + 8 < PLACEHOLDER else None)
+        end = int.from_bytes(head[4:8], "little") + 8
+        last = next(places_of(file, _AVI, 12, size), size) if size > end else size
+        return all_of(size)._replace(torn=(end, last) if last < end < PLACEHOLDER else None)
     begin = after_id3(file, 0)
     length = next(
-        (length for length in (adts_frame, _ac3_frame, _ts_packet, _pack) if length(bytes_at(file, begin, 16))), None
+        (
+            length
+            for length in (adts_frame, _ac3_frame, _flv_tag, _ts_packet, _pack)
+            if length(bytes_at(file, begin, 16))
+        ),
+        None,
     )
     if length is None:
         return all_of(size)
@@ -245,6 +252,7 @@ def of_others(file: Readable, size: int, head: bytes) -> Extent:
 
 
 _ONCE = (bytes.fromhex("3026b2758e66cf11a6d900aa0062ce6c"), b"FLV\x01", b"TTA1")
+_AVI = re.compile(b"(?s:RIFF....AVI LIST)")
 _BOXES = (b"ftyp", b"moov", b"mdat", b"wide", b"free", b"skip")
 _AC3 = (32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512, 576, 640)
 
@@ -260,7 +268,8 @@ def _of_boxes(file: Readable, size: int) -> Extent:
             break
         another = name in names and name in (b"ftyp", b"moov")
         if another or length < 8 or not re.fullmatch(rb"[ -~\xa9]{4}", name):
-            return all_of(size)._replace(rest=size - place)
+            again = another or any(places_of(file, _FILE, place, size))
+            return all_of(size)._replace(rest=size - place if again else 0)
         if place + length > size:
             return all_of(size)._replace(torn=(length, size - place))
         if place + length == size and any(places_of(file, _FRAGMENT, place + 8, size)):
@@ -270,6 +279,7 @@ def _of_boxes(file: Readable, size: int) -> Extent:
     return all_of(size)
 
 
+_FILE = re.compile(rb"\0\0\0[\x08-\x40]ftyp|moof\0\0\0\x10mfhd")
 _FRAGMENT = re.compile(rb"moof\0\0\0\x10mfhd")
 
 
@@ -289,6 +299,13 @@ def _ac3_frame(head: bytes) -> int:
     if rate == 3 or code >> 1 >= len(_AC3):
         return 0
     return 2 * (_AC3[code >> 1] * 2, _AC3[code >> 1] * 320 // 147 + code % 2, _AC3[code >> 1] * 3)[rate]
+
+
+def _flv_tag(head: bytes) -> int:
+    """Bytes of a tag of FLV with its length behind it, or of the header; 0 if there is none."""
+    if head.startswith(b"FLV\1"):
+        return 13
+    return 15 + int.from_bytes(head[1:4], "big") if head[:1] in (b"\x08", b"\x09", b"\x12") else 0
 
 
 def _ts_packet(head: bytes) -> int:

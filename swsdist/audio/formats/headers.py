@@ -137,10 +137,9 @@ def _check_ogg_end(path: str, file: Readable, size: int) -> CutOffError | None:
 def check_extent(path: str, reach: Extent, unread: str = "") -> CutOffError | None:
     """The error if there are bytes that cannot be read, or the last frame is incomplete."""
     if unread or reach.rest or reach.foreign:
-        detail = unread or (
-            f"{reach.rest} bytes more than its header counts" if reach.rest else "its end is numbered wrongly"
-        )
-        return recast(codes.UNREAD_REST(where=path, detail=detail), CutOffError)
+        more = f"{reach.rest} bytes more than its header counts"
+        detail = unread or (more if reach.rest else "its end is numbered wrongly")
+        return recast(codes.UNREAD_REST(where=path, detail=detail, rest=reach.rest or "BYTES"), CutOffError)
     return _cut_off(path, *reach.torn) if reach.torn else None
 
 
