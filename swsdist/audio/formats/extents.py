@@ -118,7 +118,7 @@ class _Chunks(NamedTuple):
         (size,) = struct.unpack(self.size, head[self.name :])
         return head[: self.name], place + len(head), max(0, size - len(head)) if self.inclusive else size
 
-    def whole(self, head: bytes, long: int) -> int:
+    def stated_end(self, head: bytes, long: int) -> int:
         """The end of the file that its header states; 0 if it states none."""
         if self.inclusive:
             return int.from_bytes(head[16:24], "little")
@@ -186,8 +186,8 @@ def _of_chunks(file: Readable, size: int, head: bytes) -> Extent:
                 counted = _counted(kind, bytes_at(file, place, kind.name), following - body)
                 part = Part([(0, place), counted, (body, following)])
                 return Extent([part], torn=(stated, following - body), next=following)
-            whole = kind.whole(head, long_riff)
-            believed = stop <= whole < stop + PADDING if whole else bool(stated)
+            stated_end = kind.stated_end(head, long_riff)
+            believed = stop <= stated_end < stop + PADDING if stated_end else bool(stated)
             wraps = (size - stop) % (1 << 32) < PADDING
             right = named or (believed and not wraps and not _goes_on(file, body, body + stated, size))
             rest = 0 if not right else size - reached if named else size - body - stated
@@ -258,7 +258,7 @@ def _before_chunks(file: Readable, kind: _Chunks, size: int) -> int:
     """Where samples end: before chunks that lead to the end of the file exactly."""
     first = max(0, size - BLOCK)
     tail = bytes_at(file, first, BLOCK)
-    for begin in sorted(at for name in _NAMES for each in {name, name.lower()} for at in _found(tail, each)):
+    for begin in sorted(at for name in _NAMES for each in {name, name.lower()} for at in _places_in(tail, each)):
         place = first + begin
         while place < size - 1 and (chunk := kind.read(file, place)) and chunk[0][:4].upper() in _NAMES:
             place = kind.after(*chunk[1:])
@@ -267,7 +267,7 @@ def _before_chunks(file: Readable, kind: _Chunks, size: int) -> int:
     return size
 
 
-def _found(data: bytes, part: bytes) -> Iterator[int]:
+def _places_in(data: bytes, part: bytes) -> Iterator[int]:
     at = data.find(part)
     while at >= 0:
         yield at
@@ -316,7 +316,7 @@ def _of_au(file: Readable, size: int, head: bytes) -> Extent:
     return _of_block(file, begin, begin + stated, size, head[:8], [(0, 8), b"\xff\xff\xff\xff", (12, size)])
 
 
-def _of_block(file: Readable, begin: int, end: int, size: int, mark: bytes, whole: list[Piece]) -> Extent:
+def _of_block(file: Readable, begin: int, end: int, size: int, mark: bytes, everything: list[Piece]) -> Extent:
     """Samples up to a stated end, behind which another file may begin with the same bytes.
 
     Args:
@@ -325,7 +325,7 @@ def _of_block(file: Readable, begin: int, end: int, size: int, mark: bytes, whol
         end: of the samples, by the header.
         size: bytes of the file.
         mark: first bytes of the file.
-        whole: the file, if all of it is samples.
+        everything: the file, if all of it is samples.
     """
     if size - end < PADDING:
         return all_of(size)
@@ -336,7 +336,7 @@ def _of_block(file: Readable, begin: int, end: int, size: int, mark: bytes, whol
     zeros = end > begin and _only_zeros(file, end, size)
     if zeros or (end > begin and not _goes_on(file, begin, end, size)):
         return all_of(end)._replace(rest=0 if zeros else size - end)
-    return Extent([Part(whole)])
+    return Extent([Part(everything)])
 
 
 # FLAC

@@ -98,7 +98,7 @@ _FLOAT = 6  # AU's encoding of 32-bit floats
 _LOG_LINES = 400
 
 _recorders: list[set[str]] = []
-_told: set[str] = set()  # paths of files with more tracks
+_printed: set[str] = set()  # paths of files with more tracks
 
 
 def program() -> str | None:
@@ -267,8 +267,8 @@ class Decoded:
                 self.close()
             else:
                 self._lay()
-                if strict and (more := len(self._tracks("Audio:")) - 1) > 0 and path not in _told:
-                    _told.add(path)
+                if strict and (more := len(self._tracks("Audio:")) - 1) > 0 and path not in _printed:
+                    _printed.add(path)
                     print(f"warning: {path}: {more} more sound track{'s' * (more > 1)}, not read", file=sys.stderr)
         except BaseException:
             self.close()

@@ -223,8 +223,15 @@ def of_others(file: Readable, size: int, head: bytes) -> Extent:
     again = next((start for start in _ONCE if head.startswith(start)), None)
     if again is not None:
         mark = re.compile(re.escape(head[:14] if len(again) < 14 else again))
-        if (rest := size - next(places_of(file, mark, 14, size), size)) or not head.startswith(b"FLV"):
-            return all_of(size)._replace(rest=rest)
+        rest = size - next(places_of(file, mark, 14, size), size)
+        stated = (
+            re.search(rb"filesize\0(.{8})", bytes_at(file, 0, BLOCK >> 8), re.DOTALL) if head[:3] == b"FLV" else None
+        )
+        stated_size = struct.unpack(">d", stated[1])[0] if stated else 0.0
+        if rest or stated_size > size or head[:3] != b"FLV":
+            return all_of(size)._replace(
+                rest=rest, torn=(int(stated_size), size) if size < stated_size < 1e15 else None
+            )
     if head[8:12] == b"AVI ":
         end = int.from_bytes(head[4:8], "little") + 8
         last = next(places_of(file, _AVI, 12, size), size) if size > end else size
