@@ -49,6 +49,10 @@ def pieces_of(sound: Sound, path: str, position: int = 0) -> Iterator[NDArray[np
             with listening(path, mpeg):
                 piece = _read(sound)
         except _Broken as error:
+            if sound.format == "FLAC" and position + len(error.piece) == expected:
+                yield error.piece  # what follows is no frame
+                position = expected
+                break
             damaged = codes.DAMAGED_STREAM(where=path, detail=plain(error.error))
             if isinstance(sound, ffmpeg.Decoded) or not sound.at_end():
                 raise damaged from error.error
@@ -60,7 +64,7 @@ def pieces_of(sound: Sound, path: str, position: int = 0) -> Iterator[NDArray[np
         position += len(piece)
         yield piece
     if isinstance(sound, Joined) and sound.format in ("FLAC", "MP3", "OGG") and (left := sound.unread_bytes()) > _TAGS:
-        sound.cut = sound.cut or check_extent(path, Extent([], left))
+        sound.cut = sound.cut or check_extent(path, Extent([]), f"about {left} bytes")
     missing = 0 if stated is None else expected - position
     if sound.cut is not None and (mpeg or missing <= 0):
         seconds = stated if mpeg and missing > 0 else sound.cut.expected_seconds

@@ -361,6 +361,9 @@ def _by_libsndfile(path: str, raw: BinaryIO, brief: bool) -> Iterator[Joined]:
         estimated = reach.counted is not None and abs(sound.frames - reach.counted) > sound.samplerate // 10
         if estimated or reach.foreign:
             raise needs_ffmpeg(path, f"{sound.format} with a length that contradicts its bytes")
+        if sound.unread:
+            begin = next(piece[0] for piece in reach.parts[sound.readable].pieces if isinstance(piece, tuple))
+            reach = reach._replace(rest=raw.seek(0, 2) - begin)
         sound.cut = cut or check_extent(path, reach, sound.unread) or sound.cut
         if sound.frames <= 0:
             raise sound.cut or codes.NO_SAMPLES(where=path)

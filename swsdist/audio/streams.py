@@ -91,6 +91,11 @@ class Joined:
                 self.unread = str(error.error_string).strip()
                 break
 
+    @property
+    def readable(self) -> int:
+        """Number of parts that can be read."""
+        return len(self._starts)
+
     def __enter__(self) -> Joined:
         return self
 

@@ -177,7 +177,7 @@ def test_bad_files(made, program: str, tmp_path: Path) -> None:
     video = ("-f", "lavfi", "-i", "testsrc=d=1:s=64x48:r=5", "-map", "1:v", "-c:v", "mpeg4")
     for name, data, expected in (
         ("index-is-cut-off.m4a", whole[: len(whole) // 2], codes.FFMPEG_CANNOT_READ),
-        ("sound-is-cut-off.m4a", moved[: len(moved) // 2], codes.DAMAGED_STREAM),
+        ("sound-is-cut-off.m4a", moved[: len(moved) // 2], codes.TRUNCATED),
         ("damaged.m4a", moved[:20000] + os.urandom(3000) + moved[23000:], codes.DAMAGED_STREAM),
         ("silent.mp4", Path(made("silent.mp4", *video)).read_bytes(), codes.NO_AUDIO_TRACK),
         ("junk.m4a", b"\0\0\0 ftypM4A \0" + bytes(2000), codes.FFMPEG_CANNOT_READ),

@@ -19,8 +19,12 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
+import numpy as np
+
 from swsdist.audio.formats.frames import FRAMES, adts_frame, of_mpeg, of_others
+from swsdist.audio.formats.headers import sphere_lengths
 from swsdist.audio.formats.views import (
+    BLOCK,
     PADDING,
     PER_BYTE,
     PLACEHOLDER,
@@ -48,22 +52,32 @@ def extent(file: Readable, brief: bool = False, remote: bool = False) -> Extent:
     """
     size, at = file.seek(0, 2), 0
     parts: list[Part] = []
+    rest, torn = 0, None
     while True:
         first = _first(View(file, [(at, size)]), size - at, brief, remote)
         parts += (moved(part, at) for part in first.parts)
+        rest, torn = rest + first.rest, torn or first.torn
         if first.next is None:
-            return first._replace(parts=parts)
+            return first._replace(parts=parts, rest=rest, torn=torn)
         at += first.next
 
 
 def _first(file: Readable, size: int, brief: bool, remote: bool) -> Extent:
     """The extent of the first of joined files."""
     begin = after_id3(file, 0)
+    if begin:
+        padding = bytes_at(file, begin, 4096)
+        begin += len(padding) - len(padding.lstrip(b"\0"))
     head = bytes_at(file, begin, 64)
     if head[:4] in _CHUNKED and head[8:12] not in _NO_SOUND:
         return _of_chunks(file, size, head)
     if head[:4] in _AU:
         return _of_au(file, size, head)
+    if head.startswith(b"NIST_1A") and (lengths := sphere_lengths(bytes_at(file, begin, 4096))):
+        return _of_block(file, lengths[0], lengths[1], size, head[:16], [(0, size)])
+    if head.startswith(_REPEATED) and not brief and not remote:
+        following = next(places_of(file, re.compile(re.escape(head[:16])), 16, size), size)
+        return all_of(following)._replace(next=following if following < size else None)
     if head.startswith(b"fLaC"):
         return all_of(size) if remote else _of_flac(file, begin, size, brief)
     if head.startswith(b"OggS"):
@@ -104,6 +118,15 @@ class _Chunks(NamedTuple):
         (size,) = struct.unpack(self.size, head[self.name :])
         return head[: self.name], place + len(head), max(0, size - len(head)) if self.inclusive else size
 
+    def stated_end(self, head: bytes, long: int) -> int:
+        """The end of the file that its header states; 0 if it states none."""
+        if self.inclusive:
+            return int.from_bytes(head[16:24], "little")
+        if self.first == 12:
+            (size,) = struct.unpack(self.size, head[4:8])
+            return 8 + (long if head.startswith(b"RF64") else size)
+        return 0
+
     def after(self, body: int, size: int) -> int:
         """The byte of the next chunk."""
         return body + size + -size % self.unit
@@ -117,17 +140,27 @@ _CHUNKED = {
     b"caff": _Chunks(8, 4, ">Q", False, 1, b"data"),
     b"riff": _Chunks(40, 16, "<Q", True, 8, b"data"),
 }
+#: Names of chunks, in capitals.
+_NAMES = frozenset(
+    b"LIST BEXT IXML AXML ID3  CUE  PLST SMPL INST FACT PEAK JUNK PAD  FLLR FREE CART ACID STRC DISP AFSP UMID LEVL _PMX REGN "
+    b"CHNA LINK MINF ELM1 NAME AUTH (C)  ANNO MARK MIDI APPL COMT AESD COMM FVER BASC TRNS CATE INFO PAKT STRG EDCT UUID OVVW "
+    b"KUKI CHAN SUMM DGDA"[k : k + 4]
+    for k in range(0, 5 * 52, 5)
+)
+_OTHER = re.compile(rb"[ -~\xa9]{4}|\0{4}")
+_PERIOD = 24  # bytes: whole samples of 1, 2, 3, 4 and 8 bytes
 _NO_SOUND = (b"AVI ",)
 _PCM, _MP3, _EXTENSIBLE = 1, 0x55, 0xFFFE
 
 
 def _of_chunks(file: Readable, size: int, head: bytes) -> Extent:
     kind = _CHUNKED[head[:4]]
-    place, ds64, long, coding = kind.first, (kind.first, kind.first), 0xFFFFFFFF, b""
+    place, ds64, long, long_riff, coding = kind.first, (kind.first, kind.first), 0xFFFFFFFF, 0, b""
     while (chunk := kind.read(file, place)) is not None and not chunk[0].startswith(kind.data):
         name, body, stated = chunk
         if name == b"ds64":
-            ds64, long = (place, kind.after(body, stated)), int.from_bytes(bytes_at(file, body + 8, 8), "little")
+            ds64 = place, kind.after(body, stated)
+            long_riff, long = struct.unpack("<QQ", bytes_at(file, body, 16).ljust(16, b"\0"))
         elif name == b"fmt ":
             coding, bits = bytes_at(file, body, 2), bytes_at(file, body + 14, 2)
             if coding == struct.pack(kind.size[0] + "H", _EXTENSIBLE) and stated < 40 and max(bits) <= 24:
@@ -140,26 +173,45 @@ def _of_chunks(file: Readable, size: int, head: bytes) -> Extent:
         return all_of(size)  # libsndfile tells what is lacking
     _, body, stated = chunk
     stated = long if head.startswith(b"RF64") and stated == 0xFFFFFFFF else stated
-    endless = stated >= 1 << 63
-    following = None if endless else _another(file, head, body + stated, size)
-    right = following is not None or _ends(file, kind, kind.after(body, stated), size)
-    end = (following or min(body + stated, size)) if right else size
-    torn = (stated, size - body) if body + stated > size and not endless else None
+    endless, stop = stated >= 1 << 63, kind.after(body, stated)
+    right, rest, reached, following, end = True, 0, size, None, min(body + stated, size)
+    if stated >= PLACEHOLDER and body + stated > size:
+        end = _before_chunks(file, kind, size)
+        right = end == size and not endless
+    elif body + stated < size:
+        reached, named, following = _followed(file, kind, head, stop, size)
+        if following is None and size - reached >= PADDING and not _only_zeros(file, reached, size):
+            following = next(places_of(file, _header_of(head), body, size), None)
+            if following is not None:  # the first was cut off before
+                counted = _counted(kind, bytes_at(file, place, kind.name), following - body)
+                part = Part([(0, place), counted, (body, following)])
+                return Extent([part], torn=(stated, following - body), next=following)
+            stated_end = kind.stated_end(head, long_riff)
+            believed = stop <= stated_end < stop + PADDING if stated_end else bool(stated)
+            wraps = (size - stop) % (1 << 32) < PADDING
+            right = named or (believed and not wraps and not _goes_on(file, body, body + stated, size))
+            rest = 0 if not right else size - reached if named else size - body - stated
+            end = min(body + stated, size) if right else _before_chunks(file, kind, size)
+    torn = (stated, size - body) if body + stated > size and stated < PLACEHOLDER else None
     if coding == struct.pack(kind.size[0] + "H", _MP3):
         inner = extent(View(file, [(body, end)]))
-        torn = inner.torn or (torn if stated < PLACEHOLDER else None)
-        return Extent([moved(part, body) for part in inner.parts], inner.rest, torn, following)
-    if right and not endless and (torn is None or not head.startswith(b"caff")):
-        return all_of(following or size)._replace(next=following)
+        torn = inner.torn or torn
+        return Extent([moved(part, body) for part in inner.parts], inner.rest or rest, torn, following)
+    if right and (torn is None or not head.startswith(b"caff")):
+        return all_of(following or reached)._replace(next=following, rest=rest)
     if head[:4] in (b"RIFF", b"RF64") and (end - body >= 1 << 32 or ds64[1] > ds64[0]):
         before = [(kind.first, ds64[0]), (ds64[1], place + 4)]
         total = 40 + sum(last - first for first, last in before) + 4 + end - body
         start = struct.pack("<4sI4s4sIQQQI", b"RF64", 0xFFFFFFFF, b"WAVE", b"ds64", 28, total, end - body, 0, 0)
         return Extent([Part([start, *before, b"\xff\xff\xff\xff", (body, end)])])
-    header = body - place
-    end = min(end, body + (1 << 8 * (header - kind.name)) - 1)
-    counted = struct.pack(kind.size, end - body + (header if kind.inclusive else 0))
-    return Extent([Part([(0, place + kind.name), counted, (body, end)])], size - end, torn)
+    most = body + (1 << 8 * struct.calcsize(kind.size)) - 1
+    counted = _counted(kind, bytes_at(file, place, kind.name), min(end, most) - body)
+    return Extent([Part([(0, place), counted, (body, min(end, most))])], rest + max(0, end - most), torn)
+
+
+def _counted(kind: _Chunks, name: bytes, size: int) -> bytes:
+    """Name and size of a chunk."""
+    return name + struct.pack(kind.size, size + (kind.name + struct.calcsize(kind.size) if kind.inclusive else 0))
 
 
 def _patched(part: Part, at: int, data: bytes) -> Part:
@@ -173,38 +225,118 @@ def _patched(part: Part, at: int, data: bytes) -> Part:
     return part._replace(pieces=pieces)
 
 
-def _ends(file: Readable, kind: _Chunks, place: int, size: int) -> bool:
-    """Whether nothing follows but chunks, a tag or padding."""
+def _followed(file: Readable, kind: _Chunks, head: bytes, place: int, size: int) -> tuple[int, bool, int | None]:
+    """Where chunks, tags and padding behind the data end; whether a chunk by its name is the first; and another file's place.
+
+    Programs forget the byte that pads an odd chunk, or count it.
+    """
+    named, begin = False, place
+    another = _header_of(head)
     while size - place >= PADDING:
-        if bytes_at(file, place, 12).startswith(TAGS):
+        around = bytes_at(file, place - kind.unit, 2 * kind.unit + 12 + kind.name)
+        if match := another.search(around):
+            return size, named, place - kind.unit + match.start()
+        if around[kind.unit :].startswith(TAGS):
+            return size, named, None
+        for at in (place, *range(place - 1, place - kind.unit - 1, -1), place + 1):
+            name, body, stated = kind.read(file, at) or (b"", 0, 0)
+            known = name[:4].upper() in _NAMES
+            if known or (at == place and stated and _OTHER.match(name) and body + stated <= size):
+                named, place = named or (known and place == begin), min(size, kind.after(body, stated))
+                break
+        else:
+            return place, named, None
+    return size, named, None
+
+
+def _header_of(head: bytes) -> re.Pattern[bytes]:
+    """The first bytes of files of a kind."""
+    return re.compile(re.escape(head[:4]) + b"(?s:....)" + re.escape(head[8:12]))
+
+
+def _before_chunks(file: Readable, kind: _Chunks, size: int) -> int:
+    """Where samples end: before chunks that lead to the end of the file exactly."""
+    first = max(0, size - BLOCK)
+    tail = bytes_at(file, first, BLOCK)
+    for begin in sorted(at for name in _NAMES for each in {name, name.lower()} for at in _places_in(tail, each)):
+        place = first + begin
+        while place < size - 1 and (chunk := kind.read(file, place)) and chunk[0][:4].upper() in _NAMES:
+            place = kind.after(*chunk[1:])
+        if place in (size, size + 1):
+            return first + begin
+    return size
+
+
+def _places_in(data: bytes, part: bytes) -> Iterator[int]:
+    at = data.find(part)
+    while at >= 0:
+        yield at
+        at = data.find(part, at + 1)
+
+
+def _only_zeros(file: Readable, begin: int, size: int) -> bool:
+    return not any(bytes_at(file, place, BLOCK).strip(b"\0") for place in range(begin, size, BLOCK))
+
+
+def _goes_on(file: Readable, body: int, stop: int, size: int) -> bool:
+    """Whether bytes behind the samples are more of them: the high bits of one of their bytes, by its place in the sample, are
+    distributed as before, and not evenly.
+    """
+    begin = max(body, stop - BLOCK // 4)
+    before, after = (
+        np.frombuffer(bytes_at(file, first, min(BLOCK // 4, last - first) // _PERIOD * _PERIOD), np.uint8) >> 4
+        for first, last in ((begin + (body - begin) % _PERIOD, stop), (stop + (body - stop) % _PERIOD, size))
+    )
+    if not len(before) or not len(after):
+        return False
+    for column in range(_PERIOD):
+        old, new = (np.bincount(each[column::_PERIOD], minlength=16) * _PERIOD / len(each) for each in (before, after))
+        flat = np.minimum(old, 1 / 16).sum()
+        if flat < 0.75 and np.minimum(old, new).sum() > max(0.6, flat + 0.25):
             return True
-        chunk = kind.read(file, place)
-        if chunk is None or not re.match(rb"[ -~]{4}", chunk[0]) or chunk[1] + chunk[2] > size:
-            return False
-        place = kind.after(*chunk[1:])
-    return True
+    return False
 
 
 def _another(file: Readable, head: bytes, end: int, size: int) -> int | None:
     """Where another file of the kind begins at the stated end, if one does."""
     if size - end < PADDING:
         return None
-    match = re.search(re.escape(head[:4]) + b"(?s:....)" + re.escape(head[8:12]), bytes_at(file, end, 32))
+    match = _header_of(head).search(bytes_at(file, end, 32))
     return end + match.start() if match else None
 
 
+# One block of samples behind a header
+
 _AU = {b".snd": ">II", b"dns.": "<II"}
+_REPEATED = (b"Creative Voice File", b"PVF1\n", b"2BIT", b"MATLAB 5.0", b"\x64\xa3")
 
 
 def _of_au(file: Readable, size: int, head: bytes) -> Extent:
     begin, stated = struct.unpack(_AU[head[:4]], head[4:12].ljust(8, b"\xff"))
-    end = begin + stated
+    return _of_block(file, begin, begin + stated, size, head[:8], [(0, 8), b"\xff\xff\xff\xff", (12, size)])
+
+
+def _of_block(file: Readable, begin: int, end: int, size: int, mark: bytes, everything: list[Piece]) -> Extent:
+    """Samples up to a stated end, behind which another file may begin with the same bytes.
+
+    Args:
+        file: with the samples.
+        begin: first byte of the samples.
+        end: of the samples, by the header.
+        size: bytes of the file.
+        mark: first bytes of the file.
+        everything: the file, if all of it is samples.
+    """
     if size - end < PADDING:
         return all_of(size)
-    if head[:8] in (after := bytes_at(file, end, 32)):
-        following = end + after.index(head[:8])
-        return all_of(following)._replace(next=following)
-    return Extent([Part([(0, 8), b"\xff\xff\xff\xff", (12, size)])])
+    first = end if mark in bytes_at(file, end, 32) else begin
+    following = next(places_of(file, re.compile(re.escape(mark)), first, size), None)
+    if following is not None:
+        return all_of(following)._replace(next=following, torn=(end, following) if following < end else None)
+    zeros = end > begin and _only_zeros(file, end, size)
+    if zeros or (end > begin and not _goes_on(file, begin, end, size)):
+        return all_of(end)._replace(rest=0 if zeros else size - end)
+    return Extent([Part(everything)])
 
 
 # FLAC
@@ -214,20 +346,32 @@ _BLOCKS = (0, 192, 576, 1152, 2304, 4608, 0, 0, 256, 512, 1024, 2048, 4096, 8192
 
 
 def _of_flac(file: Readable, begin: int, size: int, brief: bool) -> Extent:
-    starts = [begin] if brief else [begin, *(place for place in places_of(file, _STREAMINFO, begin + 42, size))]
+    starts = [begin]
+    while (
+        not brief and (place := next(places_of(file, _STREAMINFO, _frames(file, starts[-1]), size), None)) is not None
+    ):
+        starts.append(place)
     parts: list[Part] = []
     for first, end in zip(starts, [*starts[1:], size], strict=True):
         info = bytes_at(file, first + 8, 34)
-        place = first if first > begin else 0
         frames = _last_sample(file, first, end, info) if len(info) == 34 else None
         high, stated = info[13] if frames else 0, int.from_bytes(info[14:18], "big") if frames else 0
         stated += (high & 15) << 32
         if frames is not None and (frames > stated or stated > (end - first) * PER_BYTE):
             number = bytes([high & 0xF0 | frames >> 32]) + struct.pack(">I", frames & 0xFFFFFFFF)
-            parts.append(Part([(place, first + 21), number, (first + 26, end)]))
+            parts.append(Part([(first, first + 21), number, (first + 26, end)]))
         else:
-            parts.append(Part([(place, end)]))
+            parts.append(Part([(first, end)]))
     return Extent(parts)
+
+
+def _frames(file: Readable, first: int) -> int:
+    """Where the blocks of metadata end."""
+    place, head = first + 4, b"\0\0\0\0"
+    while len(head) == 4 and not head[0] & 0x80:
+        head = bytes_at(file, place, 4)
+        place += 4 + int.from_bytes(head[1:], "big")
+    return place
 
 
 def _last_sample(file: Readable, first: int, end: int, info: bytes) -> int | None:
@@ -289,16 +433,18 @@ def _of_ogg(file: Readable, size: int, brief: bool) -> Extent:
             begin = max(0, size - len(tail)) + max(0, tail.find(b"OggS"))
     starts, data, wrong = [0], False, False
     positions: dict[bytes, list[int]] = {}  # by stream
-    for place, stream, starting, position, ending in _pages(file, begin, size):
+    torn = None
+    for place, stream, starting, position, ending, broken in _pages(file, begin, size):
+        torn = torn or broken
         if starting and data:
             starts.append(place)
             wrong, positions = wrong or not _ordered(positions), {}
         data = not starting
-        if ending:
+        if ending and broken is None:
             known = positions.setdefault(stream, [0])
             known[:] = [max(known), position]
     parts = [Part([span]) for span in zip(starts, [*starts[1:], size], strict=True)]
-    return Extent(parts, foreign=wrong or not _ordered(positions))
+    return Extent(parts, torn=torn, foreign=wrong or not _ordered(positions))
 
 
 def _ordered(positions: dict[bytes, list[int]]) -> bool:
@@ -306,10 +452,21 @@ def _ordered(positions: dict[bytes, list[int]]) -> bool:
     return all(known[-1] >= max(known) for known in positions.values())
 
 
-def _pages(file: Readable, place: int, size: int) -> Iterator[tuple[int, bytes, bool, int, bool]]:
-    """Place of each page, its stream, whether that begins there, its position, and whether a packet ends (RFC 3533, 6)."""
+def _pages(
+    file: Readable, place: int, size: int
+) -> Iterator[tuple[int, bytes, bool, int, bool, tuple[int, int] | None]]:
+    """Place of each page, its stream, whether that begins there, its position, whether a packet ends, and the bytes that it
+    states and has where another page cuts it short (RFC 3533, 6).
+    """
     while (page := bytes_at(file, place, 282)).startswith(b"OggS") and len(page) > 27:
         lengths = page[27 : 27 + page[26]]
         position = int.from_bytes(page[6:14], "little", signed=True)
-        yield place, page[14:18], bool(page[5] & 2), position, any(length < 255 for length in lengths)
-        place += 27 + len(lengths) + sum(lengths)
+        after, torn = place + 27 + len(lengths) + sum(lengths), None
+        if after < size and bytes_at(file, after, 4) != b"OggS":
+            again = next(places_of(file, _PAGE, place + 27, size), after)
+            torn, after = (after - place, again - place) if again < after else None, again
+        yield place, page[14:18], bool(page[5] & 2), position, any(length < 255 for length in lengths), torn
+        place = after
+
+
+_PAGE = re.compile(rb"OggS\0[\0-\7]")

@@ -27,6 +27,7 @@ import selectors
 import shutil
 import struct
 import subprocess
+import sys
 import threading
 from collections import deque
 from collections.abc import Iterator
@@ -62,6 +63,9 @@ TIMEOUT = 120.0
 #: Seconds that a recording without video may be shorter than its container states: encoders pad and round.
 _SHORTFALL = 0.5
 
+#: Most seconds that a decoder holds back when the last frame is torn.
+_LAST = 0.25
+
 #: ffmpeg's demuxers for containers of audio; none of them reads a list of files, or takes any bytes for sound (amrnb, amrwb).
 _CONTAINERS = (
     "aac,ac3,aiff,amr,ape,asf,au,avi,caf,dsf,dts,dtshd,eac3,flac,flv,gsm,gxf,latm,loas,matroska,mov,mp3,mpc,mpc8,"
@@ -94,6 +98,7 @@ _FLOAT = 6  # AU's encoding of 32-bit floats
 _LOG_LINES = 400
 
 _recorders: list[set[str]] = []
+_printed: set[str] = set()  # paths of files with more tracks
 
 
 def program() -> str | None:
@@ -198,6 +203,7 @@ class Decoded:
         path: name of the recording in errors.
         brief: read the header only; the program has ended afterwards.
         complete: the file has no hole.
+        strict: end at the first error.
 
     Attributes:
         samplerate: Hz.
@@ -215,13 +221,22 @@ class Decoded:
     format = "FFMPEG"
     frames = 2**63 - 1
 
-    def __init__(self, ffmpeg: str, source: str, path: str, brief: bool = False, complete: bool = True) -> None:
+    def __init__(
+        self,
+        ffmpeg: str,
+        source: str,
+        path: str,
+        brief: bool = False,
+        complete: bool = True,
+        strict: bool = True,
+    ) -> None:
         self._path, self._program, self._source = path, ffmpeg, source
         self._log: list[str] = []
         self._stamp: float | None = None  # timestamp of the track's first sample, in samples
         self._started = threading.Event()
         self._errors: deque[str] = deque(maxlen=20)
-        command = [ffmpeg, *_QUIET, "-loglevel", "level+info", "-threads", "1", "-xerror", *_input(source)]
+        command = [ffmpeg, *_QUIET, "-loglevel", "level+info", "-threads", "1"]
+        command += [*(["-xerror"] if strict else []), *_input(source)]
         command += ["-map", "0:a:0", "-map_metadata", "-1", "-copyts", "-af", _LAID]
         command += [*(("-frames:a", "1") if brief else ()), "-c:a", "pcm_f32be", "-f", "au", "pipe:1"]
         try:
@@ -237,6 +252,7 @@ class Decoded:
         self._listener = threading.Thread(target=self._listen, name="swsdist-ffmpeg", daemon=True)
         self._listener.start()
         self._frames_read = self._silence = 0
+        self._strict, self._torn, self._tail = strict, False, np.empty((0, 0), np.float32)
         self.duration: float | None = None
         self.cut: CutOffError | None = None
         try:
@@ -251,6 +267,9 @@ class Decoded:
                 self.close()
             else:
                 self._lay()
+                if strict and (more := len(self._tracks("Audio:")) - 1) > 0 and path not in _printed:
+                    _printed.add(path)
+                    print(f"warning: {path}: {more} more sound track{'s' * (more > 1)}, not read", file=sys.stderr)
         except BaseException:
             self.close()
             raise
@@ -287,6 +306,9 @@ class Decoded:
         if len(data) < frames * width:
             self._end(len(data) // width)
         samples = np.frombuffer(data[: len(data) // width * width], ">f4").astype(np.float32).reshape(-1, self.channels)
+        if len(self._tail) and len(samples) < frames:
+            more = self._tail[: frames - len(samples)]
+            samples, self._tail = np.concatenate([samples, more]), self._tail[len(more) :]
         self._frames_read += len(samples)
         return samples
 
@@ -331,9 +353,16 @@ class Decoded:
         late = round((self._stamp or 0.0) - self._zero() * self.samplerate)
         if abs(late) > _NEW_CLOCK * self.samplerate:
             return
+        if len(self._tracks("")) == 1 and (self._stamp or 0) >= 0:
+            late = max(0, late)  # zero is its start; what a container states of that may count its delay
         self._silence, early = max(0, late), max(0, -late)
         while early and self._take(min(early, 1 << 16) * 4 * self.channels):
             early = max(0, early - (1 << 16))
+
+    def _tracks(self, kind: str) -> list[str]:
+        """Lines of the log on the file's tracks of a kind, but cover art."""
+        log = "\n".join(self._log).partition("[info] Output #0")[0]
+        return re.findall(rf"^\[info\] +(Stream #0:.*: {kind}(?!.*\(attached pic\)).*)$", log, re.MULTILINE)
 
     def _start(self) -> float:
         """Time of the first track's start that the container states, s."""
@@ -353,6 +382,8 @@ class Decoded:
         match = re.search(r"^\[info\] +Duration: (\d+):(\d\d):(\d\d(?:\.\d+)?)", log, re.MULTILINE)
         if match is None or "Estimating duration" in log or self._zero() != self._start():
             return None
+        if "Input #0, asf" in log and any(re.search(r", start [\d.]+$", track) for track in self._tracks("")):
+            return None  # it counts the start twice
         begin = self._start() if re.search(rf"^\[info\] Input #0, ({'|'.join(_FROM_ZERO)})", log, re.MULTILINE) else 0.0
         return int(match[1]) * 3600 + int(match[2]) * 60 + float(match[3]) - begin
 
@@ -365,12 +396,17 @@ class Decoded:
         Raises:
             AudioError: the stream is damaged.
         """
-        if self._wait():
+        lenient = not self._strict and not self._torn
+        if self._wait() and self._strict:
             self._raise_foreign_fault()
+            self._strict, self._torn, self._tail = False, True, self._after_error(self._frames_read + last)
+            last += len(self._tail)
+        elif self._process.returncode and lenient:
             raise codes.DAMAGED_STREAM(where=self._path, detail=f"ffmpeg: {self._complaint()}")
         self.duration = stated = self._stated_seconds()
-        pictures = any(re.search(r"Stream #0.*: Video: (?!.*\(attached pic\))", line) for line in self._log)
-        if any("ended prematurely" in line for line in self._errors) or (self._errors and not pictures):
+        pictures = bool(self._tracks("Video:"))
+        torn = self._process.returncode or any("ended prematurely" in line for line in self._errors)
+        if torn or (self._errors and not pictures):
             error = codes.TRUNCATED_STREAM(where=self._path, detail=self._complaint())
             self.cut = recast(error, CutOffError, expected_seconds=stated)
         seconds = (self._frames_read + last) / self.samplerate
@@ -379,6 +415,19 @@ class Decoded:
         if stated is not None and not pictures and seconds < stated - _SHORTFALL:
             error = codes.TRUNCATED(where=self._path, stated=f"{stated:.2f} s", actual=f"{seconds:.2f} s")
             self.cut = recast(error, CutOffError, expected_seconds=stated)
+
+    def _after_error(self, position: int) -> NDArray[np.float32]:
+        """The samples after an error, if it is of the last frame.
+
+        Raises:
+            AudioError: more follow: the stream is damaged.
+        """
+        with Decoded(self._program, self._source, self._path, strict=False) as lenient:
+            lenient.seek(position)
+            rest = lenient.read(round(_LAST * self.samplerate))
+            if len(lenient.read(1)):
+                raise codes.DAMAGED_STREAM(where=self._path, detail=f"ffmpeg: {self._complaint()}")
+        return rest
 
     def _raise_foreign_fault(self) -> None:
         """Raise if the program failed for a reason outside the file.

@@ -150,6 +150,7 @@ def _walked(file: Readable, begin: int, size: int) -> tuple[list[_Run], tuple[in
     runs: list[_Run] = []
     buffer, base, place = b"", 0, begin
     like, gap = b"", False  # kind of the frames before; whether there is something else between them and the place
+    last, torn = -1, None  # place of the frame before
 
     def read(at: int) -> bytes:
         nonlocal buffer, base
@@ -168,16 +169,23 @@ def _walked(file: Readable, begin: int, size: int) -> tuple[list[_Run], tuple[in
         if not kind:
             after = _after_tag(file, head, place)
             if after == place:
+                if not gap and last >= 0:
+                    place = last + 1  # another frame may cut it short
+                    head = read(place)
                 gap = True
                 sync = buffer.find(b"\xff", place + 1 - base)
                 place = base + (sync if sync > 0 else len(buffer))
             else:
                 place = after
+                last = -1
                 if head.startswith(b"ID3"):
                     like = b""
             continue
         if place + length > size:
-            return runs, (length, size - place)
+            return runs, torn or (length, size - place)
+        if runs and place < runs[-1].end:
+            torn = torn or (runs[-1].end - last, place - last)
+            runs[-1].frames, runs[-1].end = runs[-1].frames - 1, last
         offset = _tag_offset(head)
         tag = other = False
         if head[offset : offset + 4] in (b"Xing", b"Info"):
@@ -190,9 +198,10 @@ def _walked(file: Readable, begin: int, size: int) -> tuple[list[_Run], tuple[in
             runs[-1].unbroken = False
         like, gap = kind, False
         runs[-1].frames += not (tag or other)
+        last = place
         place += length
         runs[-1].end = place
-    return runs, None
+    return runs, torn
 
 
 def _after_tag(file: Readable, head: bytes, place: int) -> int:
@@ -214,13 +223,27 @@ def of_others(file: Readable, size: int, head: bytes) -> Extent:
     again = next((start for start in _ONCE if head.startswith(start)), None)
     if again is not None:
         mark = re.compile(re.escape(head[:14] if len(again) < 14 else again))
-        return all_of(size)._replace(rest=size - next(places_of(file, mark, 14, size), size))
+        rest = size - next(places_of(file, mark, 14, size), size)
+        stated = (
+            re.search(rb"filesize\0(.{8})", bytes_at(file, 0, BLOCK >> 8), re.DOTALL) if head[:3] == b"FLV" else None
+        )
+        stated_size = struct.unpack(">d", stated[1])[0] if stated else 0.0
+        if rest or stated_size > size or head[:3] != b"FLV":
+            return all_of(size)._replace(
+                rest=rest, torn=(int(stated_size), size) if size < stated_size < 1e15 else None
+            )
     if head[8:12] == b"AVI ":
-        stated = int.from_bytes(head[4:8], "little")
-        return all_of(size)._replace(torn=(stated + 8, size) if size < stated + 8 < PLACEHOLDER else None)
+        end = int.from_bytes(head[4:8], "little") + 8
+        last = next(places_of(file, _AVI, 12, size), size) if size > end else size
+        return all_of(size)._replace(torn=(end, last) if last < end < PLACEHOLDER else None)
     begin = after_id3(file, 0)
     length = next(
-        (length for length in (adts_frame, _ac3_frame, _ts_packet, _pack) if length(bytes_at(file, begin, 16))), None
+        (
+            length
+            for length in (adts_frame, _ac3_frame, _flv_tag, _ts_packet, _pack)
+            if length(bytes_at(file, begin, 16))
+        ),
+        None,
     )
     if length is None:
         return all_of(size)
@@ -236,6 +259,7 @@ def of_others(file: Readable, size: int, head: bytes) -> Extent:
 
 
 _ONCE = (bytes.fromhex("3026b2758e66cf11a6d900aa0062ce6c"), b"FLV\x01", b"TTA1")
+_AVI = re.compile(b"(?s:RIFF....AVI LIST)")
 _BOXES = (b"ftyp", b"moov", b"mdat", b"wide", b"free", b"skip")
 _AC3 = (32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512, 576, 640)
 
@@ -251,7 +275,8 @@ def _of_boxes(file: Readable, size: int) -> Extent:
             break
         another = name in names and name in (b"ftyp", b"moov")
         if another or length < 8 or not re.fullmatch(rb"[ -~\xa9]{4}", name):
-            return all_of(size)._replace(rest=size - place)
+            again = another or any(places_of(file, _FILE, place, size))
+            return all_of(size)._replace(rest=size - place if again else 0)
         if place + length > size:
             return all_of(size)._replace(torn=(length, size - place))
         if place + length == size and any(places_of(file, _FRAGMENT, place + 8, size)):
@@ -261,6 +286,7 @@ def _of_boxes(file: Readable, size: int) -> Extent:
     return all_of(size)
 
 
+_FILE = re.compile(rb"\0\0\0[\x08-\x40]ftyp|moof\0\0\0\x10mfhd")
 _FRAGMENT = re.compile(rb"moof\0\0\0\x10mfhd")
 
 
@@ -280,6 +306,13 @@ def _ac3_frame(head: bytes) -> int:
     if rate == 3 or code >> 1 >= len(_AC3):
         return 0
     return 2 * (_AC3[code >> 1] * 2, _AC3[code >> 1] * 320 // 147 + code % 2, _AC3[code >> 1] * 3)[rate]
+
+
+def _flv_tag(head: bytes) -> int:
+    """Bytes of a tag of FLV with its length behind it, or of the header; 0 if there is none."""
+    if head.startswith(b"FLV\1"):
+        return 13
+    return 15 + int.from_bytes(head[1:4], "big") if head[:1] in (b"\x08", b"\x09", b"\x12") else 0
 
 
 def _ts_packet(head: bytes) -> int:

@@ -89,22 +89,30 @@ def _check_head(path: str, head: bytes) -> None:
 
 
 def _check_sphere(path: str, head: bytes, size: int) -> CutOffError | None:
-    """Check a NIST SPHERE file for compressions that libsndfile lacks, and for truncation.
-
-    The header is text: `NIST_1A`, its length in bytes, then lines `name -type value` to `end_head`.
-    """
-    text = head.decode("latin-1")
-    fields = dict(re.findall(r"^(\w+) -\w+ (.*?)\s*$", text.partition("end_head")[0], re.MULTILINE))
-    coding = fields.get("sample_coding", "pcm")
+    """Check a NIST SPHERE file for compressions that libsndfile lacks, and for truncation."""
+    coding = _sphere_fields(head).get("sample_coding", "pcm")
     if re.search("shorten|shortpack|wavpack", coding):
         raise codes.SPHERE_COMPRESSION(where=path, coding=coding)
+    lengths = sphere_lengths(head)
+    return _cut_off(path, lengths[1], size, lengths[2]) if lengths and size < lengths[1] else None
+
+
+def _sphere_fields(head: bytes) -> dict[str, str]:
+    """Of text: `NIST_1A`, its length in bytes, then lines `name -type value` to `end_head`."""
+    text = head.decode("latin-1").partition("end_head")[0]
+    return dict(re.findall(r"^(\w+) -\w+ (.*?)\s*$", text, re.MULTILINE))
+
+
+def sphere_lengths(head: bytes) -> tuple[int, int, float] | None:
+    """Bytes of the header, and of the file; and seconds. None where they are not stated, of which libsndfile tells."""
+    fields = _sphere_fields(head)
     try:
-        header = int(text.split("\n", 2)[1])
-        need = header + int(fields["sample_count"]) * int(fields["channel_count"]) * int(fields["sample_n_bytes"])
-        seconds = int(fields["sample_count"]) / int(fields["sample_rate"])
+        header = int(head.split(b"\n", 2)[1])
+        samples = int(fields["sample_count"])
+        end = header + samples * int(fields["channel_count"]) * int(fields["sample_n_bytes"])
+        return header, end, samples / int(fields["sample_rate"])
     except (KeyError, ValueError, IndexError, ZeroDivisionError):
-        return None  # libsndfile reports such a header
-    return _cut_off(path, need, size, seconds) if size < need else None
+        return None
 
 
 def _cut_off(path: str, stated: int, actual: int, seconds: float | None = None) -> CutOffError:
@@ -129,10 +137,9 @@ def _check_ogg_end(path: str, file: Readable, size: int) -> CutOffError | None:
 def check_extent(path: str, reach: Extent, unread: str = "") -> CutOffError | None:
     """The error if there are bytes that cannot be read, or the last frame is incomplete."""
     if unread or reach.rest or reach.foreign:
-        detail = unread or (
-            f"{reach.rest} bytes more than its header counts" if reach.rest else "its end is numbered wrongly"
-        )
-        return recast(codes.UNREAD_REST(where=path, detail=detail), CutOffError)
+        more = f"{reach.rest} bytes more than its header counts"
+        detail = unread or (more if reach.rest else "its end is numbered wrongly")
+        return recast(codes.UNREAD_REST(where=path, detail=detail, rest=reach.rest or "BYTES"), CutOffError)
     return _cut_off(path, *reach.torn) if reach.torn else None
 
 

@@ -127,7 +127,12 @@ DAMAGED_STREAM = Code(
     "the stream is damaged or cut off ({detail})",
     f"{_COPY}; or skip the damage: ffmpeg -i INPUT OUTPUT.flac",
 )
-UNREAD_REST = Code("unread-rest", AudioError, "the file goes on after what can be read ({detail})", _CONVERT)
+UNREAD_REST = Code(
+    "unread-rest",
+    AudioError,
+    "the file goes on after what can be read ({detail})",
+    "if that is another recording, make it a file of its own, since converters lose it: tail -c {rest} INPUT > OUTPUT",
+)
 UNREADABLE_PLACE = Code("unreadable-place", AudioError, "nothing can be read at {time:.3f} s ({detail})", _COPY)
 
 # ffmpeg
