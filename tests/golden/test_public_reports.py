@@ -85,7 +85,7 @@ def test_as_expected(file: str, kind: str, expected: str, tmp_path: Path) -> Non
         first = int(float(expected) * rate)
         assert any(
             abs(sound[k : k + rate // 2] - full[first : first + rate // 2]).max() < 1e-3
-            for k in range(0, len(sound) - rate // 2 + 1)
+            for k in range(len(sound) - rate // 2 + 1)
             if abs(sound[k] - full[first]) < 1e-3
         )
     else:
