@@ -158,8 +158,8 @@ def _lines(cue: _Cue, web: bool) -> list[_Line]:
         for k, part in enumerate(piece.split("\n")):
             if k:
                 spans.append([])
-            plain = _TAG.sub("", part)
-            spans[-1].append((html.unescape(plain) if web else plain, first, last))
+            bare = _TAG.sub("", part)
+            spans[-1].append((html.unescape(bare) if web else bare, first, last))
     plain = [" ".join(" ".join(part for part, _, _ in line).split()) for line in spans]
     written = [" ".join(line.split()) for line in cue.text or [""]]
     return [_Line(*line) for line in zip(spans, plain, written, strict=True) if line[1]]
