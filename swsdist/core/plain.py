@@ -60,9 +60,13 @@ def parse_json(text: str | bytes) -> Any:
     """The value of a JSON text from outside.
 
     Raises:
-        ValueError: it is no JSON, nested too deeply, or an object has a key twice.
+        ValueError: it is no JSON, nested too deeply, an object has a key twice, or a text half of a surrogate pair.
     """
     try:
-        return json.loads(text, object_pairs_hook=unique)
+        value = json.loads(text, object_pairs_hook=unique)
+        json.dumps(value, ensure_ascii=False).encode()
+        return value
+    except UnicodeEncodeError:
+        raise ValueError("it has half of a surrogate pair") from None
     except RecursionError:
         raise ValueError("it is nested too deeply") from None

@@ -6,12 +6,15 @@ execute an escape sequence.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterable
 from difflib import get_close_matches
 
 #: Unicode's general categories to escape: control characters, and separators of lines and paragraphs.
 _BREAKING = frozenset(("Cc", "Zl", "Zp"))
+#: What no file keeps: a zero byte, and half of a surrogate pair, which JSON can write.
+_UNKEPT = re.compile("[\0\ud800-\udfff]")
 
 
 def shown(text: str) -> str:
@@ -23,6 +26,11 @@ def shown(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(repr(item)[1:-1] if unicodedata.category(item) in _BREAKING else item for item in text)
+
+
+def kept(text: str) -> bool:
+    """Whether files keep a text: it has no zero byte, and no half of a surrogate pair."""
+    return not _UNKEPT.search(text)
 
 
 def suggestion(word: str, choices: Iterable[str]) -> str:

@@ -135,8 +135,7 @@ def _examples(
     lost = [
         (row, query["query_id"])
         for row, (query, required) in enumerate(resolved)
-        if not required
-        and ("example" not in given if query["path"] else (query["query_id"], query["term"]) not in known)
+        if not required and not query["path"] and (query["query_id"], query["term"]) not in known
     ]
     if lost and notices is not None:
         where = f"{place(source, lost[0][0], storage)}: {lost[0][1]}"

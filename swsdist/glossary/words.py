@@ -10,6 +10,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from swsdist.core.codes import glossary as codes
 from swsdist.core.plain import plain
+from swsdist.core.text import kept
 
 T = TypeVar("T")
 
@@ -222,7 +223,7 @@ def place(value: Place | Mapping[str, Any]) -> Place:
     except (KeyError, TypeError, ValueError, OverflowError):
         raise codes.INVALID_PLACE(place=plain(given)) from None
     named = sound if doc_id is None else doc_id
-    single = isinstance(named, str) and named and (doc_id is None or sound is None) and not _broken(named)
+    single = isinstance(named, str) and named and (doc_id is None or sound is None) and kept(named)
     if not (single and 1 <= channel < 2**31 and 0 <= start < end <= _LATEST):
         raise codes.INVALID_PLACE(place=plain(given))
     return Place(doc_id, channel, start, end, sound)
@@ -239,11 +240,6 @@ def within(place: Place, length: float | None) -> Place:
     if place.start >= length or place.end > length + _OVERSHOOT:
         raise codes.PLACE_BEYOND(where=place.doc_id or place.sound, start=place.start, end=place.end, length=length)
     return place._replace(end=min(place.end, length))
-
-
-def _broken(name: str) -> bool:
-    """Whether a name has half of a surrogate pair, which no file keeps."""
-    return any(unicodedata.category(each) == "Cs" for each in name)
 
 
 class Places(Generic[T]):

@@ -84,7 +84,8 @@ def _is_regular(path: str) -> bool:
 
 
 def short(text: str, most: int = 80) -> str:
-    """A text, cut to at most `most` characters, for a message."""
+    """A text, cut to at most `most` characters, for a message, which must be written: halves of surrogate pairs are escaped."""
+    text = text.encode("utf-8", "backslashreplace").decode()
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 

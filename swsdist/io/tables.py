@@ -156,7 +156,7 @@ class _Source:
     @cached_property
     def _declared(self) -> str | None:
         """Separator that a first line `sep=` names."""
-        line = re.match(rb'(?:\xef\xbb\xbf)?"?sep=([,;\t])"?\r?\n', self.data)
+        line = re.match(rb'(?i)(?:\xef\xbb\xbf)?"?sep=([,;|:\t])"?[ \t]*\r?\n', self.data)
         return None if line is None else line[1].decode()
 
     @cached_property

@@ -1,7 +1,7 @@
 """Files of lattices and transcripts: which there are, their formats, and what is in them.
 
 A path is a file, or a folder of files of any of the registered formats, searched with its subfolders; hidden files and files of
-no format are left out, and reported.
+no format, or whose names are not UTF-8, are left out, and reported.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import NamedTuple
 from swsdist.core.codes import text as codes
 from swsdist.core.errors import DataError, SwsdistError
 from swsdist.core.fingerprint import stable_hash
+from swsdist.core.text import kept
 from swsdist.io.compressed import opened
 from swsdist.io.filesystem import Folder, Info, locate
 from swsdist.lattices.lattice import Broken, Lattices, Origin
@@ -66,7 +67,7 @@ def find_files(
             continue
         where = folder.path(file)
         detected = form if form and alone else detect(where, storage, form) or form
-        if detected is not None and form in (None, detected):
+        if kept(file) and detected is not None and form in (None, detected):
             files.append(LatticeFile(where, listing[file].identity, listing[file].size, detected))
         elif alone:
             raise codes.UNKNOWN_LATTICE_FORMAT(where=path, formats=", ".join(LATTICE_FORMATS))

@@ -143,9 +143,11 @@ def transcript(key: str, words: Sequence[Word], channel: int = 1, left_out: Left
     """A transcript as a lattice: word by word, each with its confidence and, for the rest, no word.
 
     A word lasts from a state of its own to another, so words may overlap and leave gaps. Before one that begins earlier than
-    the word before it lies a `BREAK`: no phrase goes back in time.
+    the word before it lies a `BREAK`: no phrase goes back in time. Where a word is not said, the next one's start follows its
+    own, whenever it ends.
     """
     count = len(words)
+    back = [k > 0 and word.start < words[k - 1].start and words[k - 1].text != BREAK for k, word in enumerate(words)]
     times = np.zeros(2 * count + 2, np.int64)
     for k, word in enumerate(words):
         times[2 * k + 1 : 2 * k + 3] = round(word.start / MILLISECOND), round(word.end / MILLISECOND)
@@ -153,12 +155,12 @@ def transcript(key: str, words: Sequence[Word], channel: int = 1, left_out: Left
     labels: dict[str, int] = {"": 0}
     arcs: list[tuple[int, int, int, float]] = []
     for k, word in enumerate(words):
-        back = k > 0 and word.start < words[k - 1].start and words[k - 1].text != BREAK
-        arcs.append((2 * k, 2 * k + 1, labels.setdefault(BREAK, len(labels)) if back else 0, 1.0))
+        arcs.append((2 * k, 2 * k + 1, labels.setdefault(BREAK, len(labels)) if back[k] else 0, 1.0))
         label = labels.setdefault(word.text, len(labels))
         arcs.append((2 * k + 1, 2 * k + 2, label, word.confidence))
         if word.confidence < 1:
-            arcs.append((2 * k + 1, 2 * k + 2, 0, 1 - word.confidence))
+            onward = k + 1 < count and not back[k + 1]
+            arcs.append((2 * k + 1, 2 * k + 2 + onward, 0, 1 - word.confidence))
     arcs.append((2 * count, 2 * count + 1, 0, 1.0))
     source, target, label_of, chance = (np.array(column) for column in zip(*arcs, strict=True))
     with np.errstate(divide="ignore"):

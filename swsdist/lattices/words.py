@@ -18,6 +18,7 @@ from typing import NamedTuple
 from swsdist.core.codes import io as io_codes
 from swsdist.core.codes import lattices as codes
 from swsdist.core.errors import DataError
+from swsdist.core.text import kept
 from swsdist.io.compressed import short
 from swsdist.io.fields import LATEST
 from swsdist.lattices.lattice import BREAK, Broken, Lattices, LeftOut, Word, transcript
@@ -132,13 +133,25 @@ def words_of(text: str, start: object, end: object, where: str, confidence: obje
         confidence: 0 to 1; None: certain.
 
     Raises:
-        DataError: a time is no number from 0 to 1e9, the end is before the start, or the confidence is out of range.
+        DataError: a time is no number from 0 to 1e9, the end is before the start, the confidence is out of range, or no
+            file keeps the text.
     """
+    demand_kept(text, where)
     first, last = demand_span(text, start, end, where)
     sure = 1.0 if confidence is None else _number(confidence)
     if not 0 <= sure <= 1 + _ROUNDING:
         raise codes.BAD_CONFIDENCE(where=where, text=short(str(confidence)))
     return [Word(word, first, last, min(sure, 1.0)) for word in text.split()]
+
+
+def demand_kept(text: str, where: str) -> None:
+    """Refuse a text that no file keeps.
+
+    Raises:
+        DataError: it has a zero byte or half of a surrogate pair.
+    """
+    if not kept(text):
+        raise codes.UNKEPT_TEXT(where=where, text=short(text))
 
 
 def demand_span(text: str, start: object, end: object, where: str) -> tuple[float, float]:

@@ -230,7 +230,7 @@ LATTICE_FORMATS: Registry[LatticeFormatEntry] = Registry(
         ),
         "json": LatticeFormatEntry(
             f"{_L}.recognisers:read",
-            2,
+            3,
             f"{_L}.recognisers:detect",
             "JSON of Whisper, WhisperX, whisper.cpp, transformers, Vosk, NeMo",
         ),
@@ -238,7 +238,7 @@ LATTICE_FORMATS: Registry[LatticeFormatEntry] = Registry(
         "srt": LatticeFormatEntry(f"{_L}.subtitles:read", 2, f"{_L}.subtitles:is_srt", "SRT subtitles"),
         "elan": LatticeFormatEntry(f"{_L}.elan:read", 2, f"{_L}.elan:detect", "ELAN annotations"),
         "textgrid": LatticeFormatEntry(f"{_L}.praat:read", 2, f"{_L}.praat:detect", "Praat TextGrid"),
-        "ctm": LatticeFormatEntry(f"{_L}.ctm:read", 2, f"{_L}.ctm:detect", "CTM, words with confidences"),
+        "ctm": LatticeFormatEntry(f"{_L}.ctm:read", 3, f"{_L}.ctm:detect", "CTM, words with confidences"),
     },
     LatticeFormatEntry,
 )

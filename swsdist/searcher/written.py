@@ -13,6 +13,7 @@ import pyarrow as pa
 from swsdist.calibrate.statistics import Tally
 from swsdist.core.codes import searcher as codes
 from swsdist.core.errors import TermError
+from swsdist.core.text import kept
 from swsdist.core.types import QUERIES
 from swsdist.lattices.packed import Recipe
 from swsdist.lattices.terms import WRITTEN, TermReader, Terms, cheapest
@@ -77,6 +78,8 @@ class WrittenQueries:
             with skipping(skip, row["query_id"]):
                 if not row["term"]:
                     raise codes.QUERY_WITHOUT_TEXT(where=row["query_id"])
+                if not kept(row["query_id"] + row["term"]):
+                    raise codes.QUERY_TEXT_NOT_UTF8(where=row["query_id"])
                 result += self._reader.rows(row)
                 self._texts.setdefault(row["query_id"], []).append(row["term"])
         return pa.Table.from_pylist(cheapest(result), WRITTEN), {}

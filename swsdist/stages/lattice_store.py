@@ -85,7 +85,7 @@ def write_lattices(task: Task[Any], context: Context, rows: Iterable[LatticeRow]
     try:
         for row in rows:
             lattice = row.lattice
-            if (row.doc_id, row.channel) in keys:
+            if (row.doc_id, row.channel) in keys and not isinstance(lattice, DataError):
                 lattice = codes.DUPLICATE_LATTICE(where=row.path, document=row.doc_id)
             if isinstance(lattice, DataError):
                 rejected.append(_rejection(row.doc_id, row.channel, row.path, lattice))

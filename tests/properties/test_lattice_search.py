@@ -175,6 +175,14 @@ def test_no_phrase_of_a_transcript_goes_back_in_time(spoken: list[tuple[str, int
     assert {key[2:]: value for key, value in found.items()} == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("end", [1.0, 1.3, 9.0])
+def test_a_phrase_over_a_word_that_is_not_said(end: float) -> None:
+    """However long that word would have lasted."""
+    words = [Word("a", 0.0, 1.0), Word("x", 0.9, end, 0.25), Word("y", 0.9, end, 0.5), Word("b", 1.1, 2.0)]
+    found = places_of([pack(transcript("x", words), RECIPE)], [("a", "b")], 250)
+    assert {key[2:]: value for key, value in found.items()} == pytest.approx({(0, 2000): 0.375})
+
+
 @pytest.mark.parametrize("term", ["a ? b", "a * b", f"a {BREAK} b", "a *? b", "*a ?* b"])
 def test_no_phrase_spans_a_break(term: str) -> None:
     """Between two tiers of annotations nothing is spoken."""

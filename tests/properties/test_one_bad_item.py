@@ -46,6 +46,7 @@ NAN, INF = float("nan"), float("inf")
 WRONG: tuple[dict[str, Any], ...] = (
     *({"end": 0.5}, {"start": -1.0}, {"start": NAN}, {"end": INF}, {"start": 2e9, "end": 3e9}, {"start": "x"}),
     *({"conf": NAN}, {"conf": INF}, {"conf": 1.5}, {"conf": -1}, {"conf": "high"}, {"word": None}, {"word": 5}),
+    *({"word": "a\ud800"}, {"word": "\udc00b", "end": 0.5}, {"word": "\0"}, {"conf": "\ud800"}),
 )
 BAD_WORDS = (*({**entry("bad", 1), **wrong} for wrong in WRONG), {"start": 1, "end": 2}, "bad", None, [], {})
 
@@ -113,7 +114,10 @@ def nemo(word: str, at: int) -> dict[str, Any]:
     return {"audio_filepath": "a.wav", "offset": at, "pred_text": word, "word": [entry(word, 0)]}
 
 
-BAD_SEGMENTS = ({"text": "bad", "words": []}, {"text": "bad", "words": [{"word": "bad"}]}, "bad", None, {"bad": 1})
+BAD_SEGMENTS = (
+    *({"start": 1, "end": 2, "text": text, "words": []} for text in ("\ud800", "a\0")),
+    *({"text": "bad", "words": []}, {"text": "bad", "words": [{"word": "bad"}]}, "bad", None, {"bad": 1}),
+)
 LINES = "\n".join
 JSON = json.dumps
 LAYOUTS = {
@@ -124,6 +128,7 @@ LAYOUTS = {
         (
             *("talk 1 1 -1 bad", "talk 1 -1 1 bad", "talk 1 nan 1 bad", "talk 1 1 inf bad", "talk 1 2e9 1 bad"),
             *("talk 1 1 1", "talk 1 1 1 bad nan", "talk 1 1 1 bad 1.5", "talk ? 1 1 bad", "talk"),
+            *("talk1 1 1 bad", "talc 1 nan 1 bad", "talc 1 1 1 bad 1.5", "1 1 1 bad 0.5 lex", "\ufffdalk 1 1", "talk1"),
         ),
     ),
     "srt": Layout("srt", cue, "\n\n".join, BAD_CUES),
@@ -164,7 +169,10 @@ LAYOUTS = {
         (
             *(
                 JSON({**nemo("bad", 1), **wrong})
-                for wrong in ({"offset": -1}, {"word": [{"word": "bad"}]}, {"word": 5})
+                for wrong in (
+                    *({"offset": -1}, {"word": [{"word": "bad"}]}, {"word": 5}, {"audio_filepath": "\ud800.wav"}),
+                    {"word": [entry("\ud800", 0)]},
+                )
             ),
             *(JSON({**nemo("bad", 1), "word_confidence": []}), JSON(nemo("bad", 1))[:-9], "{}"),
         ),
@@ -173,13 +181,21 @@ LAYOUTS = {
         "json",
         lambda word, at: {"text": f" {word}", "timestamp": [at, at + 1]},
         lambda chunks: JSON({"text": "", "chunks": chunks}),
-        tuple({"text": "bad", "timestamp": pair} for pair in ([2, 1], [-1, 1], [NAN, 1], [1, INF], ["x", 1])),
+        (
+            *({"text": "bad", "timestamp": pair} for pair in ([2, 1], [-1, 1], [NAN, 1], [1, INF], ["x", 1])),
+            {"text": "\ud800", "timestamp": [1, 2]},
+        ),
     ),
     "whisper.cpp": Layout(
         "json",
         lambda word, at: {"offsets": {"from": 1000 * at, "to": 1000 * (at + 1)}, "text": f" {word}"},
         lambda rows: JSON({"result": {"language": "en"}, "transcription": rows}),
-        ({"offsets": {"from": 9, "to": 1}, "text": "bad"}, {"offsets": {"from": -9, "to": 1}, "text": "bad"}, {}),
+        (
+            {"offsets": {"from": 9, "to": 1}, "text": "bad"},
+            {"offsets": {"from": -9, "to": 1}, "text": "bad"},
+            {"offsets": {"from": 1, "to": 9}, "text": "\ud800"},
+            {},
+        ),
     ),
 }
 
@@ -201,8 +217,31 @@ def test_words_cues_and_annotations(tmp_path: Path, name: str) -> None:
             assert item.left_out is not None, what
             assert item.left_out.count == 1, (what, [str(error) for error in item.left_out.errors])
             (error,) = item.left_out.errors
+            f"{error.message} {error.remedy}".encode()
             assert f"{path}, line " in str(error.where), (what, error)
             assert error.remedy, what
+
+
+@pytest.mark.parametrize("write", [grid, free_grid])
+def test_numbers_of_items_and_tiers(tmp_path: Path, write: Callable[[list[str]], str]) -> None:
+    """What is there is read, whatever number of it a TextGrid says; an item without text ends with its tier, too."""
+    path = tmp_path / "talk.TextGrid"
+    text = write([interval(word, k) for k, word in enumerate(GOOD)])
+    tier = text[text.index('class = "I' if write is grid else '"IntervalTier"') :]
+    two = text.replace("size = 1", "size = 2").replace("1 tier", "2 tiers")
+    wrong = [re.sub(r"(size = |0 9 )4\b", rf"\g<1>{count}", text) for count in (0, 1, 3, 5, 10**9)]
+    wrong += [text.replace("size = 1", f"size = {count}").replace("1 tier", f"{count} tier") for count in (0, 2, 9)]
+    wrong += [two + tier.replace('"four"', ""), two.replace('"four"', "") + tier, text + tier]
+    for k, content in enumerate(wrong):
+        path.write_text(content)
+        (item,) = read_as("textgrid", path)
+        assert isinstance(item, Lattice), (content, item)
+        tiers = 1 if k < 8 else 2
+        words = [word.text for word in words_of_lattice(item) if word.text in GOOD]
+        assert len(words) == 4 * tiers - (k in (8, 9)), content
+        assert item.left_out is not None
+        assert item.left_out.count == 1, (content, item.left_out.errors)
+        assert f"{path}, line " in str(item.left_out.errors[0].where)
 
 
 #: Lattices of an archive, and its bad ones.

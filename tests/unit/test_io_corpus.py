@@ -203,6 +203,9 @@ def test_queries_from_files_and_from_documents(tmp_path, documents):
     assert every[0]["doc_id"] == "a"
     assert (every[0]["start"], every[0]["end"]) == (1.5, 2.0)
     assert read_queries(path, documents, "primary").to_pylist() == every[1:]
+    # the first example alone is the documented default, whether the table numbers them or not
+    path = table(tmp_path, "plain.csv", "query_id,doc_id,channel,start,end", "q1,a,,1.5,2.0", "q1,a,,3,4", "q2,b,2,0,1")
+    assert read_queries(path, documents, "primary", notices=Notices(strict=True)).num_rows == 2
 
 
 @pytest.mark.parametrize(

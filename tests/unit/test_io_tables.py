@@ -126,6 +126,10 @@ def test_a_line_that_names_the_separator(tmp_path) -> None:
     path = csv(tmp_path, "\ufeffsep=;\r\ndoc_id;path;duration\r\na;x;1,5\r\nb;y;-1\r\n")
     with raises(io_codes.NEGATIVE_CELL, where="line 4"):
         read_table(path, CORPUS)
+    for line, mark in (("SEP=;", ";"), ("sep=|", "|"), ("Sep=; ", ";"), ('"sep=\t"', "\t"), ("sep=\t \t", "\t")):
+        path = csv(tmp_path, f"{line}\ndoc_id{mark}path\na,b{mark}x\n")
+        assert read_table(path, CORPUS)["doc_id"].to_pylist() == ["a,b"]
+        assert names_in(path) == ["doc_id", "path"]
     path = csv(tmp_path, 'sep=,\ndoc_id,path\n"a;b",x\n')
     assert read_table(path, CORPUS)["doc_id"].to_pylist() == ["a;b"]
 

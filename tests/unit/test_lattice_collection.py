@@ -43,6 +43,7 @@ def listed(path: Path, form: str | None = None) -> tuple[dict[str, str], dict[st
 def test_formats_of_a_folder(tmp_path: Path) -> None:
     put(tmp_path, a_json=JSON, b_vtt=VTT, c_srt=SRT, sub__d_ctm=CTM, sub__lat_1_gz=gzip.compress(KALDI.encode()))
     put(tmp_path, notes_md="# Notes\n", _hidden_json=JSON, _git__x_json=JSON, sub___y_vtt=VTT)
+    (tmp_path / "\udcff.json").write_text(JSON)  # a name that is not UTF-8
     taken, left = listed(tmp_path)
     assert taken == {
         "a.json": "json",
@@ -51,7 +52,7 @@ def test_formats_of_a_folder(tmp_path: Path) -> None:
         "sub/d.ctm": "ctm",
         "sub/lat.1.gz": "kaldi",
     }
-    assert left == {"notes.md": None}
+    assert left == {"notes.md": None, "\udcff.json": None}
 
 
 def test_of_one_transcript_in_several_formats_the_first_is_taken(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ from swsdist.io.nist.termlist import read_termlist
 from swsdist.io.notices import Notices
 from swsdist.lattices.arpa import read_bigrams
 from swsdist.lattices.formats import confusion, elan, htk, recognisers
-from swsdist.lattices.lattice import Broken, Origin
+from swsdist.lattices.lattice import Broken, LeftOut, Origin
 from swsdist.lattices.pronunciations import read_dictionary, read_rules
 from swsdist.methods.lattice.edits import _read_confusions
 
@@ -107,12 +107,12 @@ CASES: dict[str, tuple[str, str, int | str, Callable[[str], Any]]] = {
     "links": ("l.slf", _SLF.format("W=b ", ""), 5, lambda path: htk.parse(Origin(path))),
     "header": ("l.slf", _SLF.format("", "N=2\n"), 6, lambda path: htk.parse(Origin(path))),
     "json": ("t.json", '{"segments": [],\n"segments": []}', 1, lambda path: list(recognisers.read(Origin(path)))),
-    "slots": ("e.eaf", _EAF.format(_SLOT, ""), 3, lambda path: elan.annotated(Origin(path))),
+    "slots": ("e.eaf", _EAF.format(_SLOT, ""), 3, lambda path: elan.annotated(Origin(path), LeftOut())),
     "tiers": (
         "e.eaf",
         _EAF.format("", "<TIER TIER_ID='a'/>\n<TIER TIER_ID='a'/>"),
         5,
-        lambda path: elan.annotated(Origin(path)),
+        lambda path: elan.annotated(Origin(path), LeftOut()),
     ),
     "config": ("c.yaml", "run: a\nrun: b\ncorpus: {documents: d}\n", 2, load_config),
 }
@@ -163,7 +163,9 @@ def test_labels_of_two_folders(tmp_path: Path) -> None:
         read_labels(str(path), "2")
 
 
-@pytest.mark.parametrize("text", ['{"a": 1, "a": 2}', '[{"b": {"a": 1, "a": 1}}]', "[" * 100_000])
+@pytest.mark.parametrize(
+    "text", ['{"a": 1, "a": 2}', '[{"b": {"a": 1, "a": 1}}]', "[" * 100_000, '["\\ud800"]', '{"\\udc00": 1}']
+)
 def test_json(text: str) -> None:
     with pytest.raises(ValueError):
         parse_json(text)

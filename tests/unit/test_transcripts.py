@@ -205,6 +205,11 @@ def test_a_line_shown_on_is_read_once(tmp_path: Path) -> None:
         ([(0, 10, "yes"), (8, 9, "yes")], [(0, 10), (8, 9)]),  # two people
         ([(0, 1, "yes"), (1, 2, "yes"), (2, 3, "yes")], [(0, 1), (1, 2), (2, 3)]),  # repeated answers
         ([(0, 1, "yes"), (1, 2, "yes\nno"), (2, 3, "no")], [(0, 2)]),  # rolls up
+        ([(0, 1, "yes"), (1, 2, "yes"), (2, 3, "yes\nno"), (3, 4, "no")], [(0, 3)]),  # held, then rolls up
+        # dialogue: neither a shared line elsewhere in a cue, nor cues that once roll up, make one of two answers
+        ([(0, 1, "yes\nno"), (1, 2, "yes\nso"), (8, 9, "ok"), (9, 10, "ok")], [(0, 1), (1, 2), (8, 9), (9, 10)]),
+        ([(0, 1, "no\nyes"), (1, 2, "yes\nno"), (3, 4, "a"), (5, 6, "ok"), (6, 7, "ok")], [(0, 2), (5, 6), (6, 7)]),
+        ([(0, 1, "yes\nyes"), (1, 2, "yes\na")], [(0, 1), (0, 2)]),
         ([(0, 1, "<u>yes</u> a"), (1, 2, "yes <u>a</u>"), (8, 9, "yes"), (9, 10, "yes")], [(0, 2), (8, 10)]),
     ],
 )
@@ -213,7 +218,7 @@ def test_cues_of_the_same_text(tmp_path: Path, cues: list[tuple[int, int, str]],
     clock = "00:{:02d}:{:02d},000"
     rows = [f"{clock.format(*divmod(a, 60))} --> {clock.format(*divmod(b, 60))}\n{text}\n" for a, b, text in cues]
     path.write_text("\n".join(rows))
-    assert [word[1:3] for word in words_in("srt", path) if word.text in ("thank", "yes")] == spans
+    assert [word[1:3] for word in words_in("srt", path) if word.text in ("thank", "yes", "ok")] == spans
 
 
 @pytest.mark.parametrize(
@@ -301,7 +306,28 @@ def test_elan_times_are_those_of_the_recording(tmp_path: Path) -> None:
         path.write_text(text.replace('"milliseconds"/>', f'"milliseconds">{media}</HEADER>'))
         assert words_in("elan", path) == [("river", start, start + 1, 1.0)]
     path.write_text(text.replace('"milliseconds"/>', f'"milliseconds">{talk.replace("3000", "3 s")}</HEADER>'))
-    assert error_in("elan", path).error.code == codes.UNREADABLE_ANNOTATIONS.name
+    error = error_in("elan", path).error
+    assert error.code == codes.UNREADABLE_ANNOTATIONS.name
+    assert "TIME_ORIGIN" in error.message
+    # of several of its name, the one that is there; and where both are, the one that a corpus takes
+    both = '<MEDIA_DESCRIPTOR MEDIA_URL="file:///a/talk.mp4" TIME_ORIGIN="500"/>' + talk
+    path.write_text(text.replace('"milliseconds"/>', f'"milliseconds">{both}</HEADER>'))
+    for name, start in (("", 1.5), ("talk.wav", 4.0), ("talk.mp4", 4.0)):
+        (tmp_path / name).write_bytes(b"") if name else None
+        assert words_in("elan", path)[0].start == start
+    (tmp_path / "talk.wav").unlink()
+    assert words_in("elan", path)[0].start == 1.5
+
+
+@pytest.mark.parametrize(("units", "seconds"), [("milliseconds", 0.03), ("PAL-frames", 1.2), ("NTSC-frames", 1.001)])
+def test_elan_units_of_times(tmp_path: Path, units: str, seconds: float) -> None:
+    path = tmp_path / "talk.eaf"
+    media = '<MEDIA_DESCRIPTOR MEDIA_URL="talk.wav" TIME_ORIGIN="1000"/>'  # always ms
+    text = eaf("ts1=0 ts2=30", tier("a", "a1 ts1 ts2 x")).replace('"milliseconds"/>', f'"{units}">{media}</HEADER>')
+    path.write_text(text)
+    assert words_in("elan", path) == [("x", 1.0, 1 + seconds, 1.0)]
+    path.write_text(text.replace(units, "fields"))
+    assert "TIME_UNITS" in error_in("elan", path).error.message
 
 
 @pytest.mark.parametrize(
@@ -455,9 +481,9 @@ def test_the_short_and_the_binary_form_say_the_same(tmp_path: Path) -> None:
     [
         (TEXTGRID.replace("xmax = 1.25", "xmax = -1.25"), io_codes.BAD_TIME),
         (TEXTGRID.replace("xmin = 1.25", "xmin = 9").replace('text = ""', 'text = "x"'), codes.WORD_ENDS_BEFORE_START),
-        (TEXTGRID.replace("size = 3", "size = 9"), codes.UNREADABLE_ANNOTATIONS),
+        (TEXTGRID.replace("size = 3", "size = 9"), codes.OTHER_COUNT),
         (TEXTGRID.replace('"yes"', '"yes'), codes.UNREADABLE_ANNOTATIONS),
-        (TEXTGRID[:400], codes.UNREADABLE_ANNOTATIONS),
+        (TEXTGRID[:400], codes.INCOMPLETE_ITEM),
         ("", codes.UNREADABLE_ANNOTATIONS),
         ("ooBinaryFile\x08TextGrid\x00\x00", codes.UNREADABLE_ANNOTATIONS),
     ],

@@ -12,8 +12,10 @@ import pyarrow as pa
 
 from swsdist.chains.text.options import TextOptions
 from swsdist.config import Config
+from swsdist.core.codes import corpora as corpora_codes
 from swsdist.core.codes import text as codes
 from swsdist.core.errors import SwsdistError
+from swsdist.core.text import kept
 from swsdist.core.types import CORPUS, PLACED
 from swsdist.corpora.documents import ENDINGS
 from swsdist.corpora.kaldi_data import segment_lines
@@ -94,6 +96,9 @@ class LatticeSource:
         """Files, in the order of their names."""
 
         def skipped(path: str, better: str | None) -> None:
+            if not kept(path):
+                self._notices.add(corpora_codes.FILE_NAME_NOT_UTF8, where=repr(path), count=1)
+                return
             if better is None and path.rpartition(".")[2].lower() in ENDINGS:
                 return  # recordings beside their transcripts, see `_recordings`
             if better is None:

@@ -80,7 +80,7 @@ UNKNOWN_PART_DOCUMENT = Code(
 EXAMPLES_NOT_SEARCHED = Code(
     "examples-not-searched",
     OddError,
-    "{count} text{s} or example{s} of queries not searched: only the first example of a query is",
+    "{count} text{s} of queries not searched: only the first example of a query is",
     "search all: corpus.examples: all; or give them query_ids of their own",
 )
 

@@ -165,6 +165,13 @@ WORD_ENDS_BEFORE_START = Code(
     "give an end that is not before the start",
 )
 
+UNKEPT_TEXT = Code(
+    "unkept-text",
+    DataError,
+    "the text '{text}' has a zero byte or half of a surrogate pair, which no file keeps",
+    "write the file again, with whole characters",
+)
+
 BAD_CONFIDENCE = Code("bad-confidence", DataError, "the confidence is {text!r}", "give a number from 0 to 1")
 
 WORD_WITHOUT_TIMES = Code(
@@ -240,6 +247,13 @@ INCOMPLETE_ITEM = Code(
     DataError,
     "the interval or point lacks a {what}",
     "open the file in Praat, correct it there, and save it again",
+)
+
+OTHER_COUNT = Code(
+    "other-count",
+    DataError,
+    "the file says that it has {count} {what}, and has {found}, which are read",
+    "open it in Praat, and compare it; it may be cut off",
 )
 
 NO_SUCH_TIER = Code("no-such-tier", DataError, "there is no tier {tier!r}", "name some of {tiers}")

@@ -12,6 +12,12 @@ QUERY_NAME_NOT_UTF8 = Code(
     "the name of the query is not UTF-8",
     "rename the file: convmv -f latin1 -t utf8 --notest FILE",
 )
+QUERY_TEXT_NOT_UTF8 = Code(
+    "query-text-not-utf8",
+    TermError,
+    "the text is not UTF-8, or has a zero byte",
+    "type it in a terminal that writes UTF-8",
+)
 QUERY_IS_FOLDER = Code(
     "query-is-folder",
     UserError,

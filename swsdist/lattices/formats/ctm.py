@@ -1,6 +1,7 @@
 """CTM: a lattice for each recording and channel (`swsdist.io.nist.ctm` describes the format).
 
-A confidence of `NA`, or none, counts as 1. A wrong line is left out of its recording; alternations break theirs.
+A confidence of `NA`, or none, counts as 1. A wrong line is left out, and named with the recording before it; alternations break
+theirs.
 """
 
 from __future__ import annotations
@@ -42,30 +43,28 @@ def read(origin: Origin) -> Lattices:
 
 
 def _lines(origin: Origin, done: set[tuple[str, int]]) -> Iterator[_Line]:
-    """The lines. A wrong one belongs to the channel of its recording's line before it, or else of the one after it."""
-    key = ("", 0)
+    """The lines. A wrong one stands with the good one before it, or else after it: what it says of its recording may be wrong.
+
+    An alternation is not wrong: where it begins a recording, it stands with the line after it.
+    """
+    key: tuple[str, int] | None = None
     waiting: list[DataError] = []
-    name = ""  # recording of those that wait
     for where, fields in ctm_lines(origin.path, origin.storage):
-        if waiting and fields[0] != name:
-            yield from (((name, 1), error) for error in waiting)
-            waiting = []
         try:
             line = ctm_word(fields, where)
+            words = words_of(line.word, line.start, line.start + line.duration, where, line.confidence)
             key = line.doc_id, line.channel
             if key in done:
                 raise codes.SCATTERED_CTM(where=where, recording=line.doc_id, channel=line.channel)
-            words = words_of(line.word, line.start, line.start + line.duration, where, line.confidence)
             yield from ((key, error) for error in waiting)
             waiting = []
             yield key, words
         except DataError as error:
-            if key[0] == fields[0]:
-                yield key, error
-            else:
-                name = fields[0]
+            if key is None or (error.code == io_codes.CTM_ALTERNATION.name and fields[0] != key[0]):
                 waiting.append(error)
-    yield from (((name, 1), error) for error in waiting)
+            else:
+                yield key, error
+    yield from (((key_of(origin.path), 1), error) for error in waiting)
 
 
 def _words(lines: Iterable[_Line], left_out: LeftOut) -> list[Word]:

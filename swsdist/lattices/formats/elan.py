@@ -6,8 +6,9 @@
 - Without chosen tiers all whose annotations have times of their own. Of a chosen tier of references (glosses, parts
   of speech) an annotation lasts as long as the one that it refers to.
 - An annotation without times, or with impossible ones, is left out.
-- Times are those of the recording: ELAN's zero is at its TIME_ORIGIN. Of several media, that of the file's name counts,
-  else the first.
+- Times are those of the recording, ms or video frames (TIME_UNITS): ELAN's zero is at its TIME_ORIGIN. Of several media,
+  that of the file's name counts, else the first; of several of that name, one that lies where the file links it, or
+  beside the file.
 
 Source: MPI for Psycholinguistics, EAF annotation format (schema EAFv3.0.xsd).
 """
@@ -17,18 +18,23 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import partial
+from pathlib import PurePosixPath
 from typing import NamedTuple
+from urllib.parse import unquote
 
 from swsdist.core.codes import io as io_codes
 from swsdist.core.codes import lattices as codes
 from swsdist.core.errors import DataError
 from swsdist.io.compressed import short
 from swsdist.io.fields import number
+from swsdist.io.filesystem import locate
 from swsdist.io.nist.xml import elements
 from swsdist.lattices.lattice import Lattices, LeftOut, Origin, Word
 from swsdist.lattices.words import Annotation, Annotations, key_of, transcribed, words_of_tiers
 
 _ROOT = "ANNOTATION_DOCUMENT"
+#: Milliseconds of each unit of times; NTSC has 30000/1001 frames a second.
+_UNITS = {"milliseconds": 1.0, "PAL-frames": 1000 / 25, "NTSC-frames": 1001 / 30}
 _IDS = ("TIER_ID", "TIME_SLOT_ID", "ANNOTATION_ID")
 
 #: Start and end, ms; None: not aligned, NaN: no number.
@@ -81,7 +87,8 @@ def annotated(origin: Origin, left_out: LeftOut) -> Annotated:
     """
     known: set[tuple[str, str]] = set()
     slots: dict[str, float | None] = {}
-    media: list[Mapping[str, str]] = []
+    media: list[tuple[Mapping[str, str], str]] = []
+    unit = 1.0
     tiers: list[tuple[str, list[_Row]]] = []
     given: Mapping[str, str] = {}
     text = ""
@@ -105,15 +112,21 @@ def annotated(origin: Origin, left_out: LeftOut) -> Annotated:
         elif name == "TIME_SLOT":
             slots[attributes.get("TIME_SLOT_ID", "")] = _milliseconds(attributes.get("TIME_VALUE"))
         elif name == "MEDIA_DESCRIPTOR":
-            media.append(attributes)
+            media.append((attributes, where))
+        elif name == "HEADER":
+            units = attributes.get("TIME_UNITS", "milliseconds")
+            if units not in _UNITS:
+                error = f"TIME_UNITS is {short(units)!r}, none of {', '.join(_UNITS)}"
+                raise codes.UNREADABLE_ANNOTATIONS(where=where, program="ELAN", error=error)
+            unit = _UNITS[units]
         elif name == "TIER":
             tiers.append((attributes.get("TIER_ID", ""), []))
         elif name in ("ALIGNABLE_ANNOTATION", "REF_ANNOTATION"):
             given, text = attributes, ""
-    named = [medium for medium in media if key_of(origin.path) in map(key_of, _links(medium))]
-    zero = _milliseconds([*named, *media, {}][0].get("TIME_ORIGIN", "0")) or 0.0
-    links = [link for medium in media for link in _links(medium)]
-    return Annotated(_tiers(tiers, slots, zero, origin.path, left_out), links)
+    zero = _zero(media, origin)
+    slots = {slot: None if time is None else zero + unit * time for slot, time in slots.items()}
+    links = [link for medium, _ in media for link in _links(medium)]
+    return Annotated(_tiers(tiers, slots, origin.path, left_out), links)
 
 
 def detect(name: str, head: bytes) -> bool:
@@ -125,6 +138,34 @@ def _links(medium: Mapping[str, str]) -> list[str]:
     return [link for name in ("MEDIA_URL", "RELATIVE_MEDIA_URL") if (link := medium.get(name))]
 
 
+def _zero(media: list[tuple[Mapping[str, str], str]], origin: Origin) -> float:
+    """Where in the recording ELAN's zero is, ms.
+
+    Raises:
+        DataError: its medium's TIME_ORIGIN is no number.
+    """
+    named = [medium for medium in media if key_of(origin.path) in map(key_of, map(unquote, _links(medium[0])))]
+    there = [medium for medium in named if len(named) > 1 and _is_there(medium[0], origin)]
+    there.sort(key=lambda medium: PurePosixPath(_links(medium[0])[0]).suffix)  # a corpus takes the last ending, too
+    medium, where = [*there[-1:], *named, *media, ({}, "")][0]
+    zero = _milliseconds(medium.get("TIME_ORIGIN", "0"))
+    if zero is None or math.isnan(zero):
+        error = f"TIME_ORIGIN is {short(medium['TIME_ORIGIN'])!r}, no number"
+        raise codes.UNREADABLE_ANNOTATIONS(where=where, program="ELAN", error=error)
+    return zero
+
+
+def _is_there(medium: Mapping[str, str], origin: Origin) -> bool:
+    """Whether a medium lies where the file links it, relative to itself, or beside it."""
+    folder, _ = locate(origin.path, origin.storage)
+    links = [unquote(link).replace("\\", "/") for link in _links(medium)]
+    names = {PurePosixPath(link).name for link in links} | {link for link in links if link.startswith(".")}
+    try:
+        return any(folder.exists(name) for name in names if name)
+    except OSError:  # no name of a file
+        return False
+
+
 def _milliseconds(text: str | None) -> float | None:
     try:
         return None if text is None else number(text, "time", "")
@@ -133,7 +174,7 @@ def _milliseconds(text: str | None) -> float | None:
 
 
 def _tiers(
-    given: list[tuple[str, list[_Row]]], slots: Mapping[str, float | None], zero: float, path: str, left_out: LeftOut
+    given: list[tuple[str, list[_Row]]], slots: Mapping[str, float | None], path: str, left_out: LeftOut
 ) -> list[Annotations]:
     aligned_spans: list[list[_Span | None]] = []
     spans: dict[str, _Span] = {}
@@ -158,7 +199,7 @@ def _tiers(
                 start, end = span or _span(row.reference, spans, referred)
                 if start is None or end is None:
                     raise codes.UNALIGNED_ANNOTATION(where=where, annotation=short(row.key), tier=short(name))
-                timed.append(Annotation((zero + start) / 1000, (zero + end) / 1000, row.text, where).checked())
+                timed.append(Annotation(start / 1000, end / 1000, row.text, where).checked())
         timed.sort(key=lambda item: item.start)
         tiers.append(Annotations(name, any(row.slots for row in rows), timed))
     return tiers

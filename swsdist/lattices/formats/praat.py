@@ -7,7 +7,8 @@
 
 Of a text file, numbers, texts in quotation marks and flags (`<exists>`) count, in their order; the words between them
 (`xmin =`, `intervals [1]:`) say nothing, and from `!` to the end of its line there is a comment. An interval without two times
-is left out, and read on after its text. pympi reads the binary form.
+is left out, and read on after its text. Tiers and items are those that are there: a number of them that differs (`size =`) is
+named. pympi reads the binary form.
 
 Source: Praat manual, TextGrid file formats.
 """
@@ -87,7 +88,7 @@ def annotated(origin: Origin, left_out: LeftOut) -> list[Annotations]:
     if content.startswith(_BINARY):
         return _binary(content, origin.path, left_out)
     try:
-        return list(_tiers(_tokens(_text(content, origin.path)), origin.path, left_out))
+        return list(_tiers(_Tokens(_text(content, origin.path)), origin.path, left_out))
     except _Unexpected as error:
         raise _unreadable(f"{origin.path}, line {error.line}" if error.line else origin.path, error) from None
 
@@ -98,6 +99,35 @@ class _Unexpected(Exception):
     def __init__(self, expected: str, token: _Token | None) -> None:
         self.line = token.line if token else 0
         super().__init__(f"{short(repr(token.value))} instead of {expected}" if token else f"{expected} is missing")
+
+
+class _Tokens:
+    """Tokens, of which the next two can be looked at; `line` of the last one taken."""
+
+    def __init__(self, text: str) -> None:
+        self._left = list(_tokens(text))[::-1]
+        self.line = 0
+
+    def __iter__(self) -> Iterator[_Token]:
+        return self
+
+    def __next__(self) -> _Token:
+        if not self._left:
+            raise StopIteration
+        token = self._left.pop()
+        self.line = token.line
+        return token
+
+    @property
+    def at_tier(self) -> bool:
+        """Whether a tier begins here: with its class, and its name."""
+        values = [token.value for token in self._left[:-3:-1]]
+        return len(values) > 1 and values[0] in _TIMES and isinstance(values[1], str)
+
+    @property
+    def at_end(self) -> bool:
+        """Whether none is left."""
+        return not self._left
 
 
 def _tokens(text: str) -> Iterator[_Token]:
@@ -116,14 +146,17 @@ def _tokens(text: str) -> Iterator[_Token]:
             raise _Unexpected("a text with a closing quotation mark", _Token(token[0], line))
 
 
-def _tiers(tokens: Iterator[_Token], path: str, left_out: LeftOut) -> Iterator[Annotations]:
+def _tiers(tokens: _Tokens, path: str, left_out: LeftOut) -> Iterator[Annotations]:
     """The tiers of a text."""
     for expected in ("the file type", "the object class"):
         _text_of(tokens, expected)
     for expected in ("the start", "the end"):
         _number_of(tokens, expected)
     _text_of(tokens, "<exists>")
-    for k in range(1, _number_of(tokens, "the number of tiers") + 1):
+    k, tiers = 0, _number_of(tokens, "the number of tiers")
+    place = f"{path}, line {tokens.line}"
+    while not tokens.at_end:
+        k += 1
         form = _text_of(tokens, "the class of a tier")
         if form not in _TIMES:
             raise _Unexpected("IntervalTier or TextTier", _Token(form, 0))
@@ -132,12 +165,13 @@ def _tiers(tokens: Iterator[_Token], path: str, left_out: LeftOut) -> Iterator[A
             _number_of(tokens, expected)
         rows: list[Annotation] = []
         n, count = 0, _number_of(tokens, "the number of items of a tier")
-        while n < count:
+        of_tier = f"{path}, line {tokens.line}, tier {k}"
+        while not (tokens.at_end or tokens.at_tier):
             times: list[_Token] = []
-            while (token := next(tokens, None)) is not None and isinstance(token.value, float):
+            token = None
+            while not tokens.at_tier and (token := next(tokens, None)) is not None and isinstance(token.value, float):
                 times.append(token)
-            if not times and (token is None or token.value in _TIMES):
-                raise _Unexpected(f"item {n + 1} of {count} of tier {k}", token)
+                token = None
             n += max(1, -(-len(times) // _TIMES[form]))  # more times than one has: those before have no text
             where = f"{path}, line {(token or times[-1]).line}, tier {k}, item {n}"
             if token is None or len(times) > _TIMES[form]:
@@ -149,7 +183,13 @@ def _tiers(tokens: Iterator[_Token], path: str, left_out: LeftOut) -> Iterator[A
                         raise codes.INCOMPLETE_ITEM(where=where, what="time")
                     start, end = (float(time.value) for time in (times[-_TIMES[form]], times[-1]))
                     rows.append(Annotation(start, end, str(token.value), where).checked())
+        if n != count:
+            with left_out:
+                raise codes.OTHER_COUNT(where=of_tier, what="items", count=count, found=n)
         yield Annotations(name, form == "IntervalTier", rows)
+    if k != tiers:
+        with left_out:
+            raise codes.OTHER_COUNT(where=place, what="tiers", count=tiers, found=k)
 
 
 def _text_of(tokens: Iterator[_Token], expected: str) -> str:

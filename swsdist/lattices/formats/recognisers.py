@@ -35,7 +35,7 @@ from swsdist.core.errors import DataError
 from swsdist.core.plain import unique
 from swsdist.io.compressed import demand_utf8, read_all, short
 from swsdist.lattices.lattice import Broken, Lattices, LeftOut, Origin, Word
-from swsdist.lattices.words import key_of, seconds_of, transcribed, words_of
+from swsdist.lattices.words import demand_kept, key_of, seconds_of, transcribed, words_of
 
 _OPENING = re.compile(rb"(\xef\xbb\xbf)?[ \t\r\n]*(\[[ \t\r\n]*)*(\{[ \t\r\n]*[\"}]|\[\])")
 _BLANK = re.compile(r"[ \t\r\n]*")
@@ -54,7 +54,9 @@ def read(origin: Origin) -> Lattices:
     try:
         for where, document in _documents(origin, left_out):
             if isinstance(document, dict) and isinstance(path := document.get("audio_filepath"), str):
-                recordings.setdefault(path, []).append((where, document))
+                with left_out:
+                    demand_kept(path, where)
+                    recordings.setdefault(path, []).append((where, document))
             else:
                 with left_out:
                     words += _words(document, where, left_out)

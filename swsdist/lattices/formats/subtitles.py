@@ -9,9 +9,10 @@
   its cues, and phrases match in the order of the words. With times inside of a WebVTT cue (karaoke, YouTube's
   captions) a word lasts from the time before it to the next.
 - Cues are in the order of their starts.
-- In captions that roll up or mark word after word, a line that the cue before shows too, without a gap between the two
-  cues, is the same line: it is read once, and without times of its own lasts until the last of these cues ends. Captions
-  are such if anywhere two cues so share a line of several, or one that is marked otherwise.
+- In captions that roll up, the last lines of a cue are the first of the next, without a gap between the two cues: these
+  lines are read once, and without times of their own last until the last of these cues ends. So are those of captions
+  that mark word after word: the same lines, marked otherwise. A whole cue that comes again unchanged is the same only
+  if at least half of the other cues go on so; else somebody says it again.
 - Tags, and WebVTT's character references, are taken out; comments, styles and regions of WebVTT too.
 - A cue that cannot be used is left out.
 
@@ -24,7 +25,7 @@ import html
 import re
 from collections.abc import Iterator
 from functools import partial
-from itertools import groupby, pairwise
+from itertools import chain, groupby, pairwise
 from typing import NamedTuple
 
 from swsdist.core.codes import lattices as codes
@@ -51,12 +52,12 @@ class _Cue(NamedTuple):
     where: str
 
 
-class _Shown(NamedTuple):
-    """A line of a cue: its words' places, and whether it has times of its own."""
+class _Line(NamedTuple):
+    """A line of a cue: its texts with start and end, without tags; all of them in one; and as written."""
 
-    first: int
-    after: int
-    timed: bool
+    spans: list[tuple[str, float, float]]
+    plain: str
+    written: str
 
 
 def read(origin: Origin) -> Lattices:
@@ -84,28 +85,20 @@ def _words(origin: Origin, left_out: LeftOut) -> list[Word]:
     if web:
         rows[0] = (rows[0][0], "")
     cues = sorted(_cues(rows, web, origin.path, left_out), key=lambda cue: cue.start)
-    goes_on = _goes_on(cues)
+    lines_of_cues = [_lines(cue, web) for cue in cues]
     words: list[Word] = []
-    shown: dict[str, _Shown] = {}
-    shown_until = 0.0
-    for start, end, text, where in cues:
-        now: dict[str, _Shown] = {}
-        for spans in _spans(text, start, end, web):
-            plain = " ".join(" ".join(text for text, _, _ in spans).split())
-            if goes_on and start <= shown_until and (old := shown.get(plain)):
-                if not old.timed:
-                    words[old.first : old.after] = [
-                        word._replace(end=max(word.end, end)) for word in words[old.first : old.after]
-                    ]
-                now[plain] = old
-            else:
-                first = len(words)
-                for text_of_span, begin, until in spans:
-                    with left_out:
-                        words += words_of(text_of_span, begin, until, where)
-                timed = any(span[1:] != (start, end) for span in spans)
-                now[plain] = _Shown(first, len(words), timed)
-        shown, shown_until = now, end
+    shown: list[range] = []  # places of the words of each line; of one with times of its own none
+    for cue, of_cue, same in zip(cues, lines_of_cues, _same_lines(cues, lines_of_cues), strict=True):
+        shown = shown[len(shown) - same :]
+        for k in chain.from_iterable(shown):
+            words[k] = words[k]._replace(end=max(words[k].end, cue.end))
+        for line in of_cue[same:]:
+            first = len(words)
+            for text, begin, until in line.spans:
+                with left_out:
+                    words += words_of(text, begin, until, cue.where)
+            timed = any(span[1:] != (cue.start, cue.end) for span in line.spans)
+            shown.append(range(first, first if timed else len(words)))
     return words
 
 
@@ -133,20 +126,18 @@ def _cues(rows: list[tuple[int, str]], web: bool, path: str, left_out: LeftOut) 
                 yield _Cue(start, end, text, where)
 
 
-def _goes_on(cues: list[_Cue]) -> bool:
-    """Whether captions roll up, or mark word after word."""
-    for old, new in pairwise(cues):
-        if new.start <= old.end:
-            before, after = ({_plain(line): line for line in cue.text if _plain(line)} for cue in (old, new))
-            same = before.keys() & after.keys()
-            if same and (len(before) > 1 or len(after) > 1 or any(before[line] != after[line] for line in same)):
-                return True
-    return False
-
-
-def _plain(line: str) -> str:
-    """A line without tags and times."""
-    return " ".join(_TAG.sub("", _STAMP.sub("", line)).split())
+def _same_lines(cues: list[_Cue], lines_of_cues: list[list[_Line]]) -> list[int]:
+    """How many of each cue's first lines are the last ones of the cue before it; see the module."""
+    same, again = [0][: len(cues)], list[bool]()
+    for (old, new), (before, after) in zip(pairwise(cues), pairwise(lines_of_cues), strict=True):
+        most = min(len(before), len(after)) if new.start <= old.end else 0
+        plain = [line.plain for line in before], [line.plain for line in after]
+        same.append(next((k for k in range(most, 0, -1) if plain[0][-k:] == plain[1][:k]), 0))
+        again.append(same[-1] > 0 and [line.written for line in before] == [line.written for line in after])
+    others = [count > 0 for count, repeated in zip(same[1:], again, strict=True) if not repeated]
+    if not any(others) or 2 * sum(others) < len(others):
+        same[1:] = [0 if repeated else count for count, repeated in zip(same[1:], again, strict=True)]
+    return same
 
 
 def _is_header(k: int, block: list[tuple[int, str]]) -> bool:
@@ -154,22 +145,24 @@ def _is_header(k: int, block: list[tuple[int, str]]) -> bool:
     return k == 0 and block[0][0] == 2
 
 
-def _spans(text: list[str], start: float, end: float, web: bool) -> list[list[tuple[str, float, float]]]:
-    """The lines of a cue, without tags: of each the texts between times inside of it, with start and end."""
-    pieces, times = ["\n".join(text)], [start]
+def _lines(cue: _Cue, web: bool) -> list[_Line]:
+    """The lines of a cue that hold text; their texts are those between times inside of the cue."""
+    pieces, times = ["\n".join(cue.text)], [cue.start]
     if web:
         stamps = list(_STAMP.finditer(pieces[0]))
         borders = [0, *(border for stamp in stamps for border in stamp.span()), len(pieces[0])]
         pieces = [pieces[0][a:b] for a, b in zip(borders[::2], borders[1::2], strict=True)]
         times += [_seconds(stamp.groups()) for stamp in stamps]
     spans: list[list[tuple[str, float, float]]] = [[]]
-    for piece, first, last in zip(pieces, times, [*times[1:], end], strict=True):
+    for piece, first, last in zip(pieces, times, [*times[1:], cue.end], strict=True):
         for k, part in enumerate(piece.split("\n")):
             if k:
                 spans.append([])
-            plain = _TAG.sub("", part)
-            spans[-1].append((html.unescape(plain) if web else plain, first, last))
-    return [line for line in spans if any(part.strip() for part, _, _ in line)]
+            bare = _TAG.sub("", part)
+            spans[-1].append((html.unescape(bare) if web else bare, first, last))
+    plain = [" ".join(" ".join(part for part, _, _ in line).split()) for line in spans]
+    written = [" ".join(line.split()) for line in cue.text or [""]]
+    return [_Line(*line) for line in zip(spans, plain, written, strict=True) if line[1]]
 
 
 def _seconds(clock: tuple[str | None, ...]) -> float:
