@@ -110,7 +110,8 @@ def annotated(origin: Origin, left_out: LeftOut) -> Annotated:
             tiers.append((attributes.get("TIER_ID", ""), []))
         elif name in ("ALIGNABLE_ANNOTATION", "REF_ANNOTATION"):
             given, text = attributes, ""
-    named = [medium for medium in media if key_of(origin.path) in map(key_of, _links(medium))]
+    key = key_of(origin.name or origin.path)
+    named = [medium for medium in media if key in map(key_of, _links(medium))]
     zero = _milliseconds([*named, *media, {}][0].get("TIME_ORIGIN", "0")) or 0.0
     links = [link for medium in media for link in _links(medium)]
     return Annotated(_tiers(tiers, slots, zero, origin.path, left_out), links)
