@@ -131,10 +131,11 @@ class Guard:
         address, now = self._address(request), time.monotonic()
         wrong, at = self._wrong.pop(address, (0.0, now))  # the one that is counted last is forgotten last
         wrong = max(0.0, wrong - (now - at))
-        self._wrong[address] = min(wrong + 1, _WRONG), now
+        is_over = wrong > _WRONG - 1
+        self._wrong[address] = wrong if is_over else wrong + 1, now
         if len(self._wrong) > _ADDRESSES:
             del self._wrong[next(iter(self._wrong))]
-        if wrong > _WRONG - 1:
+        if is_over:
             raise codes.SLOW_DOWN(where=address, seconds=max(1, round(wrong - _WRONG + 1)))
         await asyncio.sleep(_DELAY)
         return None
