@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from swsdist.audio.reader import sha256
 from swsdist.core.codes import glossary as codes
 from swsdist.core.errors import UserError
 from swsdist.glossary.words import Token
 from swsdist.io.filesystem import is_remote
 from swsdist.io.labels import label_file
 from swsdist.lattices.words import key_of
+from swsdist.stages.inputs.recordings import identities
 from swsdist.store.reading import Store
 
 #: Columns of DOCUMENTS that `contents` needs.
@@ -111,25 +115,63 @@ def contents(store: Store, documents: pa.Table) -> pa.Array:
 
 
 def replaced(tokens: Sequence[Token], store: Store) -> set[int]:
-    """Ids of tokens that were judged in another sound than their documents hold now."""
-    tokens = [token for token in tokens if token.content is not None]
-    if not tokens:
-        return set()
+    """Ids of tokens of another sound than their documents hold, or than lies there now."""
     table = store.documents(columns=["doc_id", "channel", "duration", "recording", *CONTENT])
     name = pc.coalesce(table["recording"], table["doc_id"])
     table = table.append_column("name", name).append_column("content", contents(store, table))
-    names = pa.array({token.place.doc_id for token in tokens}, pa.string())
-    held: dict[tuple[str, int], list[tuple[float, str | None]]] = {}
-    for row in table.filter(pc.is_in(name, names)).to_pylist():
-        end = (row["start"] or 0.0) + row["duration"]
-        held.setdefault((row["name"], row["channel"]), []).append((end, row["content"]))
-    result = set()
+    names = sorted({token.place.doc_id for token in tokens if token.place.doc_id is not None})
+    paths = store.recordings(names)
+    held: dict[tuple[str, int], list[dict[str, Any]]] = {}
+    for row in table.filter(pc.is_in(name, pa.array(names, pa.string()))).to_pylist():
+        end, key = (row["start"] or 0.0) + row["duration"], (row["name"], row["channel"])
+        held.setdefault(key, []).append({**row, "end": end, "path": paths[key].path})
+    pairs = []
     for token in tokens:
-        parts = sorted(held.get((token.place.doc_id or "", token.place.channel), ()), key=lambda part: part[0])
-        content = next((content for end, content in parts if token.place.start < end), None)
-        if differ(token.content, content):
-            result.add(token.token_id)
-    return result
+        rows = sorted(held.get((token.place.doc_id or "", token.place.channel), ()), key=lambda row: float(row["end"]))
+        pairs.append((token, next((row for row in rows if token.place.start < row["end"]), None)))
+    return replaced_among(pairs, store.folder.storage)
+
+
+def replaced_among(tokens: Sequence[tuple[Token, Mapping[str, Any] | None]], storage: Mapping[str, object]) -> set[int]:
+    """Ids of tokens of another sound than their documents hold, or than lies there now.
+
+    Args:
+        tokens: each with its document, or None: unknown; see `replaced_files`.
+        storage: options for s3fs.
+    """
+    others = replaced_files([row for _, row in tokens if row is not None], storage)
+    return {
+        token.token_id
+        for token, row in tokens
+        if row is not None and (row["path"] in others or differ(token.content, row["content"]))
+    }
+
+
+def replaced_files(documents: Sequence[Mapping[str, Any]], storage: Mapping[str, object]) -> set[str]:
+    """Paths where another file lies than was indexed; a file that only has a new time is not.
+
+    Args:
+        documents: path, identity when it was indexed, and `contents`.
+        storage: options for s3fs.
+    """
+    known = [row for row in documents if row["content"] is not None and row["path"]]
+    now = identities([row["path"] for row in known], storage)
+    return {row["path"] for row, identity in zip(known, now, strict=True) if _is_other(row, identity)}
+
+
+def _is_other(row: Mapping[str, Any], now: str) -> bool:
+    then, here = (identity.split(":")[:2] for identity in (row["identity"], now))
+    if then == here or not now[:1].isdigit():  # nothing can be read there
+        return False
+    if then[0] != here[0] or is_remote(row["path"]):
+        return True
+    return not row["content"].startswith("size:") and _digest(row["path"], now) != row["content"]
+
+
+@lru_cache(100_000)
+def _digest(path: str, identity: str) -> str:
+    """SHA-256 of a local file of an identity."""
+    return sha256(path)
 
 
 def differ(content: str | None, other: str | None) -> bool:

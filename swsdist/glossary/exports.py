@@ -141,7 +141,7 @@ def write_export(
         if gone:
             notices.add(codes.REPLACED_LEFT_OUT, where=str(project.folder), count=len(gone))
         left_out = [
-            f"{entry.form}: {token.place.doc_id}, {token.place.start} s: the recording was replaced after the judgement"
+            f"{entry.form}: {token.place.doc_id}, {token.place.start} s: the recording was replaced"
             for entry, tokens in with_tokens
             for token in tokens
             if token.token_id in gone
@@ -252,10 +252,13 @@ def _speakers(entry: Entry, tokens: Sequence[Token]) -> list[str]:
 
 def _tables(chosen: Chosen, folder: Path) -> None:
     project, forms = chosen.project, pa.array([entry.form for entry, _ in chosen.entries], pa.string())
-    file = str(project.folder)
+    file, places = str(project.folder), {token.place[:4] for _, tokens in chosen.entries for token in tokens}
     for name, schema in (("queries", QUERIES), ("references", REFERENCES), ("judgements", JUDGEMENTS)):
         table = read_table(file, schema)
         table = table.filter(pa.compute.is_in(table["query_id"], value_set=forms))
+        if chosen.left_out:
+            keys = zip(*(table[column].to_pylist() for column in ("doc_id", "channel", "start", "end")), strict=True)
+            table = table.filter(pa.array([key[0] is None or key in places for key in keys], pa.bool_()))
         write_csv(table, schema, folder / f"{name}.csv")
         if name == "queries":
             for path in filter(None, table["path"].unique().to_pylist()):
@@ -288,7 +291,7 @@ _WRITERS: Mapping[str, Callable[[Chosen, Path], None]] = {
 }
 
 #: Kinds whose times are those of recordings as they are now.
-_OF_SOUND = ("eaf", "textgrid", "labels", "clips")
+_OF_SOUND = ("eaf", "textgrid", "labels", "clips", "tables")
 
 #: Names of the kinds.
 EXPORTS = tuple(_WRITERS)

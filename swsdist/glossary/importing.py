@@ -19,6 +19,7 @@ from swsdist.glossary.changes import IMPORT, Row
 from swsdist.glossary.documents import document_of, lengths_of
 from swsdist.glossary.project import Project
 from swsdist.glossary.words import Place, Places
+from swsdist.io.compressed import short
 from swsdist.lattices.formats import elan, praat
 from swsdist.lattices.lattice import LeftOut, Origin
 from swsdist.lattices.words import Annotations, chosen_of
@@ -95,23 +96,40 @@ def import_file(
         DataError: it cannot be read, or has no tier of a name.
     """
     name = name or str(path)
-    with Path(path).open("rb") as opened:
+    try:
+        return _import(project, Path(path), name, person, store, tiers or (), examples, document)
+    except SwsdistError as error:
+        error.where = error.where and error.where.replace(str(path), name)
+        raise
+
+
+def _import(
+    project: Project,
+    path: Path,
+    name: str,
+    person: str,
+    store: Store | None,
+    tiers: Sequence[str],
+    examples: bool,
+    document: tuple[str, int] | None,
+) -> Counts:
+    with path.open("rb") as opened:
         head = opened.read(_HEAD)
     sounds, contents, left_out = dict[str, tuple[str, bytes]](), list[Row](), LeftOut()
     if head.lstrip().startswith(LIKE_A_PROJECT):
-        content = read_archive(Path(path))
+        content = read_archive(path)
         if project.change == 0:
             return Counts(*fill(project, content, person))
         incoming = [Incoming(*item) for item in content.incoming()]
         sounds, contents = content.sounds, content.contents
     else:
         known, media = _read(str(path), head, name, left_out)
-        chosen = [tier for tier, read in zip(known, chosen_of(known, tiers or (), name), strict=True) if read]
+        chosen = [tier for tier, read in zip(known, chosen_of(known, tiers, name), strict=True) if read]
         where = document or document_of(name, media, store)
-        incoming = list(_annotated(chosen, *where, examples))
+        incoming = list(_annotated(chosen, *where, examples, left_out))
     lengths = {} if store is None else lengths_of(store, {item.place.doc_id for item in incoming})
     counts = take_in(project, incoming, person=person, sounds=sounds, contents=contents, lengths=lengths)
-    first = "".join(map(str, left_out.errors[:1])) or counts.first
+    first = "".join(map(str, left_out.errors[:1])).replace(str(path), name) or counts.first
     return counts._replace(unusable=counts.unusable + left_out.count, first=first)
 
 
@@ -120,7 +138,7 @@ def _read(path: str, head: bytes, name: str, left_out: LeftOut) -> tuple[list[An
     media: list[str] = []
     try:
         if elan.detect(path, head):
-            return elan.annotated(Origin(path), left_out)
+            return elan.annotated(Origin(path, name=name), left_out)
         if praat.detect(path, head):
             return praat.annotated(Origin(path), left_out), media
     except (SwsdistError, OSError):
@@ -130,16 +148,21 @@ def _read(path: str, head: bytes, name: str, left_out: LeftOut) -> tuple[list[An
     raise codes.UNKNOWN_IMPORT(where=name)
 
 
-def _annotated(tiers: Iterable[Annotations], doc_id: str, channel: int, examples: bool) -> Iterable[Incoming]:
+def _annotated(
+    tiers: Iterable[Annotations], doc_id: str, channel: int, examples: bool, left_out: LeftOut
+) -> Iterable[Incoming]:
     for tier in tiers:
-        for start, end, text, _ in tier.rows:
+        for start, end, text, where in tier.rows:
             form = text.strip()
             unsure = form.endswith("?")
             form = form.removesuffix("?").rstrip() if unsure else form
-            if not form or not start < end:  # a stretch without text, or a point
+            if not form:
                 continue
-            row = {"verdict": words.UNSURE if unsure else words.YES, "score": None, **dict.fromkeys(rows.TEXTS, "")}
-            yield Incoming({"form": form}, Place(doc_id, channel, start, end), row, examples)
+            with left_out:
+                if start == end:
+                    raise codes.EMPTY_ANNOTATION(where=where, text=short(form), time=start)
+                row = {"verdict": words.UNSURE if unsure else words.YES, "score": None, **dict.fromkeys(rows.TEXTS, "")}
+                yield Incoming({"form": form}, Place(doc_id, channel, start, end), row, examples)
 
 
 def take_in(

@@ -114,6 +114,7 @@ class Origin(NamedTuple):
         words: labels by their integers (`words.txt`); without it a Kaldi label is its integer.
         frame: seconds per frame of formats that count frames.
         tiers: of ELAN and TextGrid; empty: all that hold intervals.
+        name: that the file has elsewhere; empty: as here.
     """
 
     path: str
@@ -121,6 +122,7 @@ class Origin(NamedTuple):
     words: Mapping[int, str] | None = None
     frame: float = 0.01
     tiers: tuple[str, ...] = ()
+    name: str = ""
 
 
 class Word(NamedTuple):

@@ -20,6 +20,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from swsdist.core.codes import server as codes
+from swsdist.core.codes.glossary import PLACE_BEYOND
 from swsdist.core.errors import AudioError, StorageError, SwsdistError
 from swsdist.glossary.exports import EXPORTS
 from swsdist.server import sounds
@@ -277,12 +278,24 @@ async def _sound(request: Request) -> Response:
 
 def _clip(service: Service, values: dict[str, Any]) -> tuple[Path, float, bool]:
     of = _recording_of(service, values)
-    start = max(0.0, number(values, "start", 0.0))
-    end = number(values, "end", min(of.duration, sounds.CLIP_SECONDS))
-    end = min(end, sounds.duration(of.path, of.storage) - of.offset)
+    length = sounds.duration(of.path, of.storage) - of.offset
+    start, end = _span(values, of.duration, length, sounds.CLIP_SECONDS)
     place = of.offset + start, of.offset + end, number(values, "pad", 0.25)
     file, begin = service.clips.of(of.path, of.channel, *place, of.storage)
     return file, begin - of.offset, of.is_replaced
+
+
+def _span(values: dict[str, Any], usual: float, length: float, most: float) -> tuple[float, float]:
+    """Start and end of a place that a request names in a recording of a length, s; the end is usually at a time, and `most`
+    after the start.
+    """
+    start = max(0.0, number(values, "start", 0.0))
+    given = number(values, "end", max(start, min(usual, start + most)))
+    end = min(given, length)
+    if start >= end:
+        where = values.get("doc_id") or values.get("sound")
+        raise PLACE_BEYOND(where=where, start=start, end=given, length=length)
+    return start, end
 
 
 async def _overview(request: Request) -> Response:
@@ -292,7 +305,7 @@ async def _overview(request: Request) -> Response:
 
 def _waveform(service: Service, values: dict[str, Any]) -> dict[str, Any]:
     of = _recording_of(service, values)
-    start, end = max(0.0, number(values, "start", 0.0)), min(number(values, "end", of.duration), of.duration)
+    start, end = _span(values, of.duration, of.duration, of.duration)
     points = integer(values, "points", 800, 1, sounds.MOST_POINTS)
     waveform = service.clips.overview(of.path, of.channel, of.offset + start, of.offset + end, points, of.storage)
     return {**waveform, "start": start, "end": end}

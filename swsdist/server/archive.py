@@ -13,16 +13,13 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.audio.reader import sha256
 from swsdist.config.search import Search
 from swsdist.core.codes import server as codes
-from swsdist.glossary.documents import CONTENT, contents, differ
+from swsdist.glossary.documents import CONTENT, contents, replaced_among, replaced_files
 from swsdist.glossary.words import Place, Token, within
-from swsdist.io.filesystem import is_remote
 from swsdist.registry.registries import METHODS
 from swsdist.searcher.searcher import Searcher
 from swsdist.searcher.settings import setup_of
-from swsdist.stages.inputs.recordings import identities
 
 #: A day in a path: 2015-09-08, 2015_09_08, 20150908.
 _DAY = re.compile(r"(?<!\d)(19\d\d|20\d\d)[-_.]?(0[1-9]|1[0-2])[-_.]?(0[1-9]|[12]\d|3[01])(?!\d)")
@@ -68,7 +65,6 @@ class Archive:
         self.posteriors = METHODS[self.searcher.settings.method].score == "posterior" and not steps
         #: Whether scores are those that `Likelihood` knows: standard deviations above a query's mean.
         self.has_odds = self.spoken and bool(steps) and steps[0] in ("q-norm", "speaker-norm")
-        self._digests: dict[tuple[str, str], str] = {}
 
     def close(self) -> None:
         """Read no more."""
@@ -170,10 +166,10 @@ class Archive:
         return content
 
     def replaced(self, tokens: Sequence[Token]) -> set[int]:
-        """Ids of tokens whose document holds another sound than when they were judged."""
-        rows = self.rows_of([token.place.doc_id for token in tokens if token.place.doc_id and token.content])
-        judged = ((token, rows.of(token.place.doc_id, token.place.channel, token.place.start)) for token in tokens)
-        return {token.token_id for token, row in judged if row and differ(token.content, row["content"])}
+        """Ids of tokens whose document holds another sound than when they were judged, or whose file is another now."""
+        rows = self.rows_of([token.place.doc_id for token in tokens if token.place.doc_id])
+        judged = [(token, rows.of(token.place.doc_id, token.place.channel, token.place.start)) for token in tokens]
+        return replaced_among(judged, self.searcher.store.folder.storage)
 
     def replaced_since(self, earlier: Archive) -> set[str]:
         """Recordings that held another sound in an earlier state, or are gone."""
@@ -184,17 +180,8 @@ class Archive:
         return set(earlier.documents.filter(pc.invert(pc.is_in(before, now)))["recording"].to_pylist())
 
     def is_replaced(self, row: Mapping[str, Any]) -> bool:
-        """Whether the file of a document is another than was indexed; a file that only has a new time is not."""
-        path, storage = row["path"], self.searcher.store.folder.storage
-        now = identities([path], storage)[0]
-        known, here = (identity.split(":")[:2] for identity in (row["identity"], now))
-        if known == here or not now[:1].isdigit():
-            return False
-        if known[0] != here[0] or is_remote(path) or not row["content"] or row["content"].startswith("size:"):
-            return known[0] != here[0] or is_remote(path)
-        if (path, now) not in self._digests:
-            self._digests[path, now] = sha256(path)
-        return bool(self._digests[path, now] != row["content"])
+        """Whether the file of a document is another than was indexed."""
+        return bool(replaced_files([row], self.searcher.store.folder.storage))
 
     def release(self) -> None:
         """Hold no prepared shards any longer."""

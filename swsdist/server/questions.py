@@ -187,7 +187,7 @@ def examples_of(project: Project, entry_id: int) -> tuple[Place, ...]:
 
 
 def _current(project: Project, archive: Archive, entry_id: int) -> tuple[list[Token], list[Token]]:
-    """The tokens of an entry; and those that were judged in another sound than their documents hold now."""
+    """The tokens of an entry; and those of another sound than their documents hold, or files are."""
     tokens = project.tokens(entry_id)
     replaced = archive.replaced(tokens)
     return [each for each in tokens if each.token_id not in replaced], [
@@ -225,9 +225,9 @@ def _example(place: Place, archive: Archive, project: Project, others: Sequence[
         facts: dict[str, Any] = {"path": str(project.sound_file(place.sound))}
     else:
         place = archive.in_recording(place)
-        if any(is_same(overlap(place, token.place)) for token in others):
-            raise codes.RECORDING_REPLACED(where=place.doc_id)
         document = archive.document(str(place.doc_id), place.channel, (place.start + place.end) / 2)
+        if any(is_same(overlap(place, token.place)) for token in others) or archive.is_replaced(document):
+            raise codes.RECORDING_REPLACED(where=place.doc_id, document=place.doc_id)
         facts = {"path": document["path"], "speaker": document["speaker"]}
     return {"query_id": _QUERY, "channel": place.channel, "start": place.start, "end": place.end, **facts}
 

@@ -33,9 +33,11 @@ SESSION, PERSON = "swsdist_session", "swsdist_person"
 NOBODY = "me"
 #: Longest name of a person.
 _LONGEST_NAME = 64
+#: Characters of a header in a message.
+_SHOWN = 100
 #: Seconds that a wrong password takes.
 _DELAY = 1.0
-#: Wrong passwords that an address may give at once; it gets one more each second. Addresses that are remembered.
+#: Wrong passwords of an address that are answered at once; it gets one more each second. Addresses that are remembered.
 _WRONG, _ADDRESSES = 300, 10_000
 #: Sessions, and seconds after which an unused one ends.
 _SESSIONS, _SESSION_SECONDS = 1000, 7 * 86_400.0
@@ -118,24 +120,25 @@ class Guard:
     async def by_password(self, request: Request, password: str) -> str | None:
         """The session of somebody who gives a password; None: it is wrong.
 
-        A right one waits for nobody. A wrong one costs its own sender a second.
+        A right one waits for nobody, whatever else came from its address. A wrong one costs its own sender a second.
 
         Raises:
-            UserError: this address gave too many wrong ones.
+            UserError: it is wrong, and this address gave too many wrong ones.
         """
-        address, now = self._address(request), time.monotonic()
-        wrong, at = self._wrong.get(address, (0.0, now))
-        wrong = max(0.0, wrong - (now - at))
-        if wrong >= _WRONG:
-            raise codes.SLOW_DOWN(where=address, seconds=round(wrong - _WRONG + 1))
         session = self._enter(request, password, self.password, "password")
-        if session is None:
-            self._wrong.pop(address, None)  # the one that is counted last is forgotten last
-            self._wrong[address] = wrong + 1, now
-            if len(self._wrong) > _ADDRESSES:
-                del self._wrong[next(iter(self._wrong))]
-            await asyncio.sleep(_DELAY)
-        return session
+        if session is not None:
+            return session
+        address, now = self._address(request), time.monotonic()
+        wrong, at = self._wrong.pop(address, (0.0, now))  # the one that is counted last is forgotten last
+        wrong = max(0.0, wrong - (now - at))
+        is_over = wrong > _WRONG - 1
+        self._wrong[address] = wrong if is_over else wrong + 1, now
+        if len(self._wrong) > _ADDRESSES:
+            del self._wrong[next(iter(self._wrong))]
+        if is_over:
+            raise codes.SLOW_DOWN(where=address, seconds=max(1, round(wrong - _WRONG + 1)))
+        await asyncio.sleep(_DELAY)
+        return None
 
     def leave(self, request: Request) -> None:
         """End a session."""
@@ -176,9 +179,20 @@ class Gate:
             await self._app(scope, receive, send)
             return
 
+        is_refused = False
+
         async def send_with_headers(message: Message) -> None:
+            nonlocal is_refused
+            if is_refused:
+                return
             if message["type"] == "http.response.start":
                 headers = message.get("headers", [])
+                if message["status"] in (400, 416) and any(value.startswith(b"text/plain") for _, value in headers):
+                    # Starlette's own words on a range.
+                    error = codes.WRONG_RANGE(where=request.url.path, range=request.headers.get("range", "")[:_SHOWN])
+                    await error_response(error, message["status"])(scope, receive, send_with_headers)
+                    is_refused = True
+                    return
                 added = {name.lower().encode(): value.encode() for name, value in _HEADERS.items()}
                 if not any(name.lower() == b"cache-control" for name, _ in headers):
                     # Scripts of another version never meet this one's page, and what is said is kept nowhere.

@@ -24,6 +24,9 @@ CHROMIUMS = ("chromium", "chromium-browser", "google-chrome")
 #: Opens the servers, too.
 PASSWORD = "open sesame"
 
+#: Seconds after which what is waited for never comes, on a slow machine too.
+NEVER = 120
+
 
 @dataclass
 class Browsed:
@@ -115,7 +118,7 @@ class Visitor:
 
     def until(self, expression: str) -> None:
         """Wait until an expression holds. The page's policy forbids playwright's own way, which compiles in the page."""
-        end = time.monotonic() + 15
+        end = time.monotonic() + NEVER
         while not self.page.evaluate(expression):
             assert time.monotonic() < end, f"never: {expression}"
             self.page.wait_for_timeout(20)
@@ -156,7 +159,7 @@ def visit(chromium: Any, served: Browsed) -> Iterator[Any]:
     def opened(where: str = "", **options: Any) -> Visitor:
         context = chromium.new_context(**{"viewport": {"width": 1280, "height": 900}, "locale": "en-GB", **options})
         contexts.append(context)
-        context.set_default_timeout(15_000)
+        context.set_default_timeout(NEVER * 1000)
         visitor = Visitor(context.new_page(), [])
         visitor.page.on("pageerror", lambda error: visitor.faults.append(str(error)))
         visitor.page.on("console", lambda line: line.type == "error" and visitor.faults.append(line.text))

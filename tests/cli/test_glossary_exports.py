@@ -232,6 +232,17 @@ def test_a_file_of_elan_itself(store: Store, tmp_path: Path) -> None:
         counts = import_file(project, file, person="Ann", store=store, document=("d003", 1))
         assert (counts.added, counts.unusable) == (0, 2)
         assert f"{file}, line " in counts.first
+        sent = file.rename(tmp_path / "sent.eaf")
+        counts = import_file(project, sent, person="Ann", store=store, document=("d003", 1), name="d009.eaf")
+        assert counts.first.startswith("d009.eaf, line ")
+        sent.write_text(ELAN.format(media="d002.wav").replace('TIME_VALUE="900"', 'TIME_VALUE="400"'), encoding="utf-8")
+        counts = import_file(project, sent, person="Ann", store=store, document=("d004", 1), name="d009.eaf")
+        assert (counts.added, counts.unusable) == (1, 1)
+        assert "d009.eaf, line " in counts.first
+        assert "[empty-annotation]" in counts.first
+        sent.write_text(ELAN.format(media="d002.wav").replace("<ANNOTATION_DOCUMENT", "<ANNOTATION_DOCUMENT <", 1))
+        with pytest.raises(DataError, match=r"^d009\.eaf"):
+            import_file(project, sent, person="Ann", store=store, name="d009.eaf")
 
 
 @pytest.mark.parametrize("text", ["", "a,b\n", "<html/>", "{}", '{"schema": "swsdist-glossary/1"}', "{" * 5000, "[1]"])

@@ -163,6 +163,9 @@ def test_clips_in_parts(scene: Any, client: TestClient) -> None:
     assert float(whole.headers["x-begin"]) == pytest.approx(0.25)
     part = client.get("/api/sound", params=query, headers={"Range": "bytes=100-199"})
     assert (part.status_code, part.content) == (206, whole.content[100:200])
+    for wrong, status in (("bytes=5-1", 400), ("x", 400), ("bytes=999999999-", 416)):
+        answer = client.get("/api/sound", params=query, headers={"Range": wrong})
+        assert (answer.status_code, answer.json()["code"]) == (status, "wrong-range")
     drawn = client.get("/api/overview", params={"doc_id": row["doc_id"], "points": 50}).json()
     assert len(drawn["low"]) == len(drawn["high"]) == 50
     assert min(drawn["low"]) < 0 < max(drawn["high"])
@@ -222,6 +225,9 @@ def test_password_and_proxy(service: Service) -> None:
         ("POST", "/api/entries/99/tokens", {"verdict": "maybe"}, 400, "wrong-request"),
         ("GET", "/api/sound?doc_id=nowhere&channel=1", None, 404, "not-in-archive"),
         ("GET", "/api/sound?sound=../../etc/passwd", None, 404, "no-such-"),
+        ("GET", "/api/sound?doc_id=d001&start=999", None, 400, "place-beyond"),
+        ("GET", "/api/sound?doc_id=d001&start=2&end=1", None, 400, "place-beyond"),
+        ("GET", "/api/overview?doc_id=d001&start=999", None, 400, "place-beyond"),
         ("GET", "/api/overview?doc_id=nowhere", None, 404, "not-in-archive"),
         ("GET", "/api/export/nothing", None, 404, "no-such-glossary-export"),
     ],
@@ -324,6 +330,19 @@ def test_a_replaced_recording(scene: Any, service: Service, client: TestClient) 
     (second, replaced) = heard()
     assert replaced
     assert second != first
+    assert tokens() == {row: True, None: False, other: False}  # before it is indexed, too
+    for values in ({"entry_id": entry}, {"examples": [place, place_of(sound)]}):
+        *_, last = asked(client, **values)
+        assert [row in warning for warning in last["warnings"]] == [True]
+    alone = client.post("/api/search", json={"examples": [place]})
+    assert (alone.status_code, alone.json()["code"]) == (400, "recording-replaced")
+    for kind, count in (("labels", 1), ("clips", 2), ("tables", None)):
+        with zipfile.ZipFile(io.BytesIO(client.get(f"/api/export/{kind}").content)) as exported:
+            assert row in exported.read("left-out.txt").decode()
+            if kind == "tables":
+                assert row not in exported.read("queries.csv").decode() + exported.read("judgements.csv").decode()
+            else:
+                assert len([name for name in exported.namelist() if name.startswith(kind)]) == count
     scene.run(selection=StepSelection(until="index"))
     service._grown()
     assert heard() == (second, False)

@@ -125,6 +125,12 @@ LARGE_IMPORT = Code(
     "the file has {count} annotations, more than {most}",
     "take it in by tiers (`swsdist glossary import --tier NAME`), or cut it into several files",
 )
+EMPTY_ANNOTATION = Code(
+    "empty-annotation",
+    DataError,
+    "the annotation {text!r} begins and ends at {time} s",
+    "give it a length in the program that wrote it",
+)
 UNREADABLE_IMPORT = Code(
     "unreadable-import",
     DataError,

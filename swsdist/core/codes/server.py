@@ -31,6 +31,9 @@ OTHER_ORIGIN = Code(
     "use the page of this server",
 )
 WRONG_REQUEST = Code("wrong-request", UserError, "{what}", "load the page again")
+WRONG_RANGE = Code(
+    "wrong-range", UserError, "{range!r} is no part of this file", "ask for bytes of it, as `bytes=0-999`, or for all"
+)
 NO_EXAMPLE = Code(
     "no-example",
     UserError,
@@ -79,8 +82,8 @@ NOT_IN_ARCHIVE = Code(
 RECORDING_REPLACED = Code(
     "recording-replaced",
     UserError,
-    "the recording is another than the one that was judged",
-    "judge the place again, or remove it",
+    "the recording {document} is another than the one that was indexed or judged",
+    "index the archive, then judge the place again or remove it",
 )
 NOT_READY = Code(
     "not-ready",

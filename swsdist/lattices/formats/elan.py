@@ -144,7 +144,9 @@ def _zero(media: list[tuple[Mapping[str, str], str]], origin: Origin) -> float:
     Raises:
         DataError: its medium's TIME_ORIGIN is no number.
     """
-    named = [medium for medium in media if key_of(origin.path) in map(key_of, map(unquote, _links(medium[0])))]
+    named = [
+        medium for medium in media if key_of(origin.name or origin.path) in map(key_of, map(unquote, _links(medium[0])))
+    ]
     there = [medium for medium in named if len(named) > 1 and _is_there(medium[0], origin)]
     there.sort(key=lambda medium: PurePosixPath(_links(medium[0])[0]).suffix)  # a corpus takes the last ending, too
     medium, where = [*there[-1:], *named, *media, ({}, "")][0]
