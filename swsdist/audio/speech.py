@@ -128,23 +128,11 @@ def find_speech(samples: NDArray[np.float32], rate: int) -> Place | None:
     if not len(features.power):
         return Place(0.0, duration, duration)
     quiet, loud = quiet_and_loud(features.power)
-    place = _strongest(features, quiet, loud, duration, round(HOP * rate) / rate)
-    if place is None and len(features.power) > (short := round(SHORTEST / HOP)):
-        # In a long rest, a word may have fewer frames than are loud.
-        louder = int(np.partition(features.power, -short)[-short])
-        place = _strongest(features, quiet, louder, duration, round(HOP * rate) / rate) if louder > loud else None
-    return place
-
-
-def _strongest(features: Levels, quiet: int, loud: int, duration: float, hop: float) -> Place | None:
-    """The strongest phrase, by the levels of quiet and loud frames.
-
-    Args:
-        features: of the recording.
-        quiet, loud: powers.
-        duration: of the recording, s.
-        hop: s.
-    """
+    short = min(round(SHORTEST / HOP), len(features.power))
+    louder = int(np.partition(features.power, -short)[-short])
+    if loud < thresholds(quiet, louder)[0]:  # in a long rest, a word has fewer frames than the percentile leaves
+        loud = max(loud, louder)
+    hop = round(HOP * rate) / rate
     voiced = (features.flatness <= FLAT) & (features.hum >= HUM)
     if loud < AUDIBLE or _is_steady(features.power[features.power >= thresholds(quiet, loud)[0]]):
         return None

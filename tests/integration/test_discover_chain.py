@@ -376,6 +376,16 @@ def test_copies_change_nothing(small_corpus: Path, tmp_path: Path, two: Outcome,
     assert "2 documents" in line
 
 
+def test_an_excerpt_is_noted(small_corpus: Path, tmp_path: Path) -> None:
+    samples = np.concatenate([sound(small_corpus, name) for name in ("d001", "d002", "d003", "d004")])
+    for name, part in {"a": samples, "b": samples[5 * RATE + 33 : 20 * RATE]}.items():
+        soundfile.write(tmp_path / f"{name}.wav", part, RATE, subtype="PCM_16")
+    (tmp_path / "docs.csv").write_text("doc_id,path\na,a.wav\nb,b.wav\n")
+    outcome = discovered(config(tmp_path, tmp_path / "run"))
+    (line,) = (line for line in outcome.chain_run.chain.notices(outcome.chain_run) if "common sound" in line)
+    assert "a and b" in line
+
+
 def test_one_time_of_a_recording_is_one_place(small_corpus: Path, tmp_path: Path) -> None:
     """Two microphones, and segments that overlap."""
     folder = tmp_path / "corpus"

@@ -1,4 +1,4 @@
-"""Every fitted transform is fitted to frames of other programs, pinned, and used for documents that come later."""
+"""Every fitted transform is fitted to frames of other programs, pinned, and used for queries and documents that come later."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ import numpy as np
 import pytest
 
 from swsdist.config import config_from_dict
-from swsdist.pipeline.chain_run import StepSelection
+from swsdist.io.filesystem import Folder
+from swsdist.pipeline.chain_run import StepSelection, prepare_chain_run
 from swsdist.pipeline.driver import run_stages
+from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.operation.progress import Progress
+from swsdist.pipeline.plan import ONLY
 from swsdist.registry.registries import TRANSFORMS
 from swsdist.store.reading import Store
 
@@ -28,7 +31,7 @@ FITTED = [name for name in TRANSFORMS if hasattr(TRANSFORMS[name].load(), "round
 
 
 def write(folder: Path, count: int) -> None:
-    """Frames of documents, and labels of each: two sounds take turns."""
+    """Frames of documents and of a query, and labels of each document: two sounds take turns."""
     (folder / "frames").mkdir(exist_ok=True)
     names = [f"d{k}" for k in range(count)]
     for k, name in enumerate(names):
@@ -36,7 +39,9 @@ def write(folder: Path, count: int) -> None:
         sounds = np.repeat(np.eye(6)[:2], 10, axis=0)
         frames = np.tile(sounds, (20, 1)) + rng.normal(scale=0.3, size=(400, 6))
         np.save(folder / "frames" / f"{name}.npy", frames.astype(np.float32))
+    np.save(folder / "frames" / "q-1.npy", frames[:30].astype(np.float32))
     (folder / "docs.csv").write_text("\n".join(["doc_id", *names, ""]))
+    (folder / "queries.csv").write_text("query_id,example,duration\nq,1,0.3\n")
     labels = [f"d{d} 1 {k / 10:.1f} 0.1 {'ab'[k % 2]}" for d in range(5) for k in range(40)]
     (folder / "labels.ctm").write_text("\n".join([*labels, ""]))
 
@@ -51,7 +56,7 @@ def test_models_of_given_frames(tmp_path: Path, name: str) -> None:
     config = config_from_dict(
         {
             "run": "run",
-            "corpus": {"documents": "docs.csv", "alignments": {"phones": "labels.ctm"}},
+            "corpus": {"documents": "docs.csv", "queries": "queries.csv", "alignments": {"phones": "labels.ctm"}},
             "features": {"name": "external", "options": options, "transforms": behind},
             "executor": {"kind": "serial"},
         },
@@ -63,6 +68,9 @@ def test_models_of_given_frames(tmp_path: Path, name: str) -> None:
         assert not outcome.failures
         return outcome.chain_run.chain.inputs.store.open(), outcome.tasks_done  # type: ignore[attr-defined]
 
+    chain = prepare_chain_run(ONLY, config, Ledger(Folder(config.run)), StepSelection()).chain
+    assert chain.check is not None
+    assert not [one for one in chain.check(chain.inputs) if one.good is False]
     before, done = index()
     (model,) = (file for key, file in before.manifest.models.items() if key.startswith(name))
     assert done > 2
@@ -73,3 +81,4 @@ def test_models_of_given_frames(tmp_path: Path, name: str) -> None:
     assert model in after.manifest.models.values()
     assert np.array_equal(after.features("d0"), before.features("d0"))
     assert len(after.features("d4")) == 400
+    assert not run_stages(config, StepSelection(until="reduce"), Progress()).failures

@@ -111,16 +111,17 @@ def test_a_cut_word_stays_whole(words: list[np.ndarray]) -> None:
         assert place.duration - place.end <= 0.16
 
 
+@pytest.mark.parametrize("level", [-80, -50])
 @pytest.mark.parametrize("rate", [8000, 11025, 16000, 22050, 44100, 48000])
-def test_long_rests(rate: int, words: list[np.ndarray]) -> None:
-    """A word of a second in 28 s: the same place at all rates."""
+def test_long_rests(rate: int, level: float, words: list[np.ndarray]) -> None:
+    """A word of a second in 28 s of noise, inaudible or audible: the same place at all rates."""
     word = soxr.resample(words[0][: round(0.6 * RATE)], RATE, rate) if rate != RATE else words[0][: round(0.6 * RATE)]
     samples = np.concatenate([np.zeros(20 * rate), word, np.zeros(8 * rate)])
-    place = found(samples + RNG.normal(scale=1e-4, size=len(samples)), rate=rate)
+    place = found(samples + RNG.normal(scale=10 ** (level / 20), size=len(samples)), rate=rate)
     assert place is not None
     assert abs(place.start - 20) <= 0.03
     assert -0.16 <= place.end - 20.6 <= 0.06
-    assert found(RNG.normal(scale=1e-4, size=28 * rate), rate=rate) is None
+    assert found(RNG.normal(scale=10 ** (level / 20), size=28 * rate), rate=rate) is None
 
 
 def test_clipping(words: list[np.ndarray]) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+
+import pyarrow.compute as pc
 
 from swsdist.chains.discover.inputs import DiscoverInputs
 from swsdist.chains.discover.places import places
@@ -28,6 +30,9 @@ JSON, PAGE = "classes.json", "classes.html"
 FILES = (JSON, PAGE)
 
 _MAKER = "group-matches"
+
+#: Matches of two recordings at one lag that last so long (s) together are of the same sound: speech is not repeated so exactly.
+_EXCERPT = 10.0
 
 
 def publish_report(outcome: Outcome, chain_run: ChainRun, force: bool = False) -> ClassCounts | None:
@@ -132,6 +137,31 @@ def notices(chain_run: ChainRun) -> list[str]:
         for (name, channel), (other, its) in sorted(inputs.copies.items()):
             where = f"{document_name(name, channel)} of {document_name(other, its)}"
             left_out.add(codes.COPIES_LEFT_OUT, where=where, count=1)
+    if _MAKER in chain_run.outcomes:
+        for where in _excerpts(chain_run, inputs):
+            left_out.add(codes.EXCERPT, where=where)
     noted = [*doubted, inputs.notices, of_search.note_store(inputs), left_out]
     warnings = [str(notice) for some in noted for notice in some.entries.values()]
     return [*warnings, *(text for result in chain_run.results("export", Exported) for text in result.warnings)]
+
+
+def _excerpts(chain_run: ChainRun, inputs: DiscoverInputs) -> Iterator[str]:
+    """Recordings with common sound, two by two."""
+    documents, least = (
+        ["doc_id", "channel", "other_doc_id", "other_channel"],
+        _EXCERPT / inputs.store.open().manifest.shift,
+    )
+    for table in chain_run.read("align-pairs", "matches"):
+        table = table.filter(pc.not_equal(table["doc_id"], table["other_doc_id"]))
+        lag, length = pc.subtract(table["first"], table["other_first"]), pc.subtract(table["stop"], table["first"])
+        table = table.append_column("lag", lag).append_column("length", length)
+        sums = table.group_by([*documents, "lag"]).aggregate([("length", "sum")])
+        common = sums.filter(pc.greater_equal(sums["length_sum"], least))
+        for row in (
+            common.group_by(documents).aggregate([]).sort_by([(name, "ascending") for name in documents]).to_pylist()
+        ):
+            one, other = (
+                document_name(row["doc_id"], row["channel"]),
+                document_name(row["other_doc_id"], row["other_channel"]),
+            )
+            yield f"{one} and {other}"

@@ -21,6 +21,7 @@ from swsdist.corpora.kaldi import demand_permission
 from swsdist.features.blocks import in_blocks
 from swsdist.features.interface import Precomputed, columns_of, for_speaker, frame_shift, kind_of
 from swsdist.features.sources import Source
+from swsdist.features.transforms.interface import TransformedPrecomputed
 from swsdist.io.filesystem import Folder, is_remote
 from swsdist.io.notices import FEW, REJECTED, Notices
 from swsdist.methods.query.speech_trimming import trim_to_speech
@@ -235,7 +236,10 @@ class Checking:
                 text = f"{track.name}: {width} {kind} each {shift:g} ms ({', '.join(columns_of(source.extractor)[:3])}, ...)"
                 yield Finding("features", True, text)
             if isinstance(source.extractor, Precomputed):
-                yield from self._precomputed(source, source.extractor)
+                readable = source.extractor
+                if k in unfitted and isinstance(readable, TransformedPrecomputed):
+                    readable = readable.inner  # what the transforms are fitted to
+                yield from self._precomputed(source, readable)
             elif k not in unfitted:  # a second of noise
                 noise = np.random.default_rng(0).normal(0, 0.01, source.extractor.sample_rate).astype(np.float32)
                 for _ in in_blocks(for_speaker(source.extractor, None), [noise]):

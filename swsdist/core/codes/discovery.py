@@ -60,6 +60,12 @@ COPIES_LEFT_OUT = Code(
     "{count} document{s} left out as copies: channels and recordings with the sound of another",
     "what recurs in them is counted in that one",
 )
+EXCERPT = Code(
+    "excerpt",
+    OddError,
+    "{count} pair{s} of recordings with common sound: what is in both is counted twice",
+    "leave an excerpt of another recording out",
+)
 FOUND_NOTHING = Code(
     "found-nothing", OddError, "{count} file without a fragment", "what depends on fragments is 0 or undefined"
 )
