@@ -67,9 +67,9 @@ def write_clip(
 
 
 def write_sound(path: Path, samples: NDArray[np.floating[Any]], rate: int) -> None:
-    """Write samples as 16 bit, in the format of the ending; libsndfile itself does not report a full disk."""
+    """Write samples as 16 bit, in the format of the ending, else WAV; libsndfile itself does not report a full disk."""
     sound = io.BytesIO()
-    soundfile.write(sound, samples, rate, format=path.suffix[1:].upper(), subtype="PCM_16")
+    soundfile.write(sound, samples, rate, format=path.suffix[1:].upper() or "WAV", subtype="PCM_16")
     path.write_bytes(sound.getvalue())
 
 

@@ -13,6 +13,7 @@ import socket
 import struct
 from typing import ClassVar
 
+import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 #: Seconds in which the headers of a request come, and in which some of an answer is taken.
@@ -23,8 +24,8 @@ _MOST, BACKLOG, _ELSE = 500, 100, 64
 _HELD = 1 << 17
 #: Of a socket that is closed at once.
 _AT_ONCE = struct.pack("ii", 1, 0)
-#: Bytes of further requests that a client may send before the answer.
-_AHEAD = 65_536
+#: Bytes of further requests that a client may send before the answer: browsers send none.
+_AHEAD = 4096
 
 _FULL = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
@@ -63,7 +64,7 @@ def protocol(most: int, headers: float = HEADERS, answers: float = ANSWERS) -> t
 
         def data_received(self, data: bytes) -> None:
             super().data_received(data)
-            if len(self.conn.trailing_data[0]) > _AHEAD:
+            if self.conn.their_state is h11.DONE and len(self.conn.trailing_data[0]) > _AHEAD:
                 self.end()
             self._look()
 

@@ -23,9 +23,14 @@ from swsdist.store.reading import Store
 
 EXAMPLES = ("corpus.examples=all", "report.exports=[]")
 LONG = {"name": "mfcc", "track": "long", "options": {"n_mfcc": 7, "deltas": 0, "n_fft": 1024, "win_length": 800}}
-BOTH = f"features={json.dumps([{'name': 'mfcc'}, LONG])}"
+SOUNDS = {
+    "name": "mfcc",
+    "track": "sounds",
+    "transforms": [{"name": "gmm", "options": {"components": 4, "iterations": 1}}],
+}
+TRACKS = f"features={json.dumps([{'name': 'mfcc'}, LONG, SOUNDS])}"
 STREAMS = [{"track": "long", "distance": "euclidean", "weight": 2}, {"track": "mfcc", "columns": [13, 26]}]
-DROP = {"track": "mfcc", "columns": [13, 14], "above": 0.5}
+DROP = {"track": "sounds", "columns": [0, 1], "above": 0.5}
 COARSE = {"name": "coarse", "factor": 2, "windows": {"least": 3, "per_second": 0}, "sample": 0}
 QUANTISED = {"name": "quantised", "factor": 3, "over": "document", "sample": 0}
 
@@ -51,7 +56,12 @@ def table_of(searcher: Searcher, scene: Any, top: int) -> tuple[pa.Table, list[H
     [
         (),
         ("search.examples=mean", "search.documents_by=speaker", "queries.trim=none", "reduce.overlap=0.2"),
-        ("search.examples=template", BOTH, f"search.streams={json.dumps(STREAMS)}", f"search.drop={json.dumps(DROP)}"),
+        (
+            "search.examples=template",
+            TRACKS,
+            f"search.streams={json.dumps(STREAMS)}",
+            f"search.drop={json.dumps(DROP)}",
+        ),
         ("search.method=windows", "search.distance=cosine-squared", "search.documents_by=collection"),
         (f"search.first_pass={json.dumps(COARSE)}", "search.queries_by=collection"),
         (f"search.first_pass={json.dumps(QUANTISED)}", "reduce.nbest.least=3"),
