@@ -139,7 +139,7 @@ def notices(chain_run: ChainRun) -> list[str]:
             left_out.add(codes.COPIES_LEFT_OUT, where=where, count=1)
     if _MAKER in chain_run.outcomes:
         for where in _excerpts(chain_run, inputs):
-            left_out.add(codes.EXCERPT, where=where)
+            left_out.add(codes.EXCERPT, where=where, count=1)
     noted = [*doubted, inputs.notices, of_search.note_store(inputs), left_out]
     warnings = [str(notice) for some in noted for notice in some.entries.values()]
     return [*warnings, *(text for result in chain_run.results("export", Exported) for text in result.warnings)]
@@ -147,21 +147,14 @@ def notices(chain_run: ChainRun) -> list[str]:
 
 def _excerpts(chain_run: ChainRun, inputs: DiscoverInputs) -> Iterator[str]:
     """Recordings with common sound, two by two."""
-    documents, least = (
-        ["doc_id", "channel", "other_doc_id", "other_channel"],
-        _EXCERPT / inputs.store.open().manifest.shift,
-    )
+    documents = ["doc_id", "channel", "other_doc_id", "other_channel"]
+    least = _EXCERPT / inputs.store.open().manifest.shift
     for table in chain_run.read("align-pairs", "matches"):
         table = table.filter(pc.not_equal(table["doc_id"], table["other_doc_id"]))
         lag, length = pc.subtract(table["first"], table["other_first"]), pc.subtract(table["stop"], table["first"])
         table = table.append_column("lag", lag).append_column("length", length)
         sums = table.group_by([*documents, "lag"]).aggregate([("length", "sum")])
         common = sums.filter(pc.greater_equal(sums["length_sum"], least))
-        for row in (
-            common.group_by(documents).aggregate([]).sort_by([(name, "ascending") for name in documents]).to_pylist()
-        ):
-            one, other = (
-                document_name(row["doc_id"], row["channel"]),
-                document_name(row["other_doc_id"], row["other_channel"]),
-            )
-            yield f"{one} and {other}"
+        pairs = common.group_by(documents).aggregate([]).sort_by([(name, "ascending") for name in documents])
+        for first, channel, second, its in zip(*(pairs[name].to_pylist() for name in documents), strict=True):
+            yield f"{document_name(first, channel)} and {document_name(second, its)}"
