@@ -183,8 +183,10 @@ class Database:
             connection = self._idle.pop() if self._idle else None
         if connection is None:
             connection = connect(self.file, write=True)
+            connection.execute("PRAGMA busy_timeout = 0")
             with suppress(sqlite3.OperationalError):  # another is switching, or none can write
                 connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute(f"PRAGMA busy_timeout = {round(PATIENCE * 1000)}")
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA foreign_keys = ON")
             if self._known:

@@ -361,6 +361,7 @@ def test_extensible_without_its_extension_is_pcm(tmp_path):
     assert np.abs(read(str(tmp_path / "bare.wav")) - samples[:, 0]).max() < 2**-15
 
 
+@pytest.mark.slow
 def test_sizes_that_wrapped_at_4_gib(tmp_path):
     """Of 4 GiB and 2 s, of which the header counts 2 s."""
     size = (1 << 32) + 64000

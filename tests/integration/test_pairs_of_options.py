@@ -1,9 +1,11 @@
 """Any two settings that are valid alone: a run that has both finishes, or `swsdist check` refuses them.
 
-Rows of a covering array are chosen greedily. A row begins with a pair that no row had, and takes of every other option the
-value that brings most new pairs and with which a run starts. Values are those of the registries, so a new entry is tried
-without a line here; `NEEDS` has what some cannot be without. HYPOTHESIS_PROFILE=nightly tries all pairs, otherwise so many
-rows as take two minutes: the first bring most.
+Values are those of the registries, so a new entry is tried without a line here; `NEEDS` has what some cannot be without, and
+`ALONE` those that no run here can have. Rows of a covering array are chosen greedily: each begins with a pair that no row had,
+and takes of every other option the value that brings most new pairs. What keeps a row from starting is reduced to the values
+that are to blame, and no later row has these together.
+
+HYPOTHESIS_PROFILE=nightly runs all rows that all pairs need, otherwise those of `ROWS`: the first bring most. STATED
 """
 
 from __future__ import annotations
@@ -12,13 +14,14 @@ import csv
 import os
 import shutil
 from collections.abc import Callable
-from itertools import combinations
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
 import pytest
 
+from swsdist.accounts import journal
 from swsdist.config import Config, config_from_dict
 from swsdist.config.model import Score
 from swsdist.config.search import Search
@@ -46,11 +49,13 @@ from swsdist.registry.registries import (
     TRANSFORMS,
 )
 from swsdist.testing.synthesis import make_corpus
+from swsdist.testing.synthesis.encoder import make_encoder
+from swsdist.testing.synthesis.recogniser import make_recogniser
 
 pytestmark = pytest.mark.slow
 
-#: Rows that are tried, unless all are.
-ROWS = 50
+#: Rows that are run unless all are, by executor. Of pairs with Ray there are only those of Ray itself.
+ROWS = {"serial": 110, "ray": 5}
 
 #: Ends that tell of a corpus as small as this one, not of settings.
 SMALL = ("one-kind-of-trial", "too-few-queries-to-fit")
@@ -76,7 +81,8 @@ TEXT: Values = {
     "search.method": "lattice",
     "calibrate.steps": [],
 }
-#: What a value cannot be without; of a transform its options.
+FUSE: Values = {"chain": "fuse", "options": {"systems": [{"name": name, "run": name} for name in "ab"]}}
+#: What a value cannot be without; of a transform and of features the options.
 NEEDS: dict[str, Values] = {
     "columns": {"keep": [1, 3, 5]},
     "correspondence": {"columns": 3, "frames": 2},
@@ -87,10 +93,29 @@ NEEDS: dict[str, Values] = {
     "phones": {"components": 3, "iterations": 1},
     "project": {"model": "model.npz"},
     "chain discover": {"options": {"neighbours": {"beam": 10}}},
-    "chain fuse": {"options": {"systems": [{"name": name, "run": name} for name in "ab"]}},
+    "chain fuse": FUSE,
     "chain phones": PHONES,
     "chain text": TEXT,
+    "chain words": {
+        **TEXT,
+        "corpus.documents": "two.csv",
+        "features": None,
+        "options": {"recogniser": {"dictionary": "words.dict", "lm": "words.arpa"}},
+    },
+    "external": {"path": "frames", "shift": 0.01, "dimension": 13},
+    "librosa": {"feature": "melspectrogram", "n_fft": 512, "n_mels": 13},
+    "phnrec": {"weights": "recogniser"},
+    "ssl": {"model": "encoder", "layer": 1},
+    "step fusion": FUSE,
     "step zt-norm": {"corpus.cohort": "cohort.csv"},
+}
+
+
+#: Values that are refused alone: what is missing here.
+ALONE = {
+    ("backend", "cuda"): "a GPU",
+    ("features", "ssl"): "PyTorch" if find_spec("torch") is None or find_spec("transformers") is None else "",
+    ("chain", "words"): "pocketsphinx" if find_spec("pocketsphinx") is None else "",
 }
 
 
@@ -110,7 +135,7 @@ def steps(name: str) -> list[str]:
     """A step, with those before it that it cannot be without."""
     entry = CALIBRATION[name]
     before = {"posterior": ["q-norm", "logistic"], "llr": ["q-norm", "llr"]}.get(entry.takes, ["q-norm"])
-    return [name] if entry.first else [*before, name]
+    return [name] if entry.first or name == "fusion" else [*before, name]
 
 
 def options() -> dict[str, dict[str, Values]]:
@@ -152,7 +177,7 @@ def options() -> dict[str, dict[str, Values]]:
             },
         },
         "features": {"mfcc": {}, "two tracks": TRACKS}
-        | {name: {"features": {"name": name}} for name in FEATURES if name != "mfcc"}
+        | {n: {"features": {"name": n, "options": NEEDS.get(n, {})}} for n in FEATURES if n != "mfcc"}
         | {name: {"features": {**MFCC, "transforms": steps}} for name, steps in transforms.items()},
         "dtype": {"float32": {}, "float16": {"dtype": "float16"}},
         "normalise": only("search.normalise", choices(Search, "normalise")),
@@ -182,12 +207,12 @@ def options() -> dict[str, dict[str, Values]]:
         "threshold": only("calibrate.threshold", ("own", "fitted")),
         "trials": only("score.trials", choices(Score, "trials"))
         | {"segment": {"score.trials": "segment", "score.speech": "speech.csv", "score.protocol": "kwseval"}},
-        # The others of that name differ in two numbers.
-        "protocol": only("score.protocol", ("sws2013", *(n for n in PROTOCOLS if not n.startswith("sws201")))),
+        "protocol": only("score.protocol", sorted(PROTOCOLS, key=lambda name: name != "sws2013")),
         "references": {"given": {}, "none": {"corpus.references": None}},
         "own places": {"": {}} | only("corpus.own_places", ("keep", "leave-out")),
         "export": {"": {}} | {n: {"report.exports": [n], "report.clips": 2} for n in EXPORTS},
         "shards": only("index.shards", (1, 3)),
+        "executor": {"serial": {}, "ray": {"executor.kind": "ray", "executor.workers": 2}},
     }
     return {
         option: {name: value if k else {} for k, (name, value) in enumerate(values.items())}
@@ -201,10 +226,13 @@ OPTIONS = options()
 class Scene:
     """A corpus, and what came of rows."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.runs = folder, 0
+    def __init__(self, folder: Path, executor: Values) -> None:
+        self.folder, self.runs, self._executor = folder, 0, executor
         make_corpus(folder, documents=8, queries=6, voices=3)
         docs = self._rows("docs.csv")
+        (folder / "two.csv").write_text(
+            "doc_id,path\n" + "".join(f"{row['doc_id']},{row['path']}\n" for row in docs[:2])
+        )
         with (folder / "phones.ctm").open("w") as file:
             for row in docs:
                 file.writelines(
@@ -225,6 +253,19 @@ class Scene:
         for k in range(3):
             (folder / "talks" / f"t{k}.srt").write_text(f"1\n00:00:00,000 --> 00:00:0{k + 1},000\nthe red house\n")
         (folder / "terms.csv").write_text("query_id,text\na,red house\nb,the\n")
+        (folder / "words.dict").write_text("the DH AH\nred R EH D\nhouse HH AW S\n")
+        grams = "".join(
+            f"{-99 if word == '<s>' else -0.7} {word} 0\n" for word in ("<s>", "</s>", "the", "red", "house")
+        )
+        (folder / "words.arpa").write_text(f"\\data\\\nngram 1=5\n\n\\1-grams:\n{grams}\n\\end\\\n")
+        make_recogniser(str(folder / "recogniser"))
+        if not ALONE["features", "ssl"]:
+            make_encoder(str(folder / "encoder"))
+        (folder / "frames").mkdir()
+        seconds = {f"{r['query_id']}-{r.get('example', 1)}": float(r["duration"]) for r in self._rows("queries.csv")}
+        for key, length in {**{row["doc_id"]: float(row["duration"]) for row in docs}, **seconds}.items():
+            frames = np.random.default_rng(len(key)).normal(size=(round(100 * length) - 1, 13))
+            np.save(folder / "frames" / f"{key}.npy", frames.astype(np.float32))
         for name in "ab":
             run_stages(self.config({}).model_copy(update={"run": str(folder / name)}), StepSelection(), Progress())
 
@@ -240,7 +281,7 @@ class Scene:
             "report": {"exports": [], "clips": 0, "labels": 1},
             "reduce": {"buckets": 2},
             "calibrate": {"folds": 2},
-            "executor": {"kind": "serial"},
+            "executor": {"kind": "serial", **self._executor},
             "force": True,  # the corpus is too small to judge how many rows of it are odd
         }
         given["corpus"]["alignments"] = {"phones": "phones.ctm"}
@@ -251,10 +292,12 @@ class Scene:
                 for section in sections:
                     place = place.setdefault(section, {})
                 place[last] = value
-        if given.pop("dtype", None):
+        if given["features"] is None:
+            del given["features"]
+        if given.pop("dtype", None) and "features" in given:
             tracks = given["features"] if isinstance(given["features"], list) else [given["features"]]
             given["features"] = [{**track, "dtype": "float16"} for track in tracks]
-        store = fingerprint(given["features"], given["corpus"]["documents"], given.get("index"))
+        store = fingerprint(given.get("features"), given["corpus"]["documents"], given.get("index"))
         given.setdefault("index", {})["store"] = f"store-{store[:12]}"
         return config_from_dict(given, self.folder)
 
@@ -295,65 +338,120 @@ class Scene:
 
 
 def smallest(row: Row, holds: Callable[[Row], object]) -> Row:
-    """What is left of a row without the values that may be missing while it holds."""
-    for option in list(row):
-        rest = {name: value for name, value in row.items() if name != option}
-        if holds(rest):
-            row = rest
+    """What is left of a row without the values that may be missing while it holds: halves of them, quarters, ... at once."""
+    row = {option: value for option, value in row.items() if value != next(iter(OPTIONS[option]))}
+    size = len(row)
+    while size := size // 2:
+        names = list(row)
+        for begin in range(0, len(names), size):
+            rest = {name: value for name, value in row.items() if name not in names[begin : begin + size]}
+            if rest and holds(rest):
+                row = rest
     return row
 
 
-def pairs_of(row: Row) -> set[frozenset[tuple[str, str]]]:
-    return set(map(frozenset, combinations(row.items(), 2)))
+class Rows:
+    """Chooses rows.
+
+    Attributes:
+        items: option and value, of each value that is valid alone.
+        open: by two items, whether no row had both.
+    """
+
+    def __init__(self, items: list[tuple[str, str]], leading: str | None) -> None:
+        self.items, self._index = items, {item: k for k, item in enumerate(items)}
+        options = np.array([option for option, _ in items])
+        self.open = options[:, None] != options
+        if leading:
+            self.open &= (options == leading)[:, None] | (options == leading)
+        self._clashes: list[frozenset[tuple[str, str]]] = []
+
+    def close(self, row: Row) -> None:
+        at = [self._index[item] for item in row.items()]
+        self.open[np.ix_(at, at)] = False
+
+    def clash(self, row: Row) -> None:
+        """No later row has these values together."""
+        self._clashes.append(frozenset(row.items()))
+        if len(row) == 2:
+            self.close(row)
+
+    def fits(self, row: Row) -> bool:
+        given = set(row.items())
+        return not any(clash <= given for clash in self._clashes)
+
+    def first(self) -> Row:
+        """A pair that no row had, of items that have most of these."""
+        one = int(self.open.sum(axis=1).argmax())
+        other = int((self.open[one] * (1 + self.open.sum(axis=1))).argmax())
+        return dict([self.items[one], self.items[other]])
+
+    def complete(self, row: Row) -> Row:
+        """A row with a value of each option; those with many values choose first."""
+        for option, values in sorted(OPTIONS.items(), key=lambda option: -len(option[1])):
+            if option in row:
+                continue
+            at, default = [self._index[item] for item in row.items()], next(iter(values))
+            new = {v: int(self.open[self._index[option, v], at].sum()) for v in values if (option, v) in self._index}
+            for value in sorted(new, key=lambda value: -new[value]):
+                if value == default or (new[value] > 0 and self.fits({**row, option: value})):
+                    row = {**row, option: value}
+                    break
+        return row
 
 
-def complete(row: Row, fits: Callable[[Row], bool], open_pairs: set[frozenset[tuple[str, str]]]) -> Row:
-    """A row with a value of each option."""
-    for option, values in OPTIONS.items():
-        if option in row:
-            continue
-        new = {value: sum(frozenset(((option, value), item)) in open_pairs for item in row.items()) for value in values}
-        default = next(iter(values))
-        for value in sorted(values, key=lambda value: -new[value]):
-            if value == default or (new[value] > 0 and fits({**row, option: value})):
-                row = {**row, option: value}
-                break
-        else:
-            row = {**row, option: default}
-    return row
+@pytest.fixture(params=["serial", pytest.param("ray", marks=pytest.mark.ray)])
+def executor(request: pytest.FixtureRequest) -> tuple[str, Values]:
+    """Its kind, and what a config says of it."""
+    sets = request.getfixturevalue("cluster").sets if request.param == "ray" else ()
+    given = dict(one.removeprefix("executor.").split("=", 1) for one in sets if ".kind" not in one)
+    return request.param, given
 
 
-def test_two_settings_that_are_valid_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_settings_that_are_valid_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, executor: tuple[str, Values]
+) -> None:
     monkeypatch.setattr(filesystem, "_flush_to_disk", lambda *_: None)
-    scene, wrong, refused = Scene(tmp_path), list[str](), 0
-    alone = [{option: value} for option in OPTIONS for value in OPTIONS[option]]
-    never = [row for row in alone if scene.checked(row)]
-    items = [item for row in alone if row not in never for item in row.items()]
-    open_pairs = {frozenset(pair) for pair in combinations(items, 2) if pair[0][0] != pair[1][0]}
-    every = len(open_pairs)
+    monkeypatch.setattr(journal, "pss_bytes", lambda *_: 0)
+    kind, given = executor
+    scene, wrong, refused = Scene(tmp_path, given), list[str](), 0
+    alone = [(option, value) for option, values in OPTIONS.items() for value in values]
+    never = {item for item in alone if scene.checked(dict([item]))}
+    assert never == {item for item in ALONE if ALONE[item]}
+    others = {("executor", name) for name in OPTIONS["executor"]} - {("executor", kind)}
+    rows = Rows([item for item in alone if item not in never | others], "executor" if kind == "ray" else None)
+    every, tried = int(rows.open.sum()) // 2, 0
 
     def breaks(row: Row) -> bool:
         return not scene.refused(row) and bool(scene.ran(row)) and not scene.checked(row)
 
-    for pair in sorted(open_pairs, key=sorted):
-        if pair not in open_pairs:
-            continue
-        open_pairs.discard(pair)
-        if scene.refused(dict(pair)):
-            refused += 1
-            if not scene.checked(dict(pair)):
-                wrong.append(f"{dict(pair)}: check finds nothing, and a run does not start")
-            continue
-        row = complete(dict(pair), lambda some: not scene.refused(some), open_pairs)
-        while ended := scene.ran(row):
+    def culprit_of(row: Row) -> Row:
+        """The values that are to blame if no run with a row finishes; else none."""
+        nonlocal refused
+        if scene.refused(row):
+            culprit = smallest(row, scene.refused)
+            if not scene.checked(culprit):
+                wrong.append(f"{culprit}: check finds nothing, and a run does not start")
+        elif ended := scene.ran(row):
             by_check = scene.checked(row)
             culprit = smallest(row, scene.checked if by_check else breaks)
             if not by_check:
                 wrong.append(f"{culprit}: {ended}")
-            option = list(culprit)[-1]
-            row = {**row, option: next(iter(OPTIONS[option]))}
-        open_pairs -= pairs_of(row)
-        if scene.runs >= ROWS and os.environ.get("HYPOTHESIS_PROFILE") != "nightly":
-            break
-    print(f"{scene.runs} runs; of {every} pairs {refused} are refused, {len(open_pairs)} left; refused alone: {never}")
+        else:
+            return {}
+        rows.clash(culprit)
+        refused += len(culprit) == 2
+        return culprit
+
+    while rows.open.any() and (tried < ROWS[kind] or os.environ.get("HYPOTHESIS_PROFILE") == "nightly"):
+        pair = rows.first()
+        row = rows.complete(pair)
+        while culprit := culprit_of(row):
+            row.pop(list(culprit)[-1])
+            row = rows.complete(row)
+        rows.close(pair)
+        rows.close(row)
+        tried += 1
+    left = int(rows.open.sum()) // 2
+    print(f"{tried} rows, {scene.runs} runs; of {every} pairs {refused} are refused, {left} left")
     assert not wrong, "\n".join(wrong)
