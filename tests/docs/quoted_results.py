@@ -119,14 +119,15 @@ def _row(text: str, what: str, result: RunResult) -> str:
 
 
 def _headline(text: str, result: RunResult) -> str:
-    """All but the costs, and where the run lies."""
+    """All but the costs, by which columns are as wide as they are, and where the run lies."""
     assert result.report is not None
     out = io.StringIO()
     print_headline(result.report, Console(file=out))
     print_location(result.report, Console(file=out))
     shown, found = text.splitlines()[1:-1], out.getvalue().splitlines()
     place = shown[-1].partition(", report ")[2]
-    lines = [old if new.startswith("SSF") else new for old, new in zip(shown, found, strict=True)]
+    equal = (new.startswith("SSF") or old.split() == new.split() for old, new in zip(shown, found, strict=True))
+    lines = [old if same else new for old, new, same in zip(shown, found, equal, strict=True)]
     lines[-1] = f"{lines[-1].partition(', report ')[0]}, report {place}"
     return "\n".join(["```text", *map(str.rstrip, lines), "```", ""])
 
