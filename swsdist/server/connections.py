@@ -2,7 +2,7 @@
 
 uvicorn waits for headers, and for whoever does not read, without end, and for any number of clients. Here a connection that
 waits for its client ends: without a request after `HEADERS` seconds, with an answer of which the client takes nothing after
-`ANSWERS`. Where there are too many, the one that has waited longest makes room.
+`ANSWERS`. Where there are too many, the one that has waited longest makes room; where none waits, one of a stranger.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import asyncio
 import resource
 import socket
 import struct
+from itertools import chain
 from typing import ClassVar
 
 import h11
@@ -22,6 +23,8 @@ HEADERS, ANSWERS = 10.0, 20.0
 _MOST, BACKLOG, _ELSE = 500, 100, 64
 #: Bytes of an answer that the system holds, a third of which is taken before it says so.
 _HELD = 1 << 17
+#: In a request's state: whether the gate lets in who asks.
+LET_IN = "let_in"
 #: Of a socket that is closed at once.
 _AT_ONCE = struct.pack("ii", 1, 0)
 #: Bytes of further requests that a client may send before the answer: browsers send none.
@@ -53,10 +56,11 @@ def protocol(most: int, headers: float = HEADERS, answers: float = ANSWERS) -> t
             transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _HELD)
             self._look()
             if len(self.connections) > most:
-                longest = next(iter(self.waiting))
-                if longest is self:
+                strangers = (each for each in self.connections if not each.is_let_in())  # type: ignore[union-attr]
+                one = next((each for each in chain(self.waiting, strangers) if each is not self), self)
+                if one is self:
                     transport.write(_FULL)
-                longest.end()  # type: ignore[attr-defined]
+                one.end()  # type: ignore[union-attr]
 
         def connection_lost(self, exc: Exception | None) -> None:
             super().connection_lost(exc)
@@ -79,6 +83,10 @@ def protocol(most: int, headers: float = HEADERS, answers: float = ANSWERS) -> t
         def resume_writing(self) -> None:
             super().resume_writing()
             self._look()
+
+        def is_let_in(self) -> bool:
+            """Whether it is somebody's whom the gate lets in."""
+            return self.cycle is not None and bool(self.cycle.scope["state"].get(LET_IN))
 
         def end(self) -> None:
             """Close it; of an answer that is not taken the system keeps nothing."""

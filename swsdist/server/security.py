@@ -27,6 +27,7 @@ from swsdist.core.codes import server as codes
 from swsdist.core.errors import SwsdistError
 from swsdist.glossary import words
 from swsdist.server.bodies import error_values, whole_body
+from swsdist.server.connections import LET_IN
 
 SESSION, PERSON = "swsdist_session", "swsdist_person"
 #: Of whom nobody has named.
@@ -202,6 +203,7 @@ class Gate:
             await send(message)
 
         request = Request(scope, receive)
+        scope.setdefault("state", {})[LET_IN] = self._guard.is_open(request)
         answer = await self._answer(request)
         await (answer or self._app)(scope, receive, send_with_headers)
 
@@ -226,7 +228,7 @@ class Gate:
                 return self._entered(request, session)
         if path == "/health" or path.startswith("/static/"):
             return None
-        if not guard.is_open(request):
+        if not request.scope["state"][LET_IN]:
             if path == "/" and guard.password is not None:
                 return HTMLResponse(_LOGIN.format(said=""))
             error = codes.WRONG_TOKEN() if guard.user_header is None else codes.NO_USER_HEADER(header=guard.user_header)
