@@ -57,10 +57,10 @@ def protocol(most: int, headers: float = HEADERS, answers: float = ANSWERS) -> t
             self._look()
             if len(self.connections) > most:
                 strangers = (each for each in self.connections if not each.is_let_in())  # type: ignore[union-attr]
-                one = next((each for each in chain(self.waiting, strangers) if each is not self), self)
-                if one is self:
+                leaving = next((each for each in chain(self.waiting, strangers) if each is not self), self)
+                if leaving is self:
                     transport.write(_FULL)
-                one.end()  # type: ignore[union-attr]
+                leaving.end()  # type: ignore[union-attr]
 
         def connection_lost(self, exc: Exception | None) -> None:
             super().connection_lost(exc)
