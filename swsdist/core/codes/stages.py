@@ -126,8 +126,8 @@ REFERENCE_IN_NO_DOCUMENT = Code(
 COLUMNS_NOT_POSTERIORS = Code(
     "columns-not-posteriors",
     ConfigError,
-    "{what} takes posteriors, and its columns are {kinds}",
-    "name another, or make posteriors (the transform gmm makes some); each track takes a stream of its own",
+    "the distance {distance} takes posteriors, and its columns are {kinds}",
+    "name another distance, or search posteriors (the transform gmm makes some), each track in a stream of its own",
 )
 SILENCE_UNKNOWN = Code(
     "silence-unknown",

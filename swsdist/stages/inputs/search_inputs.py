@@ -278,13 +278,9 @@ class SearchInputs(CorpusInputs):
             UserError: names the setting.
         """
         search = self.config.search
-        tracks = self.features.tracks
-        if (dropping := search.dropping(tracks)) is not None:
-            (name,) = (name for name, columns in tracks.items() if columns == dropping.track)
-            if self.features.kinds[name] == "features":
-                raise codes.COLUMNS_NOT_POSTERIORS(where="search.drop", what="it", kinds=f"features of {name}")
+        search.dropping(self.features.tracks)
         if METHODS[search.method].queries == "spoken":
-            self._demand_columns(search.placed(tracks))
+            self._demand_columns(search.placed(self.features.tracks))
         self._demand_marks()
         self._demand_gpu()
 
@@ -304,9 +300,7 @@ class SearchInputs(CorpusInputs):
             if DISTANCES[term.distance].posteriors and (
                 len(read) > 1 or not read[0].startswith(("posteriors", "given"))
             ):
-                raise codes.COLUMNS_NOT_POSTERIORS(
-                    where=where, what=f"the distance {term.distance}", kinds=" and ".join(read)
-                )
+                raise codes.COLUMNS_NOT_POSTERIORS(where=where, distance=term.distance, kinds=" and ".join(read))
 
     def _demand_gpu(self) -> None:
         """Refuse to search on a GPU if this machine is to search and has no GPU.
