@@ -5,8 +5,8 @@ Values are those of the registries, so a new entry is tried without a line here;
 and takes of every other option the value that brings most new pairs. What keeps a row from starting is reduced to the values
 that are to blame, and no later row has these together.
 
-HYPOTHESIS_PROFILE=nightly runs all rows that all pairs need, otherwise those of `ROWS`: the first bring most: 110 rows have 80 % of
-the pairs.
+HYPOTHESIS_PROFILE=nightly runs all rows that all pairs need, otherwise those of `ROWS`: the first bring most.
+110 rows have 80 % of the pairs.
 """
 
 from __future__ import annotations
