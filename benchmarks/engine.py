@@ -30,13 +30,13 @@ import numpy as np
 from dtaidistance.subsequence.dtw import subsequence_alignment
 from dtw import asymmetric
 from dtw import dtw as dtw_python
-from librosa.sequence import dtw
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from benchmarks.corpora import base
 from benchmarks.rows import Row, at_least, at_most, main, say
 from swsdist.config.search import Search
+from swsdist.features.librosa import library
 from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder
 from swsdist.kernels.distances.create import create
@@ -373,7 +373,7 @@ def _products_cpu(queries: list[Frames], frames: Frames, width: int) -> float:
 
 
 def _librosa(query: Frames, document: Frames) -> None:
-    dtw(query.T, document.T, metric="cosine", subseq=True, backtrack=False)
+    library().sequence.dtw(query.T, document.T, metric="cosine", subseq=True, backtrack=False)
 
 
 def _dtaidistance(query: Frames, document: Frames) -> None:

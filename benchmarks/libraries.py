@@ -21,6 +21,7 @@ import pyarrow as pa
 from benchmarks.rows import Row, at_most, main, say
 from swsdist.core.fingerprint import fingerprint
 from swsdist.features.blocks import in_blocks
+from swsdist.features.librosa import library
 from swsdist.features.mfcc import Mfcc
 from swsdist.features.threads import one_thread
 from swsdist.io.frames.ark import KALDI
@@ -44,8 +45,7 @@ def measure(scratch: Path) -> list[Row]:
 def _frames() -> list[Row]:
     """MFCC of noise, as blocks of a decoder's size."""
     say("libraries: frames")
-    import librosa
-
+    librosa = library()
     sound, extractor = np.random.default_rng(0).normal(scale=0.1, size=_SECONDS * 16000).astype(np.float32), Mfcc()
 
     def by_librosa() -> Any:

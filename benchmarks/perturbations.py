@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import soundfile
 import soxr
-from librosa.effects import time_stretch
-from librosa.util import fix_length
 from numpy.typing import NDArray
 from scipy.signal import fftconvolve
+
+from swsdist.features.librosa import library
 
 Sound = NDArray[np.float32]
 #: Given a recording, its rate and random numbers of its own.
@@ -43,14 +43,16 @@ def warped(sound: Sound, rate: int, factor: float) -> Sound:
 
     A lower voice leaves the top of the band empty; there the old sound stays, so that only the voice is another.
     """
-    slowed = time_stretch(faster(sound, rate, factor), rate=1 / factor, n_fft=1024)
-    made: Sound = fix_length(slowed, size=len(sound))
+    slowed = library().effects.time_stretch(faster(sound, rate, factor), rate=1 / factor, n_fft=1024)
+    made: Sound = library().util.fix_length(slowed, size=len(sound))
     return made + sound - narrow(sound, rate, factor * rate) if factor < 1 else made
 
 
 def narrow(sound: Sound, rate: int, other: float) -> Sound:
     """At another rate, and back at its own."""
-    made: Sound = fix_length(soxr.resample(soxr.resample(sound, rate, other), other, rate), size=len(sound))
+    made: Sound = library().util.fix_length(
+        soxr.resample(soxr.resample(sound, rate, other), other, rate), size=len(sound)
+    )
     return made
 
 

@@ -18,7 +18,8 @@ import inspect
 import math
 import warnings
 from collections.abc import Callable
-from functools import cached_property
+from functools import cache, cached_property
+from types import ModuleType
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -29,6 +30,7 @@ from pydantic_core import PydanticCustomError
 from swsdist.core.codes import features as codes
 from swsdist.core.codes.registry import UNKNOWN_ENTRY_OPTION
 from swsdist.core.text import suggestion
+from swsdist.kernels.compiled import one_process_compiles
 
 _CQT = ("feature.chroma_cqt",)
 
@@ -126,11 +128,9 @@ class Librosa(BaseModel):
     @cached_property
     def _known(self) -> dict[str, object]:
         """Options of the function, and librosa's defaults."""
-        import librosa
-
         options: dict[str, object] = {}
         for place in _TAKEN_BY[self.feature]:
-            function: Any = librosa
+            function: Any = library()
             for part in place.split("."):
                 function = getattr(function, part)
             for option, parameter in inspect.signature(function).parameters.items():
@@ -267,29 +267,34 @@ class Librosa(BaseModel):
 
     @property
     def _function(self) -> Callable[..., NDArray[Any]]:
-        import librosa
-
-        function: Callable[..., NDArray[Any]] = getattr(librosa.feature, self.feature)
+        function: Callable[..., NDArray[Any]] = getattr(library().feature, self.feature)
         return function
 
     def _in_decibels(self, samples: _Frames, arguments: dict[str, Any], decibels: dict[str, Any]) -> NDArray[Any]:
-        import librosa
-
         cepstral = {}
         if self.feature == "mfcc":  # as librosa.feature.mfcc calls melspectrogram
             of_mfcc = inspect.signature(self._function).parameters
             cepstral = {option: arguments.pop(option) for option in of_mfcc if option in arguments}
             if "mel_norm" in cepstral:
                 arguments["norm"] = cepstral.pop("mel_norm")
-        power = librosa.feature.melspectrogram(y=samples, sr=self.sample_rate, **arguments)
-        rows: NDArray[Any] = librosa.power_to_db(power, **decibels)
+        power = library().feature.melspectrogram(y=samples, sr=self.sample_rate, **arguments)
+        rows: NDArray[Any] = library().power_to_db(power, **decibels)
         return self._function(S=rows, **cepstral) if self.feature == "mfcc" else rows
 
     def _delta(self, rows: NDArray[Any], order: int) -> NDArray[Any]:
-        from librosa.feature import delta
-
-        result: NDArray[Any] = delta(rows, width=self.delta_width, order=order, mode="nearest")
+        result: NDArray[Any] = library().feature.delta(rows, width=self.delta_width, order=order, mode="nearest")
         return result
+
+
+@cache
+def library() -> ModuleType:
+    """librosa, with its compiled functions loaded."""
+    with one_process_compiles():
+        import librosa
+        import librosa.core.pitch
+        import librosa.feature
+        import librosa.util.utils
+    return librosa
 
 
 def _fits(value: object, default: object) -> bool:

@@ -19,13 +19,15 @@ each compile, and replace files atomically.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import stat
 import sys
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from types import FunctionType
@@ -55,6 +57,27 @@ def compiled(signature: str | Signature) -> Callable[[Function], Function]:
                 numba.config.CACHE_DIR = before
 
     return decorate
+
+
+@contextmanager
+def one_process_compiles() -> Iterator[None]:
+    """Libraries that are imported inside keep their compiled functions in the folder, one process at a time.
+
+    numba caches a `guvectorize` in two files, and a process that loads those of two others calls address 0, then and ever
+    after (numba#10128).
+    """
+    place = folder()
+    with _LOCK, (place / "lock").open("w") as lock:
+        before = numba.config.CACHE_DIR
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        except OSError:  # a file system without locks
+            place = Path(tempfile.mkdtemp(prefix="swsdist-kernels-"))
+        numba.config.CACHE_DIR = str(place)
+        try:
+            yield
+        finally:
+            numba.config.CACHE_DIR = before
 
 
 def _enclosed(function: Callable[..., object]) -> str:

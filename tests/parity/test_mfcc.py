@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import librosa
 import numpy as np
 import pytest
 import soundfile
@@ -21,6 +20,7 @@ from swsdist.core.codes import features as codes
 from swsdist.features import blocks as cutting
 from swsdist.features.blocks import BLOCK_FRAMES, in_blocks
 from swsdist.features.interface import frame_count
+from swsdist.features.librosa import library
 from swsdist.features.mfcc import Mfcc, _delta_weights, mel_frequencies, triangles, with_deltas
 from tests.support.coded import raises
 
@@ -46,7 +46,7 @@ OPTIONS = {
 
 def by_librosa(mfcc: Mfcc, samples: np.ndarray) -> np.ndarray:
     """What librosa makes of it, (frames, dimension)."""
-    power = librosa.feature.melspectrogram(
+    power = library().feature.melspectrogram(
         y=samples.astype(np.float64),
         sr=mfcc.sample_rate,
         n_fft=mfcc.n_fft,
@@ -60,10 +60,10 @@ def by_librosa(mfcc: Mfcc, samples: np.ndarray) -> np.ndarray:
         fmax=mfcc.fmax,
         dtype=np.float64,
     )
-    decibels = librosa.power_to_db(power, ref=1.0, amin=1e-10, top_db=None)
-    static = librosa.feature.mfcc(S=decibels, n_mfcc=mfcc.n_mfcc, dct_type=2, norm="ortho")
+    decibels = library().power_to_db(power, ref=1.0, amin=1e-10, top_db=None)
+    static = library().feature.mfcc(S=decibels, n_mfcc=mfcc.n_mfcc, dct_type=2, norm="ortho")
     deltas = [
-        librosa.feature.delta(static, width=mfcc.delta_width, order=order, mode="nearest")
+        library().feature.delta(static, width=mfcc.delta_width, order=order, mode="nearest")
         for order in range(1, mfcc.deltas + 1)
     ]
     return np.concatenate([static, *deltas]).T
@@ -153,8 +153,8 @@ def test_windows_are_those_of_scipy(window: str, length: int) -> None:
 )
 def test_filters_are_those_of_librosa(rate: int, n_fft: int, bands: int, fmin: float, fmax: float) -> None:
     edges = mel_frequencies(bands + 2, fmin, fmax)
-    assert np.allclose(edges, librosa.mel_frequencies(bands + 2, fmin=fmin, fmax=fmax), rtol=1e-14, atol=0)
-    filters = librosa.filters.mel(sr=rate, n_fft=n_fft, n_mels=bands, fmin=fmin, fmax=fmax, dtype=np.float64)
+    assert np.allclose(edges, library().mel_frequencies(bands + 2, fmin=fmin, fmax=fmax), rtol=1e-14, atol=0)
+    filters = library().filters.mel(sr=rate, n_fft=n_fft, n_mels=bands, fmin=fmin, fmax=fmax, dtype=np.float64)
     assert np.allclose(triangles(edges, np.fft.rfftfreq(n_fft, 1 / rate)), filters, rtol=1e-12, atol=1e-15)
 
 

@@ -202,3 +202,23 @@ def test_the_code_of_another_packages_map_is_in_its_name(tmp_path: Path) -> None
         return _enclosed(lambda: from_dot)
 
     assert enclosing("def from_dot(dot): return dot") != enclosing("def from_dot(dot): return dot + 1")
+
+
+#: A function of librosa that numba keeps in two files, a `guvectorize`.
+LIBROSA = """
+import numpy as np
+from swsdist.features.librosa import library
+print(library().util.localmax(np.float32([0, 1, 0])))
+"""
+
+
+@pytest.mark.compile
+def test_processes_that_start_together_load_whole_functions_of_librosa(tmp_path: Path) -> None:
+    """Without a lock, some crash, and so does each that comes later."""
+    env = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    for count in (4, 1):
+        together = [
+            subprocess.Popen([sys.executable, "-c", LIBROSA], env=env, text=True, stdout=subprocess.PIPE)
+            for _ in range(count)
+        ]
+        assert {(one.communicate()[0], one.returncode) for one in together} == {("[False  True False]\n", 0)}
