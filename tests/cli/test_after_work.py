@@ -120,6 +120,7 @@ def test_a_report_without_references_opens_with_what_was_found(swsdist, archive:
     assert f"swsdist search {archive}/run --query FILE --html hits.html" in main
 
 
+@pytest.mark.slow
 def test_all_prints_every_figure(swsdist, place: Path, tmp_path: Path) -> None:
     """Without it there are a dozen lines, in which the digest is, and the report's place. `score` does as `report` does."""
     run = tmp_path / "copy"
@@ -183,6 +184,7 @@ def test_all_is_for_a_config(swsdist) -> None:
     assert "--all is for a CONFIG; a list has --all-measures" in swsdist("score", "-s", "x.xml", "--all", code=2).err
 
 
+@pytest.mark.slow
 def test_the_interval_is_that_of_a_comparison(swsdist, place: Path) -> None:
     run = place / "run"
     found = json.loads(swsdist("compare", f"a={run}", f"b={run}", "--json", cwd=place).out)

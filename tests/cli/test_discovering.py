@@ -59,6 +59,7 @@ def test_the_page_is_one_file_with_players(found: tuple[Path, str]) -> None:
     assert not re.search(r'(?:src|href)="(?!data:|#)', page)
 
 
+@pytest.mark.slow
 def test_the_same_page_again(found: tuple[Path, str], tmp_path: Path, swsdist: Command) -> None:
     """Elsewhere, and rewritten, it has the same bytes."""
     root, _ = found
@@ -133,6 +134,7 @@ def test_what_is_refused(found: tuple[Path, str], swsdist: Command) -> None:
     assert f"[{codes.NO_EXPORT_OF_CLASSES.name}]" in ended.err
 
 
+@pytest.mark.slow
 def test_places_in_recordings_have_the_times_of_these(corpus: Path, tmp_path: Path, swsdist: Command) -> None:
     """Of Kaldi's segments; a name that a class file cannot hold leaves that file out, with a warning."""
     data = tmp_path / "data"

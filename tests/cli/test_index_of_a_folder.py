@@ -31,6 +31,7 @@ def tapes(corpus: Path, tmp_path_factory: pytest.TempPathFactory, swsdist: Comma
     return folder / "tapes"
 
 
+@pytest.mark.slow
 def test_it_is_asked_at_once_and_after_a_move(swsdist: Command, tapes: Path, tmp_path: Path) -> None:
     """By a file, a place in one, and a place in a document; the fitted models have moved with the store."""
     asked = ("search", "tapes-swsdist", "--top", "5", "--csv", "--query")

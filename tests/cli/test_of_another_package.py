@@ -77,6 +77,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
         registry.__dict__.pop("_added", None)
 
 
+@pytest.mark.slow
 def test_it_is_in_all_that_is_shown(installed: None, swsdist: Command, corpus: Path, tmp_path: Path) -> None:
     config = (corpus / "config.yaml").read_text().replace("corpus/", f"{corpus}/corpus/")
     (tmp_path / "config.yaml").write_text(config + "calibrate:\n  steps: [q-norm, logistic, halved]\n")

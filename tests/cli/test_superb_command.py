@@ -56,6 +56,7 @@ def test_layers_of_dev_and_the_best_on_eval(here: Path, first: Ended) -> None:
     assert set(values["cpu_s"]) >= {"index", "queries", "search"}
 
 
+@pytest.mark.slow
 def test_again_does_nothing(here: Path, first: Ended, swsdist: Command) -> None:
     again = swsdist(*SUPERB, "--json", cwd=here)
     assert "tasks" not in again.err

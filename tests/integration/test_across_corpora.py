@@ -103,6 +103,7 @@ def candidates(across: Any, run: str) -> str:
     return swsdist.digest(str(across.folder / run))["candidates"]
 
 
+@pytest.mark.slow
 def test_queries_of_another_rate_and_channel(across: Any, field: Path) -> None:
     """They are found, by the statistics of their own corpus better than by those of the archive; the report says whose."""
     theirs = across("theirs")
@@ -138,6 +139,7 @@ def test_speakers_of_one_name_are_two_people(across: Any, small_corpus: Path) ->
     assert candidates(across, "collection") != candidates(across, "theirs")
 
 
+@pytest.mark.slow
 def test_statistics_are_those_of_a_store_of_that_corpus(
     across: Any, field: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -99,6 +99,7 @@ def test_again_starts_no_ray(finished: Any, ray_left: Any) -> None:
     assert contents(scene.folder / "run") == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "redone"),
     [

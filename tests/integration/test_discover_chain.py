@@ -145,6 +145,7 @@ def test_the_cut_does_not_matter(
     assert (done["cut-segments"], done["select-pairs"], done["align-pairs"]) == (shards, buckets, buckets)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["diagonals", "exact"])
 def test_the_cut_does_not_matter_for_other_ways_to_pairs(small_corpus: Path, tmp_path: Path, way: str) -> None:
     outcomes = [
@@ -245,6 +246,7 @@ def test_a_killed_run_goes_on(
     assert receipts.items() <= scene.receipts().items()
 
 
+@pytest.mark.slow
 def test_what_is_known_of_the_documents_does_not_matter(
     small_corpus: Path, tmp_path: Path, undisturbed: Outcome
 ) -> None:
@@ -386,6 +388,7 @@ def test_an_excerpt_is_noted(small_corpus: Path, tmp_path: Path) -> None:
     assert "a and b" in line
 
 
+@pytest.mark.slow
 def test_one_time_of_a_recording_is_one_place(small_corpus: Path, tmp_path: Path) -> None:
     """Two microphones, and segments that overlap."""
     folder = tmp_path / "corpus"
@@ -434,6 +437,7 @@ def test_no_class_lies_in_digital_silence(small_corpus: Path, tmp_path: Path) ->
         assert np.mean(samples == 0) < 0.3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("distance", "values"),
     [
@@ -469,6 +473,7 @@ def test_scores_are_of_a_query_in_a_document(
         assert place[0] >= row["score"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.0, 0.8])
 def test_recordings_in_which_nothing_recurs(small_corpus: Path, tmp_path: Path, share: float) -> None:
     """Silence, and what is shorter than a segment, takes part in nothing."""

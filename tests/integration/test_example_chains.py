@@ -120,6 +120,7 @@ def test_rounds_on_ray(kmeans: Any) -> None:
     assert kmeans.digest() == kmeans.digest("serial")
 
 
+@pytest.mark.slow
 def test_documents_that_come_later_do_not_change_a_pinned_model(kmeans: Any) -> None:
     table = kmeans.corpus / "docs.csv"
     lines = table.read_text().splitlines(keepends=True)
@@ -246,6 +247,7 @@ def joined(scene: Any) -> Any:
     return configured(scene, chain="joined", options={"runs": runs})
 
 
+@pytest.mark.slow
 def test_two_runs_with_other_buckets_are_one(joined: Any) -> None:
     result = joined.run("reduce.buckets=4")
     chain_run = result.outcome.chain_run
@@ -318,6 +320,7 @@ def test_many_plans_do_each_shared_task_once(scene: Any) -> None:
     assert state["fit"] == (51, 51)
 
 
+@pytest.mark.slow
 def test_a_plan_of_a_sweep_is_the_run_it_would_be_alone(scene: Any) -> None:
     steps = "calibrate.steps=[q-norm, logistic, kst]"
     config = load_config(scene.config, [f"run={scene.folder / 'sweep'}", steps])

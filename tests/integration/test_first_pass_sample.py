@@ -16,6 +16,7 @@ def first_pass(name: str, **settings: object) -> str:
     return f"search.first_pass={json.dumps({'name': name, **settings})}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(FIRST_PASSES))
 def test_a_sample_of_everything_is_the_exact_search(scene: Any, name: str) -> None:
     scene.run("index.shards=3", run="exact")
@@ -34,6 +35,7 @@ def test_verified_queries_are_in_the_report(scene: Any) -> None:
         assert (counts["best_found"] == counts["best"]) == (run == "all")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("over", ["collection", "document"])
 def test_a_collection_that_shrinks_is_searched_like_a_new_one(
     own_corpus: Any, over: str, monkeypatch: pytest.MonkeyPatch
@@ -50,6 +52,7 @@ def test_a_collection_that_shrinks_is_searched_like_a_new_one(
     assert scene.digest() == scene.digest("new")
 
 
+@pytest.mark.slow
 def test_the_codebook_need_not_be_pinned(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tasks of one shard each read landmarks in all shards."""
     settings = first_pass("quantised", over="document", sample=0)

@@ -92,6 +92,7 @@ def fusing(tmp_path: Path, fused: Fusing, small_corpus: Path) -> Fusing:
 TAKEN = [{"name": name, "run": f"fused/systems/{name}"} for name in ("one", "two")]
 
 
+@pytest.mark.slow
 def test_systems_are_run_first_and_share_what_they_can(fused: Fusing) -> None:
     place = fused.folder / "fused"
     assert sorted(path.name for path in (place / "systems").iterdir()) == ["one", "stores", "two"]
@@ -201,6 +202,7 @@ def test_missing_scores(fusing: Fusing) -> None:
     assert any(lists["rescore"][key][0] not in (lists["average"][key][0], lists["least"][key][0]) for key in lacking)
 
 
+@pytest.mark.slow
 def test_places_of_a_majority(fused: Fusing, fusing: Fusing) -> None:
     for missing in ("least", "rescore"):
         fusing.fuse(missing, systems=TAKEN, missing=missing, found_by=2)
@@ -312,6 +314,7 @@ def test_what_is_left_is_told_before_and_after(fused: Fusing, tmp_path: Path, sm
     assert finding.good is False
 
 
+@pytest.mark.slow
 def test_systems_that_never_found_the_same_are_told(tmp_path: Path, small_corpus: Path) -> None:
     """Each searched one half of the documents."""
     fusing = Fusing(tmp_path, small_corpus)

@@ -56,6 +56,7 @@ def store_of(scene: Any, run: str, name: str = "store") -> Store:
     return Store(Folder(str(scene.folder / run / name)))
 
 
+@pytest.mark.slow
 def test_all_readers_see_what_was_rounded_once(scene: Any, parts: None) -> None:
     scene.run(*SETS, "index.shards=1", run="one")
     scene.run(*SETS, "index.shards=5", "executor.kind=serial", run="five")

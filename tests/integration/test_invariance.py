@@ -58,6 +58,7 @@ def test_ray_with_one_worker(scene: Any, cluster: Any, undisturbed: dict[str, st
     assert scene.digest() == undisturbed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["best", "mean", "template"])
 def test_all_examples(scene: Any, how: str) -> None:
     digests = []

@@ -95,6 +95,7 @@ def test_phones_of_the_part_that_is_for_training(scene: Any, labels: str) -> Non
     assert warning.startswith(f"{len(model.settings['taught_by']['documents'])} searched document")
 
 
+@pytest.mark.slow
 def test_a_model_of_other_documents_is_no_oracle(own_corpus: Any, tmp_path: Path) -> None:
     scene = own_corpus
     path = tmp_path / "labels.ctm"

@@ -78,6 +78,7 @@ def undisturbed(small_corpus: Path, method: str, tmp_path_factory: pytest.TempPa
     return digests(searched(given))
 
 
+@pytest.mark.slow
 def test_the_cut_does_not_matter(small_corpus: Path, tmp_path: Path, method: str, undisturbed: dict[str, str]) -> None:
     assert {"lattices", "candidates", "detections"} <= set(undisturbed)
     chain_run = searched(config(small_corpus, tmp_path, method, index={"shards": 3}))
@@ -95,6 +96,7 @@ def test_the_executor_does_not_matter(
     assert digests(searched(given)) == undisturbed
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_goes_on(
     small_corpus: Path, tmp_path: Path, method: str, monkeypatch: pytest.MonkeyPatch, undisturbed: dict[str, str]
 ) -> None:
@@ -140,6 +142,7 @@ def test_queries_in_phones(small_corpus: Path, tmp_path: Path) -> None:
     assert sorted(ours) == sorted(sorted(row["labels"]) for row in strings)
 
 
+@pytest.mark.slow
 def test_several_texts_of_a_query(small_corpus: Path, tmp_path: Path, method: str) -> None:
     """They are alternatives: what either finds is found."""
     tables = {"documents": "docs.csv", "queries": str(tmp_path / "terms.csv")}

@@ -137,6 +137,7 @@ def test_a_cohort_is_searched_and_never_scored(scene: Any, tmp_path: Path) -> No
     assert {"candidates.cohort", "queries.cohort"} <= digest.keys()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("examples", "window"), [("best", None), ("best", 0.5), ("mean", None), ("mean", 0.5)])
 @pytest.mark.until("cohort")
 def test_a_cohort_is_held_by_places(

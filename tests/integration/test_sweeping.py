@@ -120,6 +120,7 @@ def test_fitted_thresholds_at_many_betas_are_those_of_runs(scene: Any) -> None:
     assert [whole[name] for name in names] == pytest.approx([found[6][name] for name in names], abs=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("objective", ["atwv", "mtwv", "otwv", "atwv_pmiss", "atwv_pfa"])
 def test_the_objective_is_the_mean_of_what_is_tested(scene: Any, objective: str) -> None:
     """Also where the query with the highest score has no threshold that rejects everything, so that OTWV is below 0."""

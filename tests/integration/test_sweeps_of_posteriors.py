@@ -79,6 +79,7 @@ def write(folder: Path, name: str, **values: Any) -> Path:
 GRID = {"calibrate.steps": [["kst"], ["sto"], ["power", "kst"]], "calibrate.alpha": [0.1, 1.5]}
 
 
+@pytest.mark.slow
 def test_points_are_runs(tmp_path: Path, systems: list[dict[str, Any]]) -> None:
     done = swsdist.sweep(write(tmp_path, "sweep", config=systems[0], points={"grid": GRID}, oracle_kst=True))
     assert not done.failed
@@ -115,6 +116,7 @@ def test_the_sums_are_before_duplicates_are_removed(tmp_path: Path, systems: lis
         assert swept > sum(kept) + 0.1
 
 
+@pytest.mark.slow
 def test_points_of_several_systems_are_one_study(tmp_path: Path, systems: list[dict[str, Any]]) -> None:
     """Chains may differ; a system of another corpus is ranked apart, and has another task in the study."""
     first, second = systems

@@ -158,6 +158,7 @@ def test_references_of_words(written: Any) -> None:
     assert words["mtwv"] == pytest.approx(table["mtwv"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["json", "kaldi"])
 def test_the_cut_does_not_show(
     kind: str, written: Any, whole: dict[str, dict[str, str]], monkeypatch: pytest.MonkeyPatch
@@ -175,6 +176,7 @@ def test_the_cut_does_not_show(
     assert written.digest() == whole[kind]
 
 
+@pytest.mark.slow
 def test_files_cut_otherwise(kaldi: Any, whole: dict[str, dict[str, str]]) -> None:
     folder = kaldi.corpus / "kaldi"
     content = "".join(path.read_text() for path in sorted(folder.iterdir()))
@@ -249,6 +251,7 @@ def test_on_s3(written: Any, s3: Any, whole: dict[str, dict[str, str]]) -> None:
     assert not list(check(Store(Folder(f"{place}/run/store", s3.storage))))
 
 
+@pytest.mark.slow
 @pytest.mark.until("search")
 def test_files_added_changed_removed(written: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(collection, "_FILES", 1)  # a task a file

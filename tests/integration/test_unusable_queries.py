@@ -80,6 +80,7 @@ def test_every_chain_that_takes_recordings_is_here() -> None:
     assert {given["chain"] for given in SEARCHES.values()} == set(CHAINS) - {"text", "fuse", "sweep", "discover"}
 
 
+@pytest.mark.slow
 def test_what_cannot_be_used_is_rejected_reported_and_limited(searching: Callable[..., Config]) -> None:
     config = searching(FEW)
     rejected = swsdist.run(config).outcome.chain_run.rejected().to_pylist()

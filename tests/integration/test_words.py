@@ -95,6 +95,7 @@ def undisturbed(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[
     return digests(searched(config(corpus, tmp_path_factory.mktemp("undisturbed"), index={"shards": 1})))
 
 
+@pytest.mark.slow
 def test_the_cut_does_not_matter(corpus: Path, tmp_path: Path, undisturbed: dict[str, str]) -> None:
     assert {"documents", "candidates", "detections"} <= set(undisturbed)
     assert digests(searched(config(corpus, tmp_path, index={"shard_hours": 0.001}))) == undisturbed
@@ -108,6 +109,7 @@ def test_the_executor_does_not_matter(corpus: Path, tmp_path: Path, cluster: Any
     assert digests(searched(given)) == undisturbed
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_goes_on(
     corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, undisturbed: dict[str, str]
 ) -> None:
@@ -127,6 +129,7 @@ def test_an_interrupted_run_goes_on(
     assert digests(searched(given)) == undisturbed
 
 
+@pytest.mark.slow
 def test_a_new_document_leaves_others_as_they_are(corpus: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(corpus, tmp_path / "corpus")
     documents = rows(copy / "documents.csv")

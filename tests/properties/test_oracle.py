@@ -20,9 +20,14 @@ STEPS = {
 }
 
 
-#: By kind of document; beside files, fewer trials.
+#: By kind of document; beside files, fewer trials. The first is quick.
 CASES = [
-    pytest.param(kind, *trials, id=f"{kind}-{'-'.join(trials)}", marks=[] if kind == "files" else pytest.mark.slow)
+    pytest.param(
+        kind,
+        *trials,
+        id=f"{kind}-{'-'.join(trials)}",
+        marks=[] if (kind, trials) == ("files", TRIALS[0]) else pytest.mark.slow,
+    )
     for kind in KINDS
     for trials in TRIALS
     if kind == "files" or trials[0] != "kwseval"

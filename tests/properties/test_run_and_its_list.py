@@ -27,6 +27,7 @@ def scored(made: Made, folder: Path, protocol: str, trials: str, references: Pat
     return evaluate(task, read_system(f"{folder}/exports/detections.csv", conventions=task.conventions))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("protocol", "trials"), TRIALS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_run_measures_as_its_list_does(
@@ -41,6 +42,7 @@ def test_a_run_measures_as_its_list_does(
     assert 0 < mine["pair_auc"] < 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_so_it_does_without_the_queries_own_places(
     corpora: dict[str, tuple[Made, Path]], tmp_path: Path, kind: str

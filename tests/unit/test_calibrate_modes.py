@@ -140,6 +140,7 @@ def test_none_decides_nothing(place: Path) -> None:
     assert result.measures()["mtwv"] > 0
 
 
+@pytest.mark.slow
 def test_a_file_decides_as_it_was_fitted(place: Path, tmp_path: Path) -> None:
     """An oracle's file gives the same decisions; a crossfit's its mean; references are not needed."""
     oracle = run(place, "oracle")

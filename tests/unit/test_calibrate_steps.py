@@ -150,6 +150,7 @@ def test_kst_of_the_folds_own_logistic(place: Path) -> None:
     assert result.measures()["atwv_thresholds"] == [0.5]
 
 
+@pytest.mark.slow
 def test_a_fitted_threshold_is_that_of_the_others(place: Path) -> None:
     measures = run(place, steps=STEPS["sto"], threshold="fitted").measures()
     assert len(measures["atwv_thresholds"]) == 5

@@ -181,6 +181,7 @@ def test_the_recogniser_knows_all_words_but_the_unknown() -> None:
         assert known == (set() if kind == "unknown" else words), kind
 
 
+@pytest.mark.slow
 @needs_pocketsphinx
 def test_recognition_does_not_depend_on_order_and_jobs(corpus: Path, tmp_path: Path) -> None:
     from tests.support.english import recognition

@@ -105,6 +105,7 @@ def test_nothing_helps(folder: Folder, proxy: FaultProxy) -> None:
         folder.read_bytes("x")
 
 
+@pytest.mark.slow
 def test_an_outage_does_not_multiply_requests(
     folder: Folder, proxy: FaultProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -488,6 +488,7 @@ def test_compact_keeps_what_lives(store: Store, sounds: dict[str, np.ndarray], h
     assert len(left) == 4
 
 
+@pytest.mark.slow
 def test_compact_holds_few_bytes_of_a_document(tmp_path: Path) -> None:
     """Of those of one shard rows, of all columns."""
     path = write_wav(tmp_path / "x.wav", noise(1, 1))
