@@ -218,6 +218,12 @@ def test_a_file_of_elan_itself(store: Store, tmp_path: Path) -> None:
             ("kombo", Place("d001", 1, 0.4, 0.9), "unsure"),
         }
         assert [(entry.form, entry.examples) for entry in project.entries()] == [("kombo", 0), ("mwana", 1)]
+        file.write_text(
+            ELAN.format(media="d002.wav").replace("MIME_TYPE", 'TIME_ORIGIN="50" MIME_TYPE'), encoding="utf-8"
+        )
+        import_file(project, file, person="Ann", store=store)
+        assert ("mwana", Place("d002", 1, 0.15, 0.45), "yes") in known(project)
+        file.write_text(ELAN.format(media="d001.wav"), encoding="utf-8")
         import_file(project, file, person="Ann", store=store, tiers=["gloss"])
         assert project.entries("child")[0].yes == 1
         with pytest.raises(DataError) as raised:

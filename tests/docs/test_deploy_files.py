@@ -298,6 +298,11 @@ def test_dockerfile() -> None:
     assert '-r "$LOCK"' in "".join(rest for _, rest in build)
     copied = next(rest for instruction, rest in build if instruction == "COPY").split()
     assert {"deploy/requirements.lock", "deploy/requirements-gpu.lock"} < {*copied}
+    # A volume is its user's who made the folder that it is mounted on.
+    compose = _read("serve/compose.yaml")
+    kept = [mounted.partition(":")[2] for mounted in compose["services"]["swsdist"]["volumes"] if mounted[0] != "$"]
+    assert kept == ["/words"]
+    assert any(instruction == "RUN" and re.search(r"install -d -o 1000 .*/words$", rest) for instruction, rest in last)
     assert "--build-arg LOCK=requirements-gpu.lock" in (ROOT / "docs/how-to/build-the-image.md").read_text()
     assert [rest for instruction, rest in last if instruction == "USER"] == ["1000"]
     assert all(instruction != "RUN" or "useradd" in rest for instruction, rest in last), "what builds stays behind"

@@ -74,7 +74,8 @@ def serving(
 ) -> Iterator[Served]:
     kinds: dict[str, Any] = {"token": TOKEN, "hosts": frozenset({"127.0.0.1"}), "password": PASSWORD, **guard}
     app = create_app(service, Guard(**kinds))
-    config = uvicorn.Config(app, log_level="error", http=connections.protocol(most, headers, answers), ws="none")
+    http = connections.protocol(most, headers, answers)
+    config = uvicorn.Config(app, log_level="error", proxy_headers=False, http=http, ws="none")
     server = uvicorn.Server(config)
     with socket.create_server(("127.0.0.1", 0)) as sock:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]}, daemon=True)
@@ -179,6 +180,25 @@ def test_somebody_leaves(service: Service) -> None:
         assert served.ask("POST", "/logout", Cookie=cookie)[0] == 200
         assert served.ask("GET", "/api/state", Cookie=cookie)[0] == 401
         assert served.ask("GET", "/api/state", Cookie=other)[0] == 200
+
+
+@pytest.mark.parametrize(("proxies", "secure"), [((), False), (("127.0.0.1",), True)])
+def test_a_session_ends_and_keeps_to_https(service: Service, proxies: Any, secure: bool, monkeypatch: Any) -> None:
+    with serving(service, proxies=frozenset(proxies)) as served:
+        _, headers, _ = served.ask("GET", f"/?token={quote(TOKEN)}", **{"X-Forwarded-Proto": "https"})
+        assert ("; secure" in headers["set-cookie"].lower()) == secure
+        cookie = headers["set-cookie"].partition(";")[0]
+        assert served.ask("GET", "/api/state", Cookie=cookie)[0] == 200
+        monkeypatch.setattr("swsdist.server.security._SESSION_SECONDS", 0.0)
+        assert served.ask("GET", "/api/state", Cookie=cookie)[0] == 401
+
+
+@pytest.mark.parametrize(("end", "status"), [(0.5, 200), (1e4, 400)])
+def test_a_place_beyond_its_recording_is_not_kept(service: Service, end: float, status: int) -> None:
+    entry = service.project.add_entry(person="Ann", form="mwana")
+    body = json.dumps({"place": {"doc_id": "d001", "channel": 1, "start": 0.1, "end": end}, "verdict": "yes"}).encode()
+    with serving(service) as served:
+        assert served.ask("POST", f"/api/entries/{entry.entry_id}/tokens", body, Cookie=served.enter())[0] == status
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from swsdist.core.codes import lattices as codes
 from swsdist.core.errors import SwsdistError
 from swsdist.lattices.formats import confusion, htk, kaldi, pocketsphinx
 from swsdist.lattices.formats import stream as streams
-from swsdist.lattices.lattice import Broken, Lattice, Lattices, Origin
+from swsdist.lattices.lattice import BREAK, Broken, Lattice, Lattices, Origin
 from swsdist.lattices.posteriors import best, costs, forward_backward
 from swsdist.registry.registries import LATTICE_FORMATS
 from tests.support.coded import raises
@@ -389,6 +389,7 @@ def test_pocketsphinx_slf(tmp_path: Path) -> None:
         (SPHINX_TEXT, "1 0 -50000", "1 0 x", io_codes.BAD_NUMBER),
         (SPHINX_TEXT, "1 0 -50000", "1 0 1e39", codes.IMPOSSIBLE_COST),
         (SPHINX_TEXT, "Edges", "Links", codes.MALFORMED_SPHINX_LINE),
+        (SPHINX_TEXT, "1 go 10 19 19", "1 go 25 27 28", codes.LINK_BACK_IN_TIME),
     ],
 )
 def test_wrong_pocketsphinx(text: str, old: str, new: str, code: Code[SwsdistError], tmp_path: Path) -> None:
@@ -412,6 +413,9 @@ def test_confusion_networks(tmp_path: Path) -> None:
     assert [arc for arc in arcs_of(first) if arc[2]] == [(15, 360, "five"), (15, 360, "six")]
     assert forward_backward(first, 0.1).arcs[first.label > 0] == pytest.approx([0.7, 0.3])
     assert [arc for arc in arcs_of(lattice_of([second])) if arc[2]] == [(90, 210, "three")]
+    assert BREAK not in first.labels
+    back, _ = confusion_of(tmp_path / "x.sausage.txt", times=CONFUSION_TIMES.replace("u1 0 0", "u1 4 6"))
+    assert BREAK in lattice_of([back]).labels  # the second bin begins before the first: no phrase spans them
     assert confusion.times_beside("s3://b/c/x.sausage.txt.gz") == "s3://b/c/x.sausage.times"
 
 
@@ -430,6 +434,7 @@ def test_confusion_networks(tmp_path: Path) -> None:
         ("5 0.7", "4 0.7", codes.UNKNOWN_LABEL),
         ("12 12", "12", codes.MALFORMED_CONFUSION),
         ("12 12", "12 -2", io_codes.BAD_TIME),
+        ("12 12", "12 11", codes.MALFORMED_CONFUSION),
         ("u1 0 0 ; 0.5", "u1 0.5", codes.UNPAIRED_CONFUSION),
     ],
 )

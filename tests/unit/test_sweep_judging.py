@@ -11,6 +11,8 @@ from swsdist.chains.sweep.reading import Objective
 from swsdist.chains.sweep.reading import Tests as Settings
 from swsdist.chains.sweep.running import PointResult
 from swsdist.config import config_from_dict
+from swsdist.score.compare.sign_flips import sign_flips
+from swsdist.score.compare.significance import holm
 
 TESTS = Settings(resamples=200, permutations=200)
 
@@ -37,6 +39,18 @@ def test_one_way_of_scoring_is_one_ranking() -> None:
     rows = found.table.to_pylist()
     assert [row["rank"] for row in rows] == [3, 2, 1]
     assert [row["scored_by"] for row in rows] == [None] * 3
+
+
+def test_p_is_of_sign_flips_of_the_mean() -> None:
+    """As in a comparison of systems, and Holm's of all that stand beside the best."""
+    points = [result(k, some(k, "q", level)) for k, level in ((1, 0.1), (2, 0.17), (3, 0.2))]
+    rows = judge(*points).table.to_pylist()
+    best = [*points[2].values.values()]
+    pairs = [(np.array([*point.values.values()]), np.array(best)) for point in points[:2]]
+    p = [flip.p for flip in sign_flips(pairs, draws=TESTS.permutations, seed=TESTS.seed)]
+    assert [row["p_sign_flip"] for row in rows] == [*p, None]
+    assert [row["p_holm"] for row in rows] == holm([*p, None])
+    assert rows[1]["p_wilcoxon"] != rows[1]["p_sign_flip"]
 
 
 def test_points_of_other_references_change_nothing_of_the_others() -> None:

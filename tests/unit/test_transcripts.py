@@ -296,6 +296,12 @@ def test_elan_tier_after_tier(tmp_path: Path) -> None:
     assert detected("talk", path.read_bytes()) == "elan"
 
 
+def test_elan_decimals_of_a_millisecond(tmp_path: Path) -> None:
+    path = tmp_path / "talk.eaf"
+    path.write_text(eaf("ts1=1000.4 ts2=2000.6", tier("a", "a1 ts1 ts2 river")))
+    assert words_in("elan", path) == [("river", 1.0, 2.001, 1.0)]
+
+
 def test_elan_times_are_those_of_the_recording(tmp_path: Path) -> None:
     """The linked file of the transcript's name, else the first, says where ELAN's zero is."""
     path = tmp_path / "talk.eaf"

@@ -134,6 +134,16 @@ def test_numbers_that_whisperx_does_not_align_last_from_word_to_word(tmp_path: P
     assert words_in("json", written(tmp_path, ends)) == [("1", 0, 1, 1), ("a", 1, 2, 1), ("2", 2, 3, 1)]
 
 
+def test_words_without_times_of_their_own_last_as_what_they_are_in(tmp_path: Path) -> None:
+    """A segment that whisperX does not align, and a word whose end transformers does not know."""
+    unaligned = {"segments": [{"text": " A river", "start": 2.0, "end": 4.0, "words": []}], "word_segments": []}
+    assert words_in("json", written(tmp_path, unaligned)) == [("A", 2, 4, 1), ("river", 2, 4, 1)]
+    chunks = [{"text": " A", "timestamp": [1.0, 2.0]}, {"text": " river", "timestamp": [2.0, None]}]
+    found = words_in("json", written(tmp_path, {"text": " A river", "chunks": chunks}))
+    assert [(word[0], word[1]) for word in found] == [("A", 1), ("river", 2)]
+    assert found[1][2] >= 2
+
+
 def test_of_vosks_alternatives_the_first(tmp_path: Path) -> None:
     document = {
         "alternatives": [
