@@ -105,6 +105,7 @@ class Dtw:
         if self._first_pass:
             rescoring = importlib.import_module("swsdist.methods.first_pass.rescoring")
             rescoring.warm(distance, settings.candidate_window)
+            importlib.import_module("swsdist.methods.first_pass.search")
             importlib.import_module("swsdist.kernels.lookup").scanner()
         if settings.examples == "template":
             importlib.import_module("swsdist.methods.query.template")
