@@ -109,9 +109,6 @@ class Embeddings(Dtw):
         return np.rint(means / np.linalg.norm(means, axis=1, keepdims=True) * 127) / np.float32(127)
 
 
-METHODS.add("word-embeddings", MethodEntry(f"{__name__}:Embeddings", 1))
-
-
 def _windows(frames: int) -> tuple[np.ndarray, np.ndarray]:
     """First frames and lengths, the shortest first; the document if it is shorter than all."""
     fitting = [length for length in _LENGTHS if length <= frames] or [float(frames)]
@@ -143,6 +140,7 @@ def _best_windows(scores, starts, lengths, most):  # type: ignore[no-untyped-def
 
 def measure(corpus: Corpus, folder: Path, names: list[str], bins: int) -> list[Row]:
     """Three rows of DTW, and six of each kind of vectors."""
+    METHODS.add("word-embeddings", MethodEntry(f"{__name__}:Embeddings", 1))
     rows = []
     for name in names:
         say(f"word embeddings: {name}")

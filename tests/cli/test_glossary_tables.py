@@ -88,6 +88,7 @@ def test_a_run_is_scored_by_what_was_judged(place: Path, judged: Path, tmp_path:
     assert "[unjudged-detections]" in said.err + said.out
 
 
+@pytest.mark.slow
 def test_judging_more_aligns_again(place: Path, judged: Path, tmp_path: Path, swsdist: Command) -> None:
     """What was judged is an input of the run: later judgements are new ones, and the search is kept."""
     shutil.copytree(judged, tmp_path / "words")

@@ -138,6 +138,7 @@ def held(folder: Path) -> list[str]:
     return sorted(str(file) for file in folder.rglob("*") if file.is_file() and HUSH.encode() in file.read_bytes())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["config", "valid config", "plan"])
 @pytest.mark.parametrize("arguments", LINES, ids=lambda words: " ".join(words)[:40])
 def test_a_strangers_run_tells_nothing_of_the_environment(

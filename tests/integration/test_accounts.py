@@ -120,6 +120,7 @@ def test_one_isf_in_all_places_whoever_indexed(scene: Any, made: str) -> None:
     assert benched.figures["isf"] == pytest.approx(_isfs(scene, "benched")["stages"])
 
 
+@pytest.mark.slow
 def test_gpus_are_told_beside_cpus_and_in_no_factor(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Indexing holds half of a GPU that is not there."""
     monkeypatch.setattr("swsdist.stages.index.Index.needs", lambda *_: (Needs(gpus=0.5),))

@@ -204,6 +204,7 @@ def test_hours_bound_what_is_taken(across: Any) -> None:
     assert few.report.queries_from.taken_from == 1
 
 
+@pytest.mark.slow
 def test_it_goes_on_where_it_was(across: Any) -> None:
     across("run")
     again = across("run")

@@ -53,6 +53,7 @@ def test_again_does_nothing(scene: Any) -> None:
     assert contents(scene.folder / "run") == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sets", [(), ("report.clips=3",)])
 def test_a_report_that_is_made_again_says_the_same(scene: Any, sets: tuple[str, ...]) -> None:
     """However often it is made, only the time of its making differs: stages did, and took, what they did in the run."""

@@ -50,6 +50,7 @@ def spoil(scene: Any, table: str, count: int) -> None:
         (scene.corpus / row["path"]).write_bytes(b"")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", ["docs", "queries"])
 def test_what_is_rejected(scene: Any, table: str) -> None:
     """Up to `FEW` files, or a tenth, are rejections; more end the run, whose work is kept."""
@@ -74,6 +75,7 @@ def test_what_is_rejected(scene: Any, table: str) -> None:
         scene.run("corpus.examples=all", run="many")
 
 
+@pytest.mark.slow
 def test_durations_of_another_unit(scene: Any) -> None:
     """An error; and trials are counted from the audio all the same."""
     true = scene.run(run="true").measures()

@@ -50,6 +50,7 @@ def hits(scene: Any, run: str) -> Any:
         return list(searcher.stream(str(scene.corpus / "queries.csv"), 20))[-1].table()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("narrow", "fmax", "other"), [((1, 2), 3700.0, None), ((), None, 3700.0)], ids=["8khz", "wide"]
 )

@@ -186,6 +186,7 @@ def test_a_stretch_of_two_documents_is_found_every_way(small_corpus: Path, tmp_p
     assert any(first <= 230 and stop >= 320 for first, stop in found), found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 def test_one_document_that_does_not_repeat_itself(small_corpus: Path, tmp_path: Path, way: str) -> None:
     """Too short for two segments, or without any: no pair, and a parse of the speech."""
@@ -310,6 +311,7 @@ def test_other_options_take_what_is_there(small_corpus: Path, tmp_path: Path) ->
     assert other.chain_run.outcomes["index"].done == 0
 
 
+@pytest.mark.slow
 def test_boundaries_are_of_plain_mfcc(small_corpus: Path, tmp_path: Path, undisturbed: Outcome) -> None:
     """Tokens end at them; of other frames there are none, and tokens end beside pauses and members only."""
     boundaries = {(row["doc_id"], row["frame"]) for row in rows(undisturbed, "find-boundaries", "boundaries")}
@@ -526,6 +528,7 @@ def test_the_cut_does_not_matter_for_other_frames(small_corpus: Path, tmp_path: 
     assert rows(outcomes[0], "align-pairs", "matches")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shards", [1, 2])
 def test_nothing_to_compare(small_corpus: Path, tmp_path: Path, shards: int) -> None:
     """No segment at all, one segment, and segments that are not alike: no class, and a parse of what speech there is."""

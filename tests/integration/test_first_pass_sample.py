@@ -25,6 +25,7 @@ def test_a_sample_of_everything_is_the_exact_search(scene: Any, name: str) -> No
     assert {table: sampled[table] for table in exact} == exact
 
 
+@pytest.mark.slow
 @pytest.mark.until("")
 def test_verified_queries_are_in_the_report(scene: Any) -> None:
     windows = {"least": 2, "per_second": 0}
@@ -62,6 +63,7 @@ def test_the_codebook_need_not_be_pinned(scene: Any, monkeypatch: pytest.MonkeyP
     assert scene.digest("unpinned")["candidates"] == scene.digest("pinned")["candidates"]
 
 
+@pytest.mark.slow
 def test_means_are_over_all_examples_of_a_place(scene: Any) -> None:
     """What one example proposes is searched by the others too: none counts as if it had found nothing there."""
     settings = (first_pass("quantised", sample=0, windows={"least": 1, "per_second": 0}), "queries.trim=none")

@@ -141,6 +141,7 @@ def test_nothing_that_was_done_is_done_again(
     assert found == digest
 
 
+@pytest.mark.slow
 def test_what_was_given_up_goes_when_the_run_has_ended(own_corpus: Any) -> None:
     """Shards of an index that was cut off, and went on with other settings."""
     scene = own_corpus
@@ -165,6 +166,7 @@ def test_what_was_given_up_goes_when_the_run_has_ended(own_corpus: Any) -> None:
     assert scene.digest() == digest
 
 
+@pytest.mark.slow
 def test_another_run_s_work_stays_when_the_run_beside_has_ended(own_corpus: Any) -> None:
     """Two runs index into the store of the first."""
     scene = own_corpus

@@ -76,6 +76,7 @@ def test_held_and_given_back(tmp_path: Path) -> None:
     assert read(folder) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flock", [True, False], ids=["flock", "claims"])
 @pytest.mark.parametrize("stale", [False, True], ids=["nobody", "stale"])
 def test_one_of_many_gets_it(tmp_path: Path, flock: bool, stale: bool) -> None:

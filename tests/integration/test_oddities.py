@@ -143,6 +143,7 @@ def test_queries_longer_than_all_documents(scene: Any) -> None:
     )  # its last frame's end
 
 
+@pytest.mark.slow
 def test_libraries_of_another_machine(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Frames of the same sound may differ in their last bits: the store says what made it, and a run compares."""
     assert warnings(scene) == []

@@ -378,6 +378,7 @@ def test_clean_and_compact_leave_what_a_reader_holds(own_corpus: Any) -> None:
     assert swsdist("store", "check", str(store)).code == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("off", [-3600, 3600])
 def test_a_reader_or_driver_whose_clock_is_off_lives(off: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On another host: it is watched, and what its clock says is not believed."""

@@ -44,6 +44,7 @@ def at_own(scene: Any, result: Any) -> int:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("table", "option", "left_out"),
     [("named", None, True), ("named", "keep", False), ("filed", None, False), ("filed", "leave-out", True)],

@@ -115,6 +115,7 @@ def test_an_interrupted_run_goes_on(
     assert digests(searched(given)) == undisturbed
 
 
+@pytest.mark.slow
 def test_another_decoder_decodes_again_and_reads_no_audio(small_corpus: Path, tmp_path: Path) -> None:
     searched(config(small_corpus, tmp_path, "lattice"))
     other = {"decoding": {**DECODING, "least": 0.01}}
@@ -167,6 +168,7 @@ def test_several_texts_of_a_query(small_corpus: Path, tmp_path: Path, method: st
     assert found[2] >= found[0] | found[1]  # or more: what both may be there adds up
 
 
+@pytest.mark.slow
 def test_phones_that_the_track_lacks(small_corpus: Path, tmp_path: Path, method: str) -> None:
     """Such a query is rejected, the others are searched; a check says so before any work, and after it."""
     words = {"one": "g1 g2", "two": "g1 AH", "three": "g3 g7", "four": "g3"}  # g7 is silence
@@ -250,6 +252,7 @@ def test_a_search_of_a_run(small_corpus: Path, tmp_path: Path, method: str, name
         assert best <= expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("named", [True, False])
 def test_a_check_looks_at_both_stores(small_corpus: Path, tmp_path: Path, named: bool) -> None:
     """What a run accepts a check does not refuse, before and after it."""

@@ -139,6 +139,7 @@ def test_steps_of_a_run_that_only_a_run_has(scene: Any, steps: list[str], used: 
     assert not Searcher(run, calibrate={"steps": used}).setup.warnings
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("steps", "options"),
     [

@@ -105,6 +105,7 @@ def test_no_key_is_told_of_what_cannot_be_reached(scene: Any) -> None:
     assert "the S3 server does not answer" in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["https", "s3"])
 def test_no_signed_url_is_written(own_corpus: Any, scheme: str) -> None:
     docs = own_corpus.corpus / "docs.csv"

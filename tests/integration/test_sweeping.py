@@ -257,6 +257,7 @@ def test_a_file_of_what_was_fitted_here_is_an_oracle(finished: Any) -> None:
         assert "ATWV (oracle)" in "\n".join(summary_lines(again.report))
 
 
+@pytest.mark.slow
 def test_what_was_rejected_is_told(own_corpus: Any) -> None:
     (own_corpus.corpus / "audio/d001.flac").write_bytes(b"no sound")
     done = swsdist.sweep(write(own_corpus, points={"grid": {"search.distance": ["cosine", "euclidean"]}}))
@@ -266,6 +267,7 @@ def test_what_was_rejected_is_told(own_corpus: Any) -> None:
     assert "d001" in notice
 
 
+@pytest.mark.slow
 def test_a_point_that_fails_is_told_and_the_others_go_on(scene: Any) -> None:
     (scene.folder / "wrong.json").write_text('{"schema": "something else"}')
     points = {"grid": {"calibrate.fit": ["crossfit", str(scene.folder / "wrong.json"), "oracle"]}}

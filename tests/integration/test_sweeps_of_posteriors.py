@@ -97,6 +97,7 @@ def test_points_are_runs(tmp_path: Path, systems: list[dict[str, Any]]) -> None:
     assert len(plans) == 4  # kst and sto share a search and what is scored; a power needs another alignment
 
 
+@pytest.mark.slow
 def test_the_sums_are_before_duplicates_are_removed(tmp_path: Path, systems: list[dict[str, Any]]) -> None:
     """S(w) is of all candidates, and more than that of the list: its overlaps are merged, and it has 8 a query."""
     grid = {**GRID, "calibrate.steps": [["kst"], ["sto"]]}

@@ -495,6 +495,7 @@ def test_thresholds_without_references(written: Any) -> None:
             assert row["decision"] == (p > threshold), (query_id, p, threshold)
 
 
+@pytest.mark.slow
 def test_written_and_spoken_queries_in_a_table(scene: Any) -> None:
     """Each chain rejects those of the other kind, and a fusion takes both lists of what has both."""
     with (scene.corpus / "refs.csv").open() as file:

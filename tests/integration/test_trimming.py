@@ -55,6 +55,7 @@ def ask(scene: Any, rows: list[dict[str, Any]]) -> None:
         writer.writerows(rows)
 
 
+@pytest.mark.slow
 def test_a_report_says_what_was_cut(scene: Any, recorded: list[dict[str, str]]) -> None:
     seconds = {row["query_id"]: soundfile.info(scene.corpus / row["path"]).duration for row in recorded}
     ask(scene, recorded)
@@ -160,6 +161,7 @@ def test_a_search_by_hand(scene: Any, recorded: list[dict[str, str]]) -> None:
     assert printed.out.splitlines()[1].split(",")[1] == trimmed["doc_id"][0]
 
 
+@pytest.mark.slow
 def test_columns_that_are_not_read_are_told(scene: Any, recorded: list[dict[str, str]]) -> None:
     """An `end` of which nothing says where it begins is no place: the query is trimmed as if it were not there."""
     ask(scene, recorded)

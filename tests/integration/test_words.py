@@ -142,6 +142,7 @@ def test_a_new_document_leaves_others_as_they_are(corpus: Path, tmp_path: Path) 
     assert (ended.done, len(ended.receipts)) == (1, len(documents))
 
 
+@pytest.mark.slow
 def test_spoken_and_written_queries_together(corpus: Path, tmp_path: Path) -> None:
     spoken = rows(corpus / "few.csv")
     names = dict.fromkeys(spoken[0], "")

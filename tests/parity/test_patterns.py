@@ -140,6 +140,7 @@ def test_vectors_are_the_oracle(name, kind, n, lengths, block, band, wide, seed)
     assert found == [by_oracle(name, table, band) for table in tables]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [255, 256, 700])
 @pytest.mark.parametrize("name", sorted(RUN))
 def test_nothing_overflows_at_the_largest_distances(name: str, n: int) -> None:

@@ -62,6 +62,7 @@ def test_so_it_does_without_the_queries_own_places(
     assert len(left) == len(pyarrow.csv.read_csv(made.references)) - len(first)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_areas_over_pairs_do_not_depend_on_the_trials(corpora: dict[str, tuple[Made, Path]], kind: str) -> None:
     """A pair is a query and a document, be trials what they may."""

@@ -180,6 +180,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return now
 
 
+@pytest.mark.slow
 def test_bytes_put_to_s3_grow_as_the_journal_does(clock: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
     """Four hours of tasks of ten seconds: once 3.2 GB were put for a journal of 2 MB."""
     monkeypatch.setattr(Journal, "_sample", lambda self: None)

@@ -81,6 +81,7 @@ def test_crossfit_decides_each_query_by_the_others(place: Path) -> None:
         assert decision == (score >= thresholds[fold_of(query_id, 5)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("asked", "lonely"), [([0], [0]), ([0, 3], [0, 3]), ([0, 1], []), (range(8), [])])
 def test_a_query_that_no_other_query_decides_is_told(place: Path, asked: Sequence[int], lonely: list[int]) -> None:
     """A run shows the thresholds of folds that have a query, and warns of queries that have none."""

@@ -103,6 +103,7 @@ def decided(result: RunResult) -> set[tuple[Any, ...]]:
 # -- in a run -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["logistic", "kst", "sto"])
 def test_what_is_scored_is_what_is_exported(place: Path, method: str) -> None:
     """The exported list, read and aligned anew, has the run's own measures, to the last bit."""
@@ -128,6 +129,7 @@ def test_kwsevals_alignment_is_made_anew_too(place: Path) -> None:
     assert result.measures()["atwv"] == atwv(Counts.of(aligned), trials=18, beta=1.0).twv
 
 
+@pytest.mark.slow
 def test_kst_of_the_folds_own_logistic(place: Path) -> None:
     """Each query's scores are the q-normed ones through the logistic of its fold, then KST with S(w) over its list."""
     plain = run(place, steps=STEPS["q-norm"]).detections()

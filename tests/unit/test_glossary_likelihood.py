@@ -19,6 +19,7 @@ def drawn(seed: int) -> tuple[np.ndarray, np.ndarray]:
     return scores, random.random(1000) < 1 / (1 + np.exp(-line[0] - line[1] * scores))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("judged", [0, 20])
 def test_intervals_hold_as_often_as_they_say(judged: int) -> None:
     expected, left, holds = [], [], []

@@ -22,6 +22,7 @@ CASES = sorted(path.parent for path in GOLDEN.glob("synthetic/*/compact.txt"))
 NINE_DIGITS = 1e-7
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not CASES, reason=f"no golden lattices beside the checkout ({GOLDEN})")
 def test_golden_cases() -> None:
     numbered = (line.split() for line in (GOLDEN / "synthetic/words.txt").read_text().splitlines())

@@ -45,6 +45,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", ["plan", "resume", "dry-run", "status"])
 def test_twice_the_tasks_are_twice_the_work(runs: list[Any], part: str) -> None:
     from benchmarks import plan_scale

@@ -48,6 +48,7 @@ def folder(s3: Any, proxy: FaultProxy, tmp_path: Path) -> Folder:
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [one for one in KINDS if one not in ("expired", "unknown-key", "cut-upload")])
 def test_a_fault_that_passes(folder: Folder, proxy: FaultProxy, kind: str) -> None:
     """The bytes are the same, by whole and by ranges."""
@@ -80,6 +81,7 @@ def test_a_listing_that_is_cut(folder: Folder, proxy: FaultProxy, kind: str) -> 
     assert proxy.done[kind] == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["500", "503", "refused", "no-answer", "cut-upload", "slow"])
 def test_writing(folder: Folder, proxy: FaultProxy, kind: str) -> None:
     """At once, and in parts; removing too."""

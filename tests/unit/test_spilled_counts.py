@@ -45,6 +45,7 @@ def _aligned(queries: int, rows: int, seed: int, decimals: int) -> pa.Table:
     return pa.table([c.cast(f.type) for c, f in zip(columns, TRIALS, strict=True)], names=TRIALS.names)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("decimals", [2, 15])
 @pytest.mark.parametrize("folds", [1, 4])
 def test_thresholds_are_those_of_counts_in_memory(monkeypatch: pytest.MonkeyPatch, decimals: int, folds: int) -> None:
