@@ -14,7 +14,11 @@ CASES = sorted(case for folder in ("zerospeech", "public/zerospeech") for case i
 
 
 @pytest.mark.skipif(not CASES, reason="the cases are not beside the checkout")
-@pytest.mark.parametrize("folder", CASES, ids=lambda folder: folder.name)
+@pytest.mark.parametrize(
+    "folder",
+    [pytest.param(one, marks=pytest.mark.slow) if one.name == "m02_mandarin" else one for one in CASES],
+    ids=lambda folder: folder.name,
+)
 def test_case(folder: Path) -> None:
     case = run_case(Found(folder, zerospeech))
     assert case.differences == []
