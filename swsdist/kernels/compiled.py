@@ -47,16 +47,23 @@ def compiled(signature: str | Signature) -> Callable[[Function], Function]:
 
     def decorate(function: Function) -> Function:
         function.__qualname__ += _enclosed(function)
-        with _LOCK:
-            before = numba.config.CACHE_DIR
-            numba.config.CACHE_DIR = str(folder())
-            try:
-                made: Function = numba.njit(signature, nogil=True, cache=True)(function)
-                return made
-            finally:
-                numba.config.CACHE_DIR = before
+        with _cached():
+            made: Function = numba.njit(signature, nogil=True, cache=True)(function)
+        return made
 
     return decorate
+
+
+@contextmanager
+def _cached() -> Iterator[Path]:
+    """Functions that numba compiles inside are cached in the folder, in one thread at a time: numba's setting is global."""
+    with _LOCK:
+        place, before = folder(), numba.config.CACHE_DIR
+        numba.config.CACHE_DIR = str(place)
+        try:
+            yield place
+        finally:
+            numba.config.CACHE_DIR = before
 
 
 @contextmanager
@@ -66,18 +73,12 @@ def one_process_compiles() -> Iterator[None]:
     numba caches a `guvectorize` in two files, and a process that loads those of two others calls address 0, then and ever
     after (numba#10128).
     """
-    place = folder()
-    with _LOCK, (place / "lock").open("w") as lock:
-        before = numba.config.CACHE_DIR
+    with _cached() as place, (place / "lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
         except OSError:  # a file system without locks
-            place = Path(tempfile.mkdtemp(prefix="swsdist-kernels-"))
-        numba.config.CACHE_DIR = str(place)
-        try:
-            yield
-        finally:
-            numba.config.CACHE_DIR = before
+            numba.config.CACHE_DIR = tempfile.mkdtemp(prefix="swsdist-kernels-")
+        yield
 
 
 def _enclosed(function: Callable[..., object]) -> str:
