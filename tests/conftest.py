@@ -4,8 +4,8 @@ With pytest-xdist (`make test`) a worker takes one test after the other, or all 
 have the S3 server, and those that read the run of Mboshi dev are a group each: they share what was started or made once, and
 do not run beside their like.
 
-The environment variable HYPOTHESIS_PROFILE says on how many examples a property is tried: `nightly`, as many as its test says;
-`ci` (the default), half of that; `dev`, at most 20.
+The environment variable HYPOTHESIS_PROFILE says on which examples a property is tried: `nightly`, as many as its test says,
+others each time; `dev`, at most 20 of these; `ci` (the default), half, the same each time: a failure there is the change's.
 """
 
 from __future__ import annotations
@@ -50,17 +50,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             elif item.get_closest_marker("ray"):
                 item.add_marker(pytest.mark.xdist_group("ray"))
         if hypothesis.is_hypothesis_test(getattr(item, "obj", None)):
-            _limit(item, PROFILES[profile], changed)
+            _limit(item, profile, changed)
 
 
-def _limit(item: Any, examples: Callable[[int], int], changed: set[Any]) -> None:
-    """Set a property's number of examples, once. hypothesis has no public way to do so after `@settings`."""
+def _limit(item: Any, profile: str, changed: set[Any]) -> None:
+    """Set a property's examples, once. hypothesis has no public way to do so after `@settings`."""
     test = getattr(item.obj, "__func__", item.obj)
     place, name = (test, "_hypothesis_internal_use_settings") if hasattr(test, "hypothesis") else (item.cls, "settings")
     if place not in changed:  # a machine of states has them in its class
         changed.add(place)
         said = getattr(place, name)
-        setattr(place, name, hypothesis.settings(said, max_examples=examples(said.max_examples)))
+        more: dict[str, Any] = {"derandomize": True, "database": None} if profile == "ci" else {}
+        setattr(place, name, hypothesis.settings(said, max_examples=PROFILES[profile](said.max_examples), **more))
 
 
 @dataclass(frozen=True)
