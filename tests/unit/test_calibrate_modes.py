@@ -19,6 +19,9 @@ from swsdist.core.codes import chains as chains_codes
 from swsdist.report.summary import summary_lines
 from tests.support.coded import raises, says
 
+#: One after the other, in this order: a run that has nothing to do makes no report.
+pytestmark = pytest.mark.xdist_group("calibrate-modes")
+
 RATE = 8000
 
 
@@ -110,7 +113,6 @@ def test_a_query_that_no_other_query_decides_is_told(place: Path, asked: Sequenc
 @pytest.mark.parametrize(
     ("fit", "references", "seen"),
     [
-        # Each has something to do after the one before it: a run that has not makes no report.
         ("none", True, ("own query",)),
         ("crossfit", True, ("own query", "other queries", "references")),
         ("crossfit", False, ("own query",)),  # nothing was fitted
