@@ -61,6 +61,7 @@ def _limit(item: Any, profile: str, changed: set[Any]) -> None:
         changed.add(place)
         said = getattr(place, name)
         more: dict[str, Any] = {"derandomize": True, "database": None} if profile == "ci" else {}
+        more["deadline"] = None  # no time is asserted: beside others a kernel is compiled for seconds
         setattr(place, name, hypothesis.settings(said, max_examples=PROFILES[profile](said.max_examples), **more))
 
 
