@@ -32,14 +32,18 @@ PROFILES: dict[str, Callable[[int], int]] = {
     "ci": lambda examples: math.ceil(examples / 2),
     "nightly": lambda examples: examples,
 }
+PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "ci")
+
+# Properties inherit these. None has a deadline: no time is asserted, and beside others a kernel is compiled for seconds.
+hypothesis.settings.register_profile("swsdist", deadline=None, derandomize=PROFILE == "ci")
+hypothesis.settings.load_profile("swsdist")
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put tests in groups, and set the number of examples."""
-    profile = os.environ.get("HYPOTHESIS_PROFILE", "ci")
-    if profile not in PROFILES:
-        raise pytest.UsageError(f"HYPOTHESIS_PROFILE is {profile!r}, and not one of {', '.join(PROFILES)}")
+    if PROFILE not in PROFILES:
+        raise pytest.UsageError(f"HYPOTHESIS_PROFILE is {PROFILE!r}, and not one of {', '.join(PROFILES)}")
     changed: set[Any] = set()
     for item in items:
         if item.get_closest_marker("xdist_group") is None:
@@ -50,19 +54,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             elif item.get_closest_marker("ray"):
                 item.add_marker(pytest.mark.xdist_group("ray"))
         if hypothesis.is_hypothesis_test(getattr(item, "obj", None)):
-            _limit(item, profile, changed)
+            _limit(item, PROFILES[PROFILE], changed)
 
 
-def _limit(item: Any, profile: str, changed: set[Any]) -> None:
-    """Set a property's examples, once. hypothesis has no public way to do so after `@settings`."""
+def _limit(item: Any, examples: Callable[[int], int], changed: set[Any]) -> None:
+    """Set a property's number of examples, once. hypothesis has no public way to do so after `@settings`."""
     test = getattr(item.obj, "__func__", item.obj)
     place, name = (test, "_hypothesis_internal_use_settings") if hasattr(test, "hypothesis") else (item.cls, "settings")
     if place not in changed:  # a machine of states has them in its class
         changed.add(place)
         said = getattr(place, name)
-        more: dict[str, Any] = {"derandomize": True, "database": None} if profile == "ci" else {}
-        more["deadline"] = None  # no time is asserted: beside others a kernel is compiled for seconds
-        setattr(place, name, hypothesis.settings(said, max_examples=PROFILES[profile](said.max_examples), **more))
+        setattr(place, name, hypothesis.settings(said, max_examples=examples(said.max_examples)))
 
 
 @dataclass(frozen=True)
