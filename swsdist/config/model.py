@@ -220,8 +220,6 @@ class Config(Section):
     @model_validator(mode="after")
     def _check_examples(self) -> Config:
         examples = self.search.examples
-        if examples != "best" and self.corpus.examples == "primary":
-            raise codes.EXAMPLES_CONFLICT.invalid(examples=examples, needs="corpus.examples: all")
         if examples != "mean":
             return self
         if not any(CALIBRATION[name].first for name in self.calibrate.steps):

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import chain
+from itertools import chain, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.core.codes import features as codes
-from swsdist.features.interface import Batched, Extractor, Layered, WholeUtterance, for_recording, frame_count
+from swsdist.features.interface import (
+    Batched,
+    Extractor,
+    Framed,
+    Layered,
+    WholeUtterance,
+    for_recording,
+    frame_count,
+)
 
 #: Frames computed, and stored in a row, at a time: 41 s at a shift of 10 ms.
 BLOCK_FRAMES = 4096
@@ -105,6 +113,24 @@ def _chunks(extractor: Extractor, audio: Iterable[_Array]) -> Iterator[_Stretch]
         source.drop((left - chunk) * hop)
         first = 2 * chunk - left - later
     yield source.held[: samples(min(left, chunk))], first, None
+
+
+def positions(extractor: Framed, frames: int) -> NDArray[np.int64] | None:
+    """Position of each frame in the stretch that it is computed in, int64 (frames,); None: it does not matter."""
+    while isinstance(extractor, Layered):
+        extractor = extractor.inner
+    if not isinstance(extractor, WholeUtterance) or getattr(extractor, "context", 0) is not None:
+        return None
+    result = np.arange(frames)
+    if frames <= extractor.whole_frames:
+        return result
+    chunk, overlap = extractor.chunk_frames, extractor.overlap_frames
+    step, later = chunk - overlap, overlap - overlap // 2
+    last = frames - chunk  # where the last chunk begins
+    starts = [*range(0, last, step), last]
+    for before, start in pairwise(starts):
+        result[before + chunk - later :] = np.arange(before + chunk - later - start, frames - start)
+    return result
 
 
 class _Source:

@@ -24,6 +24,7 @@ from swsdist.core.codes import stages as codes
 from swsdist.core.errors import AudioError, FramesError
 from swsdist.core.needs import Needs
 from swsdist.corpora.documents import part_of
+from swsdist.features.blocks import positions
 from swsdist.features.fitting.files import read_documents, read_totals, summed, write_document, write_totals
 from swsdist.features.fitting.interface import Document, Rounds, Totals
 from swsdist.features.fitting.labels import Labels, read_labels
@@ -284,14 +285,15 @@ def _readable_documents(
             raise_transient(row, error)
             continue
         count, text = sum(map(len, blocks)), None
+        at = positions(extractor, count)
         if labels is not None:
             text = labels.of_frames(row["doc_id"], row["channel"], count, extractor)
         if rounds.speech and (speech := read.result.speech) is not None:
-            places = np.cumsum([0, *map(len, blocks)]).tolist()
-            blocks = [block[speech[first:last]] for block, (first, last) in zip(blocks, pairwise(places), strict=True)]
-            text = None if text is None else text[speech]
+            edges = np.cumsum([0, *map(len, blocks)]).tolist()
+            blocks = [block[speech[first:last]] for block, (first, last) in zip(blocks, pairwise(edges), strict=True)]
+            text, at = (None if item is None else item[speech] for item in (text, at))
         filled = [block for block in blocks if len(block)]
-        document = Document(filled, row["speaker"], text, read.result.bandwidth)
+        document = Document(filled, row["speaker"], text, read.result.bandwidth, at)
         if filled:
             write_document(file, document)
             yield document

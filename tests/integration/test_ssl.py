@@ -20,7 +20,7 @@ import swsdist
 from swsdist.config import config_from_dict
 from swsdist.core.codes import features as codes
 from swsdist.core.errors import ConfigError, DataError
-from swsdist.features.blocks import in_blocks
+from swsdist.features.blocks import in_blocks, positions
 from swsdist.features.extractors import create, from_recipe, identity, recipe
 from swsdist.features.ssl.extractor import Ssl
 from swsdist.io.filesystem import Folder
@@ -61,8 +61,12 @@ def reference(folder: Path, samples: np.ndarray) -> list[np.ndarray]:
     """Hidden states as anybody gets them from transformers."""
     model = transformers.AutoModel.from_pretrained(folder).eval()
     front = transformers.AutoFeatureExtractor.from_pretrained(folder)
-    inputs = front(samples, sampling_rate=16000, return_tensors="pt")
-    encoder = model.get_encoder() if model.config.is_encoder_decoder else model
+    encoder, padding = model, {}
+    if model.config.is_encoder_decoder:  # of Whisper, on positions up to the end of the samples
+        encoder, padding = model.get_encoder(), {"padding": False}
+        encoder.config.max_source_positions = count = len(samples) // 320
+        encoder.embed_positions = torch.nn.Embedding.from_pretrained(encoder.embed_positions.weight[:count])
+    inputs = front(samples, sampling_rate=16000, return_tensors="pt", **padding)
     with torch.inference_mode():
         states = encoder(inputs[encoder.main_input_name], output_hidden_states=True).hidden_states
     return [state[0].numpy() for state in states]
@@ -91,6 +95,44 @@ def test_layers_are_those_of_transformers(models: Path, kind: str) -> None:
     weights = [0.5, 0.0, -0.25, 2.0]
     summed = Ssl(model=str(models / kind), layers="all", weights=weights).extract(sound)
     assert summed == pytest.approx(sum(w * one[:count] for w, one in zip(weights, wanted, strict=True)), abs=1e-5)
+
+
+def test_a_short_recording_has_silence_behind_it(models: Path) -> None:
+    """As long as there is any."""
+    options = {"model": str(models / "whisper"), "layer": 2, "short_seconds": 1, "window_seconds": 4}
+    longer = np.concatenate([noise(0.99), np.zeros(48240, np.float32)])
+    assert len(longer) == 64080
+    found = Ssl(**options).extract(noise(0.99))
+    assert len(found) == 49
+    assert found.tobytes() == Ssl(**options).extract(longer[:64000])[:49].tobytes()
+    assert len(Ssl(**options).extract(noise(1.01))) == 50
+    assert found.tobytes() != Ssl(**{**options, "window_seconds": 3}).extract(noise(0.99)).tobytes()
+    with pytest.raises(ValueError, match="whisper takes at most 30 s"):
+        Ssl(**{**options, "window_seconds": 40})
+
+
+class _Positions:
+    """An extractor of the sum of samples so far, in a stretch; samples are 1."""
+
+    name, version, sample_rate, frame_length, hop, dimension, context = "positions", 1, 10, 1, 1, 1, None
+    whole_frames, chunk_frames = 20, 20
+
+    def __init__(self, overlap: int) -> None:
+        self.overlap_frames = overlap
+
+    def describe(self) -> dict[str, object]:
+        return {}
+
+    def extract(self, samples: np.ndarray) -> np.ndarray:
+        return (np.cumsum(samples) - 1).astype(np.float32)[:, None]
+
+
+@pytest.mark.parametrize("overlap", [0, 1, 4, 9])
+def test_positions_in_a_stretch(overlap: int) -> None:
+    extractor = _Positions(overlap)
+    for frames in range(1, 120):
+        found = np.concatenate(list(in_blocks(extractor, [np.ones(frames, np.float32)])))
+        assert found[:, 0].tolist() == positions(extractor, frames).tolist()
 
 
 def test_a_long_recording_in_chunks(models: Path) -> None:

@@ -7,8 +7,10 @@ import platform
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
+from swsdist.kernels.gelu import gelu
 from tests.support.processors import runnable
 
 #: A search over all kinds of maps; prints a digest of what was found.
@@ -98,3 +100,13 @@ def test_mfcc_by_code_for_other_processors() -> None:
         assert done.returncode == 0, done.stderr
         digests.add(done.stdout)
     assert len(digests) == 1
+
+
+@pytest.mark.parametrize("count", [0, 1, 16, 37])
+def test_gelu_is_that_of_scipy(count: int) -> None:
+    from scipy.special import erf
+
+    values = np.linspace(-9, 9, count).astype(np.float32)
+    wide, found = values.astype(np.float64), values.copy()
+    gelu(found)
+    assert found == pytest.approx(wide / 2 * (1 + erf(wide / 2**0.5)), rel=1e-6, abs=2e-6)

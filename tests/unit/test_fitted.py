@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from swsdist.core.codes import features as codes
 from swsdist.core.errors import ConfigError
-from swsdist.features.fitting.interface import Fitted
+from swsdist.features.fitting.interface import Document, Fitted, fit
 from swsdist.features.fitting.moments import Moments, Sums, moments, products
 from swsdist.features.model import Model
 from swsdist.features.transforms.fitted import FittedTransform
@@ -49,7 +49,8 @@ def test_moments_are_those_of_numpy() -> None:
     mean, deviation = summed(list(range(6))).mean_and_deviation()
     assert mean == pytest.approx(whole.mean(axis=0), rel=1e-9)
     assert deviation == pytest.approx(whole.std(axis=0), rel=1e-9)
-    found = moments(len(whole), products(DOCUMENTS, mean, deviation), mean, deviation)
+    totals = {"frames": np.array([len(whole)]), "products": products(DOCUMENTS, mean, deviation)}
+    found = moments(totals, mean, deviation)
     assert found.covariance == pytest.approx(np.cov(whole.T, bias=True), rel=1e-3, abs=1e-2)
 
 
@@ -77,6 +78,23 @@ def test_what_does_not_vary_is_no_component() -> None:
     """Logits without their mean, for example: one dimension fewer than columns."""
     with raises(codes.TOO_MANY_COMPONENTS, wanted=3, available=2):
         Pca(columns=3).solve(Moments(9, np.zeros(3), np.diag([2.0, 0.0, 1.0])))
+
+
+def test_what_tells_the_position_is_removed() -> None:
+    """Frames are a small word and a large wave of their position: the first component is the word's."""
+    random = np.random.default_rng(4)
+    word, wave = np.array([0.6, 0.8, 0.0, 0.0]), np.array([0.0, 0.0, 0.8, 0.6])
+    documents = []
+    for frames in random.integers(20, 60, 400):
+        said, at = random.normal(size=frames), np.arange(frames)
+        made = said[:, None] * word + 9 * np.sin(at / 3)[:, None] * wave + random.normal(scale=0.1, size=(frames, 4))
+        documents.append(Document([made.astype(np.float32)], positions=at))
+    first = {n: fit(Pca(columns=1, positions=n).rounds(), documents).arrays["projection"][:, 0] for n in (0, 1)}
+    assert abs(first[0] @ wave) > 50 * abs(first[0] @ word)
+    assert abs(first[1] @ word) > 50 * abs(first[1] @ wave)
+    with raises(codes.TOO_FEW_POSITIONS, wanted=2, available=0):
+        fit(Pca(columns=1, positions=2).rounds(), [Document(item.blocks) for item in documents])
+    assert Pca(columns=1).describe().keys() == Pca(columns=1, positions=1).describe().keys() - {"positions"}
 
 
 def test_without_a_model() -> None:

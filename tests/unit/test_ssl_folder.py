@@ -14,7 +14,7 @@ from swsdist.core.codes import features as codes
 from swsdist.core.errors import ConfigError
 from swsdist.features.ssl import extractor
 from swsdist.features.ssl.extractor import Ssl
-from swsdist.features.ssl.folder import read_encoder, read_head
+from swsdist.features.ssl.folder import folder_of, read_encoder, read_head
 from tests.support.coded import raises
 
 CONFIG: dict[str, Any] = {
@@ -23,6 +23,15 @@ CONFIG: dict[str, Any] = {
     "num_hidden_layers": 3,
     "conv_kernel": [10, 3, 3, 3, 3, 2, 2],
     "conv_stride": [5, 2, 2, 2, 2, 2, 2],
+}
+WHISPER: dict[str, Any] = {
+    "model_type": "whisper",
+    "d_model": 8,
+    "encoder_layers": 2,
+    "max_source_positions": 1500,
+    "num_mel_bins": 80,
+    "encoder_attention_heads": 2,
+    "encoder_ffn_dim": 32,
 }
 CTC: dict[str, Any] = {**CONFIG, "architectures": ["Wav2Vec2ForCTC"], "vocab_size": 4}
 TOKENS = {"a": 2, "|": 1, "<pad>": 0, "tʃ": 3}
@@ -46,9 +55,9 @@ def test_a_folder_of_convolutions(tmp_path: Path) -> None:
 
 
 def test_spectra(tmp_path: Path) -> None:
-    whisper = {"model_type": "whisper", "d_model": 8, "encoder_layers": 2, "max_source_positions": 1500}
-    one = read_encoder(write(tmp_path, {**whisper, "is_encoder_decoder": True}, {**FRONT, "hop_length": 160}))
+    one = read_encoder(write(tmp_path, {**WHISPER, "is_encoder_decoder": True}, {**FRONT, "hop_length": 160}))
     assert (one.frame_length, one.hop, one.layers, one.width, one.most) == (320, 320, 2, 8, 1500)
+    assert (one.mels, one.heads, one.inner) == (80, 2, 32)
     stacked = {**CONFIG, "model_type": "wav2vec2-bert"}
     one = read_encoder(write(tmp_path, stacked, {**FRONT, "stride": 2}))
     assert (one.frame_length, one.hop, one.most, one.samples) == (560, 320, None, False)
@@ -195,8 +204,7 @@ def test_options_that_do_not_fit(
 
 def test_whisper_takes_no_more_than_it_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(extractor, "find_spec", lambda name: True)
-    whisper = {"model_type": "whisper", "d_model": 8, "encoder_layers": 2, "max_source_positions": 1500}
-    folder = write(tmp_path, whisper, {**FRONT, "hop_length": 160})
+    folder = write(tmp_path, WHISPER, {**FRONT, "hop_length": 160})
     assert Ssl(model=folder, layer=1).chunk_frames == 1500
     with pytest.raises(ValueError, match="chunk_seconds is 40, and whisper takes at most 30 s"):
         Ssl(model=folder, layer=1, chunk_seconds=40)
@@ -250,7 +258,13 @@ def test_options_of_a_head(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     # Layers are described as before there were heads and gains: they are not computed again.
     layer = Ssl(model=str(tmp_path), layer=1)
     assert (layer.kind, layer.columns, layer.ctc) == ("features", None, None)
-    assert set(layer.describe()) == set(Ssl.model_fields) - {"head", "language", "gain"}
+    assert set(layer.describe()) == set(Ssl.model_fields) - {
+        "head",
+        "language",
+        "gain",
+        "short_seconds",
+        "window_seconds",
+    }
     assert tmp_path / "vocab.json" not in layer.files()
 
 
@@ -314,3 +328,19 @@ def test_a_head_for_each_language(tmp_path: Path) -> None:
     with raises(codes.NO_SUCH_LANGUAGE, count=30) as caught:
         read_head(write_head(tmp_path, many), None)
     assert str(caught.value.values["languages"]).endswith("l19, ...")
+
+
+def test_a_name_is_of_a_model_in_the_cache_of_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    asked = str(tmp_path / "configs" / "somebody" / "model")
+    assert folder_of(asked) == asked
+    repository = tmp_path / "models--somebody--model"
+    folder = repository / "snapshots" / "abc"
+    for place in (folder, repository / "refs"):
+        place.mkdir(parents=True)
+    (repository / "refs" / "main").write_text("abc")
+    assert folder_of(asked) == str(folder)
+    write(folder, WHISPER, {**FRONT, "hop_length": 160})
+    assert Ssl(model=asked, layer=1).describe()["model"] == str(folder)
+    Path(asked).mkdir(parents=True)
+    assert folder_of(asked) == asked, "a folder comes before a name"

@@ -384,6 +384,13 @@ COVARIANCES_TOO_LARGE = Code(
     "covariances of {classes} classes and {columns} columns are too large",
     "put pca before it, or splice fewer frames",
 )
+TOO_FEW_POSITIONS = Code(
+    "too-few-positions",
+    ConfigError,
+    "{wanted} directions are to be removed, and the frames of {available} positions are known",
+    "set positions to {available} at most; frames have one if an encoder reads a stretch at once, and a hundred documents "
+    "are that long",
+)
 TOO_MANY_COMPONENTS = Code(
     "too-many-components",
     ConfigError,

@@ -22,12 +22,15 @@ def write_document(file: BinaryIO, document: Document) -> None:
     """Append a document."""
     speaker = document.speaker
     bandwidth = np.nan if document.bandwidth is None else document.bandwidth
-    head = [len(document.blocks), document.labels is not None, speaker is not None, bandwidth]
+    placed = document.positions is not None
+    head = [len(document.blocks), document.labels is not None, speaker is not None, bandwidth, placed]
     write_array(file, np.array(head, np.float64))
     for block in document.blocks:
         write_array(file, np.ascontiguousarray(block, "<f4"))
     if document.labels is not None:
         write_array(file, document.labels.astype("<i8"))
+    if document.positions is not None:
+        write_array(file, document.positions.astype("<i8"))
     if speaker is not None:
         write_array(file, np.frombuffer(speaker.encode(), np.uint8))
 
@@ -44,11 +47,12 @@ def read_documents(file: BinaryIO) -> Iterator[Document]:
         return np.frombuffer(data, dtype, math.prod(shape), end).reshape(shape)
 
     while at < len(data):
-        blocks, labelled, named, bandwidth = array().tolist()
+        blocks, labelled, named, bandwidth, placed = array().tolist()
         frames = [array() for _ in range(int(blocks))]
         labels = array() if labelled else None
+        positions = array() if placed else None
         speaker = array().tobytes().decode() if named else None
-        yield Document(frames, speaker, labels, None if math.isnan(bandwidth) else bandwidth)
+        yield Document(frames, speaker, labels, None if math.isnan(bandwidth) else bandwidth, positions)
 
 
 @lru_cache(4096)

@@ -31,12 +31,15 @@ class Document(NamedTuple):
         labels: int64 (frames of all blocks,), the label of each frame, below 0 if unknown; None if the model uses no
             labels.
         bandwidth: Hz (`audio.bandwidth`); None if unknown.
+        positions: int64 (frames of all blocks,), of each frame in the stretch that it is computed in
+            (`features.blocks.positions`); None if it does not matter.
     """
 
     blocks: list[NDArray[np.float32]]
     speaker: str | None = None
     labels: NDArray[np.int64] | None = None
     bandwidth: float | None = None
+    positions: NDArray[np.int64] | None = None
 
 
 class Step(NamedTuple):

@@ -24,6 +24,9 @@ from swsdist.features.statistics import Statistics
 _FINE = 1 << 60
 _STEPS, _CUT = 1 << 12, 1 << 18
 
+#: Positions whose frames are summed, and frames for the sum of one to be used.
+_POSITIONS, _LEAST = 512, 100
+
 #: Frames per product: 2^18 squared times this is below 2^53.
 _ROWS = 4096
 
@@ -35,11 +38,14 @@ class Moments(NamedTuple):
         frames: number of frames.
         mean: float64 (columns,).
         covariance: float64 (columns, columns).
+        at_positions: float64 (positions, columns), of each position in a stretch (`Document.positions`) with `_LEAST` frames:
+            their sum, less as many means, divided by the root of their number.
     """
 
     frames: int
     mean: NDArray[np.float64]
     covariance: NDArray[np.float64]
+    at_positions: NDArray[np.float64] = np.zeros((0, 0))
 
 
 class Sums(NamedTuple):
@@ -116,13 +122,20 @@ def products(
     total = np.zeros((len(mean), len(mean)), np.int64)
     for block in _gathered(blocks):
         for first in range(0, len(block), _ROWS):
-            integers = block[first : first + _ROWS] - mean
-            integers /= deviation
-            integers *= _STEPS
-            np.rint(integers, out=integers)
-            np.clip(integers, -_CUT, _CUT, out=integers)
+            integers = _integers(block[first : first + _ROWS], mean, deviation)
             total += (integers.T @ integers).astype(np.int64)
     return total
+
+
+def _integers(
+    frames: NDArray[np.float32], mean: NDArray[np.float64], deviation: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Deviations from the mean, in units of 2^-12, rounded."""
+    integers = frames - mean
+    integers /= deviation
+    integers *= _STEPS
+    np.rint(integers, out=integers)
+    return np.clip(integers, -_CUT, _CUT, out=integers)
 
 
 def _gathered(blocks: Iterable[NDArray[np.float32]]) -> Iterator[NDArray[np.float32]]:
@@ -137,12 +150,13 @@ def _gathered(blocks: Iterable[NDArray[np.float32]]) -> Iterator[NDArray[np.floa
         yield np.concatenate(held)
 
 
-def moments(
-    frames: int, total: NDArray[np.int64], mean: NDArray[np.float64], deviation: NDArray[np.float64]
-) -> Moments:
+def moments(totals: Totals, mean: NDArray[np.float64], deviation: NDArray[np.float64]) -> Moments:
     """Moments from the sums over all documents."""
-    unit = deviation / _STEPS
-    return Moments(frames, mean, total / frames * unit * unit[:, None])
+    frames, unit = int(totals["frames"][0]), deviation / _STEPS
+    counts, sums = totals.get("counts", np.zeros(0)), totals.get("sums", np.zeros((0, len(mean))))
+    enough = counts >= _LEAST
+    at_positions = sums[enough] / np.sqrt(counts[enough])[:, None] * unit
+    return Moments(frames, mean, totals["products"] / frames * unit * unit[:, None], at_positions)
 
 
 class OfMean:
@@ -163,27 +177,40 @@ class OfMean:
 
 
 class OfCovariance:
-    """Two rounds, for a model that depends on the covariance of columns: first `Sums`, then `products`."""
+    """Two rounds, for a model that depends on the covariance of columns: first `Sums`, then `products`.
+
+    Args:
+        solve: makes the model.
+        positions: whether sums of the frames at each position are needed too.
+    """
 
     speech = False
 
-    def __init__(self, solve: Callable[[Moments], Model]) -> None:
-        self._solve = solve
+    def __init__(self, solve: Callable[[Moments], Model], positions: bool = False) -> None:
+        self._solve, self._positions = solve, positions
 
     def totals(self, model: Model | None, document: Document) -> Totals:
-        """In the first round sums of frames, in the second sums of column products."""
+        """In the first round sums of frames, in the second sums of column products, and of frames at each position."""
         if model is None:
             return Sums.of_document(document).totals()
-        integers = products(document.blocks, *mean_and_deviation(model))
-        return {"frames": np.array([sum(map(len, document.blocks))]), "products": integers}
+        mean, deviation = mean_and_deviation(model)
+        totals: Totals = {
+            "frames": np.array([sum(map(len, document.blocks))]),
+            "products": products(document.blocks, mean, deviation),
+        }
+        if not self._positions or document.positions is None:
+            return totals
+        here = np.flatnonzero(document.positions < _POSITIONS)
+        sums = np.zeros((_POSITIONS, len(mean)), np.int64)
+        integers = _integers(np.concatenate(document.blocks)[here], mean, deviation)
+        np.add.at(sums, document.positions[here], integers.astype(np.int64))
+        return {**totals, "counts": np.bincount(document.positions[here], minlength=_POSITIONS), "sums": sums}
 
     def go_on(self, model: Model | None, totals: Totals) -> Step:
         """The mean and deviation, or the model."""
         if model is None:
             return Step(Sums.of_totals(totals).model(), False)
-        return Step(
-            self._solve(moments(int(totals["frames"][0]), totals["products"], *mean_and_deviation(model))), True
-        )
+        return Step(self._solve(moments(totals, *mean_and_deviation(model))), True)
 
 
 def mean_and_deviation(model: Model) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -21,15 +21,16 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, FiniteFloat, NonNegativeInt, PositiveFloat, model_validator
+from pydantic import Field, FiniteFloat, NonNegativeInt, PositiveFloat, field_validator, model_validator
 
 from swsdist.config.section import IsPath
 from swsdist.core.codes import features as codes
 from swsdist.core.needs import Needs
 from swsdist.core.plain import parse_json
 from swsdist.features.interface import Kind
-from swsdist.features.ssl.folder import Encoder, Head, read_encoder, read_head
+from swsdist.features.ssl.folder import WHISPER, Encoder, Head, folder_of, read_encoder, read_head
 from swsdist.features.ssl.network import Network
+from swsdist.features.ssl.whisper import Whisper
 from swsdist.io.failures import as_file_fault
 from swsdist.io.local import retry_local
 from swsdist.registry.options import Options
@@ -43,7 +44,10 @@ _TINY = float(np.finfo(np.float32).tiny)
 class Ssl(Options):
     """A speech encoder; its fields are its options."""
 
-    model: IsPath = Field(description="folder of a model, as the hub of Hugging Face has it, with model.safetensors")
+    model: IsPath = Field(
+        description="folder of a model, as the hub of Hugging Face has it, with model.safetensors; or, where there is no "
+        "such folder, the name of a model in the hub's cache: openai/whisper-base"
+    )
     layer: NonNegativeInt | None = Field(
         None, description="the layer whose outputs are the frames; 0: what goes into the first"
     )
@@ -64,6 +68,10 @@ class Ssl(Options):
     )
     chunk_seconds: PositiveFloat = Field(30.0, description="s that are computed at once; longer recordings in chunks")
     overlap_seconds: Annotated[float, Field(ge=0)] = Field(4.0, description="s that two chunks share at least")
+    short_seconds: Annotated[float, Field(ge=0)] = Field(
+        1.5, description="with Whisper: s below which a recording is followed by silence"
+    )
+    window_seconds: PositiveFloat = Field(10.0, description="with Whisper: s of such a recording with its silence")
     gain: FiniteFloat = Field(0.0, description="dB by which samples are amplified first; SUPERB's is -3")
     device: Literal["cpu", "cuda"] = Field("cpu", description="where it is computed; on a GPU numbers differ a little")
     dtype: Literal["float32", "float16", "bfloat16"] = Field("float32", description="what is computed in")
@@ -71,7 +79,11 @@ class Ssl(Options):
     name: ClassVar[str] = "ssl"
     version: ClassVar[int] = 1
     context: ClassVar[None] = None
-    libraries: ClassVar[tuple[str, ...]] = ("torch", "transformers")
+
+    @field_validator("model")
+    @classmethod
+    def _in_cache(cls, value: str) -> str:
+        return folder_of(value)
 
     @model_validator(mode="after")
     def _fits(self) -> Ssl:
@@ -94,12 +106,20 @@ class Ssl(Options):
             layers = len(self.chosen) if self.layers else "no"
             raise codes.LAYER_WEIGHTS_MISMATCH.invalid(weights=len(self._weights), layers=layers)
         most = self.encoder.most
-        if most is not None and self.chunk_frames > most:
+        seconds = max(self.chunk_seconds, self.window_seconds if self.encoder.kind == WHISPER else 0.0)
+        if most is not None and self._frames(seconds) > most:
             longest = most * self.hop / self.sample_rate
-            raise codes.CHUNK_TOO_LONG.invalid(seconds=self.chunk_seconds, kind=self.encoder.kind, longest=longest)
+            raise codes.CHUNK_TOO_LONG.invalid(seconds=seconds, kind=self.encoder.kind, longest=longest)
         if self.chunk_frames <= 2 * self.overlap_frames:
             raise codes.OVERLAP_TOO_LONG.invalid()
         return self
+
+    @property
+    def libraries(self) -> tuple[str, ...]:
+        """Libraries that compute; of Whisper on a CPU none but NumPy."""
+        if self.encoder.kind != WHISPER:
+            return ("torch", "transformers")
+        return () if (self.device, self.dtype) == ("cpu", "float32") else ("torch",)
 
     @cached_property
     def encoder(self) -> Encoder:
@@ -206,6 +226,7 @@ class Ssl(Options):
         identity.
         """
         absent = (set() if self.head else {"head", "language"}) | (set() if self.gain else {"gain"})
+        absent |= set() if self.encoder.kind == WHISPER else {"short_seconds", "window_seconds"}
         return self.model_dump(mode="json", exclude=absent)
 
     def files(self) -> list[Path]:
@@ -214,7 +235,9 @@ class Ssl(Options):
         return [*self.encoder.files, *(self.ctc.files if self.ctc else ()), *weights]
 
     @cached_property
-    def _network(self) -> Network:
+    def _network(self) -> Network | Whisper:
+        if self.encoder.kind == WHISPER:
+            return Whisper(self.model, self.encoder, self.chosen, self.device, self.dtype)
         return Network(self.model, self.encoder, self.chosen, self.ctc, self.language, self.device, self.dtype)
 
     def extract(self, samples: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -233,6 +256,12 @@ class Ssl(Options):
             return np.empty((0, self.dimension), np.float32)
         if self.gain:
             samples = samples * np.float32(10 ** (self.gain / 20))
+        if self.encoder.kind == WHISPER:
+            if len(samples) < self.short_seconds * self.sample_rate:
+                silence = round(self.window_seconds * self.sample_rate) - len(samples)
+                samples = np.pad(samples, (0, max(0, silence)))
+            else:  # samples beyond the last frame would be padded to another one
+                samples = samples[: frames * self.hop]
         layers = self._network.outputs(samples, frames)
         if self.head:
             values = layers[0].astype(np.float64)

@@ -21,6 +21,7 @@ Convolutions between the layers and a CTC head (`add_adapter`) make that hop lon
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -35,6 +36,9 @@ CONFIG, FRONT, PROCESSOR = "config.json", "preprocessor_config.json", "processor
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 VOCABULARY, ADDED = "vocab.json", "added_tokens.json"
 _WHERE = "features.options.model"
+
+#: The kind whose layers need no library (`features.ssl.whisper`).
+WHISPER = "whisper"
 
 #: Command that downloads the folder of a published model.
 _GET = "hf download facebook/wav2vec2-xls-r-300m --local-dir FOLDER"
@@ -58,6 +62,7 @@ class Encoder(NamedTuple):
         samples: whether its input is samples, not a spectrum.
         files: that the frames depend on.
         bytes: of the weights' files.
+        mels, heads, inner: of Whisper: bands of its spectrum, heads of attention, width inside a layer.
     """
 
     kind: str
@@ -70,6 +75,9 @@ class Encoder(NamedTuple):
     samples: bool
     files: tuple[Path, ...]
     bytes: int
+    mels: int = 0
+    heads: int = 0
+    inner: int = 0
 
 
 class Head(NamedTuple):
@@ -148,7 +156,23 @@ def _stacked(config: _Values, front: _Values) -> _Shape:
 
 
 #: Frame shapes of the kinds whose input is a spectrum.
-_SHAPES: dict[str, Callable[[_Values, _Values], _Shape]] = {"whisper": _whisper, "wav2vec2-bert": _stacked}
+_SHAPES: dict[str, Callable[[_Values, _Values], _Shape]] = {WHISPER: _whisper, "wav2vec2-bert": _stacked}
+
+
+def folder_of(model: str) -> str:
+    """The folder of a model; of one that ends in `owner/name` and does not exist, that model's in the cache of the hub."""
+    place = Path(model)
+    if place.is_dir() or len(place.parts) < 2:
+        return model
+    home = Path(os.environ.get("HF_HOME") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "huggingface")
+    cache = Path(os.environ.get("HF_HUB_CACHE") or home / "hub").expanduser()
+    repository = cache / "models--{}--{}".format(*place.parts[-2:])
+    try:
+        revision = (repository / "refs" / "main").read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        return model
+    found = repository / "snapshots" / revision
+    return str(found) if found.is_dir() else model
 
 
 def read_encoder(folder: str) -> Encoder:
@@ -171,6 +195,7 @@ def read_encoder(folder: str) -> Encoder:
         shape = _convolutions
     frame_length, hop, most = shape(config, front)
     weights = _weights(place, "AutoModelForCTC" if _is_ctc(config) else "AutoModel")
+    of_whisper = ("num_mel_bins", "encoder_attention_heads", "encoder_ffn_dim") if kind == WHISPER else ()
     return Encoder(
         kind,
         front.integer("sampling_rate"),
@@ -182,6 +207,7 @@ def read_encoder(folder: str) -> Encoder:
         kind not in _SHAPES,
         (config.path, front.path, *weights),
         sum(path.stat().st_size for path in weights if path.suffix != ".json"),
+        *map(config.integer, of_whisper),
     )
 
 

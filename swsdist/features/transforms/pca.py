@@ -5,13 +5,19 @@ of that model, with its exact sums (`features.transforms.project`).
 
 Source: the eigenvectors of the covariance by falling eigenvalue; whitened, each is divided by the root of its eigenvalue, so
 that columns have variance 1.
+
+The frames of an encoder that reads a stretch tell where in it they stand, in some layers more than what is said
+(`docs/concepts/encoders.md`). With `positions`, the directions in which the means of the frames at each position differ most
+are removed first: nuisance attribute projection (Solomonoff, Quillen and Campbell 2004, "Channel compensation for SVM speaker
+recognition").
 """
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
+from pydantic import Field
 
 from swsdist.core.codes import features as codes
 from swsdist.features.fitting.interface import Rounds
@@ -29,6 +35,7 @@ class Pca(FittedProjection):
 
     whiten: bool = True
     hours: Hours = 0.25
+    positions: Annotated[int, Field(ge=0)] = 0
 
     name: ClassVar[str] = "pca"
     version: ClassVar[int] = 1
@@ -39,9 +46,20 @@ class Pca(FittedProjection):
         """The projection that a covariance gives.
 
         Raises:
-            ConfigError: there are fewer dimensions that vary than components.
+            ConfigError: there are fewer dimensions that vary than components, or fewer positions than directions to remove.
         """
-        values, axes = np.linalg.eigh(moments.covariance)
+        covariance = moments.covariance
+        if self.positions:
+            if len(moments.at_positions) < self.positions:
+                raise codes.TOO_FEW_POSITIONS(
+                    where="features.transforms: pca, positions",
+                    wanted=self.positions,
+                    available=len(moments.at_positions),
+                )
+            away = np.linalg.eigh(moments.at_positions.T @ moments.at_positions)[1][:, -self.positions :]
+            kept = np.eye(len(away)) - away @ away.T
+            covariance = kept @ covariance @ kept
+        values, axes = np.linalg.eigh(covariance)
         values, axes = values[::-1][: self.columns], axes[:, ::-1][:, : self.columns]
         if not values[-1] > _LEAST * values[0]:
             vary = int((values > _LEAST * values[0]).sum())
@@ -59,8 +77,12 @@ class Pca(FittedProjection):
 
     def rounds(self) -> Rounds:
         """By the covariance."""
-        return OfCovariance(self.solve)
+        return OfCovariance(self.solve, positions=self.positions > 0)
+
+    def describe(self) -> dict[str, object]:
+        """All options; `positions` where it is set, so that others keep their identity."""
+        return self.model_dump(mode="json", exclude=set() if self.positions else {"positions"})
 
     def matters(self) -> dict[str, object]:
-        """All options."""
-        return self.model_dump(mode="json", exclude={"model"})
+        """All options but the model."""
+        return {name: value for name, value in self.describe().items() if name != "model"}
