@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +43,13 @@ _TEXT = click.option(
     is_flag=True,
     help="Index the transcripts or lattices of FOLDER, not its recordings. [default: if it has none]",
 )
+_MODELS = click.option(
+    "--model",
+    "models",
+    multiple=True,
+    help="With a FOLDER: frames of this speech encoder, a folder or a name in the cache of the Hugging Face hub "
+    "(openai/whisper-base), not MFCC. Repeatable. [default: as before]",
+)
 _EVENTS = click.option("--events", metavar="FILE", help="Append events to FILE as JSON lines; -: standard output.")
 _DRY = click.option("--dry-run", is_flag=True, help="Show the plan and an estimate of CPU hours; do nothing.")
 
@@ -55,7 +63,7 @@ def _common(command: Command) -> Command:
 
 def _indexed(command: Command) -> Command:
     """Add the argument of `index`, and what is indexed of a folder."""
-    return _CONFIG_OR_FOLDER(_TEXT(command))
+    return _CONFIG_OR_FOLDER(_TEXT(_MODELS(command)))
 
 
 def _stages_command(name: str, until: str | None, text: str) -> click.Command:
@@ -95,6 +103,7 @@ index = _stages_command(
 
 @click.command()
 @click.argument("config", type=FILE_OR_FOLDER, metavar="CONFIG|FOLDER|TABLE")
+@_MODELS
 @_common
 def discover(config: str, **options: Any) -> int:
     """Find stretches that recur, without queries, and print the first classes of the word list.
@@ -212,6 +221,7 @@ def go(
     events: str | None = None,
     all_figures: bool = False,
     text: bool = False,
+    models: tuple[str, ...] = (),
     template: Path | None = None,
     chain: str | None = None,
 ) -> int:
@@ -228,7 +238,10 @@ def go(
     if template is not None:
         source = _source_of(config)
         run_folder = run_folder or _demand_same(f"{_name_of(source)}-{_ENDINGS[template]}", source)
-        loaded = load_config(template, [*sets, *flags], corpus={"documents": source}, run=run_folder)
+        encoders = _of_models(models or _models_in(run_folder), template != DISCOVER_CONFIG)
+        loaded = load_config(template, [*encoders, *sets, *flags], corpus={"documents": source}, run=run_folder)
+    elif models:
+        raise codes.MODEL_AND_CONFIG(where=config)
     else:
         loaded = load_config(config, [*sets, *flags], corpus=corpus, run=run_folder)
     if chain is not None and loaded.chain != chain:
@@ -258,6 +271,29 @@ def go(
 
 #: What a run folder is called after, beside the name of what it was made of.
 _ENDINGS = {FOLDER_CONFIG: "swsdist", TRANSCRIPTS_CONFIG: "text", DISCOVER_CONFIG: "classes"}
+
+
+def _of_models(models: Sequence[str], search: bool) -> list[str]:
+    """What is set of a template for models; nothing without any."""
+    if not models:
+        return []
+    from swsdist.features.ssl.extractor import settings_of
+
+    return settings_of(models, search)
+
+
+def _models_in(run: str) -> list[str]:
+    """Models of a folder's run, which later ones keep."""
+    from swsdist.io.filesystem import Folder
+    from swsdist.pipeline.inspection.loading import config_of
+    from swsdist.pipeline.plan import load_plans
+
+    folder = Folder(run)
+    if not folder.exists("plan.json"):
+        return []
+    configs = [config_of(folder, plan) for plan in load_plans(folder).values()]
+    sections = [features for config in configs for features in config.features]
+    return [str(features.options["model"]) for features in sections if features.name == "ssl"]
 
 
 def _source_of(path: str) -> str:

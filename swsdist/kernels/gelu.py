@@ -15,7 +15,7 @@ from swsdist.kernels.arithmetic import least, most
 from swsdist.kernels.compiled import compiled
 from swsdist.kernels.vectors import WIDTH, lanes_of, load, spread, store
 
-_ROOT, _HALF, _ONE = np.float32(0.5**0.5), np.float32(0.5), np.float32(1)
+_ROOT, _HALF = np.float32(0.5**0.5), np.float32(0.5)
 
 #: Coefficients in powers of x^2, the highest first.
 _P0, _P1, _P2, _P3, _P4, _P5, _P6 = map(
@@ -36,13 +36,13 @@ _Q0, _Q1, _Q2, _Q3, _Q4 = map(
 
 def gelu(values: NDArray[np.float32]) -> None:
     """Apply it to float32 (n,), C-contiguous, in place."""
-    whole = len(values) // WIDTH * WIDTH
-    _gelu(values[:whole])
-    if whole < len(values):
+    complete = len(values) // WIDTH * WIDTH
+    _gelu(values[:complete])
+    if complete < len(values):
         rest = np.zeros(WIDTH, np.float32)
-        rest[: len(values) - whole] = values[whole:]
+        rest[: len(values) - complete] = values[complete:]
         _gelu(rest)
-        values[whole:] = rest[: len(values) - whole]
+        values[complete:] = rest[: len(values) - complete]
 
 
 @compiled("void(float32[::1])")
@@ -55,4 +55,4 @@ def _gelu(values: NDArray[np.float32]) -> None:
         y = x * x
         above = (((((y * _P0 + _P1) * y + _P2) * y + _P3) * y + _P4) * y + _P5) * y + _P6
         below = (((y * _Q0 + _Q1) * y + _Q2) * y + _Q3) * y + _Q4
-        store(values, k, value * _HALF * (x * above / below + _ONE))
+        store(values, k, value * _HALF * (x * above / below + np.float32(1)))

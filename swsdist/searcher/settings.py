@@ -11,6 +11,7 @@ from swsdist.config.model import Config, Reduce
 from swsdist.config.search import Search
 from swsdist.core.codes import line_of
 from swsdist.core.codes import searcher as codes
+from swsdist.features.ssl.extractor import search_of
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.inspection.loading import config_of, load_partial_run
 from swsdist.pipeline.plan import load_plans
@@ -84,14 +85,16 @@ def setup_of(target: str) -> SearchSetup:
 
 
 def _default_options(manifest: Manifest | None) -> dict[str, object]:
-    """The best way to search a store that nobody has searched: the method that reads its kind; of frames, MFCC and the
-    posteriors of a mixture of them, where it has both (`swsdist/config/folder.yaml`).
+    """The best way to search a store that nobody has searched: the method that reads its kind; of frames, those of encoders, or
+    MFCC and the posteriors of a mixture of them, where it has these (`swsdist/config/folder.yaml`).
     """
     kind = Search().method if manifest is None else manifest.kind
     if reading := [name for name in METHODS if METHODS[name].reads == kind and kind != METHODS[Search().method].reads]:
         return {"method": reading[0]}
     tracks = () if manifest is None else manifest.tracks
     recipes: dict[str, Any] = {track.name: track.recipe for track in tracks}
+    if recipes and all(recipe["name"] == "ssl" for recipe in recipes.values()):
+        return search_of(list(recipes))
     last = {name: recipe.get("transforms", [])[-1:] for name, recipe in recipes.items()}
     plain = [name for name, recipe in recipes.items() if recipe["name"] == "mfcc" and not last[name]]
     mixed = [

@@ -6,8 +6,11 @@ One module, for loading torch and transformers takes seconds.
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
+import subprocess
+import sys
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -425,3 +428,33 @@ def test_labels_of_a_head_are_decoded(tmp_path: Path, small_corpus: Path) -> Non
     assert {row["query_id"] for row in found} <= set(strings)
     assert found
     assert all(0 < row["score"] <= 1 for row in found)
+
+
+def test_a_folder_by_a_model(models: Path, tmp_path: Path) -> None:
+    """Indexed by one, and by two; searched and indexed again without naming them."""
+
+    def swsdist_says(*words: str) -> subprocess.CompletedProcess[str]:
+        settings = {**os.environ, "HF_HUB_CACHE": str(tmp_path / "hub")}
+        command = [sys.executable, "-c", "from swsdist.cli.main import main; main()", *words]
+        return subprocess.run(command, cwd=tmp_path, env=settings, capture_output=True, text=True, check=False)
+
+    snapshot = tmp_path / "hub" / "models--somebody--whisper" / "snapshots" / "abc"
+    shutil.copytree(models / "whisper", snapshot)
+    (snapshot.parents[1] / "refs").mkdir()
+    (snapshot.parents[1] / "refs" / "main").write_text("abc")
+    (tmp_path / "tapes").mkdir()
+    for k in range(3):
+        soundfile.write(tmp_path / "tapes" / f"{k}.wav", noise(4, k), 16000)
+    for models_named in (["somebody/whisper"], ["somebody/whisper", str(models / "hubert")]):
+        run = f"run{len(models_named)}"
+        index = ["index", "tapes", "--run", run, "--set", "executor.kind=serial"]
+        said = swsdist_says(*index, *(word for name in models_named for word in ("--model", name)))
+        assert said.returncode == 0, said.stderr
+        assert "nothing to do" in swsdist_says(*index).stdout
+        for place in (run, f"{run}/store"):
+            answer = swsdist_says("search", place, "--query", "tapes/1.wav:1-2", "--no-trim", "--top", "1", "--csv")
+            assert "1,1.0" in answer.stdout, answer.stderr
+    missing = swsdist_says("index", "tapes", "--run", "other", "--model", "somebody/other")
+    assert "hf download somebody/other" in missing.stderr
+    assert "somebody/whisper" in swsdist_says("doctor", "--no-ray").stdout
+    assert "[model-and-config]" in swsdist_says("index", "run1/config.yaml", "--model", "x").stderr

@@ -101,6 +101,12 @@ POINTS_FAILED = Code(
     "{count} of {of} points failed; the first, point {number}: {message}",
     "remove the cause and run again: finished tasks are kept",
 )
+MODEL_AND_CONFIG = Code(
+    "model-and-config",
+    UserError,
+    "--model is for a folder, and this is a config",
+    "name the model in features.options.model",
+)
 NOTHING_TO_CHECK = Code("nothing-to-check", UserError, "the chain {chain} has no check", "run the config")
 
 # Search

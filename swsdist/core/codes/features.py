@@ -156,8 +156,8 @@ OVERLAP_TOO_LONG = Code(
 NO_MODEL_FOLDER = Code(
     "no-model-folder",
     ConfigError,
-    "the model folder does not exist; models are local folders and are never downloaded",
-    "get one, for example: {command}; then name FOLDER",
+    "the model folder does not exist; models are local, and are never downloaded",
+    "get one: {command}",
 )
 MODEL_FILE_MISSING = Code(
     "model-file-missing", ConfigError, "the model folder has no {file}", "copy it, too; a complete folder: {command}"
@@ -353,6 +353,12 @@ MODEL_COLUMNS_MISMATCH = Code(
 
 # Fitting
 
+NO_POSITIONS = Code(
+    "no-positions",
+    ConfigError,
+    "these frames are the same wherever in a recording they stand",
+    "leave out positions: it is for encoders that read a stretch at once",
+)
 NO_FRAMES_TO_FIT = Code("no-frames-to-fit", DataError, "there are no frames to fit a model to", "add documents")
 UNREADABLE_LABELS = Code(
     "unreadable-labels",
@@ -383,13 +389,6 @@ COVARIANCES_TOO_LARGE = Code(
     ConfigError,
     "covariances of {classes} classes and {columns} columns are too large",
     "put pca before it, or splice fewer frames",
-)
-TOO_FEW_POSITIONS = Code(
-    "too-few-positions",
-    ConfigError,
-    "{wanted} directions are to be removed, and the frames of {available} positions are known",
-    "set positions to {available} at most; frames have one if an encoder reads a stretch at once, and a hundred documents "
-    "are that long",
 )
 TOO_MANY_COMPONENTS = Code(
     "too-many-components",

@@ -39,13 +39,13 @@ class Moments(NamedTuple):
         mean: float64 (columns,).
         covariance: float64 (columns, columns).
         at_positions: float64 (positions, columns), of each position in a stretch (`Document.positions`) with `_LEAST` frames:
-            their sum, less as many means, divided by the root of their number.
+            their sum, less as many means, divided by the root of their number; None if they were not summed.
     """
 
     frames: int
     mean: NDArray[np.float64]
     covariance: NDArray[np.float64]
-    at_positions: NDArray[np.float64] = np.zeros((0, 0))
+    at_positions: NDArray[np.float64] | None = None
 
 
 class Sums(NamedTuple):
@@ -153,9 +153,10 @@ def _gathered(blocks: Iterable[NDArray[np.float32]]) -> Iterator[NDArray[np.floa
 def moments(totals: Totals, mean: NDArray[np.float64], deviation: NDArray[np.float64]) -> Moments:
     """Moments from the sums over all documents."""
     frames, unit = int(totals["frames"][0]), deviation / _STEPS
-    counts, sums = totals.get("counts", np.zeros(0)), totals.get("sums", np.zeros((0, len(mean))))
-    enough = counts >= _LEAST
-    at_positions = sums[enough] / np.sqrt(counts[enough])[:, None] * unit
+    at_positions = None
+    if "counts" in totals:
+        enough = totals["counts"] >= _LEAST
+        at_positions = totals["sums"][enough] / np.sqrt(totals["counts"][enough])[:, None] * unit
     return Moments(frames, mean, totals["products"] / frames * unit * unit[:, None], at_positions)
 
 

@@ -14,10 +14,12 @@ is the column `pad_token_id` of config.json.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,17 +30,53 @@ from swsdist.core.codes import features as codes
 from swsdist.core.needs import Needs
 from swsdist.core.plain import parse_json
 from swsdist.features.interface import Kind
-from swsdist.features.ssl.folder import WHISPER, Encoder, Head, folder_of, read_encoder, read_head
+from swsdist.features.ssl.folder import WHISPER, Encoder, Head, download_of, folder_of, read_encoder, read_head
 from swsdist.features.ssl.network import Network
-from swsdist.features.ssl.whisper import Whisper
 from swsdist.io.failures import as_file_fault
 from swsdist.io.local import retry_local
 from swsdist.registry.options import Options
+
+if TYPE_CHECKING:
+    from swsdist.features.ssl.whisper import Whisper
 
 _WHERE = "features.options"
 
 #: Smaller posteriors are set to 0: subnormal float32 numbers are slow.
 _TINY = float(np.finfo(np.float32).tiny)
+
+
+def settings_of(models: Sequence[str], search: bool) -> list[str]:
+    """What a config for a folder of recordings sets to have the frames of models: KEY=VALUE.
+
+    Args:
+        models: folders, or names in the cache of the hub.
+        search: whether it searches.
+
+    Raises:
+        ConfigError: one is no speech encoder, or is not there.
+    """
+    features = []
+    for model in models:
+        folder = Path(folder_of(model)).absolute()
+        if not folder.is_dir():
+            raise codes.NO_MODEL_FOLDER(where=f"--model {model}", command=download_of(model))
+        # In the middle, rather later than earlier, layers say what is spoken (docs/concepts/encoders.md).
+        encoder = read_encoder(str(folder))
+        options = {"model": str(folder), "layer": round(encoder.layers * 2 / 3)}
+        whitening = {"columns": min(200, encoder.width // 2), "positions": min(16, encoder.width // 8), "hours": 1}
+        track = {} if len(models) == 1 else {"track": Path(model).name}  # the hub's folders are named after a revision
+        transforms = [{"name": "pca", "options": whitening}]
+        features.append({"name": "ssl", **track, "options": options, "dtype": "float16", "transforms": transforms})
+    settings: dict[str, object] = {"features": features}
+    if search:
+        section = search_of([str(track.get("track", Ssl.name)) for track in features])
+        settings |= {f"search.{key}": value for key, value in section.items()}
+    return [f"{key}={json.dumps(value)}" for key, value in settings.items()]
+
+
+def search_of(tracks: Sequence[str]) -> dict[str, object]:
+    """The section `search` for tracks of encoders."""
+    return {"distance": "cosine-squared", "corpus_frames": 50, "streams": [{"track": name} for name in tracks]}
 
 
 class Ssl(Options):
@@ -237,6 +275,8 @@ class Ssl(Options):
     @cached_property
     def _network(self) -> Network | Whisper:
         if self.encoder.kind == WHISPER:
+            from swsdist.features.ssl.whisper import Whisper  # its kernels are compiled where frames are
+
             return Whisper(self.model, self.encoder, self.chosen, self.device, self.dtype)
         return Network(self.model, self.encoder, self.chosen, self.ctc, self.language, self.device, self.dtype)
 

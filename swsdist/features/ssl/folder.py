@@ -22,12 +22,13 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from swsdist.core.codes import features as codes
-from swsdist.core.errors import ConfigError
+from swsdist.core.errors import ConfigError, SwsdistError
 from swsdist.core.plain import parse_json
 from swsdist.io.failures import as_file_fault
 from swsdist.io.local import retry_local
@@ -159,20 +160,47 @@ def _stacked(config: _Values, front: _Values) -> _Shape:
 _SHAPES: dict[str, Callable[[_Values, _Values], _Shape]] = {WHISPER: _whisper, "wav2vec2-bert": _stacked}
 
 
+def download_of(model: str) -> str:
+    """The command that downloads a model by its name, into the cache of the hub; or an example, if it is no name."""
+    return f"hf download {model}" if re.fullmatch(r"[\w.-]+/[\w.-]+", model) else _GET
+
+
+def cached_models() -> list[str]:
+    """Names of the speech encoders in the cache of the hub, sorted."""
+    repositories = [path for path in _cache().glob("models--*--*") if _is_encoder(_snapshot(path))]
+    return sorted("/".join(path.name.split("--")[1:]) for path in repositories)
+
+
 def folder_of(model: str) -> str:
     """The folder of a model; of one that ends in `owner/name` and does not exist, that model's in the cache of the hub."""
     place = Path(model)
     if place.is_dir() or len(place.parts) < 2:
         return model
+    snapshot = _snapshot(_cache() / "models--{}--{}".format(*place.parts[-2:]))
+    return model if snapshot is None else str(snapshot)
+
+
+def _cache() -> Path:
+    """The cache of the hub, as huggingface_hub finds it."""
     home = Path(os.environ.get("HF_HOME") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "huggingface")
-    cache = Path(os.environ.get("HF_HUB_CACHE") or home / "hub").expanduser()
-    repository = cache / "models--{}--{}".format(*place.parts[-2:])
+    return Path(os.environ.get("HF_HUB_CACHE") or home / "hub").expanduser()
+
+
+def _is_encoder(folder: Path | None) -> bool:
+    try:
+        return folder is not None and bool(read_encoder(str(folder)))
+    except SwsdistError:
+        return False
+
+
+def _snapshot(repository: Path) -> Path | None:
+    """The folder of a model's newest revision in the cache."""
     try:
         revision = (repository / "refs" / "main").read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError):
-        return model
-    found = repository / "snapshots" / revision
-    return str(found) if found.is_dir() else model
+        return None
+    snapshot = repository / "snapshots" / revision
+    return snapshot if snapshot.is_dir() else None
 
 
 def read_encoder(folder: str) -> Encoder:

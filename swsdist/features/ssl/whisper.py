@@ -73,15 +73,15 @@ class Whisper:
         do, weights = self._operations, self._weights
         x = self._convolved(self._convolved(do.array(spectrum), "conv1", 1), "conv2", 2)
         x = x + weights["embed_positions.weight"][: len(x)]
-        found: dict[int, Any] = {0: x}
+        outputs: dict[int, Any] = {0: x}
         for k in range(max(self._layers)):
             x = x + self._attended(self._normed(x, f"layers.{k}.self_attn_layer_norm"), f"layers.{k}.self_attn")
             wide = do.gelu(self._product(self._normed(x, f"layers.{k}.final_layer_norm"), f"layers.{k}.fc1"))
             x = x + self._product(wide, f"layers.{k}.fc2")
-            found[k + 1] = x
-        if self._encoder.layers in found:
-            found[self._encoder.layers] = self._normed(x, "layer_norm")
-        return [do.result(found[layer]) for layer in self._layers]
+            outputs[k + 1] = x
+        if self._encoder.layers in outputs:
+            outputs[self._encoder.layers] = self._normed(x, "layer_norm")
+        return [do.result(outputs[layer]) for layer in self._layers]
 
     def _convolved(self, x: Any, name: str, stride: int) -> Any:
         """A convolution of three frames, and GELU: (frames, columns)."""

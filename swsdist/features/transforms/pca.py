@@ -46,16 +46,13 @@ class Pca(FittedProjection):
         """The projection that a covariance gives.
 
         Raises:
-            ConfigError: there are fewer dimensions that vary than components, or fewer positions than directions to remove.
+            ConfigError: there are fewer dimensions that vary than components, or positions are to be removed from frames that
+                have none.
         """
         covariance = moments.covariance
-        if self.positions:
-            if len(moments.at_positions) < self.positions:
-                raise codes.TOO_FEW_POSITIONS(
-                    where="features.transforms: pca, positions",
-                    wanted=self.positions,
-                    available=len(moments.at_positions),
-                )
+        if self.positions and moments.at_positions is None:
+            raise codes.NO_POSITIONS(where="features.transforms: pca, positions")
+        if moments.at_positions is not None and len(moments.at_positions):
             away = np.linalg.eigh(moments.at_positions.T @ moments.at_positions)[1][:, -self.positions :]
             kept = np.eye(len(away)) - away @ away.T
             covariance = kept @ covariance @ kept
