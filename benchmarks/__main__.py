@@ -21,6 +21,7 @@ NAMES = (
     "commit_scale",
     "discovery_measures",
     "discovery",
+    "encoders",
     "engine",
     "fit_scale",
     "fixed_point",

@@ -275,9 +275,10 @@ class Ssl(Options):
     @cached_property
     def _network(self) -> Network | Whisper:
         if self.encoder.kind == WHISPER:
-            from swsdist.features.ssl.whisper import Whisper  # its kernels are compiled where frames are
+            # Its kernels are compiled where frames are.
+            from swsdist.features.ssl.whisper import Whisper, operations_of
 
-            return Whisper(self.model, self.encoder, self.chosen, self.device, self.dtype)
+            return Whisper(self.model, self.encoder, self.chosen, operations_of(self.device, self.dtype))
         return Network(self.model, self.encoder, self.chosen, self.ctc, self.language, self.device, self.dtype)
 
     def extract(self, samples: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -28,7 +28,7 @@ _WINDOW, _HOP, _FLOOR, _RANGE = 400, 160, 1e-10, 8.0
 _EPSILON = np.float32(1e-5)
 
 
-class _Operations(NamedTuple):
+class Operations(NamedTuple):
     """What the products are made with: NumPy's arrays, or torch's tensors. Each may change its argument."""
 
     array: Callable[[NDArray[np.float32]], Any]
@@ -46,18 +46,16 @@ class Whisper:
         folder: the model's folder.
         encoder: its description.
         layers: the requested layers; the last is normalised, as in transformers.
-        device: `cpu` or `cuda`.
-        dtype: what is computed in.
+        operations: what it is computed with.
 
     Raises:
-        ConfigError: there is no GPU, or torch is not installed.
+        ConfigError: a file cannot be read.
         DataError: weights are missing or have another shape.
     """
 
-    def __init__(self, folder: str, encoder: Encoder, layers: tuple[int, ...], device: str, dtype: str) -> None:
-        self._encoder, self._layers = encoder, layers
-        self._operations = _NUMPY if (device, dtype) == ("cpu", "float32") else _torch(device, dtype)
-        self._weights = {name: self._operations.array(array) for name, array in _read(folder, encoder, layers).items()}
+    def __init__(self, folder: str, encoder: Encoder, layers: tuple[int, ...], operations: Operations) -> None:
+        self._encoder, self._layers, self._operations = encoder, layers, operations
+        self._weights = {name: operations.array(array) for name, array in _read(folder, encoder, layers).items()}
 
     def outputs(self, samples: NDArray[np.float32], frames: int) -> list[NDArray[np.float32]]:
         """The requested layers of the first frames of a stretch: float32 (frames, width) each.
@@ -202,7 +200,7 @@ def _norm(x: NDArray[np.float32], weight: NDArray[np.float32], bias: NDArray[np.
     return result
 
 
-_NUMPY = _Operations(
+_NUMPY = Operations(
     lambda array: array,
     lambda rows, columns: np.zeros((rows, columns), np.float32),
     _gelu,
@@ -212,8 +210,21 @@ _NUMPY = _Operations(
 )
 
 
-def _torch(device: str, dtype: str) -> _Operations:
-    """Products by torch, without TF32."""
+def operations_of(device: str, dtype: str) -> Operations:
+    """Those of NumPy for float32 on a CPU, else those of torch.
+
+    Raises:
+        ConfigError: there is no GPU, or torch is not installed.
+    """
+    return _NUMPY if (device, dtype) == ("cpu", "float32") else of_torch(device, dtype)
+
+
+def of_torch(device: str, dtype: str) -> Operations:
+    """Operations of torch, without TF32.
+
+    Raises:
+        ConfigError: there is no GPU, or torch is not installed.
+    """
     try:
         import torch
     except ImportError:
@@ -223,7 +234,7 @@ def _torch(device: str, dtype: str) -> _Operations:
         raise codes.NO_TORCH_GPU(where="features.options.device")
     torch.backends.cuda.matmul.allow_tf32 = False
     kind, functional = getattr(torch, dtype), torch.nn.functional
-    return _Operations(
+    return Operations(
         lambda array: torch.from_numpy(array).to(device, kind),
         lambda rows, columns: torch.zeros((rows, columns), device=device, dtype=kind),
         functional.gelu,
