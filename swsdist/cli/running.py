@@ -238,7 +238,7 @@ def go(
     if template is not None:
         source = _source_of(config)
         run_folder = run_folder or _demand_same(f"{_name_of(source)}-{_ENDINGS[template]}", source)
-        encoders = _of_models(models or _models_in(run_folder), template != DISCOVER_CONFIG)
+        encoders = _encoders(models, run_folder, template != DISCOVER_CONFIG)
         loaded = load_config(template, [*encoders, *sets, *flags], corpus={"documents": source}, run=run_folder)
     elif models:
         raise codes.MODEL_AND_CONFIG(where=config)
@@ -273,27 +273,24 @@ def go(
 _ENDINGS = {FOLDER_CONFIG: "swsdist", TRANSCRIPTS_CONFIG: "text", DISCOVER_CONFIG: "classes"}
 
 
-def _of_models(models: Sequence[str], search: bool) -> list[str]:
-    """What is set of a template for models; nothing without any."""
-    if not models:
-        return []
-    from swsdist.features.ssl.extractor import settings_of
-
-    return settings_of(models, search)
-
-
-def _models_in(run: str) -> list[str]:
-    """Models of a folder's run, which later ones keep."""
+def _encoders(models: Sequence[str], run: str, search: bool) -> list[str]:
+    """What is set of a template for models; without any, for those of the folder's run, if it has some."""
     from swsdist.io.filesystem import Folder
     from swsdist.pipeline.inspection.loading import config_of
     from swsdist.pipeline.plan import load_plans
 
     folder = Folder(run)
-    if not folder.exists("plan.json"):
-        return []
-    configs = [config_of(folder, plan) for plan in load_plans(folder).values()]
-    sections = [features for config in configs for features in config.features]
-    return [str(features.options["model"]) for features in sections if features.name == "ssl"]
+    if models:
+        from swsdist.features.ssl.extractor import settings_of
+
+        return settings_of(models, search)
+    for plan in load_plans(folder).values() if folder.exists("plan.json") else ():
+        features = config_of(folder, plan).features
+        if all(section.name == "ssl" for section in features):
+            from swsdist.features.ssl.extractor import settings_with
+
+            return settings_with([section.model_dump(mode="json") for section in features], search)
+    return []
 
 
 def _source_of(path: str) -> str:

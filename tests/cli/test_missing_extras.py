@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 import tomllib
@@ -55,6 +56,17 @@ def test_a_command_without_its_libraries(
     (corpus / "frames.h5").write_bytes(b"\x89HDF\r\n\x1a\n")
     (corpus / "films").mkdir(exist_ok=True)
     (corpus / "films" / "a.m4a").write_bytes(b"\0\0\0\x18ftypM4A \0\0\0\0M4A mp42isom\0\0\0\0" + bytes(99))
+    (corpus / "model").mkdir(exist_ok=True)
+    encoder = {
+        "model_type": "hubert",
+        "hidden_size": 8,
+        "num_hidden_layers": 1,
+        "conv_kernel": [10],
+        "conv_stride": [5],
+    }
+    (corpus / "model" / "config.json").write_text(json.dumps(encoder))
+    (corpus / "model" / "preprocessor_config.json").write_text('{"sampling_rate": 16000}')
+    (corpus / "model" / "model.safetensors").touch()
     monkeypatch.setattr(package, "server", server)
     for name in [name for name in sys.modules if name.startswith("swsdist.server")]:
         monkeypatch.delitem(sys.modules, name)  # they are imported anew, and as they were afterwards

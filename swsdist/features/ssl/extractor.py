@@ -15,7 +15,7 @@ is the column `pad_token_id` of config.json.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -67,9 +67,14 @@ def settings_of(models: Sequence[str], search: bool) -> list[str]:
         track = {} if len(models) == 1 else {"track": Path(model).name}  # the hub's folders are named after a revision
         transforms = [{"name": "pca", "options": whitening}]
         features.append({"name": "ssl", **track, "options": options, "dtype": "float16", "transforms": transforms})
+    return settings_with(features, search)
+
+
+def settings_with(features: Sequence[Mapping[str, object]], search: bool) -> list[str]:
+    """What a config sets to have these sections `features`, of encoders."""
     settings: dict[str, object] = {"features": features}
     if search:
-        section = search_of([str(track.get("track", Ssl.name)) for track in features])
+        section = search_of([str(track.get("track") or Ssl.name) for track in features])
         settings |= {f"search.{key}": value for key, value in section.items()}
     return [f"{key}={json.dumps(value)}" for key, value in settings.items()]
 
