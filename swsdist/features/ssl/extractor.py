@@ -62,8 +62,10 @@ def settings_of(models: Sequence[str], search: bool) -> list[str]:
             raise codes.NO_MODEL_FOLDER(where=f"--model {model}", command=download_of(model))
         # In the middle, rather later than earlier, layers say what is spoken (docs/concepts/encoders.md).
         encoder = read_encoder(str(folder))
-        options = {"model": str(folder), "layer": round(encoder.layers * 2 / 3)}
-        whitening = {"columns": min(200, encoder.width // 2), "positions": min(16, encoder.width // 8), "hours": 1}
+        options: dict[str, object] = {"model": str(folder), "layer": round(encoder.layers * 2 / 3)}
+        if encoder.kind == WHISPER:
+            options |= {"chunk_seconds": 10, "overlap_seconds": 2}
+        whitening = {"columns": min(200, encoder.width // 2), "positions": min(32, encoder.width // 16), "hours": 1}
         track = {} if len(models) == 1 else {"track": Path(model).name}  # the hub's folders are named after a revision
         transforms = [{"name": "pca", "options": whitening}]
         features.append({"name": "ssl", **track, "options": options, "dtype": "float16", "transforms": transforms})
