@@ -62,9 +62,7 @@ def settings_of(models: Sequence[str], search: bool) -> list[str]:
             raise codes.NO_MODEL_FOLDER(where=f"--model {model}", command=download_of(model))
         # In the middle, rather later than earlier, layers say what is spoken (docs/concepts/encoders.md).
         encoder = read_encoder(str(folder))
-        options: dict[str, object] = {"model": str(folder), "layer": round(encoder.layers * 2 / 3)}
-        if encoder.kind == WHISPER:
-            options |= {"chunk_seconds": 10, "overlap_seconds": 2}
+        options = {"model": str(folder), "layer": round(encoder.layers * 2 / 3), "overlap_seconds": 2}
         whitening = {"columns": min(200, encoder.width // 2), "positions": min(32, encoder.width // 16), "hours": 1}
         track = {} if len(models) == 1 else {"track": Path(model).name}  # the hub's folders are named after a revision
         transforms = [{"name": "pca", "options": whitening}]
@@ -263,7 +261,8 @@ class Ssl(Options):
     @property
     def needs(self) -> tuple[Needs, ...]:
         """One thread; memory for the weights, twice while loading, and for the convolutions of a chunk."""
-        memory = 1.0 + 2 * self.encoder.bytes / 1e9 + self.chunk_seconds / 30
+        libraries = 1.0 if self.libraries else 0.5
+        memory = libraries + 2 * self.encoder.bytes / 1e9 + self.chunk_seconds / 30
         return (Needs(cpus=1, memory_gb=round(memory, 2), gpus=1.0 if self.device == "cuda" else 0.0),)
 
     def describe(self) -> dict[str, Any]:
