@@ -312,7 +312,7 @@ def time_search() -> Iterator[str]:
     yield (
         "cuda: not timed: numba's simulator"
         if SIMULATED
-        else _speed("cuda", Cuda, TIMED._replace(queries=TIMED.queries * _MORE))
+        else _speed("cuda", Cuda, TIMED._replace(queries=[*TIMED.queries] * _MORE))
     )
 
 
