@@ -25,7 +25,7 @@ LANGUAGE = "nnenglish"
 #: Gain of every recording, dB.
 GAIN = -3.0
 
-#: Seconds of what Whisper is given: a recording with silence behind it, as in training, and in s3prl's own uses of it.
+#: Seconds that Whisper is given: a recording and silence behind it, as in training, and as s3prl's branch `se` does.
 WINDOW = 30.0
 
 #: Normalised scores above it are decided YES, standard deviations.
