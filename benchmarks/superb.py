@@ -1,9 +1,10 @@
 """SUPERB's query-by-example search beside s3prl's own `quesst14_dtw`: MTWV on the same frames, and CPU.
 
-A folder in the form of QUESST 2014 is made of real speech, its queries and documents. Frames are MFCC, of which MTWV is
-compared, and layers of a random encoder that is as wide as a base model, of which s3prl searches the first queries. `--s3prl`
-names the unpacked source of s3prl 0.4.18, whose code is called unchanged; it needs dtw-python, lxml, scipy, torch and tqdm. Its
-pool has one process; audio is read, and frames are made, by us alone.
+A folder in the form of QUESST 2014 is made of real speech, its queries and documents. Frames are MFCC; layers of a random
+encoder as wide as a base model, of which s3prl searches the first queries; and, if it lies beside the checkout, layers of
+Whisper base, in windows of 30 s, as the command has them, and on each recording's own length, in every third document.
+`--s3prl` names the unpacked source of s3prl 0.4.18, whose code is called unchanged; it needs dtw-python, lxml, scipy, torch
+and tqdm. Its pool has one process; audio is read, and frames are made, by us alone.
 """
 
 from __future__ import annotations
@@ -19,14 +20,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 import swsdist
 from benchmarks.corpora import base, read
+from benchmarks.encoders import MODEL
 from benchmarks.rows import Row, at_least, at_most, say, show
 from swsdist.chains.superb.plans import LANGUAGE, System
 from swsdist.chains.superb.running import Superb, run_superb, scored
 from swsdist.corpora.quesst import QuesstDatabase, read_quesst_database
+from swsdist.features.ssl.extractor import Ssl
+from swsdist.features.ssl.folder import read_encoder
 from swsdist.io.quesst import read_quesst_list
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.store.reading import Store
@@ -36,6 +41,10 @@ from swsdist.testing.synthesis.quesst import Recording, write_quesst
 _WIDTH, _LAYERS = 768, 2
 #: Queries that s3prl searches with the encoder's frames.
 _FEW = 12
+#: Whisper in windows takes a second for each document: every third is enough.
+_THIRD = 3
+#: Options of `ssl` that the command sets for Whisper.
+_OWN = ("short_seconds", "window_seconds")
 #: Stages that make frames.
 _MODEL = ("index", "queries")
 #: Its configuration file, as SUPERB uses it.
@@ -49,37 +58,51 @@ _CONFIG: dict[str, Any] = {
 
 def measure(scratch: Path, s3prl: Path | None) -> list[Row]:
     """Search with both."""
-    folder = scratch / "quesst14Database"
-    _make(folder, scratch)
-    database = read_quesst_database(folder, LANGUAGE)
     encoder = scratch / "encoder"
     make_encoder(str(encoder), "hubert", width=_WIDTH, layers=_LAYERS, num_conv_pos_embeddings=4)
     sets = ("executor.kind=serial",)
     mfcc = System("mfcc", [{"name": "mfcc"}], {0: "mfcc"}, sets=sets)
     wide = System.of_model("random", str(encoder), range(_LAYERS + 1), sets=sets)
-    rows: list[Row] = []
-    for name, system, most in (("MFCC", mfcc, None), (f"random encoder, {_WIDTH} wide", wide, _FEW)):
-        say(f"superb: {name}")
-        ours = run_superb(system, database, str(scratch / system.name), Progress())
-        rows += _of_layers(name, ours)
-        rows += _beside(name, ours, system, database, folder, s3prl, most)
+    rows = _measured("MFCC", mfcc, scratch, s3prl)
+    rows += _measured(f"random encoder, {_WIDTH} wide", wide, scratch, s3prl, most=_FEW)
+    if MODEL.is_dir():
+        layers = range(read_encoder(str(MODEL)).layers + 1)
+        own = tuple(f"features.options.{name}={Ssl.model_fields[name].default}" for name in _OWN)
+        windows = System.of_model("windows", str(MODEL), layers, sets=sets)
+        rows += _measured("Whisper base", windows, scratch, s3prl, every=_THIRD)
+        length = System.of_model("length", str(MODEL), layers, sets=(*sets, *own))
+        rows += _measured("Whisper base, own length", length, scratch, s3prl, every=_THIRD)
     return rows
 
 
-def _make(folder: Path, scratch: Path) -> None:
-    """All documents; first examples of the queries are those of dev, second ones of eval."""
+def _measured(
+    name: str, system: System, scratch: Path, s3prl: Path | None, most: int | None = None, every: int = 1
+) -> list[Row]:
+    """All layers by us, in one document of `every`; of dev the best layer by s3prl, of its first `most` queries."""
+    say(f"superb: {name}")
+    folder = scratch / f"quesst14Database-{every}"
+    if not folder.is_dir():
+        _make(folder, scratch, every)
+    database = read_quesst_database(folder, LANGUAGE)
+    ours = run_superb(system, database, str(scratch / system.name), Progress())
+    return [*_of_layers(name, ours), *_beside(name, ours, system, database, folder, s3prl, most)]
+
+
+def _make(folder: Path, scratch: Path, every: int) -> None:
+    """Documents; first examples of the queries are those of dev, second ones of eval."""
     corpus = base(scratch)
-    names = {row["doc_id"]: f"quesst14_{k:05d}" for k, row in enumerate(corpus.rows(), 1)}
+    documents = corpus.rows()[::every]
+    names = {row["doc_id"]: f"quesst14_{k:05d}" for k, row in enumerate(documents, 1)}
     queries: dict[str, dict[str, Recording]] = {"dev": {}, "eval": {}}
     for row in read(corpus.queries):
         split = {1: "dev", 2: "eval"}.get(int(row["example"]))
         if split is not None:
             queries[split][f"quesst14_{split}_{row['query_id']}"] = Recording(Path(row["path"]), LANGUAGE)
     assert corpus.references is not None
-    pairs = [(row["query_id"], names[row["doc_id"]]) for row in read(corpus.references)]
+    pairs = [(row["query_id"], names[row["doc_id"]]) for row in read(corpus.references) if row["doc_id"] in names]
     write_quesst(
         folder,
-        {names[row["doc_id"]]: Recording(Path(row["path"]), LANGUAGE) for row in corpus.rows()},
+        {names[row["doc_id"]]: Recording(Path(row["path"]), LANGUAGE) for row in documents},
         queries,
         {
             split: [(name, document) for query, document in pairs if (name := f"quesst14_{split}_{query}") in some]
@@ -121,7 +144,19 @@ def _beside(
     if most is None:
         difference = abs(ours.dev[ours.best].max_twv - scored(trials, database.truth["dev"]).max_twv)
         rows.append(Row(f"{name}: difference of MTWV from s3prl's", difference, "", at_most(0.001)))
+        apart = _apart(ours.lists["dev"], trials)
+        rows.append(Row(f"{name}: largest difference of a normalised score from s3prl's", apart, ""))
     return rows
+
+
+def _apart(one: pa.Table, other: pa.Table) -> float:
+    """The largest difference of two lists with the same trials."""
+    keys = ["query_id", "doc_id"]
+    both = one.select([*keys, "score"]).join(
+        other.select([*keys, "score"]), keys, right_suffix="_other", join_type="inner"
+    )
+    assert len(both) == len(one) == len(other)
+    return float(np.abs(both["score"].to_numpy() - both["score_other"].to_numpy()).max())
 
 
 def _by_s3prl(s3prl: Path, folder: Path, run: Path, track: str, most: int | None) -> tuple[pa.Table, int, float]:

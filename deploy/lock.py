@@ -25,6 +25,8 @@ PLATFORMS = {
 }
 #: Extras of all images: what chains and pages need.
 EXTRAS = ("ffmpeg", "serve", "hdf5", "figures")
+#: And of that for nodes with a GPU.
+MORE = ("gpu", "ssl", "pocketsphinx")
 #: Beside what pyproject.toml names: the agent of Ray's dashboard, which jobs are submitted to and metrics are read from.
 BESIDE = ("ray[default]",)
 
@@ -85,7 +87,7 @@ def main() -> None:
     """Write the files."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     extras = project["project"]["optional-dependencies"]
-    runs = [*project["project"]["dependencies"], *(each for name in EXTRAS for each in extras[name]), *BESIDE]
+    runs = [*project["project"]["dependencies"], *(each for extra in EXTRAS for each in extras[extra]), *BESIDE]
     plain = locked(runs)
     for name, text in (
         ("build.lock", locked(project["build-system"]["requires"])),
@@ -93,7 +95,7 @@ def main() -> None:
         # Nodes with and without a GPU work on one run, so they have the same versions.
         (
             "requirements-gpu.lock",
-            locked([*runs, *extras["gpu"], *extras["ssl"], *extras["pocketsphinx"]], ("x86_64",), plain),
+            locked([*runs, *(each for extra in MORE for each in extras[extra])], ("x86_64",), plain),
         ),
     ):
         (ROOT / "deploy" / name).write_text(text)

@@ -1,4 +1,4 @@
-"""`python -m swsdist.testing.gpu [CASE...]`: checks that the search on this GPU gives the bytes of the CPU. From a checkout."""
+"""`python -m swsdist.testing.gpu [CASE...]`: does the search on this GPU give the bytes of the CPU, and how fast is it?"""
 
 from swsdist.testing.checkout import run
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from commands import Command, Ended
 
+from swsdist.config import load_config
 from swsdist.core.codes import corpora as corpora_codes
 from swsdist.core.codes import superb as codes
 from swsdist.testing.synthesis.encoder import make_encoder
@@ -91,6 +92,14 @@ def test_some_layers_and_a_variant(here: Path, swsdist: Command) -> None:
     values = json.loads(ended.out)
     assert [row["layer"] for row in values["dev"]] == [1, 2]
     assert values["variant"] == "cosine"
+
+
+def test_whisper_is_given_windows_of_30_s(here: Path, swsdist: Command) -> None:
+    make_encoder(str(here / "models/whisper"), "whisper", layers=2)
+    ended = swsdist(*SUPERB, "--upstream", "models/whisper", "--layers", "1,2", "--json", cwd=here)
+    assert [row["layer"] for row in json.loads(ended.out)["dev"]] == [1, 2]
+    options = load_config(here / "superb-whisper/superb/configs/dev-layer1.yaml").features[0].options
+    assert options["short_seconds"] == options["window_seconds"] == 30
 
 
 def test_recordings_that_cannot_be_read_are_named(here: Path, swsdist: Command) -> None:

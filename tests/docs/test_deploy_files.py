@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
+import runpy
+import sys
 import tomllib
+from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +24,8 @@ from ruamel.yaml import YAML
 import swsdist
 
 DEPLOY = ROOT / "deploy"
+LOCK = runpy.run_path(str(DEPLOY / "lock.py"))
+EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 IMAGE = f"registry.example.org/swsdist:{swsdist.__version__}"
 
 #: Of the KubeRay operator's CRDs (v1.5), the fields of `spec` that a file of ours might use; an unknown key is an error, as
@@ -231,21 +237,43 @@ def _locked(name: str) -> dict[str, str]:
     return found
 
 
+def _of_extras(names: str) -> list[str]:
+    return [each for name in LOCK[names] for each in EXTRAS[name]]
+
+
 def test_the_locked_requirements_are_those_of_the_project() -> None:
     """`make lock` after a change of pyproject.toml."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    extras = project["project"]["optional-dependencies"]
-    of_all = ("ffmpeg", "serve", "hdf5", "figures")
-    wanted = [*project["project"]["dependencies"], *(each for name in of_all for each in extras[name])]
+    wanted = [*project["project"]["dependencies"], *_of_extras("EXTRAS")]
     for name, requirements in (
         ("requirements.lock", wanted),
-        ("requirements-gpu.lock", [*wanted, *extras["gpu"], *extras["ssl"], *extras["pocketsphinx"]]),
+        ("requirements-gpu.lock", [*wanted, *_of_extras("MORE")]),
         ("build.lock", project["build-system"]["requires"]),
     ):
         locked = _locked(name)
         for requirement in map(Requirement, requirements):
             version = locked[canonicalize_name(requirement.name)]
             assert requirement.specifier.contains(Version(version)), f"{requirement} is locked at {version}: make lock"
+
+
+def test_the_images_hold_what_is_imported() -> None:
+    """So whatever a config can name works in the image for GPUs, and in the other all but what the page says."""
+    assert {*LOCK["EXTRAS"], *LOCK["MORE"]} == EXTRAS.keys() - {"dev", "docs", "site"}, "an extra that is in no image"
+    imported = set()
+    for path in (ROOT / "swsdist").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            imported |= {name.split(".")[0] for name in names}
+    imported -= {*sys.stdlib_module_names, "swsdist", "_typeshed"}
+    packages = packages_distributions()
+    wanted = {canonicalize_name(packages.get(name, [name])[0]) for name in imported}
+    plain, on_gpus = _locked("requirements.lock").keys(), _locked("requirements-gpu.lock").keys()
+    assert {"safetensors", "torch", "imageio-ffmpeg"} <= wanted
+    assert wanted <= on_gpus
+    assert wanted - plain <= {canonicalize_name(Requirement(each).name) for each in _of_extras("MORE")}
+    page = (ROOT / "docs/how-to/build-the-image.md").read_text()
+    assert all(f"`{name}`" in page for names in ("EXTRAS", "MORE") for name in LOCK[names] if name != "ffmpeg")
 
 
 def test_nodes_with_a_gpu_have_the_versions_of_the_others() -> None:

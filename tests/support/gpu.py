@@ -1,38 +1,48 @@
-"""Does the search on a GPU find the same bytes as the search on the CPU, on this machine?
+"""Does the search on a GPU find the same bytes as the search on the CPU, on this machine, and how fast are search and encoder?
 
 `python -m swsdist.testing.gpu` runs all cases, or those that are named, prints a line for each, and ends with code 1 if any
 differs, 2 where there is no GPU. Without one, NUMBA_ENABLE_CUDASIM=1 runs them in numba's simulator, where what a thread does
-is compiled for the CPU.
+is compiled for the CPU. Then it tells times: CPU seconds, and of a GPU seconds by the clock. Without one they are the CPU's.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
+import soundfile
 from numpy.typing import NDArray
 from ruamel.yaml import YAML
 
 from swsdist.config.search import Search
 from swsdist.core.errors import UserError
 from swsdist.core.text import suggestion
+from swsdist.features.ssl.extractor import Ssl
 from swsdist.kernels.distances.create import create
 from swsdist.kernels.distances.interface import Distance, Side
 from swsdist.kernels.distances.weighted import Part, weighted_sum
 from swsdist.kernels.recurrences.create import create as create_recurrence
 from swsdist.methods.dtw.backends.cpu import int16
+from swsdist.methods.dtw.backends.create import missing
 from swsdist.methods.dtw.backends.cuda import Cuda
-from swsdist.methods.dtw.backends.interface import Work
+from swsdist.methods.dtw.backends.interface import Backend, Work
 from swsdist.methods.dtw.matches import Matches
 from swsdist.methods.dtw.search import run
 from swsdist.methods.dtw.settings import Settings
 from swsdist.methods.query.example import Example
 from swsdist.registry.registries import DISTANCES, RECURRENCES
+from swsdist.testing.synthesis import make_corpus
+from swsdist.testing.synthesis.encoder import make_encoder
+
+T = TypeVar("T")
 
 
 class Case(NamedTuple):
@@ -183,12 +193,29 @@ def _columns(found: Matches) -> tuple[NDArray[np.int32] | NDArray[np.int64], ...
     return found.query, found.document, found.end_frame, found.frames, found.cost
 
 
+Document = tuple[int, list[NDArray[np.float32]]]
+
+
 def compare(case: Case) -> Outcome:
     """Search on the CPU and on the GPU.
 
     Raises:
         UserError: there is no GPU.
     """
+    work, documents = _made(case)
+    gpu = Cuda(work)
+    here, there = run(int16(work), documents, work), run(gpu, documents, work)
+    account = gpu.account()
+    same = all(item.tobytes() == other.tobytes() for item, other in zip(_columns(here), _columns(there), strict=True))
+    enough = account.batches >= case.batches and account.parts >= case.parts and account.used <= account.budget
+    return Outcome(
+        same and enough,
+        f"{'the same' if same else 'NOT the same'} {len(here.cost)} candidates, {account.batches} batches, "
+        f"{account.parts} parts, {account.used / 1e6:.2f} of {account.budget / 1e6:.2f} MB",
+    )
+
+
+def _made(case: Case) -> tuple[Work, list[Document]]:
     rng = np.random.default_rng(0)
     distance, dimension = _distance(case), case.dimension
 
@@ -209,17 +236,7 @@ def compare(case: Case) -> Outcome:
         made = made._replace(int32_frames=case.int32_frames)
     of_case = distance, case.window, 16, case.piece, case.recurrence
     settings = Settings(*of_case, row_range=case.row_range, device_memory=case.memory)
-    work = Work(examples, made, most, settings)
-    gpu = Cuda(work)
-    here, there = run(int16(work), documents, work), run(gpu, documents, work)
-    account = gpu.account()
-    same = all(item.tobytes() == other.tobytes() for item, other in zip(_columns(here), _columns(there), strict=True))
-    enough = account.batches >= case.batches and account.parts >= case.parts and account.used <= account.budget
-    return Outcome(
-        same and enough,
-        f"{'the same' if same else 'NOT the same'} {len(here.cost)} candidates, {account.batches} batches, "
-        f"{account.parts} parts, {account.used / 1e6:.2f} of {account.budget / 1e6:.2f} MB",
-    )
+    return Work(examples, made, most, settings), documents
 
 
 def _between_posteriors(case: Case) -> bool:
@@ -233,35 +250,128 @@ def _distance(case: Case) -> Distance:
     return weighted_sum(parts, case.dimension)
 
 
+#: An hour of frames of 20 ms, as wide as `best-encoder.yaml` has them.
+TIMED = Case((40,) * 20, (300,) * 600, ("cosine-squared",), dimension=200, memory=4_000_000_000)
+
+#: Queries on a GPU for one on a CPU, so that it has enough to do.
+_MORE = 50
+
+#: The encoder that is timed; where it is missing, random weights of its shape.
+MODEL = SYSTEMS.parents[2] / "shared/models/whisper-base/encoder"
+_RATE = 16000
+
+
+def time_encoder() -> Iterator[str]:
+    """The fourth layer of Whisper base for speech in sentences, by device and precision."""
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = MODEL
+        if not folder.is_dir():
+            folder = Path(scratch) / "model"
+            try:
+                make_encoder(
+                    str(folder), "whisper", layers=6, width=512, encoder_attention_heads=8, encoder_ffn_dim=2048
+                )
+            except ImportError as error:
+                yield f"not timed: there is no {MODEL}, and no {error.name} to make a random one"
+                return
+        make_corpus(Path(scratch) / "corpus", documents=12, queries=1)
+        paths = sorted((Path(scratch) / "corpus").rglob("*.flac"))
+        sounds = [soundfile.read(path, dtype="float32")[0] for path in paths]
+        hours = sum(map(len, sounds)) / _RATE / 3600
+        wanted: NDArray[np.float32] | None = None
+        for device, dtype in (("cpu", "float32"), ("cuda", "float32"), ("cuda", "float16")):
+            name = f"{device}, {dtype}"
+            try:
+                extractor = Ssl.model_validate({"model": str(folder), "layer": 4, "device": device, "dtype": dtype})
+                extractor.extract(sounds[0])
+            except UserError as error:
+                yield f"{name}: not timed: {error.message}"
+                continue
+            frames, cpu, wall = _timed(partial(_frames, extractor, sounds))
+            text = f"{name}: {wall / hours:.0f} s, {cpu / hours:.0f} CPU s for an hour of speech"
+            if wanted is None:
+                wanted = frames
+            else:
+                apart = np.abs(frames - wanted).max() / np.abs(wanted).max()
+                text += f"; frames differ from the CPU's by at most {apart:.0e} of the largest"
+            yield text
+
+
+def _frames(extractor: Ssl, sounds: list[NDArray[np.float32]]) -> NDArray[np.float32]:
+    return np.concatenate([extractor.extract(sound) for sound in sounds])
+
+
+def time_search() -> Iterator[str]:
+    """The search of an hour in 200 columns, by backend."""
+    yield _speed("cpu", int16, TIMED)
+    if error := missing():
+        yield f"cuda: not timed: {error.message}"
+        return
+    from swsdist.kernels.cuda.launch import SIMULATED
+
+    yield (
+        "cuda: not timed: numba's simulator"
+        if SIMULATED
+        else _speed("cuda", Cuda, TIMED._replace(queries=[*TIMED.queries] * _MORE))
+    )
+
+
+def _speed(name: str, backend: Callable[[Work], Backend], case: Case) -> str:
+    work, documents = _made(case)
+    run(backend(work), documents[:1], work)  # compiles it
+    _, cpu, wall = _timed(lambda: run(backend(work), documents, work))
+    cells = sum(case.queries) * sum(case.documents) / 1e6
+    return f"{name}: {cells / wall:.0f} Mcell/s, {cells / cpu:.0f} Mcell/CPU s"
+
+
+def _timed(work: Callable[[], T]) -> tuple[T, float, float]:
+    """What it gives, its CPU seconds, and its seconds by the clock."""
+    cpu, wall = time.process_time(), time.perf_counter()
+    result = work()
+    return result, time.process_time() - cpu, time.perf_counter() - wall
+
+
+TIMES: dict[str, Callable[[], Iterator[str]]] = {
+    "times of the encoder, layer 4": time_encoder,
+    "times of the search, 200 columns": time_search,
+}
+
+
 def main(arguments: Sequence[str]) -> int:
-    """Run cases, all by default.
+    """Run cases and tell times, all by default.
 
     Returns:
-        The exit code: 1 where something differs, 2 where there is no GPU.
+        The exit code: 1 where something differs, 2 where there is no GPU to compare with.
     """
     parser = argparse.ArgumentParser(
         prog="python -m swsdist.testing.gpu",
-        description="Does the search on this GPU find the bytes of the CPU?",
-        epilog="\n".join(["cases:", *(f"  {name}" for name in CASES)]),
+        description="Does the search on this GPU find the bytes of the CPU, and how fast are search and encoder?",
+        epilog="\n".join(["cases:", *(f"  {name}" for name in (*CASES, *TIMES))]),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("cases", nargs="*", metavar="CASE", help="a case, of those below; all by default")
     names = parser.parse_args(arguments).cases
     for name in names:
-        if name not in CASES:
+        if name not in CASES and name not in TIMES:
+            known = [*CASES, *TIMES]
             parser.error(
-                f"there is no case {name!r}{suggestion(name, CASES)} (choose from {', '.join(map(repr, CASES))})"
+                f"there is no case {name!r}{suggestion(name, known)} (choose from {', '.join(map(repr, known))})"
             )
-    bad = 0
-    for name in names or CASES:
-        try:
-            outcome = compare(CASES[name])
-        except UserError as error:
-            print(error, file=sys.stderr)
-            return error.exit_code
-        print(f"{name}: {outcome.text}{'' if outcome.good else '  <-- WRONG'}", flush=True)
-        bad += not outcome.good
-    return min(bad, 1)
+    bad = none_here = 0
+    for name in names or (*CASES, *TIMES):
+        if name in TIMES:
+            for line in TIMES[name]():
+                print(f"{name}: {line}", flush=True)
+        elif not none_here:
+            try:
+                outcome = compare(CASES[name])
+            except UserError as error:
+                print(error, file=sys.stderr)
+                none_here = error.exit_code
+                continue
+            print(f"{name}: {outcome.text}{'' if outcome.good else '  <-- WRONG'}", flush=True)
+            bad += not outcome.good
+    return none_here or min(bad, 1)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from swsdist.chains.superb.variants import VARIANTS
 from swsdist.config import Config, config_from_dict, dump_config
 from swsdist.config.dumping import without_secrets
 from swsdist.corpora.quesst import QuesstDatabase, Split
+from swsdist.features.ssl.folder import WHISPER, read_encoder
 from swsdist.io.filesystem import Folder
 
 #: Of the files in the run folder.
@@ -23,6 +24,9 @@ LANGUAGE = "nnenglish"
 
 #: Gain of every recording, dB.
 GAIN = -3.0
+
+#: Seconds that Whisper is given: a recording and silence behind it, as in training, and as s3prl's branch `se` does.
+WINDOW = 30.0
 
 #: Normalised scores above it are decided YES, standard deviations.
 THRESHOLD = 2.0
@@ -52,6 +56,8 @@ class System:
     ) -> System:
         """All layers in one pass over the model in a folder."""
         options = {"model": folder, "layers": list(layers), "gain": GAIN}
+        if read_encoder(folder).kind == WHISPER:
+            options |= {"short_seconds": WINDOW, "window_seconds": WINDOW}
         tracks = {layer: f"layer{layer}" for layer in layers}
         # A single track would have the extractor's name.
         named = {"track": tracks[layers[0]]} if len(layers) == 1 else {}

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from pathlib import Path
 
-from swsdist.core.codes import features as feature_codes
 from swsdist.core.codes import superb as codes
-from swsdist.features.ssl.folder import read_encoder
+from swsdist.features.ssl.folder import folder_of, read_encoder
 
 
 def upstream_folder(name: str) -> str:
@@ -17,19 +15,12 @@ def upstream_folder(name: str) -> str:
         name: a folder, or an id (`facebook/hubert-base-ls960`) that the hub's cache on this machine has.
 
     Raises:
-        ConfigError: the library is not installed, or the cache does not have the model.
+        ConfigError: it is no folder, and the cache does not have the model.
     """
-    if Path(name).is_dir():
-        return str(Path(name).absolute())
-    if find_spec("huggingface_hub") is None:
-        raise feature_codes.SSL_NOT_INSTALLED(where="--upstream", library="huggingface_hub")
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
-
-    try:
-        return str(snapshot_download(name, local_files_only=True))
-    except (LocalEntryNotFoundError, HFValidationError):
-        raise codes.NO_SUCH_UPSTREAM(where="--upstream", name=name) from None
+    folder = Path(folder_of(name))
+    if not folder.is_dir():
+        raise codes.NO_SUCH_UPSTREAM(where="--upstream", name=name)
+    return str(folder.absolute())
 
 
 def chosen_layers(text: str, folder: str) -> tuple[int, ...]:
