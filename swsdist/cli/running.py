@@ -285,8 +285,8 @@ def _encoders(models: Sequence[str], run: str, search: bool) -> list[str]:
 
         return settings_of(models, search)
     for plan in load_plans(folder).values() if folder.exists("plan.json") else ():
-        features = config_of(folder, plan).features
-        if all(section.name == "ssl" for section in features):
+        features = [section for section in config_of(folder, plan).features if section.name == "ssl"]
+        if features:
             from swsdist.features.ssl.extractor import settings_with
 
             return settings_with([section.model_dump(mode="json") for section in features], search)

@@ -93,8 +93,8 @@ def _default_options(manifest: Manifest | None) -> dict[str, object]:
         return {"method": reading[0]}
     tracks = () if manifest is None else manifest.tracks
     recipes: dict[str, Any] = {track.name: track.recipe for track in tracks}
-    if recipes and all(recipe["name"] == "ssl" and recipe.get("kind") is None for recipe in recipes.values()):
-        return search_of(list(recipes))
+    if encoded := [name for name, recipe in recipes.items() if recipe["name"] == "ssl" and recipe.get("kind") is None]:
+        return search_of(encoded)
     last = {name: recipe.get("transforms", [])[-1:] for name, recipe in recipes.items()}
     plain = [name for name, recipe in recipes.items() if recipe["name"] == "mfcc" and not last[name]]
     mixed = [

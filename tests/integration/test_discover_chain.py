@@ -656,6 +656,18 @@ def test_keys_that_it_does_not_use(small_corpus: Path, tmp_path: Path, search: d
     assert not (tmp_path / "store").exists()
 
 
+def test_documents_are_as_long_as_their_shortest_track(small_corpus: Path, tmp_path: Path) -> None:
+    """Of a long and a short window, the long one is not searched, and has fewer frames."""
+    tracks = [{"name": "mfcc"}, {"name": "mfcc", "track": "long", "options": {"n_fft": 4096}}]
+    given = config(small_corpus, tmp_path, features=tracks, search={"streams": [{"track": "mfcc"}]})
+    assert rows(discovered(given), "align-pairs", "matches")
+    store = Store(Folder(given.store))
+    frames = {row["doc_id"]: row["frames"] for row in store.documents(track="long").to_pylist()}
+    for shard in store.manifest.shards:
+        for (doc_id, _), document, _ in stretches(store, shard.name, given.search):
+            assert len(document.frames) == len(document.spoken) == frames[doc_id]
+
+
 def test_frames_without_speech_marks(small_corpus: Path, tmp_path: Path) -> None:
     """Frames of other programs alone are refused before any work; beside a track made of the recordings they are taken."""
     frames = tmp_path / "frames"

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import soundfile
 
 import swsdist
+from swsdist.cli.options import DISCOVER_CONFIG
 from swsdist.config import load_config
 from swsdist.features.blocks import in_blocks
-from swsdist.features.ssl.extractor import Ssl
+from swsdist.features.ssl.extractor import Ssl, settings_of
 from tests.integration.conftest import SHARED
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -66,3 +68,13 @@ def test_the_best_system_finds_more_than_mfcc(tiny: Path, tmp_path: Path) -> Non
         )
         found[name] = swsdist.run(config).measures()["mtwv"]
     assert found["systems/best-encoder"] > found["mboshi-tiny"] + 0.1
+
+
+def test_discovery_by_a_model_is_the_systems() -> None:
+    """Apart from what a folder's run has of its own: frames as float16."""
+    given: dict[str, Any] = {"corpus": {"documents": "tapes.csv"}, "run": "found"}
+    system = load_config(ROOT / "configs" / "systems" / "discover-encoder.yaml", **given)
+    folder = load_config(DISCOVER_CONFIG, settings_of([str(MODEL)], search=False), **given)
+    assert (folder.search, folder.options) == (system.search, system.options)
+    for ours, wanted in zip(folder.features, system.features, strict=True):
+        assert ours.model_copy(update={"dtype": wanted.dtype}) == wanted

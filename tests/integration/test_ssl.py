@@ -25,12 +25,13 @@ from swsdist.core.codes import features as codes
 from swsdist.core.errors import ConfigError, DataError
 from swsdist.features.blocks import in_blocks, positions
 from swsdist.features.extractors import create, from_recipe, identity, recipe
-from swsdist.features.ssl.extractor import Ssl
+from swsdist.features.ssl.extractor import Ssl, search_of
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.inspection.digest import digests
 from swsdist.pipeline.operation.progress import Progress
+from swsdist.searcher.settings import setup_of
 from swsdist.store import parquet
 from swsdist.store.reading import Store
 from swsdist.testing.conformance import check_extractor
@@ -431,7 +432,7 @@ def test_labels_of_a_head_are_decoded(tmp_path: Path, small_corpus: Path) -> Non
 
 
 def test_a_folder_by_a_model(models: Path, tmp_path: Path) -> None:
-    """Indexed by one, and by two; searched and indexed again without naming them."""
+    """Indexed by one, and by two; searched, indexed and discovered in again without naming them."""
 
     def swsdist_says(*words: str) -> subprocess.CompletedProcess[str]:
         settings = {**os.environ, "HF_HUB_CACHE": str(tmp_path / "hub")}
@@ -454,6 +455,11 @@ def test_a_folder_by_a_model(models: Path, tmp_path: Path) -> None:
         for place in (run, f"{run}/store"):
             answer = swsdist_says("search", place, "--query", "tapes/1.wav:1-2", "--no-trim", "--top", "1", "--csv")
             assert "1,1.0" in answer.stdout, answer.stderr
+    discover = ["discover", "tapes", "--run", "found", "--set", "executor.kind=serial"]
+    said = swsdist_says(*discover, "--model", "somebody/whisper")
+    assert said.returncode == 0, said.stderr
+    assert "nothing to do" in swsdist_says(*discover).stdout
+    assert setup_of(str(tmp_path / "found" / "store")).options == search_of(["ssl"])  # loudness is not searched
     missing = swsdist_says("index", "tapes", "--run", "other", "--model", "somebody/other")
     assert "hf download somebody/other" in missing.stderr
     assert "somebody/whisper" in swsdist_says("doctor", "--no-ray").stdout

@@ -21,7 +21,7 @@ from swsdist.store.tracks import Tracks
 def stretches(
     store: Store, shard: str, search: Search, keys: Collection[Key] | None = None, side: Side = "document"
 ) -> Iterator[tuple[Key, Stretches, Distance]]:
-    """Documents of a shard, all or some, with their frames and the distance of these."""
+    """Documents of a shard, all or some, with their frames and the distance of these; as long as the store's shortest track."""
     documents = Documents(store, [shard], search.model_copy(update={"skip_silence": False}))
     known = list(zip(documents.table["doc_id"].to_pylist(), documents.table["channel"].to_pylist(), strict=True))
     chosen = np.array([keys is None or key in keys for key in known], np.bool_)
@@ -29,8 +29,8 @@ def stretches(
         return
     marks = speech(store, shard)
     for k, blocks in documents.stream(chosen=chosen, side=side):
-        frames = np.concatenate(list(blocks))
-        yield known[k], Stretches(frames, marks[known[k]][: len(frames)]), documents.distance
+        frames, spoken = np.concatenate(list(blocks)), marks[known[k]]
+        yield known[k], Stretches(frames[: len(spoken)], spoken[: len(frames)]), documents.distance
 
 
 def unit_of(search: Search) -> int:

@@ -70,13 +70,35 @@ def settings_of(models: Sequence[str], search: bool) -> list[str]:
     return settings_with(features, search)
 
 
-def settings_with(features: Sequence[Mapping[str, object]], search: bool) -> list[str]:
-    """What a config sets to have these sections `features`, of encoders."""
+def settings_with(features: Sequence[Mapping[str, Any]], search: bool) -> list[str]:
+    """What a config sets to have these sections `features`, of encoders; without a search, to discover words."""
+    section = search_of([str(track.get("track") or Ssl.name) for track in features])
     settings: dict[str, object] = {"features": features}
-    if search:
-        section = search_of([str(track.get("track") or Ssl.name) for track in features])
-        settings |= {f"search.{key}": value for key, value in section.items()}
+    if not search:
+        encoder = read_encoder(folder_of(str(features[0]["options"]["model"])))
+        shift = encoder.hop / encoder.sample_rate
+        del section["corpus_frames"]  # it is of queries
+        # Syllables begin where loudness falls, which the first coefficient says.
+        loudness = {"hop_length": round(16000 * shift), "n_mfcc": 1, "deltas": 0}
+        settings = {"features": [*features, {"name": "mfcc", "options": loudness}], "options": _discovery(shift)}
+    settings |= {f"search.{key}": value for key, value in section.items()}
     return [f"{key}={json.dumps(value)}" for key, value in settings.items()]
+
+
+def _discovery(shift: float) -> dict[str, object]:
+    """Options of the chain discover for frames of an encoder (docs/concepts/discovery.md): its defaults are of 10 ms."""
+
+    def frames(milliseconds: int) -> int:
+        return max(1, round(milliseconds / 1000 / shift))
+
+    return {
+        "segments": {"frames": frames(500), "hop": frames(60)},
+        "neighbours": {"unlike": 0.42},
+        "matching": {"level": 0.45, "band": frames(100), "reach": frames(400), "frames": frames(300)},
+        "clustering": {"score": 0.6},
+        "boundaries": {"smooth": frames(20), "margin": frames(80), "reach": frames(80)},
+        "rest": frames(60),
+    }
 
 
 def search_of(tracks: Sequence[str]) -> dict[str, object]:
