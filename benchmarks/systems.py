@@ -36,6 +36,7 @@ SYSTEMS = {
     "systems/phnrec-tracks": ("logits and MFCC, DTW", "Czech, Hungarian, Russian"),
     "systems/best-untrained": ("MFCC, Gaussian posteriors, words that recur, DTW", "none"),
     "systems/best-single": ("logits, MFCC, Gaussian posteriors, words that recur, DTW", "Czech, Hungarian, Russian"),
+    "systems/best-encoder": ("a layer of Whisper's encoder, DTW", "99 (Whisper base)"),
     "systems/fusion": ("fusion of three", "Czech, Hungarian, Russian"),
     "systems/fusion-paper": ("fusion of two", "English"),
     "systems/gtts-sws2013": ("phone posteriors, DTW; fusion of three", "Czech, Hungarian, Russian"),
