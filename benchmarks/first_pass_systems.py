@@ -22,7 +22,7 @@ import pyarrow as pa
 from benchmarks.corpora import Corpus, mboshi
 from benchmarks.perturbed import CHANGES, ORDER, documents
 from benchmarks.rows import Row, at_least, say, show
-from benchmarks.systems import report_in, row, run_of
+from benchmarks.systems import SYSTEMS, report_in, row, run_of
 from swsdist.chains.search.report.finished import from_run
 from swsdist.core.types import DETECTIONS
 from swsdist.io.filesystem import Folder
@@ -89,9 +89,15 @@ def compared(exact: Path, fast: Path) -> Result:
 
 
 def measure(
-    corpus: Corpus, folder: Path, names: list[str], conditions: list[str], examples: list[str], windows: int
+    corpus: Corpus,
+    folder: Path,
+    names: list[str],
+    conditions: list[str],
+    examples: list[str],
+    windows: int,
+    others: list[str],
 ) -> tuple[list[Row], str]:
-    """Rows with goals, and a table as Markdown."""
+    """Rows with goals, and a table as Markdown; `others` are set of the first pass, too."""
     heads = (
         "system",
         "examples",
@@ -116,8 +122,11 @@ def measure(
                     "search.first_pass.name=quantised",
                     "search.first_pass.sample=0",
                     f"search.first_pass.windows={{least: 10, per_second: {windows / 3600:.6f}}}",
+                    *others,
                 ]
-                fast = run_of(name, which, place / f"first-pass-{windows}", [*shared, *first_pass])
+                fast = run_of(
+                    name, which, place / "-".join(["first-pass", str(windows), *others]), [*shared, *first_pass]
+                )
                 result = compared(exact, fast)
                 label = f"{Path(name).name}, {which}, {condition}"
                 rows += [
@@ -136,7 +145,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the rows to this file")
     parser.add_argument("--runs", type=Path, metavar="FOLDER", help="of the runs; by default one that is thrown away")
-    parser.add_argument("--systems", nargs="+", choices=ORDER, default=list(ORDER), metavar="NAME", help="only these")
+    parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=list(ORDER), metavar="NAME", help="only these")
     parser.add_argument(
         "--conditions", nargs="+", choices=CONDITIONS, default=list(CONDITIONS), metavar="NAME", help="only these"
     )
@@ -144,6 +153,14 @@ def main() -> None:
         "--examples", nargs="+", choices=("primary", "all"), default=["primary", "all"], help="only these"
     )
     parser.add_argument("--windows", type=int, default=100, metavar="N", help="windows an hour (100)")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        dest="sets",
+        metavar="KEY=VALUE",
+        help="as of swsdist run, of the first pass",
+    )
     given = parser.parse_args()
     corpus: Any = mboshi()
     if corpus is None:
@@ -151,7 +168,8 @@ def main() -> None:
     else:
         with tempfile.TemporaryDirectory(prefix="swsdist-bench-") as scratch:
             rows, text = measure(
-                corpus, given.runs or Path(scratch), given.systems, given.conditions, given.examples, given.windows
+                *(corpus, given.runs or Path(scratch), given.systems, given.conditions, given.examples),
+                *(given.windows, given.sets),
             )
         print(text)
     show(rows, given.json)

@@ -1,13 +1,14 @@
 """How likely hits are true, by their scores and what somebody judged, and how many true ones are left.
 
 The log-odds of a hit are a line in its score, a + b s (logistic regression). Before anybody judges, a and b are those of other
-words: normal, with a mean and a covariance that were fitted to words of Mboshi dev (`python -m benchmarks.collecting`). Each
-judgement moves them; what is left of doubt is their posterior covariance (Laplace; Bishop 2006, 4.4 and 4.5). Scores are
-normalised within a word (q-norm), so that one line serves collections of any size.
+words: normal, with a mean and a covariance that were fitted to words of Mboshi dev (`python -m benchmarks.collecting`), for
+each kind of frames. Each judgement moves them; what is left of doubt is their posterior covariance (Laplace; Bishop 2006, 4.4
+and 4.5). Scores are normalised within a word (q-norm), so that one line serves collections of any size.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 import numpy as np
@@ -17,9 +18,29 @@ from swsdist.kernels.regression import sigmoid
 
 Array = NDArray[np.float64]
 
-#: Of a and b over words.
-PRIOR_MEAN = np.array([-7.75, 1.383])
-PRIOR_COVARIANCE = np.array([[1.112, -0.382], [-0.382, 0.193]])
+
+class Prior(NamedTuple):
+    """A normal distribution of a and b over words.
+
+    Attributes:
+        mean: (2,).
+        covariance: (2, 2).
+    """
+
+    mean: Array
+    covariance: Array
+
+
+#: Of MFCC and what is made of them; of a layer of a speech encoder.
+MFCC = Prior(np.array([-7.75, 1.383]), np.array([[1.112, -0.382], [-0.382, 0.193]]))
+ENCODER = Prior(np.array([-10.9, 2.28]), np.array([[4.448, -1.142], [-1.142, 0.333]]))
+
+
+def prior_of(extractors: Collection[str]) -> Prior:
+    """The prior of words whose frames these extractors make."""
+    return ENCODER if "ssl" in extractors else MFCC
+
+
 #: Newton's steps at most, and the least that goes on.
 _STEPS, _SMALL = 50, 1e-9
 #: Draws of a line and of all hits' truth, and the part of them in the interval.
@@ -63,19 +84,20 @@ class Likelihood(NamedTuple):
     judged: int
 
     @classmethod
-    def fit(cls, scores: Array, truths: NDArray[np.bool_]) -> Likelihood:
+    def fit(cls, scores: Array, truths: NDArray[np.bool_], prior: Prior = MFCC) -> Likelihood:
         """The most probable line of judged hits.
 
         Args:
             scores: (hits,).
             truths: whether each is an occurrence, (hits,).
+            prior: of lines.
         """
         design = np.column_stack([np.ones(len(scores)), scores])
-        precision = np.linalg.inv(PRIOR_COVARIANCE)
-        line = PRIOR_MEAN
+        precision = np.linalg.inv(prior.covariance)
+        line = prior.mean
         for _ in range(_STEPS):
             p = sigmoid(design @ line)
-            slope = design.T @ (p - truths) + precision @ (line - PRIOR_MEAN)
+            slope = design.T @ (p - truths) + precision @ (line - prior.mean)
             curvature = design.T @ (design * (p * (1 - p))[:, None]) + precision
             step = np.linalg.solve(curvature, slope)
             line = line - step

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from swsdist.config.search import Search
 from swsdist.core.codes import server as codes
 from swsdist.glossary.documents import CONTENT, contents, replaced_among, replaced_files
+from swsdist.glossary.likelihood import prior_of
 from swsdist.glossary.words import Place, Token, within
 from swsdist.registry.registries import METHODS
 from swsdist.searcher.searcher import Searcher
@@ -65,6 +66,7 @@ class Archive:
         self.posteriors = METHODS[self.searcher.settings.method].score == "posterior" and not steps
         #: Whether scores are those that `Likelihood` knows: standard deviations above a query's mean.
         self.has_odds = self.spoken and bool(steps) and steps[0] in ("q-norm", "speaker-norm")
+        self.prior = prior_of({str(track.recipe["name"]) for track in self.searcher.store.manifest.tracks})
 
     def close(self) -> None:
         """Read no more."""

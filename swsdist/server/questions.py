@@ -116,7 +116,7 @@ class Answers:
         if kept is None or not kept.has_odds:
             return {"likelihood": None, "likely": []}
         tokens, _ = _current(project, archive, entry_id)
-        fitted, places = _fitted(tokens), _placed(tokens)
+        fitted, places = _fitted(tokens, archive), _placed(tokens)
         likely = fitted.likely(_scores(kept.hits[: kept.shown]))
         shown, others = (
             [hit["score"] for hit in hits if not _judged(hit, places)]
@@ -152,7 +152,7 @@ def answer(
     queries: Any = (
         [question.text] if question.text is not None else _examples(question.examples, archive, project, others, skip)
     )
-    fitted, places = _fitted(tokens) if archive.has_odds else None, _placed(tokens)
+    fitted, places = _fitted(tokens, archive) if archive.has_odds else None, _placed(tokens)
     hits: list[dict[str, Any]] = []
     most = max(_LOOKED_AT, question.top)
     for part in searcher.stream(queries, most, skip=skip, say=warnings.append, warn=warnings.append):
@@ -280,10 +280,10 @@ def _judged(hit: Mapping[str, Any], tokens: Places[Token]) -> bool:
     return any(tokens.same(place) is not None for place in places)
 
 
-def _fitted(tokens: Sequence[Token]) -> Likelihood:
+def _fitted(tokens: Sequence[Token], archive: Archive) -> Likelihood:
     clear = [token for token in tokens if token.verdict != "unsure" and token.score is not None]
     scores = np.array([token.score for token in clear], np.float64).clip(-_FAR, _FAR)
-    return Likelihood.fit(scores, np.array([token.verdict == "yes" for token in clear]))
+    return Likelihood.fit(scores, np.array([token.verdict == "yes" for token in clear]), archive.prior)
 
 
 def _summary_of(summary: Summary, tokens: Sequence[Token]) -> dict[str, Any]:

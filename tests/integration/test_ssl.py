@@ -20,12 +20,13 @@ import pytest
 import soundfile
 
 import swsdist
-from swsdist.config import config_from_dict
+from swsdist.cli.options import FOLDER_CONFIG
+from swsdist.config import config_from_dict, load_config
 from swsdist.core.codes import features as codes
 from swsdist.core.errors import ConfigError, DataError
 from swsdist.features.blocks import in_blocks, positions
 from swsdist.features.extractors import create, from_recipe, identity, recipe
-from swsdist.features.ssl.extractor import Ssl, search_of
+from swsdist.features.ssl.extractor import Ssl, search_of, settings_of
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.driver import run_stages
@@ -464,3 +465,10 @@ def test_a_folder_by_a_model(models: Path, tmp_path: Path) -> None:
     assert "hf download somebody/other" in missing.stderr
     assert "somebody/whisper" in swsdist_says("doctor", "--no-ray").stdout
     assert "[model-and-config]" in swsdist_says("index", "run1/config.yaml", "--model", "x").stderr
+
+
+def test_a_models_frames_have_a_first_pass_of_their_own(models: Path) -> None:
+    """It is chosen by its name."""
+    settings = [*settings_of([str(models / "whisper")], search=True), "search.first_pass.name=quantised"]
+    config = load_config(FOLDER_CONFIG, settings, corpus={"documents": "x"}, run="x")
+    assert config.search.first_pass.complete() == {"factor": 2, "bytes": 25, "margin": 18}

@@ -5,33 +5,42 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from swsdist.glossary.likelihood import PRIOR_COVARIANCE, PRIOR_MEAN, Likelihood
+from swsdist.glossary.likelihood import ENCODER, MFCC, Likelihood, Prior, prior_of
 
 NOBODY = np.empty(0), np.empty(0, bool)
 SCORES = np.linspace(6, -1, 400)
 
 
-def drawn(seed: int) -> tuple[np.ndarray, np.ndarray]:
+def drawn(prior: Prior, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Scores of a word's hits, best first, and which are true."""
     random = np.random.default_rng(seed)
-    line = random.multivariate_normal(PRIOR_MEAN, PRIOR_COVARIANCE)
+    line = random.multivariate_normal(*prior)
     scores = np.sort(random.normal(0.6, 1.2, 1000))[::-1]
     return scores, random.random(1000) < 1 / (1 + np.exp(-line[0] - line[1] * scores))
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("prior", [MFCC, ENCODER])
 @pytest.mark.parametrize("judged", [0, 20])
-def test_intervals_hold_as_often_as_they_say(judged: int) -> None:
+def test_intervals_hold_as_often_as_they_say(judged: int, prior: Prior) -> None:
     expected, left, holds = [], [], []
     for seed in range(150):
-        scores, truths = drawn(seed)
-        summary = Likelihood.fit(scores[:judged], truths[:judged]).summary(scores[judged:], 50)
+        scores, truths = drawn(prior, seed)
+        summary = Likelihood.fit(scores[:judged], truths[:judged], prior).summary(scores[judged:], 50)
         expected.append(summary.expected)
         left.append(truths[judged:].sum())
         holds.append(summary.low <= left[-1] <= summary.high)
     assert np.mean(holds) > 0.78
     # The mean of 150 words, whose numbers vary by some 4.
     assert abs(np.mean(expected) - np.mean(left)) < 4 * np.std(left) / np.sqrt(150)
+
+
+def test_an_encoders_scores_have_a_steeper_line() -> None:
+    assert prior_of({"mfcc"}) is MFCC
+    assert prior_of({"mfcc", "ssl"}) is ENCODER
+    mfcc, encoder = (Likelihood.fit(*NOBODY, prior).likely(np.array([2.0, 6.0])) for prior in (MFCC, ENCODER))
+    assert encoder[0] < mfcc[0]
+    assert encoder[1] > mfcc[1]
 
 
 def test_judgements_move_what_is_likely() -> None:

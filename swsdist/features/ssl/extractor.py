@@ -103,7 +103,13 @@ def _discovery(shift: float) -> dict[str, object]:
 
 def search_of(tracks: Sequence[str]) -> dict[str, object]:
     """The section `search` for tracks of encoders."""
-    return {"distance": "cosine-squared", "corpus_frames": 50, "streams": [{"track": name} for name in tracks]}
+    return {
+        "distance": "cosine-squared",
+        "corpus_frames": 50,
+        "streams": [{"track": name} for name in tracks],
+        # There are half as many frames a second as of MFCC, and five times as many columns (docs/concepts/first-passes.md).
+        "first_pass": {"factor": 2, "options": {"bytes": 25, "margin": 18}},
+    }
 
 
 class Ssl(Options):
