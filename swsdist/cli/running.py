@@ -281,13 +281,13 @@ def _encoders(models: Sequence[str], run: str, search: bool) -> list[str]:
 
     folder = Folder(run)
     if models:
-        from swsdist.features.ssl.extractor import settings_of
+        from swsdist.features.ssl.settings import settings_of
 
         return settings_of(models, search)
     for plan in load_plans(folder).values() if folder.exists("plan.json") else ():
         features = [section for section in config_of(folder, plan).features if section.name == "ssl"]
         if features:
-            from swsdist.features.ssl.extractor import settings_with
+            from swsdist.features.ssl.settings import settings_with
 
             return settings_with([section.model_dump(mode="json") for section in features], search)
     return []

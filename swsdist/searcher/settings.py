@@ -11,7 +11,7 @@ from swsdist.config.model import Config, Reduce
 from swsdist.config.search import Search
 from swsdist.core.codes import line_of
 from swsdist.core.codes import searcher as codes
-from swsdist.features.ssl.extractor import search_of
+from swsdist.features.ssl.settings import search_of
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.inspection.loading import config_of, load_partial_run
 from swsdist.pipeline.plan import load_plans

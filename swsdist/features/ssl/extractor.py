@@ -14,8 +14,6 @@ is the column `pad_token_id` of config.json.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -30,7 +28,7 @@ from swsdist.core.codes import features as codes
 from swsdist.core.needs import Needs
 from swsdist.core.plain import parse_json
 from swsdist.features.interface import Kind
-from swsdist.features.ssl.folder import WHISPER, Encoder, Head, download_of, folder_of, read_encoder, read_head
+from swsdist.features.ssl.folder import WHISPER, Encoder, Head, folder_of, read_encoder, read_head
 from swsdist.features.ssl.network import Network
 from swsdist.io.failures import as_file_fault
 from swsdist.io.local import retry_local
@@ -43,73 +41,6 @@ _WHERE = "features.options"
 
 #: Smaller posteriors are set to 0: subnormal float32 numbers are slow.
 _TINY = float(np.finfo(np.float32).tiny)
-
-
-def settings_of(models: Sequence[str], search: bool) -> list[str]:
-    """What a config for a folder of recordings sets to have the frames of models: KEY=VALUE.
-
-    Args:
-        models: folders, or names in the cache of the hub.
-        search: whether it searches.
-
-    Raises:
-        ConfigError: one is no speech encoder, or is not there.
-    """
-    features = []
-    for model in models:
-        folder = Path(folder_of(model)).absolute()
-        if not folder.is_dir():
-            raise codes.NO_MODEL_FOLDER(where=f"--model {model}", command=download_of(model))
-        # In the middle, rather later than earlier, layers say what is spoken (docs/concepts/encoders.md).
-        encoder = read_encoder(str(folder))
-        options = {"model": str(folder), "layer": round(encoder.layers * 2 / 3), "overlap_seconds": 2}
-        whitening = {"columns": min(200, encoder.width // 2), "positions": min(32, encoder.width // 16), "hours": 1}
-        track = {} if len(models) == 1 else {"track": Path(model).name}  # the hub's folders are named after a revision
-        transforms = [{"name": "pca", "options": whitening}]
-        features.append({"name": "ssl", **track, "options": options, "dtype": "float16", "transforms": transforms})
-    return settings_with(features, search)
-
-
-def settings_with(features: Sequence[Mapping[str, Any]], search: bool) -> list[str]:
-    """What a config sets to have these sections `features`, of encoders; without a search, to discover words."""
-    section = search_of([str(track.get("track") or Ssl.name) for track in features])
-    settings: dict[str, object] = {"features": features}
-    if not search:
-        encoder = read_encoder(folder_of(str(features[0]["options"]["model"])))
-        shift = encoder.hop / encoder.sample_rate
-        del section["corpus_frames"]  # it is of queries
-        # Syllables begin where loudness falls, which the first coefficient says.
-        loudness = {"hop_length": round(16000 * shift), "n_mfcc": 1, "deltas": 0}
-        settings = {"features": [*features, {"name": "mfcc", "options": loudness}], "options": _discovery(shift)}
-    settings |= {f"search.{key}": value for key, value in section.items()}
-    return [f"{key}={json.dumps(value)}" for key, value in settings.items()]
-
-
-def _discovery(shift: float) -> dict[str, object]:
-    """Options of the chain discover for frames of an encoder (docs/concepts/discovery.md): its defaults are of 10 ms."""
-
-    def frames(milliseconds: int) -> int:
-        return max(1, round(milliseconds / 1000 / shift))
-
-    return {
-        "segments": {"frames": frames(500), "hop": frames(60)},
-        "neighbours": {"unlike": 0.42},
-        "matching": {"level": 0.45, "band": frames(100), "reach": frames(400), "frames": frames(300)},
-        "clustering": {"score": 0.6},
-        "boundaries": {"smooth": frames(20), "margin": frames(80), "reach": frames(80)},
-        "rest": frames(60),
-    }
-
-
-def search_of(tracks: Sequence[str]) -> dict[str, object]:
-    """The section `search` for tracks of encoders."""
-    return {
-        "distance": "cosine-squared",
-        "corpus_frames": 50,
-        "streams": [{"track": name} for name in tracks],
-        # There are half as many frames a second as of MFCC, and five times as many columns (docs/concepts/first-passes.md).
-        "first_pass": {"factor": 2, "options": {"bytes": 25, "margin": 18}},
-    }
 
 
 class Ssl(Options):
