@@ -236,12 +236,14 @@ def go(
         text = text or _holds_only_text(_source_of(config))
         template = TRANSCRIPTS_CONFIG if text else FOLDER_CONFIG
     if template is not None:
+        if models and template == TRANSCRIPTS_CONFIG:
+            raise codes.MODEL_AND_CONFIG(where=config, what="text", fix="leave out --model, or --text")
         source = _source_of(config)
         run_folder = run_folder or _demand_same(f"{_name_of(source)}-{_ENDINGS[template]}", source)
         encoders = _encoders(models, run_folder, template != DISCOVER_CONFIG)
         loaded = load_config(template, [*encoders, *sets, *flags], corpus={"documents": source}, run=run_folder)
     elif models:
-        raise codes.MODEL_AND_CONFIG(where=config)
+        raise codes.MODEL_AND_CONFIG(where=config, what="a config", fix="name the model in features.options.model")
     else:
         loaded = load_config(config, [*sets, *flags], corpus=corpus, run=run_folder)
     if chain is not None and loaded.chain != chain:
@@ -274,7 +276,7 @@ _ENDINGS = {FOLDER_CONFIG: "swsdist", TRANSCRIPTS_CONFIG: "text", DISCOVER_CONFI
 
 
 def _encoders(models: Sequence[str], run: str, search: bool) -> list[str]:
-    """What is set of a template for models; without any, for those of the folder's run, if it has some."""
+    """What is set of a template for models; without any, for those that its run had."""
     from swsdist.io.filesystem import Folder
     from swsdist.pipeline.inspection.loading import config_of
     from swsdist.pipeline.plan import load_plans
@@ -285,11 +287,12 @@ def _encoders(models: Sequence[str], run: str, search: bool) -> list[str]:
 
         return settings_of(models, search)
     for plan in load_plans(folder).values() if folder.exists("plan.json") else ():
-        features = [section for section in config_of(folder, plan).features if section.name == "ssl"]
-        if features:
+        sections = config_of(folder, plan).features
+        encoders = [track for track in sections if track.name == "ssl" and track.options.get("layer") is not None]
+        if encoders and len(encoders) == len(sections) - (not search):  # to discover, loudness is beside them
             from swsdist.features.ssl.settings import settings_with
 
-            return settings_with([section.model_dump(mode="json") for section in features], search)
+            return settings_with([section.model_dump(mode="json") for section in encoders], search)
     return []
 
 

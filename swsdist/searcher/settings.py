@@ -94,7 +94,7 @@ def _default_options(manifest: Manifest | None) -> dict[str, object]:
     tracks = () if manifest is None else manifest.tracks
     recipes: dict[str, Any] = {track.name: track.recipe for track in tracks}
     if encoded := [name for name, recipe in recipes.items() if recipe["name"] == "ssl" and recipe.get("kind") is None]:
-        return search_of(encoded)
+        return search_of(encoded, alone=len(encoded) == len(recipes))
     last = {name: recipe.get("transforms", [])[-1:] for name, recipe in recipes.items()}
     plain = [name for name, recipe in recipes.items() if recipe["name"] == "mfcc" and not last[name]]
     mixed = [

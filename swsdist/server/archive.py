@@ -66,7 +66,8 @@ class Archive:
         self.posteriors = METHODS[self.searcher.settings.method].score == "posterior" and not steps
         #: Whether scores are those that `Likelihood` knows: standard deviations above a query's mean.
         self.has_odds = self.spoken and bool(steps) and steps[0] in ("q-norm", "speaker-norm")
-        self.prior = prior_of({str(track.recipe["name"]) for track in self.searcher.store.manifest.tracks})
+        searched, tracks = {term.track for term in self.searcher.settings.terms()}, self.searcher.store.manifest.tracks
+        self.prior = prior_of({str(track.recipe["name"]) for track in tracks if searched & {None, track.name}})
 
     def close(self) -> None:
         """Read no more."""

@@ -461,11 +461,17 @@ def test_a_folder_by_a_model(models: Path, tmp_path: Path) -> None:
     said = swsdist_says(*discover, "--model", "somebody/whisper")
     assert said.returncode == 0, said.stderr
     assert "nothing to do" in swsdist_says(*discover).stdout
-    assert setup_of(str(tmp_path / "found" / "store")).options == search_of(["ssl"])  # loudness is not searched
+    beside_loudness = search_of(["ssl"], alone=False)
+    assert setup_of(str(tmp_path / "found" / "store")).options == beside_loudness
     missing = swsdist_says("index", "tapes", "--run", "other", "--model", "somebody/other")
     assert "hf download somebody/other" in missing.stderr
     assert "somebody/whisper" in swsdist_says("doctor", "--no-ray").stdout
-    assert "[model-and-config]" in swsdist_says("index", "run1/config.yaml", "--model", "x").stderr
+    for words, code in (
+        (["run1/config.yaml", "--model", "x"], "model-and-config"),
+        (["tapes", "--text", "--model", "somebody/whisper"], "model-and-config"),
+        (["tapes", "--model", "somebody/whisper", "--model", str(models / "whisper")], "duplicate-model-name"),
+    ):
+        assert f"[{code}]" in swsdist_says("index", *words).stderr
 
 
 def test_a_models_frames_have_a_first_pass_of_their_own(models: Path) -> None:

@@ -94,6 +94,8 @@ def test_what_tells_the_position_is_removed() -> None:
     assert abs(first[1] @ word) > 50 * abs(first[1] @ wave)
     with raises(codes.NO_POSITIONS):
         fit(Pca(columns=1, positions=1).rounds(), [Document(item.blocks) for item in documents])
+    one_place = [Document([item.blocks[0][:1]], positions=np.zeros(1, int)) for item in documents]
+    fit(Pca(columns=3, positions=3).rounds(), one_place)  # there is one direction to remove
     assert Pca(columns=1).describe().keys() == Pca(columns=1, positions=1).describe().keys() - {"positions"}
 
 

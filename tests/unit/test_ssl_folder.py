@@ -188,6 +188,7 @@ def test_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ({"layer": 1, "weights": [1.0]}, "1 weights for no layers"),
         ({"layers": [1, 2], "weights": [1.0]}, "1 weights for 2 layers"),
         ({"layer": 1, "chunk_seconds": 2, "overlap_seconds": 1}, codes.OVERLAP_TOO_LONG.name),
+        ({"layer": 1, "short_seconds": 11}, codes.SHORT_TOO_LONG.name),
         ({"layer": 1, "weights": "no.json"}, codes.UNREADABLE_LAYER_WEIGHTS.name),
         ({"layer": 1, "dtype": "float64"}, "dtype"),
     ],

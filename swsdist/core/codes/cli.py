@@ -104,8 +104,8 @@ POINTS_FAILED = Code(
 MODEL_AND_CONFIG = Code(
     "model-and-config",
     UserError,
-    "--model is for a folder, and this is a config",
-    "name the model in features.options.model",
+    "--model is for a folder of recordings, and this is {what}",
+    "{fix}",
 )
 NOTHING_TO_CHECK = Code("nothing-to-check", UserError, "the chain {chain} has no check", "run the config")
 

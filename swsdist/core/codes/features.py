@@ -147,17 +147,26 @@ BAD_LAYER_WEIGHTS = Code(
 CHUNK_TOO_LONG = Code(
     "chunk-too-long",
     ConfigError,
-    "chunk_seconds is {seconds:g}, and {kind} takes at most {longest:g} s",
-    "lower chunk_seconds",
+    "{key} is {seconds:g}, and {kind} takes at most {longest:g} s",
+    "lower {key}",
+)
+SHORT_TOO_LONG = Code(
+    "short-too-long", ConfigError, "short_seconds is above window_seconds", "lower short_seconds, or raise the other"
 )
 OVERLAP_TOO_LONG = Code(
     "overlap-too-long", ConfigError, "overlap_seconds is not less than half of chunk_seconds", "lower overlap_seconds"
+)
+DUPLICATE_MODEL_NAME = Code(
+    "duplicate-model-name",
+    ConfigError,
+    "another model is called {name}, too",
+    "leave it out, or name a folder otherwise",
 )
 NO_MODEL_FOLDER = Code(
     "no-model-folder",
     ConfigError,
     "the model folder does not exist; models are local, and are never downloaded",
-    "get one: {command}",
+    "get one, for example: {command}",
 )
 MODEL_FILE_MISSING = Code(
     "model-file-missing", ConfigError, "the model folder has no {file}", "copy it, too; a complete folder: {command}"

@@ -108,10 +108,13 @@ class Ssl(Options):
             layers = len(self.chosen) if self.layers else "no"
             raise codes.LAYER_WEIGHTS_MISMATCH.invalid(weights=len(self._weights), layers=layers)
         most = self.encoder.most
-        seconds = max(self.chunk_seconds, self.window_seconds if self.encoder.kind == WHISPER else 0.0)
-        if most is not None and self._frames(seconds) > most:
-            longest = most * self.hop / self.sample_rate
-            raise codes.CHUNK_TOO_LONG.invalid(seconds=seconds, kind=self.encoder.kind, longest=longest)
+        for key in ("chunk_seconds", *(("window_seconds",) if self.encoder.kind == WHISPER else ())):
+            seconds = getattr(self, key)
+            if most is not None and self._frames(seconds) > most:
+                longest = most * self.hop / self.sample_rate
+                raise codes.CHUNK_TOO_LONG.invalid(key=key, seconds=seconds, kind=self.encoder.kind, longest=longest)
+        if self.short_seconds > self.window_seconds:
+            raise codes.SHORT_TOO_LONG.invalid()
         if self.chunk_frames <= 2 * self.overlap_frames:
             raise codes.OVERLAP_TOO_LONG.invalid()
         return self
@@ -264,8 +267,7 @@ class Ssl(Options):
             samples = samples * np.float32(10 ** (self.gain / 20))
         if self.encoder.kind == WHISPER:
             if len(samples) < self.short_seconds * self.sample_rate:
-                silence = round(self.window_seconds * self.sample_rate) - len(samples)
-                samples = np.pad(samples, (0, max(0, silence)))
+                samples = np.pad(samples, (0, round(self.window_seconds * self.sample_rate) - len(samples)))
             else:  # samples beyond the last frame would be padded to another one
                 samples = samples[: frames * self.hop]
         layers = self._network.outputs(samples, frames)

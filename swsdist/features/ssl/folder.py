@@ -42,7 +42,7 @@ _WHERE = "features.options.model"
 WHISPER = "whisper"
 
 #: Command that downloads the folder of a published model.
-_GET = "hf download facebook/wav2vec2-xls-r-300m --local-dir FOLDER"
+_GET = "hf download openai/whisper-base --include '*.json' '*.safetensors' --local-dir FOLDER"
 _GET_CTC = "hf download facebook/wav2vec2-base-960h --local-dir FOLDER"
 _GET_LANGUAGES = "hf download facebook/mms-1b-all --local-dir FOLDER"
 
@@ -162,7 +162,8 @@ _SHAPES: dict[str, Callable[[_Values, _Values], _Shape]] = {WHISPER: _whisper, "
 
 def download_of(model: str) -> str:
     """The command that downloads a model by its name, into the cache of the hub; or an example, if it is no name."""
-    return f"hf download {model}" if re.fullmatch(r"[\w.-]+/[\w.-]+", model) else _GET
+    named = re.fullmatch(r"[\w.-]*\w/\w[\w.-]*", model)
+    return f"hf download {model} --include '*.json' '*.safetensors'" if named else _GET
 
 
 def cached_models() -> list[str]:

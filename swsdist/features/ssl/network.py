@@ -79,8 +79,6 @@ class Network:
             raise codes.TRANSFORMERS_CANNOT_LOAD(
                 where=self._folder, error=f"{type(error).__name__}: {error}"
             ) from error
-        if model.config.is_encoder_decoder:
-            model = model.get_encoder()
         have = {name for name, _ in model.named_parameters()}
         missing = {str(name) for name in report["missing_keys"]} | {str(item[0]) for item in report["mismatched_keys"]}
         lacking = sorted(

@@ -23,7 +23,10 @@ def settings_of(models: Sequence[str], search: bool) -> list[str]:
         ConfigError: one is no speech encoder, or is not there.
     """
     features = []
-    for model in models:
+    names = [Path(model).name for model in models]  # the hub's folders are named after a revision
+    for model, name in zip(models, names, strict=True):
+        if names.count(name) > 1:
+            raise codes.DUPLICATE_MODEL_NAME(where=f"--model {model}", name=name)
         folder = Path(folder_of(model)).absolute()
         if not folder.is_dir():
             raise codes.NO_MODEL_FOLDER(where=f"--model {model}", command=download_of(model))
@@ -31,7 +34,7 @@ def settings_of(models: Sequence[str], search: bool) -> list[str]:
         encoder = read_encoder(str(folder))
         options = {"model": str(folder), "layer": round(encoder.layers * 2 / 3), "overlap_seconds": 2}
         whitening = {"columns": min(200, encoder.width // 2), "positions": min(32, encoder.width // 16), "hours": 1}
-        track = {} if len(models) == 1 else {"track": Path(model).name}  # the hub's folders are named after a revision
+        track = {} if len(models) == 1 else {"track": name}
         transforms = [{"name": "pca", "options": whitening}]
         features.append({"name": "ssl", **track, "options": options, "dtype": "float16", "transforms": transforms})
     return settings_with(features, search)
@@ -39,12 +42,13 @@ def settings_of(models: Sequence[str], search: bool) -> list[str]:
 
 def settings_with(features: Sequence[Mapping[str, Any]], search: bool) -> list[str]:
     """What a config sets to have these sections `features`, of encoders; without a search, to discover words."""
-    section = search_of([str(track.get("track") or Ssl.name) for track in features])
+    names = [str(track.get("track") or Ssl.name) for track in features]
+    section = search_of(names, alone=search)
     settings: dict[str, object] = {"features": features}
     if not search:
         encoder = read_encoder(folder_of(str(features[0]["options"]["model"])))
         shift = encoder.hop / encoder.sample_rate
-        del section["corpus_frames"]  # it is of queries
+        del section["corpus_frames"], section["first_pass"]  # they are of queries
         # Syllables begin where loudness falls, which the first coefficient says.
         loudness = {"hop_length": round(16000 * shift), "n_mfcc": 1, "deltas": 0}
         settings = {"features": [*features, {"name": "mfcc", "options": loudness}], "options": _discovery(shift)}
@@ -68,12 +72,13 @@ def _discovery(shift: float) -> dict[str, object]:
     }
 
 
-def search_of(tracks: Sequence[str]) -> dict[str, object]:
-    """The section `search` for tracks of encoders."""
+def search_of(tracks: Sequence[str], alone: bool) -> dict[str, object]:
+    """The section `search` for tracks of encoders, which are alone in their store or beside others."""
     return {
         "distance": "cosine-squared",
         "corpus_frames": 50,
-        "streams": [{"track": name} for name in tracks],
+        # A store's only track is not named, so that a search is the same whether it is set or the default.
+        "streams": [] if alone and len(tracks) == 1 else [{"track": name} for name in tracks],
         # There are half as many frames a second as of MFCC, and five times as many columns (docs/concepts/first-passes.md).
         "first_pass": {"factor": 2, "options": {"bytes": 25, "margin": 18}},
     }

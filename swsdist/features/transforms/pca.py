@@ -53,7 +53,9 @@ class Pca(FittedProjection):
         if self.positions and moments.at_positions is None:
             raise codes.NO_POSITIONS(where="features.transforms: pca, positions")
         if moments.at_positions is not None and len(moments.at_positions):
-            away = np.linalg.eigh(moments.at_positions.T @ moments.at_positions)[1][:, -self.positions :]
+            spread, directions = np.linalg.eigh(moments.at_positions.T @ moments.at_positions)
+            # Of few positions there are fewer directions.
+            away = directions[:, -self.positions :][:, spread[-self.positions :] > _LEAST * spread[-1]]
             kept = np.eye(len(away)) - away @ away.T
             covariance = kept @ covariance @ kept
         values, axes = np.linalg.eigh(covariance)
