@@ -152,6 +152,13 @@ def test_only_wants_earlier_stages_done(scene: Any) -> None:
     assert done(scene.run()) == ALL[3:]
 
 
+def test_an_earlier_index_is_the_runs_again(scene: Any) -> None:
+    """Though nothing was to be done, config.yaml says what the store holds."""
+    for count in (8, 9, 8):
+        scene.run(f"features.options.n_mfcc={count}", until="index")
+        assert f"n_mfcc: {count}" in (scene.folder / "run" / "config.yaml").read_text()
+
+
 def test_stages_one_by_one(scene: Any, undisturbed: dict[str, str]) -> None:
     for stage in ALL:
         assert done(scene.run(selection=StepSelection(until=stage))) == [stage]

@@ -162,10 +162,16 @@ DUPLICATE_MODEL_NAME = Code(
     "another model is called {name}, too",
     "leave it out, or name a folder otherwise",
 )
+HEADS_DO_NOT_DIVIDE = Code(
+    "heads-do-not-divide",
+    ConfigError,
+    "encoder_attention_heads does not divide the width {width}",
+    "copy the model's own config.json",
+)
 NO_MODEL_FOLDER = Code(
     "no-model-folder",
     ConfigError,
-    "the model folder does not exist; models are local, and are never downloaded",
+    "there is no such folder, and no such model in the cache of the Hugging Face hub (HF_HUB_CACHE); nothing is downloaded",
     "get one, for example: {command}",
 )
 MODEL_FILE_MISSING = Code(
@@ -403,7 +409,7 @@ TOO_MANY_COMPONENTS = Code(
     "too-many-components",
     ConfigError,
     "{wanted} {kind} are more than the {available} that there are",
-    "set columns to {available} at most",
+    "add documents, or set columns to {available} at most",
 )
 TOO_MANY_DISCRIMINANTS = Code(
     "too-many-discriminants",

@@ -225,13 +225,16 @@ def read_encoder(folder: str) -> Encoder:
     frame_length, hop, most = shape(config, front)
     weights = _weights(place, "AutoModelForCTC" if _is_ctc(config) else "AutoModel")
     of_whisper = ("num_mel_bins", "encoder_attention_heads", "encoder_ffn_dim") if kind == WHISPER else ()
+    width = config.integer("hidden_size", "d_model")
+    if of_whisper and width % config.integer("encoder_attention_heads"):
+        raise codes.HEADS_DO_NOT_DIVIDE(where=str(config.path), width=width)
     return Encoder(
         kind,
         front.integer("sampling_rate"),
         frame_length,
         hop,
         config.integer("num_hidden_layers", "encoder_layers"),
-        config.integer("hidden_size", "d_model"),
+        width,
         most,
         kind not in _SHAPES,
         (config.path, front.path, *weights),
