@@ -88,10 +88,10 @@ class Plan:
         steps = {name: step.tasks for name, step in self.steps.items() if not self.in_state(step.place)}
         return self.chain, self.state, steps
 
-    def has_tables_of(self, plan: Plan, whole: bool) -> bool:
-        """Whether its tables are those of another plan, or, if that one is not whole, among them."""
-        (*own, there), (*wanted, steps) = self.tables(), plan.tables()
-        return own == wanted and (steps == there if whole else steps.items() <= there.items())
+    def has_tables_of(self, plan: Plan, complete: bool) -> bool:
+        """Whether its tables are those of another plan, or, if that one is not complete, among them."""
+        (*identity, there), (*wanted, steps) = self.tables(), plan.tables()
+        return identity == wanted and (steps == there if complete else steps.items() <= there.items())
 
     def in_state(self, place: str) -> bool:
         """Whether `state` identifies the tables of a step's folder: that of a store, which may be shared or compacted."""

@@ -140,8 +140,8 @@ class RunServices:
                 remove_failures(self.ledger.run, (self._failed or set()) - still)
             return
         saved, plans = self._other_plans(), self._own_plans()
-        whole = complete or not self._outcome.single_plan
-        if not all(name in saved and saved[name].has_tables_of(plan, whole) for name, plan in plans.items()):
+        complete = complete or not self._outcome.single_plan
+        if not all(name in saved and saved[name].has_tables_of(plan, complete) for name, plan in plans.items()):
             self._make_current()
 
     def run(
