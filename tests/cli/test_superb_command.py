@@ -94,6 +94,7 @@ def test_some_layers_and_a_variant(here: Path, swsdist: Command) -> None:
     assert values["variant"] == "cosine"
 
 
+@pytest.mark.slow
 def test_whisper_is_given_windows_of_30_s(here: Path, swsdist: Command) -> None:
     make_encoder(str(here / "models/whisper"), "whisper", layers=2)
     ended = swsdist(*SUPERB, "--upstream", "models/whisper", "--layers", "1,2", "--json", cwd=here)

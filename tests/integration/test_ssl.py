@@ -433,6 +433,7 @@ def test_labels_of_a_head_are_decoded(tmp_path: Path, small_corpus: Path) -> Non
     assert all(0 < row["score"] <= 1 for row in found)
 
 
+@pytest.mark.slow
 def test_a_folder_by_a_model(models: Path, tmp_path: Path) -> None:
     """Indexed by one, and by two; searched, indexed and discovered in again without naming them."""
 
