@@ -86,13 +86,19 @@ def _windows(extractor: Extractor, context: int, audio: Iterable[_Array]) -> Ite
         before = min(before + BLOCK_FRAMES, context)
 
 
+def _shared(extractor: WholeUtterance) -> tuple[int, int]:
+    """Frames from one chunk to the next, and frames at a chunk's end that are taken from the next one."""
+    overlap = extractor.overlap_frames
+    return extractor.chunk_frames - overlap, overlap - overlap // 2
+
+
 def _chunks(extractor: Extractor, audio: Iterable[_Array]) -> Iterator[_Stretch]:
     """The complete recording, or overlapping chunks of one length."""
     if not isinstance(extractor, WholeUtterance):
         raise codes.UNKNOWN_FRAME_CONTEXT(where="features.name", name=extractor.name)
     hop, length = extractor.hop, extractor.frame_length
     chunk, overlap = extractor.chunk_frames, extractor.overlap_frames
-    step, later = chunk - overlap, overlap - overlap // 2  # frames at a chunk's end that are taken from the next one
+    step, later = _shared(extractor)
     source = _Source(audio)
     if not source.fill(extractor.whole_frames * hop + length):
         yield source.held, 0, None
@@ -124,8 +130,7 @@ def positions(extractor: Framed, frames: int) -> NDArray[np.int64] | None:
     result = np.arange(frames)
     if frames <= extractor.whole_frames:
         return result
-    chunk, overlap = extractor.chunk_frames, extractor.overlap_frames
-    step, later = chunk - overlap, overlap - overlap // 2
+    chunk, (step, later) = extractor.chunk_frames, _shared(extractor)
     last = frames - chunk  # where the last chunk begins
     starts = [*range(0, last, step), last]
     for before, start in pairwise(starts):

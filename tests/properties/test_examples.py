@@ -191,7 +191,7 @@ def test_configs() -> None:
         config = config_from_dict({**least, "search": {"examples": how}}, ".")
         # The search of examples is the same for their best and their mean; their template is searched anew.
         assert config.search.matters().get("examples") == ("template" if how == "template" else None)
-        # Of one example, all three are the same.
+        # All three are taken where there is one example.
         config_from_dict({**least, "corpus": {"documents": "d.csv"}, "search": {"examples": how}}, ".")
     with raises(config_codes.EXAMPLES_CONFLICT, examples="mean", needs="reduce.overlap below 1"):
         config_from_dict({**least, "search": {"examples": "mean"}, "reduce": {"overlap": 1}}, ".")

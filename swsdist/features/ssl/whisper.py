@@ -120,8 +120,7 @@ def log_mel(samples: NDArray[np.float32], mels: int) -> NDArray[np.float32]:
     padded = np.pad(samples, around, mode="reflect" if len(samples) > around else "constant")
     windows = np.lib.stride_tricks.sliding_window_view(padded, _WINDOW)[::_HOP][:frames]
     powers = np.abs(np.fft.rfft(windows * _hann(), axis=1)) ** 2
-    with one_thread():
-        values = np.log10(np.maximum(powers.astype(np.float32) @ _filters(mels), np.float32(_FLOOR)))
+    values = np.log10(np.maximum(powers.astype(np.float32) @ _filters(mels), np.float32(_FLOOR)))
     values = np.maximum(values, values.max() - np.float32(_RANGE))
     result: NDArray[np.float32] = (values + np.float32(4)) / np.float32(4)
     return result

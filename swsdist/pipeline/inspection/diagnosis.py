@@ -13,7 +13,7 @@ from swsdist.accounts.hardware import describe, versions
 from swsdist.audio.formats import ffmpeg
 from swsdist.core.errors import SwsdistError
 from swsdist.features.extractors import installed
-from swsdist.features.ssl.folder import cached_models
+from swsdist.features.ssl.folder import cached_models, download_of
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.finding import Finding
 from swsdist.registry import registries
@@ -40,7 +40,9 @@ def diagnose(
     yield Finding("versions", True, ", ".join(f"{name} {value}" for name, value in versions().items()))
     yield _blas()
     yield Finding("features", bool(installed()), ", ".join(f"{name} ({place})" for name, place in installed().items()))
-    encoders = ", ".join(cached_models()) or "none in the cache of the hub; hf download openai/whisper-base gets one"
+    encoders = (
+        ", ".join(cached_models()) or f"none in the cache of the hub; {download_of('openai/whisper-base')} gets one"
+    )
     yield Finding("encoders", True, f"{encoders} (--model, or the extractor ssl)")
     for error in (error for registry in _REGISTRIES for error in registry.broken()):
         yield Finding("extension", False, f"{error.where}: {error.message}" if error.where else error.message)
