@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
 
-from swsdist.core.partition import slots_of
+from swsdist.core.partition import SLOTS, slots_of
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage
-from swsdist.pipeline.task import P, Part, Receipt, Task, TaskOutput
+from swsdist.pipeline.task import P, Part, Task, TaskOutput
 from swsdist.score import score_limits
 from swsdist.stages.task_results import Bucket
 
@@ -24,10 +25,17 @@ class BucketStage(Stage[P]):
         slots = slots_of(bucket, inputs.config.reduce.buckets)
         return inputs.task(*matters, label=f"bucket {bucket}", work=work, payload=payload, slots=slots)
 
-    def following(self, receipt: Receipt, inputs: Inputs, *matters: Any, payload: P) -> Task[P]:
-        """The task for the same bucket as an earlier stage's task; other arguments as for `Inputs.task`."""
-        (low, high), rows = receipt.outputs[0].slots, receipt.result_as(Bucket).rows
-        return inputs.task(*matters, label=receipt.label, work=rows, payload=payload, slots=range(low, high + 1))
+    def buckets(self, inputs: Inputs, word: str, *others: str) -> Iterator[tuple[Part, ...]]:
+        """The files of a table, each with those of other tables for the same bucket; tables by this stage's names."""
+        beside = [{part.slots: part for part in inputs.parts(name)} for name in others]
+        for part in inputs.parts(word):
+            yield part, *(parts[part.slots] for parts in beside)
+
+    def following(self, part: Part, inputs: Inputs, *matters: Any, payload: P) -> Task[P]:
+        """The task for the bucket of a file; other arguments as for `Inputs.task`."""
+        low, high = part.slots
+        label = f"bucket {low * inputs.config.reduce.buckets // SLOTS}"
+        return inputs.task(*matters, label=label, work=part.rows, payload=payload, slots=range(low, high + 1))
 
     def done(self, task: Task[P], context: Context, result: pa.Table, *others: Part) -> TaskOutput:
         """Output of a bucket: its list of detections as the first table, its summary, and other files."""

@@ -38,12 +38,11 @@ class Decide(BucketStage[Deciding]):
     def plan(self, inputs: Inputs) -> Iterator[Task[Deciding]]:
         """A task per bucket."""
         files, fitted = [part.name for part in inputs.parts("calibration")], bool(inputs.config.calibrate.fitted)
-        for receipt in inputs.receipts("detections"):
-            (part,) = receipt.outputs
+        for part in inputs.parts("detections"):
             sides = sides_of(inputs, part.slots) if fitted else None
             payload = Deciding(part.name, files[0] if files else None, sides)
             matters = files, part.name, fitted, *([sides] if sides else [])
-            yield self.following(receipt, inputs, *matters, payload=payload)
+            yield self.following(part, inputs, *matters, payload=payload)
 
     def run(self, task: Task[Deciding], context: Context) -> TaskOutput:
         """Compare scores with the threshold."""

@@ -40,16 +40,16 @@ class Measure(BucketStage[Measuring]):
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Measuring]]:
         """A task per bucket with trials."""
-        receipts = inputs.receipts("trials")
-        if not receipts:
+        parts = inputs.parts("trials")
+        if not parts:
             return
         point, measures = point_of(inputs), identities()
         # Lists of document trials name documents, others recordings.
         by_recording = inputs.chain_inputs(CorpusInputs).corpus.placed and point.trials_are != "document"
         population = population_for(inputs) if by_recording else None
-        for receipt, part in zip(receipts, inputs.parts("trials"), strict=True):
+        for part in parts:
             matters = measures, point.as_json(), part.name, *([population] if population else [])
-            yield self.following(receipt, inputs, *matters, payload=Measuring(part.name, point, population))
+            yield self.following(part, inputs, *matters, payload=Measuring(part.name, point, population))
 
     def run(self, task: Task[Measuring], context: Context) -> TaskOutput:
         """Count."""

@@ -42,8 +42,8 @@ class Normalise(BucketStage[Normalising]):
     name = "normalise"
     version = 1
     phase = "search"
-    takes = {"detections": "detections"}
-    may_take = {"statistics": "statistics", "described": "described", "cohort": "sums"}
+    takes = {"detections": "detections", "statistics": "statistics"}
+    may_take = {"described": "described", "cohort": "sums"}
     with_hours = "kept"
     tables = {"normalised": Table(DETECTIONS)}
 
@@ -63,13 +63,12 @@ class Normalise(BucketStage[Normalising]):
         by_document = trials == "document" and any(step.of_list() for step in first.steps)
         cohort = [part.name for part in inputs.parts("cohort")]
         known = COHORT if inputs.config.corpus.cohort is not None else ALL
-        for receipt in inputs.receipts("detections"):
-            (detections,), (statistics,) = receipt.parts("detections"), receipt.parts("statistics")
+        for detections, statistics in self.buckets(inputs, "detections", "statistics"):
             sides, sums = sides_of(inputs, detections.slots), {known: cohort} if cohort else {}
             payload = Normalising(settings, point, detections.name, statistics.name, sides, sums, store, by_document)
-            matters: list[Any] = [first.identity(), first.point, receipt.fingerprint, *([sides] if sides else [])]
+            matters: list[Any] = [first.identity(), first.point, detections.name, statistics.name, *([sides] if sides else [])]
             matters += [*([known, cohort] if cohort else []), *(["by document"] if by_document else [])]
-            yield self.following(receipt, inputs, *matters, payload=payload)
+            yield self.following(detections, inputs, *matters, payload=payload)
 
     def run(self, task: Task[Normalising], context: Context) -> TaskOutput:
         """Scores after these steps; other columns are unchanged."""

@@ -35,9 +35,8 @@ class DropOverlaps(BucketStage[Leaving]):
     def plan(self, inputs: Inputs) -> Iterator[Task[Leaving]]:
         """Each task reads its rows of every file of dropped detections."""
         gone = [part.name for part in inputs.parts("gone") if part.rows]
-        for receipt in inputs.receipts("scored"):
-            (part,) = receipt.outputs
-            yield self.following(receipt, inputs, part.name, gone, payload=Leaving(part.name, gone))
+        for part in inputs.parts("scored"):
+            yield self.following(part, inputs, part.name, gone, payload=Leaving(part.name, gone))
 
     def run(self, task: Task[Leaving], context: Context) -> TaskOutput:
         """Drop the rows; others stay unchanged."""

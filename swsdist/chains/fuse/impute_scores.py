@@ -37,7 +37,7 @@ class ImputeScores(BucketStage[Filling]):
     name = "impute-scores"
     version = 1
     phase = "search"
-    takes = {"joined": "joined"}
+    takes = {"joined": "joined", "known": "known"}
     may_take = {"rescored": "rescored"}
     tables = {"filled": Table(JOINED)}
 
@@ -46,15 +46,14 @@ class ImputeScores(BucketStage[Filling]):
         options, system = inputs.chain_inputs(FuseInputs).options, inputs.config.system
         rule: Literal["average", "least"] = "average" if options.missing == "average" else "least"
         rescored = inputs.parts("rescored")
-        for receipt in inputs.receipts("joined"):
-            (joined,), (statistics,) = receipt.parts("joined"), receipt.parts("known")
+        for joined, statistics in self.buckets(inputs, "joined", "known"):
             rescored_files = [part.name for part in rescored if part.slots == joined.slots]
             payload = Filling(
                 joined.name, statistics.name, rescored_files, rule, options.overlap, system, options.found_by
             )
-            matters = [receipt.fingerprint, rescored_files, rule, options.overlap, system]
+            matters = [joined.name, statistics.name, rescored_files, rule, options.overlap, system]
             matters += [options.found_by] if options.found_by > 1 else []
-            yield self.following(receipt, inputs, *matters, payload=payload)
+            yield self.following(joined, inputs, *matters, payload=payload)
 
     def run(self, task: Task[Filling], context: Context) -> TaskOutput:
         """Fill, then suppress."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,8 +24,9 @@ from swsdist.methods.create import create, identity
 from swsdist.methods.method import SPANS
 from swsdist.pipeline.chain_run import ChainRun
 from swsdist.pipeline.inputs import Inputs
-from swsdist.pipeline.stage import Context, Stage, Table
+from swsdist.pipeline.stage import Context, Table
 from swsdist.pipeline.task import Task, TaskOutput
+from swsdist.stages.buckets import BucketStage
 from swsdist.stages.document_lookup import speakers_of
 from swsdist.stages.inputs.cross_corpus import takes_query_statistics
 from swsdist.stages.queries import read_group
@@ -63,7 +65,7 @@ class Rescoring(NamedTuple):
     margin: float
 
 
-class Rescore(Stage[Rescoring]):
+class Rescore(BucketStage[Rescoring]):
     """One task per bucket and system. The match lies in the place, widened by a margin, with the system's normalisation.
 
     A query that the system did not search, or a place too short for its query, stays without a score, which is imputed later.
@@ -73,7 +75,7 @@ class Rescore(Stage[Rescoring]):
     version = 1
     unit = "detections"
     phase = "search"
-    takes = {"joined": "joined"}
+    takes = {"joined": "joined", "known": "known"}
     tables = {"rescored": Table(RESCORED, order=(*KEY[1:], "system"), digested=False)}
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Rescoring]]:
@@ -87,14 +89,13 @@ class Rescore(Stage[Rescoring]):
             fuse_inputs.options.margin,
             {name: system_of(name, chain_run) for name, chain_run in fuse_inputs.chain_runs.items()},
         )
-        for receipt, result in inputs.results("joined", Bucket):
-            (joined,), (statistics_part,) = receipt.parts("joined"), receipt.parts("known")
+        for joined, statistics_part in self.buckets(inputs, "joined", "known"):
             for name, run in runs.items():
                 method = [run.reads, run.method, run.store, run.calibrate.model_dump(mode="json")]
-                matters, label = (receipt.fingerprint, name, method, margin), f"{name}, {receipt.label}"
-                payload, work = Rescoring(joined.name, statistics_part.name, name, run, margin), result.rows / len(runs)
-                slots = range(joined.slots[0], joined.slots[1] + 1)
-                yield inputs.task(*matters, label=label, work=work, payload=payload, slots=slots)
+                payload = Rescoring(joined.name, statistics_part.name, name, run, margin)
+                matters = joined.name, statistics_part.name, name, method, margin
+                task = self.following(joined, inputs, *matters, payload=payload)
+                yield replace(task, label=f"{name}, {task.label}", work=task.work / len(runs))
 
     def run(self, task: Task[Rescoring], context: Context) -> TaskOutput:
         """Search these places."""
