@@ -48,7 +48,7 @@ class Result(NamedTuple):
 
 def scored(run: Path) -> pd.DataFrame:
     """The scored list of a run, the best of a query first."""
-    table = pa.concat_tables(load_chain_run(Folder(str(run))).read("decide", "scored")).to_pandas()
+    table = pa.concat_tables(load_chain_run(Folder(str(run))).read("scored")).to_pandas()
     return table.sort_values(["query_id", "score"], ascending=[True, False], kind="stable", ignore_index=True)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
@@ -12,7 +12,7 @@ from swsdist.core.fingerprint import Naming, fingerprint
 from swsdist.core.partition import ALL_SLOTS
 from swsdist.pipeline.ledger import Ledger, StepOutcome
 from swsdist.pipeline.records.lists import Parts, ReceiptList, together
-from swsdist.pipeline.task import P, Receipt, Task, TaskResult
+from swsdist.pipeline.task import P, Part, Receipt, Task, TaskResult
 
 T = TypeVar("T", bound=TaskResult)
 OfChain = TypeVar("OfChain")
@@ -38,6 +38,14 @@ class InputTable(NamedTuple):
         """Its files, with names for `Context.place`."""
         parts = self.receipts.parts(self.table)
         return parts.under(self.root) if self.root else parts
+
+    def made(self, kind: type[T]) -> Iterator[tuple[Receipt, T, list[Part]]]:
+        """Its receipts, each with its task's result and its files."""
+        for receipt in self.receipts:
+            parts = receipt.parts(self.table)
+            if self.root:
+                parts = [part._replace(name=f"{self.root}/{part.name}") for part in parts]
+            yield receipt, receipt.result_as(kind), parts
 
 
 @dataclass
@@ -89,9 +97,20 @@ class Inputs:
         """Those receipts, each with its task's result."""
         return [(receipt, receipt.result_as(kind)) for receipt in self.receipts(word)]
 
+    def made(self, word: str, kind: type[T]) -> Iterator[tuple[Receipt, T, list[Part]]]:
+        """Those receipts, each with its task's result and its files of the table."""
+        for table in self.tables.get(word, ()):
+            yield from table.made(kind)
+
     def parts(self, word: str) -> Parts:
         """Files of a table, with names for `Context.place`."""
         return together([table.parts for table in self.tables.get(word, ())])
+
+    def buckets(self, word: str, *others: str) -> Iterator[tuple[Part, ...]]:
+        """Files of a table, each with the file of every other table that has the same slots."""
+        beside = [{part.slots: part for part in self.parts(name)} for name in others]
+        for part in self.parts(word):
+            yield part, *(parts[part.slots] for parts in beside)
 
     def task(self, *matters: Any, label: str, work: float, payload: P, slots: range = ALL_SLOTS) -> Task[P]:
         """A task of this step.

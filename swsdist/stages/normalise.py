@@ -63,10 +63,16 @@ class Normalise(BucketStage[Normalising]):
         by_document = trials == "document" and any(step.of_list() for step in first.steps)
         cohort = [part.name for part in inputs.parts("cohort")]
         known = COHORT if inputs.config.corpus.cohort is not None else ALL
-        for detections, statistics in self.buckets(inputs, "detections", "statistics"):
+        for detections, statistics in inputs.buckets("detections", "statistics"):
             sides, sums = sides_of(inputs, detections.slots), {known: cohort} if cohort else {}
             payload = Normalising(settings, point, detections.name, statistics.name, sides, sums, store, by_document)
-            matters: list[Any] = [first.identity(), first.point, detections.name, statistics.name, *([sides] if sides else [])]
+            matters: list[Any] = [
+                first.identity(),
+                first.point,
+                detections.name,
+                statistics.name,
+                *([sides] if sides else []),
+            ]
             matters += [*([known, cohort] if cohort else []), *(["by document"] if by_document else [])]
             yield self.following(detections, inputs, *matters, payload=payload)
 

@@ -53,10 +53,9 @@ class PooledStatistics(Stage[Pooling]):
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Pooling]]:
         """The task, if there are queries."""
-        groups = inputs.results("queries", Extracted)
+        groups = list(inputs.made("queries", Extracted))
         demand_examples(inputs, groups)
-        parts = inputs.parts("queries")
-        some = [(part, group) for part, (_, group) in zip(parts, groups, strict=True) if group.examples]
+        some = [(part, group) for _, group, (part,) in groups if group.examples]
         if some:
             payload = Pooling([part.name for part, _ in some])
             examples = sum(group.examples for _, group in some)

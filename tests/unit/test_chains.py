@@ -145,7 +145,7 @@ def go(made: Config, selection: StepSelection | None = None) -> Outcome:
 
 def test_rounds_go_on_until_none_is_left(tmp_path: Path) -> None:
     first = go(config(tmp_path)).chain_run
-    assert [told.total for told in first.results("halve", Told)] == [5, 2, 1, 0]
+    assert [told.total for told in first.receipts("halve").results(Told)] == [5, 2, 1, 0]
     assert [ended.done for ended in first.outcomes.values()] == [5, 4, 1]
     again = go(config(tmp_path))
     assert again.tasks_done == 0
@@ -251,7 +251,7 @@ def test_steps_by_name(tmp_path: Path) -> None:
         ((Step("a", Make()), Step("b", Make())), codes.DUPLICATE_DIGEST, {"names": "numbers, numbers"}),
         ((Halve(), Make()), codes.MISSING_TABLE, {"step": "halve", "chain": "wrong", "table": "numbers"}),
         (
-            (Make(), Step("b", Make(), digests={"numbers": "others"}), Halve()),
+            (Make(), Step("b", Make(), labels={"numbers": "others"}), Halve()),
             codes.AMBIGUOUS_TABLE,
             {"step": "halve", "table": "numbers", "makers": "make, b"},
         ),
@@ -281,28 +281,28 @@ def test_a_list_of_stages_is_wired() -> None:
 
 
 def test_one_stage_may_stand_in_a_chain_twice() -> None:
-    chain = Chain("twice", (Step("a", Make()), Step("b", Make(), digests={"numbers": "others"})), Own(1))
+    chain = Chain("twice", (Step("a", Make()), Step("b", Make(), labels={"numbers": "others"})), Own(1))
     assert [label for step in chain.steps for label, _ in chain.digested(step)] == ["numbers", "others"]
 
 
 def test_another_run_s_tables(tmp_path: Path) -> None:
     go(config(tmp_path))
     run = str(tmp_path / "run")
-    made = read(ExternalTable(run, "make:numbers"), {})
+    made = read(ExternalTable(run, "numbers"), {})
     assert len(made.parts) == 5
     assert all(part.name.startswith(f"{run}/tables/numbers/") for part in made.parts)
-    with raises(codes.NO_SUCH_SOURCE, step="nonsense", plan="run", plans="run"):
-        read(ExternalTable(run, "nonsense:numbers"), {})
+    with raises(codes.NO_SUCH_SOURCE, table="nonsense", plan="run", plans="run"):
+        read(ExternalTable(run, "nonsense"), {})
     with raises(codes.NOT_A_RUN, where="nowhere"):
-        read(ExternalTable(str(tmp_path / "nowhere"), "make:numbers"), {})
+        read(ExternalTable(str(tmp_path / "nowhere"), "numbers"), {})
     next((tmp_path / "run" / "tables" / "numbers").iterdir()).unlink()
     with raises(codes.INCOMPLETE_SOURCE, step="make"):
-        read(ExternalTable(run, "make:numbers"), {})
+        read(ExternalTable(run, "numbers"), {})
 
 
 def test_a_plan_knows_its_chain(tmp_path: Path) -> None:
-    with pytest.raises(KeyError, match="make makes no table 'number'; it makes numbers"):
-        go(config(tmp_path)).chain_run.parts("make", "number")
+    with pytest.raises(KeyError, match=r"no step of .* makes 'number'"):
+        go(config(tmp_path)).chain_run.table("number")
     with pytest.raises(ConfigError, match="did you mean small"):
         config(tmp_path, chain="smal")
     with raises(codes.DIFFERENT_RUN_FOLDERS, where="run"):
@@ -343,7 +343,7 @@ def test_each_plan_of_a_ledger_is_given_what_it_needs(tmp_path: Path) -> None:
     finally:
         CHAINS.remove("needing")
     # What all have was done once, for the first; what is a plan's own, as that plan says.
-    assert [[told.total for told in chain_runs[name].results("granted", Told)] for name in plans] == [
+    assert [[told.total for told in chain_runs[name].receipts("granted").results(Told)] for name in plans] == [
         [0, 0],
         [0, 3],
         [0, 7],

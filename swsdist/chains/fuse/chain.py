@@ -80,7 +80,7 @@ def build(config: Config, ledger: Ledger) -> Chain:
         *([Rescore()] if options.missing == "rescore" else []),
         ImputeScores(),
         *([DescribeExamples()] if load_statistics(sides, "examples") else []),
-        Step("align.train", AlignJoined(), digests={"trials": "aligned"}),
+        Step("align.train", AlignJoined(), labels={"trials": "aligned"}),
         Fit(),
         *deciding,
         Step("align.final", Align(), {"detections": "decide:scored"}),

@@ -25,7 +25,7 @@ def check(inputs: FuseInputs) -> Iterator[Finding]:
             continue
         try:
             chain_run = load_chain_run(Folder(inputs.place(system), inputs.config.storage))
-            done = "decide" in chain_run.outcomes
+            done = chain_run.ended("scored") is not None
             text = chain_run.run.path() if done else line_of(codes.UNFINISHED_SYSTEM, system=system.name)
             finished_systems |= {system.name} if done else set()
             yield Finding(f"{system.name}: run", done, text)

@@ -89,7 +89,7 @@ class Rescore(BucketStage[Rescoring]):
             fuse_inputs.options.margin,
             {name: system_of(name, chain_run) for name, chain_run in fuse_inputs.chain_runs.items()},
         )
-        for joined, statistics_part in self.buckets(inputs, "joined", "known"):
+        for joined, statistics_part in inputs.buckets("joined", "known"):
             for name, run in runs.items():
                 method = [run.reads, run.method, run.store, run.calibrate.model_dump(mode="json")]
                 payload = Rescoring(joined.name, statistics_part.name, name, run, margin)
@@ -114,7 +114,7 @@ def system_of(name: str, chain_run: ChainRun) -> System:
     Raises:
         ConfigError: its scores of single places would not be comparable with its list.
     """
-    inputs, root = chain_run.chain.inputs, chain_run.run.root
+    inputs = chain_run.chain.inputs
     settings = chain_run.config.calibrate
     entries = settings.entries()
     where = "options.missing: rescore"
@@ -128,12 +128,11 @@ def system_of(name: str, chain_run: ChainRun) -> System:
         raise codes.RESCORED_ACROSS_CORPORA(where=where, system=name)
     if any(entries[step].cohort or entries[step].operating_point for step in settings.unfitted):
         raise codes.RESCORED_WITH_COHORT(where=where, system=name, steps=", ".join(settings.unfitted))
-    folder = chain_run.place(chain_run.chain.step("queries")) or root
-    statistics, queries = chain_run.parts("reduce", "statistics"), chain_run.parts("queries", "groups")
+    statistics, queries = (chain_run.table(label, absolute=True).parts for label in ("statistics", "groups"))
     return System(
         [part.sha256 for part in (*statistics, *queries)],
-        [(f"{root}/{part.name}", *part.slots) for part in statistics],
-        [f"{folder}/{part.name}" for part in queries],
+        [(part.name, *part.slots) for part in statistics],
+        [part.name for part in queries],
         inputs.store.state,
         identity(chain_run.config.search),
         chain_run.config.search,

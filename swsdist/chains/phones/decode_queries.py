@@ -74,10 +74,10 @@ class DecodeQueries(Stage[DecodingQueries]):
         texts = [row for row in queries if row["path"] is None]
         common = Columns(track.columns, track.kind), Tracks(store).places[track.name], store.manifest.shift
         decoding = options.decoding.identities(storage), lattices
-        groups = inputs.results("queries", Extracted)
+        groups = list(inputs.made("queries", Extracted))
         if not texts:
             demand_examples(inputs, groups)
-        for (receipt, group), part in zip(groups, inputs.parts("queries"), strict=True):
+        for receipt, group, (part,) in groups:
             if group.examples:
                 payload = DecodingQueries(part.name, *common, [], options.decoding, options.terms, lattices, group.cuts)
                 label = f"{group.examples} examples"

@@ -107,7 +107,7 @@ def assemble(config: Config, ledger: Ledger) -> Chain:
         *([Describe()] if load_statistics(sides, "examples") else []),
         *(_cohort(config.corpus.cohort is not None) if by_cohort else []),
         Normalise(),
-        Step("align.train", Align(), digests={"trials": "aligned"}),
+        Step("align.train", Align(), labels={"trials": "aligned"}),
         Fit(),
         Decide(),
         Step("align.final", Align(), {"detections": "decide:scored"}),
@@ -131,6 +131,6 @@ def _cohort(has_cohort: bool) -> Iterator[Step | Stage]:
         yield Cohort()
         return
     queries = {"queries": "queries.cohort:groups"}
-    yield Step("queries.cohort", CohortQueries())
+    yield Step("queries.cohort", CohortQueries(), labels={"groups": "groups.cohort"})
     yield Step("search.cohort", Search(), queries, {"candidates": "candidates.cohort"})
     yield Step("cohort", Cohort(), {**queries, "candidates": "search.cohort:candidates"})

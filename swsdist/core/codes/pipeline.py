@@ -89,8 +89,8 @@ INCOMPLETE_SOURCE = Code(
 NO_SUCH_SOURCE = Code(
     "no-such-source",
     StoreError,
-    "the source run has no step {step} in a plan {plan!r}",
-    "name one of its plans ({plans}) and one of their steps ({steps})",
+    "the source run has no table {table} in a plan {plan!r}",
+    "name one of its plans ({plans}) and one of their tables ({tables})",
 )
 FOREIGN_FOLDER = Code(
     "foreign-folder",

@@ -256,16 +256,16 @@ class SearchInputs(CorpusInputs):
         work = WORK if self.config.search.parts else 1.0
         return float(work * cut / shift * sum(documents) / shift)
 
-    def read(self, steps: frozenset[str]) -> None:
-        """Read the tables that these steps need."""
+    def read(self, labels: frozenset[str]) -> None:
+        """Read what the steps that make these tables need."""
         corpus = self.corpus
-        if corpus.documents.num_rows and "queries" in steps and corpus.queries.num_rows and "align.train" in steps:
+        if corpus.documents.num_rows and "groups" in labels and corpus.queries.num_rows and "aligned" in labels:
             self.check_scorable()
-        if "queries.cohort" in steps:
+        if "groups.cohort" in labels:
             _ = corpus.cohort
-        for read in self.files.values() if "fit" in steps else ():
+        for read in self.files.values() if "calibration" in labels else ():
             read()
-        if "search" in steps:
+        if "candidates" in labels:
             self.demand_searchable()
             for check in self.document_checks:
                 check(corpus.documents)
