@@ -11,7 +11,7 @@ The registry `swsdist.registry.registries.CHAINS` names the function that makes 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field, replace
 from typing import Any
 
@@ -183,13 +183,18 @@ class Chain:
 
     def makers(self, label: str) -> list[Step]:
         """All steps that make a table of this label."""
-        return [step for step in self.steps if label in step.tables]
+        return makers_of(self.steps, label)
 
     def digested(self, step: Step) -> Iterator[tuple[str, str]]:
         """Name in the digest and name of each digested table of a step."""
         for table, declared in step.stage.tables.items():
             if declared.digested:
                 yield step.label(table), table
+
+
+def makers_of(steps: Iterable[Step], label: str) -> list[Step]:
+    """The steps that make a table of this label."""
+    return [step for step in steps if label in step.tables]
 
 
 def _makers(steps: Sequence[Step], table: str) -> list[str]:

@@ -60,6 +60,7 @@ class Fit(Stage[Fitting]):
 
     name = "fit"
     version = 4
+    needs_run = "references"
     unit = "detections"
     phase = "score"
     takes = {"trials": "trials"}

@@ -41,6 +41,7 @@ class PooledStatistics(Stage[Pooling]):
 
     name = "pooled-statistics"
     version = 1
+    needs_run = "all queries"
     unit = "examples"
     phase = "search"
     takes = {"queries": "groups"}

@@ -72,6 +72,7 @@ class QueryStatistics(Stage[Summing | Merging]):
 
     name = "query-statistics"
     version = 1
+    needs_run = "all queries"
     unit = "s"
     phase = "search"
     with_hours = "same"

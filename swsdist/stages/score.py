@@ -39,6 +39,7 @@ class Score(Stage[Scoring]):
 
     name = "score"
     version = 2
+    needs_run = "references"
     unit = "parts"
     phase = "score"
     takes = {"parts": "parts"}

@@ -65,7 +65,12 @@ def searched(folder: Path) -> tuple[pa.Table, Store]:
 def test_the_search_chain(folder: Path) -> None:
     """With all optional steps after the index."""
     make_corpus(folder / "others", documents=2, queries=4, voices=2, seed=9)
-    corpus = {"documents": "docs.csv", "queries": "queries.csv", "references": "refs.csv", "cohort": "others/queries.csv"}
+    corpus = {
+        "documents": "docs.csv",
+        "queries": "queries.csv",
+        "references": "refs.csv",
+        "cohort": "others/queries.csv",
+    }
     options = {"llr": {"covariates": ["speech"]}}
     calibrate = {"steps": ["zt-norm", "llr"], "options": options, "folds": 2}
     search = {"first_pass": {"name": "quantised", "over": "document"}}

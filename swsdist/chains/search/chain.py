@@ -75,6 +75,22 @@ def assemble(config: Config, ledger: Ledger) -> Chain:
     """The same for any method, for chains that replace the first steps.
 
     Raises:
+        ConfigError: see `steps`.
+    """
+    stages, inputs = steps(config), SearchInputs.of(config, ledger)
+    demand_posteriors(inputs, required_statistics(config.calibrate))
+    inputs.document_checks.update(document_checks(config))
+    inputs.folds.update(folds_of_steps(config.calibrate))
+    inputs.files.update(files_of(config))
+    return Chain(
+        "search", stages, inputs, publish_report, FILES, notices, rejected_rows, check, summary, barrier=barrier
+    )
+
+
+def steps(config: Config) -> tuple[Step | Stage, ...]:
+    """The steps of a config, for any method.
+
+    Raises:
         ConfigError: a cohort that is not used or not searched; options that its method or a step does not take; or steps that
             do not fit together.
     """
@@ -95,7 +111,7 @@ def assemble(config: Config, ledger: Ledger) -> Chain:
     sides = required_statistics(config.calibrate)
     first_pass = config.search.first_pass.name
     first = FIRST_PASSES[first_pass].first if first_pass != "none" else ""
-    stages = (
+    return (
         *([FitTransforms()] if is_fitted(config.features) else []),
         Index(),
         *([Entry(first, 1).load()()] if first else []),
@@ -114,14 +130,6 @@ def assemble(config: Config, ledger: Ledger) -> Chain:
         Step("measure", Measure(), {"trials": "align.final:trials"}),
         Score(),
         Step("export", Export(), {"queries": "queries:groups", "trials": "align.final:trials"}),
-    )
-    inputs = SearchInputs.of(config, ledger)
-    demand_posteriors(inputs, sides)
-    inputs.document_checks.update(document_checks(config))
-    inputs.folds.update(folds_of_steps(config.calibrate))
-    inputs.files.update(files_of(config))
-    return Chain(
-        "search", stages, inputs, publish_report, FILES, notices, rejected_rows, check, summary, barrier=barrier
     )
 
 

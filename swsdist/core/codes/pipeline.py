@@ -92,6 +92,12 @@ NO_SUCH_SOURCE = Code(
     "the source run has no table {table} in a plan {plan!r}",
     "name one of its plans ({plans}) and one of their tables ({tables})",
 )
+NEEDS_RUN = Code(
+    "needs-run",
+    UserError,
+    "a search without a run cannot execute the step {step} of the chain: it lacks {lacking}",
+    "run the config with these queries: `swsdist run CONFIG`",
+)
 FOREIGN_FOLDER = Code(
     "foreign-folder",
     UserError,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -47,9 +47,23 @@ from swsdist.stages.inputs.validation import (
     note_unread,
     seconds_of,
 )
+from swsdist.store.digest import of_rows
+from swsdist.store.reading import Store
 
 if TYPE_CHECKING:
     from swsdist.pipeline.chain_run import ChainRun
+
+
+class Among(NamedTuple):
+    """Some documents of a store.
+
+    Attributes:
+        keys: `keys_of` these.
+        sample: limit of the documents that statistics are over (`swsdist.methods.sample`); None: all.
+    """
+
+    keys: pa.Array
+    sample: int | None
 
 
 class CorpusInputs(ChainInputs):
@@ -62,7 +76,10 @@ class CorpusInputs(ChainInputs):
         demands: requirements of its plans' steps on the documents.
         folds: folds of queries by which its plans' steps are crossfit.
         files: by name: reader of the calibration that a plan names.
+        among: the documents that a question asks; None: all.
     """
+
+    among: Among | None = None
 
     def __init__(self, config: Config, ledger: Ledger) -> None:
         self.config, self.ledger = config, ledger
@@ -74,6 +91,7 @@ class CorpusInputs(ChainInputs):
         self.files: dict[str, Callable[[], object]] = {}
         self._looked: set[str] = set()
         self._population: tuple[str, pa.Table] | None = None  # with its state of the store
+        self._digests: dict[tuple[tuple[str, str], tuple[str, ...]], str] = {}
 
     @cached_property
     def corpus(self) -> Corpus:
@@ -118,6 +136,14 @@ class CorpusInputs(ChainInputs):
     def recall(self, state: Mapping[str, str]) -> None:
         """Return the store to the state that a plan had."""
         self.store.recall(state.get("manifest", ""))
+
+    def documents_digest(self, columns: Sequence[str]) -> str:
+        """Digest of some columns of the store's documents, independent of shards."""
+        key = self.store.state, tuple(columns)
+        if key not in self._digests:
+            documents = self.store.open().documents(columns=list(columns))
+            self._digests[key] = of_rows(documents.sort_by([("doc_id", "ascending"), ("channel", "ascending")]))
+        return self._digests[key]
 
     def check_scorable(self) -> None:
         """Refuse references of which too few are in searched documents."""
@@ -188,6 +214,27 @@ class CorpusInputs(ChainInputs):
             rest = {key: seconds for key, seconds in seconds_of(measured, meant).items() if key not in known_durations}
             note_late_references(self.corpus.references, rest, corpus.references, storage, result)
         return result
+
+
+class QuestionInputs(CorpusInputs):
+    """Inputs of steps that answer a question in a store without a run: no references, and places as the store has them.
+
+    Args:
+        config: of the steps.
+        store: that is asked.
+    """
+
+    def __init__(self, config: Config, store: Store) -> None:
+        super().__init__(config, Ledger(store.folder))
+        self.store.folder, self.store.manifest = store.folder, store.manifest
+        self.corpus.documents = store.documents(columns=["doc_id", "channel", "recording"])
+        self.corpus.placed = self.corpus.documents["recording"].null_count < self.corpus.documents.num_rows
+        self.corpus.references, self.corpus.own_places = None, {}
+
+    @property
+    def from_audio(self) -> bool:
+        """Whether recordings are needed: the query is given."""
+        return False
 
 
 class SearchInputs(CorpusInputs):
