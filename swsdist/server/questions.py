@@ -35,6 +35,8 @@ LONGEST = 30.0
 _KEPT = 200
 #: Scores beyond count as this one.
 _FAR = 100.0
+#: Least time between two lists of an answer that grows, s.
+_PAUSE = 0.2
 #: Name of the query.
 _QUERY = "word"
 
@@ -155,10 +157,14 @@ def answer(
     fitted, places = _fitted(tokens, archive) if archive.has_odds else None, _placed(tokens)
     hits: list[dict[str, Any]] = []
     most = max(_LOOKED_AT, question.top)
+    shown = began
     for part in searcher.stream(queries, most, skip=skip, say=warnings.append, warn=warnings.append):
         if part.part < 1:
+            if time.perf_counter() - shown < _PAUSE:
+                continue
             hits = _hits(part.table(), archive, question.top, places, fitted)
             yield {"search": name, "part": part.part, "hits": hits, "final": False}
+            shown = time.perf_counter()
         else:
             hits = _hits(part.table(), archive, most, places, fitted)
     if len(unusable) == max(1, len(question.examples)):

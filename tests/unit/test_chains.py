@@ -21,6 +21,7 @@ from swsdist.pipeline.chain import Chain, ChainInputs, Step
 from swsdist.pipeline.chain_run import Outcome, StepSelection
 from swsdist.pipeline.driver import run_plans, run_stages
 from swsdist.pipeline.external_table import ExternalTable, read
+from swsdist.pipeline.in_memory import Way
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.inspection.digest import digests
 from swsdist.pipeline.inspection.estimate import estimates
@@ -348,3 +349,36 @@ def test_each_plan_of_a_ledger_is_given_what_it_needs(tmp_path: Path) -> None:
         [0, 3],
         [0, 7],
     ]
+
+
+class Needing(Stage):
+    """Makes another table of the numbers, and needs a run for it."""
+
+    name = "needing-run"
+    version = 1
+    unit = "numbers"
+    needs_run = "references"
+    takes = {"numbers": "numbers"}
+    tables = {"others": Table(NUMBERS)}
+
+    def plan(self, inputs: Inputs) -> Iterator[Task]:
+        yield from ()
+
+    def run(self, task: Task, context: Context) -> TaskOutput:
+        raise AssertionError
+
+
+class Replacing(Needing):
+    """Replaces the numbers."""
+
+    name = "replacing"
+    tables = {"numbers": Table(NUMBERS, digested=False)}
+
+
+def test_a_way_without_the_steps_that_need_a_run() -> None:
+    make, needing = Make(), Needing()
+    chain = Chain("replaced", (make, Replacing(), Step("needing", needing)), Own(1))
+    assert chain.step("needing").reads == {"numbers": "replacing:numbers"}
+    assert Way.between(chain.steps, "numbers", "numbers") == Way((), ("replacing",))
+    with raises(codes.NEEDS_RUN, step="needing", lacking="references"):
+        Way.between(chain.steps, "numbers", "others")

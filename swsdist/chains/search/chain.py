@@ -14,7 +14,7 @@ takes means and variances of another corpus with the queries, and one that takes
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from swsdist.calibrate.procedure import check_sample, check_steps, required_statistics
 from swsdist.calibrate.statistics import load_statistics
@@ -71,13 +71,18 @@ def build(config: Config, ledger: Ledger) -> Chain:
     return assemble(config, ledger)
 
 
-def assemble(config: Config, ledger: Ledger) -> Chain:
-    """The same for any method, for chains that replace the first steps.
+def assemble(config: Config, ledger: Ledger, stages: Sequence[Step | Stage] = ()) -> Chain:
+    """The same for any method, and for chains of other steps.
+
+    Args:
+        config: of the chain.
+        ledger: of the run.
+        stages: instead of `steps`.
 
     Raises:
         ConfigError: see `steps`.
     """
-    stages, inputs = steps(config), SearchInputs.of(config, ledger)
+    stages, inputs = stages or steps(config), SearchInputs.of(config, ledger)
     demand_posteriors(inputs, required_statistics(config.calibrate))
     inputs.document_checks.update(document_checks(config))
     inputs.folds.update(folds_of_steps(config.calibrate))

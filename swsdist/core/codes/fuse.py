@@ -97,7 +97,7 @@ RESCORED_ACROSS_CORPORA = Code(
 RESCORED_WITH_COHORT = Code(
     "rescored-with-cohort",
     ConfigError,
-    "{system} cannot rescore: a step of {steps} needs a cohort or the operating point",
+    "{system} cannot rescore: a step of {steps} needs a cohort, the operating point or references",
     _NO_RESCORING,
 )
 UNFITTED_FUSION = Code(
