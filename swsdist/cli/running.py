@@ -149,7 +149,7 @@ def report(
 ) -> int:
     """Rewrite the report of RUN (a run folder, or its config) from finished stages, and print its figures."""
     from swsdist import api
-    from swsdist.chains.search.report.finished import run_config
+    from swsdist.chains.report.finished import run_config
     from swsdist.cli.outputs import demand_apart
     from swsdist.config import load_config
     from swsdist.config.section import paths_in

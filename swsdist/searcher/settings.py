@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from swsdist.chains.search.chain import steps as search_steps
+from swsdist.chains.steps import steps as search_steps
 from swsdist.config.calibration import Calibrate
 from swsdist.config.corpus import Corpus
 from swsdist.config.model import Config

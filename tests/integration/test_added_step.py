@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 import swsdist
-from swsdist.chains.search.chain import assemble, steps
+from swsdist.chains.steps import assemble, steps
 from swsdist.config import Config
 from swsdist.core.codes import searcher as codes
 from swsdist.core.types import DETECTIONS

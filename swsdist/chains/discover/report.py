@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from swsdist.chains.discover.inputs import DiscoverInputs
 from swsdist.chains.discover.places import places
-from swsdist.chains.search.report import notices as of_search
+from swsdist.chains.report import notices as of_search
 from swsdist.core.codes import discovery as codes
 from swsdist.core.fingerprint import fingerprint
 from swsdist.core.text import counted

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from swsdist.chains.check import Checking, findings, more_than_trials
 from swsdist.chains.fuse.inputs import FuseInputs
 from swsdist.chains.fuse.systems import configs
-from swsdist.chains.search.check import Checking, findings, more_than_trials
 from swsdist.core.codes import fuse as codes
 from swsdist.core.codes import line_of
 from swsdist.core.errors import SwsdistError

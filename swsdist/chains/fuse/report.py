@@ -9,10 +9,10 @@ from dataclasses import replace
 
 from swsdist.calibrate.steps.fusion import fusions_in
 from swsdist.chains.fuse.inputs import FuseInputs
-from swsdist.chains.search.report import notices as of_search
-from swsdist.chains.search.report.finished import scored_of
-from swsdist.chains.search.report.publish import publish_report
-from swsdist.chains.search.report.reporting import build_report
+from swsdist.chains.report import notices as of_search
+from swsdist.chains.report.finished import scored_of
+from swsdist.chains.report.publish import publish_report
+from swsdist.chains.report.reporting import build_report
 from swsdist.core.codes import fuse as codes
 from swsdist.core.codes import line_of
 from swsdist.evaluation.comparison import compare_min_cnxe

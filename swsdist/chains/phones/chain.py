@@ -14,7 +14,7 @@ from swsdist.chains.phones.check import check
 from swsdist.chains.phones.decode import Decode
 from swsdist.chains.phones.decode_queries import DecodeQueries
 from swsdist.chains.phones.inputs import PhoneInputs
-from swsdist.chains.search.chain import assemble
+from swsdist.chains.steps import assemble
 from swsdist.config import Config
 from swsdist.core.codes import chains as codes
 from swsdist.core.codes import lattices as lattice_codes

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from swsdist.chains.check import Checking, findings, lattice_store_finding, rejection_finding
 from swsdist.chains.phones.decode_queries import term_reader
 from swsdist.chains.phones.inputs import PhoneInputs
-from swsdist.chains.search.check import Checking, findings, lattice_store_finding, rejection_finding
 from swsdist.core.codes import store as codes
 from swsdist.core.errors import TermError
 from swsdist.features.interface import kind_of
@@ -15,7 +15,7 @@ from swsdist.pipeline.finding import Finding
 
 
 def check(inputs: PhoneInputs) -> Iterator[Finding]:
-    """As `swsdist.chains.search.check.check`."""
+    """As `swsdist.chains.check.check`."""
     yield from findings(inputs, _Checking(inputs))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from swsdist.chains.search.chain import assemble
+from swsdist.chains.steps import assemble
 from swsdist.chains.text.check import check
 from swsdist.chains.text.collect_terms import CollectTerms, takes_text
 from swsdist.chains.text.index_lattices import IndexLattices

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import ClassVar
 
-from swsdist.chains.search.check import Checking, findings, lattice_store_finding
+from swsdist.chains.check import Checking, findings, lattice_store_finding
 from swsdist.chains.text.inputs import TextInputs
 from swsdist.core.errors import TermError
 from swsdist.lattices.terms import TermReader
@@ -13,7 +13,7 @@ from swsdist.pipeline.finding import Finding
 
 
 def check(inputs: TextInputs) -> Iterator[Finding]:
-    """As `swsdist.chains.search.check.check`."""
+    """As `swsdist.chains.check.check`."""
     yield from findings(inputs, _Checking(inputs))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from swsdist.chains.search.chain import assemble
+from swsdist.chains.steps import assemble
 from swsdist.chains.words.check import check
 from swsdist.chains.words.inputs import WordInputs
 from swsdist.chains.words.recognise import Recognise

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from swsdist.audio.probing import probe_all
-from swsdist.chains.search.check import Checking, findings, lattice_store_finding
+from swsdist.chains.check import Checking, findings, lattice_store_finding
 from swsdist.chains.words.inputs import WordInputs
 from swsdist.core.errors import AudioError, TermError
 from swsdist.lattices.recognition import Recogniser
@@ -14,7 +14,7 @@ from swsdist.pipeline.finding import Finding
 
 
 def check(inputs: WordInputs) -> Iterator[Finding]:
-    """As `swsdist.chains.search.check.check`."""
+    """As `swsdist.chains.check.check`."""
     yield from findings(inputs, _Checking(inputs))
 
 

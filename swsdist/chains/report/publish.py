@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow.csv
 
 from swsdist.accounts.journal import cpu_seconds
-from swsdist.chains.search.report.description import LATEX, MARKDOWN, system_description
-from swsdist.chains.search.report.reporting import build_report, rejected_rows
+from swsdist.chains.report.description import LATEX, MARKDOWN, system_description
+from swsdist.chains.report.reporting import build_report, rejected_rows
 from swsdist.config.section import Section
 from swsdist.core.fingerprint import fingerprint
 from swsdist.core.types import NODES, REJECTED

@@ -16,9 +16,9 @@ from swsdist.accounts.by_type import by_type
 from swsdist.accounts.costs import GB, Costs
 from swsdist.accounts.hardware import versions
 from swsdist.accounts.records import records
-from swsdist.chains.search.report.hits import best_hits
-from swsdist.chains.search.report.notices import makers_of_queries
-from swsdist.chains.search.report.scored import mtwv_interval, scored_rows
+from swsdist.chains.report.hits import best_hits
+from swsdist.chains.report.notices import makers_of_queries
+from swsdist.chains.report.scored import mtwv_interval, scored_rows
 from swsdist.config import dump_config, without_secrets
 from swsdist.core.types import REJECTED
 from swsdist.methods.first_pass.landmarks import codebook_file

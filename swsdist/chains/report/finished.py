@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.chains.search.report.reporting import FINAL
+from swsdist.chains.report.reporting import FINAL
 from swsdist.config import Config, config_from_dict
 from swsdist.core.codes import chains as codes
 from swsdist.evaluation.scored_system import ScoredSystem, finite_threshold, if_decided, values_at
