@@ -58,7 +58,7 @@ class MemoryContext(Context):
         self, task: Task, table: str, rows: Iterable[pa.Table], schema: pa.Schema, suffix: str = ".parquet"
     ) -> Part:
         """Hold a table of a task."""
-        whole = pa.concat_tables([schema.empty_table(), *rows])
+        whole = pa.concat_tables([schema.empty_table(), *(table.cast(schema) for table in rows)])
         return self.hold(f"{table}/{task.fingerprint}{suffix}", table, whole, task.slots)
 
     def write(self, task: Task, table: str, data: bytes, suffix: str = ".json", place: str = "tables/") -> Part:

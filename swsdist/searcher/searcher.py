@@ -271,7 +271,7 @@ class Searcher:
 
         searched, frames = 0, sum(unit.frames for unit in self._units)
         for unit, tables in self._candidates(examples):
-            results += tables
+            results += (part.cast(CANDIDATES) for part in tables)
             searched += unit.frames
             yield Hits(searched / max(frames, 1), table)
         if not self._units:
