@@ -5,12 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from swsdist.cli.options import Integer, allow_commands
 from swsdist.cli.outputs import FOLDER, Writing, written
+from swsdist.core.codes import cli as codes
+from swsdist.core.codes import line_of
 from swsdist.report.tables import TABLES
 
 if TYPE_CHECKING:
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 
     from swsdist.core.errors import SwsdistError
     from swsdist.methods.query.extraction import Cut
-    from swsdist.report.answers.hits import Answer
+    from swsdist.report.answers.hits import Answer, Verdict
     from swsdist.searcher.hit_threshold import HitThreshold
     from swsdist.searcher.searcher import Searcher
     from swsdist.store.reading import Store
@@ -100,39 +102,20 @@ def search(
     swsdist search runs/mine --query hello.wav --query talk.flac:12:03.5-12:04.2 --html hits.html
     swsdist search transcripts-swsdist --text "good morning"
     """
-    from swsdist.core.codes import cli as codes
-    from swsdist.core.codes import line_of
 
     if not queries and not texts and Path(target).is_file():
         from swsdist.cli.running import go
 
-        flags = {
-            "--word": word,
-            "--table": table,
-            "--html": html,
-            "--clips": clips,
-            "--annotations": annotations,
-            "--calibration": calibration,
-            "--csv": as_csv,
-            "--json": as_json,
-        }
-        if wrong := [name for name, value in flags.items() if value]:
-            raise codes.OPTION_NEEDS_QUERY(where=target, option=wrong[0])
-        if no_trim:
-            sets = (*sets, "queries.trim=none")
+        _demand_no_answer(click.get_current_context())
+        sets = (*sets, "queries.trim=none") if no_trim else sets
         return go(target, sets, strict=strict, dry_run=dry_run, force=force, until="search", all_figures=True)
-    from swsdist.config.loader import section_values
-
     if not queries and not texts:
         raise codes.NO_QUERY(where=target)
     if queries and texts:
         raise codes.QUERY_AND_TEXT(where=target)
-    from swsdist.cli.outputs import check_new_folder, write_data
+    from swsdist.cli.outputs import check_new_folder
     from swsdist.cli.progress import showing_search
-    from swsdist.registry.registries import METHODS
-    from swsdist.searcher.hit_threshold import default_threshold, threshold_from
     from swsdist.searcher.query_input import is_table
-    from swsdist.searcher.searcher import Searcher
 
     if dry_run:
         raise codes.DRY_RUN_WITH_QUERY(where=target)
@@ -140,12 +123,7 @@ def search(
         raise codes.TWO_FORMATS(where=target)
     check_new_folder(clips)
     check_new_folder(annotations)
-    typed = list(dict.fromkeys(line for query in queries for line in (_listed() if query == "-" else [query.strip()])))
-    typed = list(dict.fromkeys(text.strip() for text in texts)) or typed
-    if not any(typed):
-        raise codes.NO_QUERY(where="--query -" if queries else "--text")
-    if word is not None and (tables := [line for line in typed if is_table(line)]):
-        raise codes.WORD_WITH_TABLE(where=tables[0])
+    typed = _typed(queries, texts, word)
     warnings: list[str] = []
 
     def warn(text: str) -> None:
@@ -171,23 +149,8 @@ def search(
         if len(typed) > 1 or is_table(typed[0]):
             warn(line_of(codes.QUERY_SKIPPED, where_from=error.where, reason=error.message))
 
-    of_terms = [item for item in sets if item.startswith("terms.")]
-    options = section_values([item for item in sets if item not in of_terms], "search")
-    terms = section_values(of_terms, "terms")
-    searcher = Searcher(target, options=options, terms=terms, trim=not no_trim, memory=0)
-    click.get_current_context().call_on_close(searcher.close)
-    if (METHODS[searcher.settings.method].queries == "text") != bool(texts):
-        values = ("--text", "--query FILE", "transcripts or lattices")
-        option, instead, other = values if texts else ("--query", "--text TEXT", "recordings")
-        raise codes.OTHER_KIND_OF_QUERY(
-            where=target, method=searcher.settings.method, option=option, instead=instead, store=other
-        )
-    store, steps = searcher.store, searcher.calibrate.steps
-    if calibration is not None:
-        recipes = (track.recipe for track in store.manifest.tracks)
-        limit = threshold_from(calibration, searcher.settings, steps, recipes)
-    else:  # what decided in a run says nothing of another way to search
-        limit = default_threshold(searcher.settings.method, steps) if options else searcher.setup.hit_threshold(steps)
+    searcher, limit = _searcher(target, sets, not no_trim, bool(texts), calibration)
+    store = searcher.store
     rows = searcher.query_rows(typed, skip, say)
     if word is not None:
         rows = [{**row, "query_id": word, "example": number} for number, row in enumerate(rows, 1)]
@@ -205,20 +168,8 @@ def search(
     for warning in (*searcher.setup.warnings, *limit.warnings, *_themselves(answers, rows)):
         warn(warning)
     said = f"{limit.description}; scores are {searcher.scores}"
-    if as_csv or as_json:
-        write_data()
-    if as_csv:
-        listed.to_pandas().to_csv(sys.stdout, index=False)
-    elif as_json:
-        import json
-
-        print(json.dumps(listed.to_pylist(), indent=1, ensure_ascii=False))
-    else:
-        from swsdist.report.answers.lines import lines
-
-        print("\n".join(lines(answers, limit.verdict, said)))
-    empty = [answer.query_id for answer in answers if not answer.hits]
-    if empty:
+    _print_answers(answers, listed, limit.verdict, said, "csv" if as_csv else "json" if as_json else None)
+    if empty := [answer.query_id for answer in answers if not answer.hits]:
         warn(line_of(codes.NO_HITS, queries=", ".join(empty), why=searcher.queries.why_nothing(empty)))
     if table is not None:
         from swsdist.report.answers.lines import hits_table
@@ -244,6 +195,84 @@ def search(
     return 0
 
 
+def _demand_no_answer(context: click.Context) -> None:
+    """Refuse options of an answer with the queries of a config.
+
+    Raises:
+        UserError: there is such an option.
+    """
+    options = {"as_csv": "csv", "as_json": "json"}
+    for name in ("word", "table", "html", "clips", "annotations", "calibration", *options):
+        if context.params[name]:
+            raise codes.OPTION_NEEDS_QUERY(where=context.params["target"], option=f"--{options.get(name, name)}")
+
+
+def _typed(queries: Sequence[str], texts: Sequence[str], word: str | None) -> list[str]:
+    """The queries of the command line and of standard input, each once.
+
+    Raises:
+        UserError: there are none; or a table, to be examples of one word.
+    """
+    from swsdist.searcher.query_input import is_table
+
+    lines = (line for query in queries for line in (_listed() if query == "-" else [query.strip()]))
+    typed = list(dict.fromkeys(text.strip() for text in texts) if texts else dict.fromkeys(lines))
+    if not any(typed):
+        raise codes.NO_QUERY(where="--query -" if queries else "--text")
+    if word is not None and (tables := [line for line in typed if is_table(line)]):
+        raise codes.WORD_WITH_TABLE(where=tables[0])
+    return typed
+
+
+def _searcher(
+    target: str, sets: Sequence[str], trim: bool, texts: bool, calibration: str | None
+) -> tuple[Searcher, HitThreshold]:
+    """Open a store for texts or recordings; the searcher is closed with the command. And what decides on its hits.
+
+    Raises:
+        UserError: the store takes the other kind of queries.
+    """
+    from swsdist.config.loader import section_values
+    from swsdist.registry.registries import METHODS
+    from swsdist.searcher.hit_threshold import default_threshold, threshold_from
+    from swsdist.searcher.searcher import Searcher
+
+    of_terms = [item for item in sets if item.startswith("terms.")]
+    options = section_values([item for item in sets if item not in of_terms], "search")
+    searcher = Searcher(target, options=options, terms=section_values(of_terms, "terms"), trim=trim, memory=0)
+    click.get_current_context().call_on_close(searcher.close)
+    method, steps = searcher.settings.method, searcher.calibrate.steps
+    if (METHODS[method].queries == "text") != texts:
+        values = ("--text", "--query FILE", "transcripts or lattices")
+        option, instead, other = values if texts else ("--query", "--text TEXT", "recordings")
+        raise codes.OTHER_KIND_OF_QUERY(where=target, method=method, option=option, instead=instead, store=other)
+    if calibration is not None:
+        recipes = (track.recipe for track in searcher.store.manifest.tracks)
+        return searcher, threshold_from(calibration, searcher.settings, steps, recipes)
+    # What decided in a run says nothing of another way to search.
+    return searcher, default_threshold(method, steps) if options else searcher.setup.hit_threshold(steps)
+
+
+def _print_answers(
+    answers: Sequence[Answer], listed: pa.Table, verdict: Verdict, said: str, form: Literal["csv", "json"] | None
+) -> None:
+    """Print what was found: for people, or as data for programs."""
+    if form is not None:
+        from swsdist.cli.outputs import write_data
+
+        write_data()
+    if form == "csv":
+        listed.to_pandas().to_csv(sys.stdout, index=False)
+    elif form == "json":
+        import json
+
+        print(json.dumps(listed.to_pylist(), indent=1, ensure_ascii=False))
+    else:
+        from swsdist.report.answers.lines import lines
+
+        print("\n".join(lines(answers, verdict, said)))
+
+
 def _channels(store: Store) -> int:
     """The greatest number of channels of a recording."""
     import pyarrow.compute as pc
@@ -257,7 +286,6 @@ def _listed() -> list[str]:
     Raises:
         UserError: standard input is audio, not text.
     """
-    from swsdist.core.codes import cli as codes
 
     lines = []
     for line in sys.stdin:
@@ -327,9 +355,6 @@ def _themselves(answers: Sequence[Answer], rows: Sequence[Mapping[str, Any]]) ->
     import os
     from collections import defaultdict
 
-    from swsdist.core.codes import cli as codes
-    from swsdist.core.codes import line_of
-
     def real(path: object) -> str:
         text = str(path)
         return text if "://" in text else os.path.realpath(text)
@@ -355,8 +380,6 @@ def _themselves(answers: Sequence[Answer], rows: Sequence[Mapping[str, Any]]) ->
 def _write_clips(answers: Sequence[Answer], folder: Path, store: Store, warn: Callable[[str], None]) -> None:
     """Write the hits of each query as clips, best first, numbered as on the page."""
     from swsdist.audio.clips import MARKER, write_clip
-    from swsdist.core.codes import cli as codes
-    from swsdist.core.codes import line_of
     from swsdist.core.errors import AudioError
     from swsdist.exports.clips import clip_name
 
