@@ -209,8 +209,8 @@ def _as_pcm(file: Readable, size: int, kind: _Chunks, fmt: _Chunk) -> Extent | N
     if coding != struct.pack(kind.size[0] + "H", _EXTENSIBLE) or fmt.size >= 40 or max(bits, default=25) > 24:
         return None
     plain = struct.pack(kind.size[0] + "H", _PCM)
-    known = extent(View(file, [(0, fmt.body), plain, (fmt.body + 2, size)]))
-    return known._replace(parts=[_patched(part, fmt.body, plain) for part in known.parts])
+    plain_extent = extent(View(file, [(0, fmt.body), plain, (fmt.body + 2, size)]))
+    return plain_extent._replace(parts=[_patched(part, fmt.body, plain) for part in plain_extent.parts])
 
 
 def _as_stated(file: Readable, kind: _Chunks, head: bytes, data: _Chunk, size: int, stated_end: int) -> Extent | None:
