@@ -22,7 +22,6 @@ from typing import NamedTuple
 import numpy as np
 
 from swsdist.audio.formats.frames import FRAMES, adts_frame, of_mpeg, of_others
-from swsdist.audio.formats.headers import sphere_lengths
 from swsdist.audio.formats.views import (
     BLOCK,
     PADDING,
@@ -342,6 +341,24 @@ _REPEATED = (b"Creative Voice File", b"PVF1\n", b"2BIT", b"MATLAB 5.0", b"\x64\x
 def _of_au(file: Readable, size: int, head: bytes) -> Extent:
     begin, stated = struct.unpack(_AU[head[:4]], head[4:12].ljust(8, b"\xff"))
     return _of_block(file, begin, begin + stated, size, head[:8], [(0, 8), b"\xff\xff\xff\xff", (12, size)])
+
+
+def sphere_fields(head: bytes) -> dict[str, str]:
+    """Of text: `NIST_1A`, its length in bytes, then lines `name -type value` to `end_head`."""
+    text = head.decode("latin-1").partition("end_head")[0]
+    return dict(re.findall(r"^(\w+) -\w+ (.*?)\s*$", text, re.MULTILINE))
+
+
+def sphere_lengths(head: bytes) -> tuple[int, int, float] | None:
+    """Bytes of the header, and of the file; and seconds. None where they are not stated, of which libsndfile tells."""
+    fields = sphere_fields(head)
+    try:
+        header = int(head.split(b"\n", 2)[1])
+        samples = int(fields["sample_count"])
+        end = header + samples * int(fields["channel_count"]) * int(fields["sample_n_bytes"])
+        return header, end, samples / int(fields["sample_rate"])
+    except (KeyError, ValueError, IndexError, ZeroDivisionError):
+        return None
 
 
 def _of_block(file: Readable, begin: int, end: int, size: int, mark: bytes, everything: list[Piece]) -> Extent:
