@@ -90,7 +90,7 @@ def search(
     strict: bool,
     force: bool,
     dry_run: bool,
-) -> int:
+) -> None:
     """Search the queries of CONFIG, up to candidates; or single queries (--query, --text) in a STORE, or in that of a RUN.
 
     A query is a recording (talk.flac), its second channel (talk.flac#2), a place in seconds or minutes
@@ -104,11 +104,13 @@ def search(
     """
 
     if not queries and not texts and Path(target).is_file():
-        from swsdist.cli.running import go
+        from swsdist.cli.running import configured, go
 
         _demand_no_answer(click.get_current_context())
         sets = (*sets, "queries.trim=none") if no_trim else sets
-        return go(target, sets, strict=strict, dry_run=dry_run, force=force, until="search", all_figures=True)
+        config = configured(target, sets, strict=strict, force=force)
+        go(config, target, until="search", dry_run=dry_run, all_figures=True)
+        return
     if not queries and not texts:
         raise codes.NO_QUERY(where=target)
     if queries and texts:
@@ -192,7 +194,6 @@ def search(
         )
     if strict and warnings:
         raise codes.STRICT_WARNINGS(where=target, count=len(warnings), first=warnings[0], show=" above")
-    return 0
 
 
 def _demand_no_answer(context: click.Context) -> None:
