@@ -31,9 +31,8 @@ from numpy.typing import NDArray
 from swsdist.audio import places
 from swsdist.audio.copies import ENDS, copy_of
 from swsdist.audio.formats import ffmpeg, libsndfile
-from swsdist.audio.formats.headers import check_extent
 from swsdist.audio.formats.libsndfile import UNKNOWN, Joined, plain
-from swsdist.audio.formats.views import Extent
+from swsdist.audio.formats.views import Extent, check_extent
 from swsdist.audio.streams import open_bytes
 from swsdist.core.codes import audio as codes
 from swsdist.core.errors import AudioError, CutOffError, ForeignError, recast
@@ -91,35 +90,27 @@ def probe(path: str, storage: Mapping[str, object] | None = None, after: float |
     Raises:
         AudioError: the header shows that the file cannot be used.
     """
-    info = places.cached(path, lambda: _probed(path, storage))
+    info = places.cached(path, lambda: _header(path, storage, True))
     if after is None or after <= info.duration:
         return info
-    return places.cached(f"all of {path}", lambda: _counted(path, storage))
+    return places.cached(f"all of {path}", lambda: _header(path, storage, False))
 
 
-def _probed(path: str, storage: Mapping[str, object] | None) -> AudioInfo:
-    with _decoding(path, storage, brief=True) as sound:
-        if isinstance(sound, ffmpeg.Decoded):
+def _header(path: str, storage: Mapping[str, object] | None, brief: bool) -> AudioInfo:
+    """Header with the length that it states, or, unless `brief` and stated, the length by bytes or by decoding."""
+    with _decoding(path, storage, brief) as sound:
+        if brief and isinstance(sound, ffmpeg.Decoded):
             if sound.duration is None:
-                return _counted(path, storage)
-            return AudioInfo(max(1, round(sound.duration * sound.samplerate)), sound.samplerate, sound.channels)
-        frames = sound.frames if sound.frames != UNKNOWN else _count(sound)
+                return _header(path, storage, False)
+            frames = max(1, round(sound.duration * sound.samplerate))
+        elif sound.frames != UNKNOWN:
+            frames = sound.frames
+        else:
+            frames = 0
+            with suppress(CutOffError):
+                for piece in _pieces(sound):
+                    frames += len(piece)
         return AudioInfo(frames, sound.samplerate, sound.channels)
-
-
-def _counted(path: str, storage: Mapping[str, object] | None) -> AudioInfo:
-    """Header with the length found by its bytes, or by decoding."""
-    with _decoding(path, storage) as sound:
-        frames = sound.frames if sound.frames != UNKNOWN else _count(sound)
-        return AudioInfo(frames, sound.samplerate, sound.channels)
-
-
-def _count(sound: Sound) -> int:
-    frames = 0
-    with suppress(CutOffError):
-        for piece in _pieces(sound):
-            frames += len(piece)
-    return frames
 
 
 def read_blocks(
@@ -264,7 +255,7 @@ def _pieces(sound: Sound, position: int = 0) -> Iterator[NDArray[np.float32]]:
         CutOffError: after the last readable frame: the recording ends early.
         AudioError: the recording is damaged before its end.
     """
-    expected, mpeg = sound.frames, sound.format == "MP3"
+    expected = sound.frames
     stated = None if expected == UNKNOWN else expected / sound.samplerate
     while True:
         try:
@@ -286,7 +277,12 @@ def _pieces(sound: Sound, position: int = 0) -> Iterator[NDArray[np.float32]]:
         yield piece
     if isinstance(sound, Joined) and sound.format in ("FLAC", "MP3", "OGG") and (left := sound.unread_bytes()) > _TAGS:
         sound.cut = sound.cut or check_extent(sound.path, Extent([]), f"about {left} bytes")
-    missing = 0 if stated is None else expected - position
+    _check_end(sound, position, stated)
+
+
+def _check_end(sound: Sound, position: int, stated: float | None) -> None:
+    """Check that a recording has as many frames as its header states, if it does, and is not cut off."""
+    mpeg, missing = sound.format == "MP3", 0 if stated is None else sound.frames - position
     if sound.cut is not None and (mpeg or missing <= 0):
         seconds = stated if mpeg and missing > 0 else sound.cut.expected_seconds
         raise recast(sound.cut, CutOffError).expecting(seconds)

@@ -103,28 +103,16 @@ def search(
     swsdist search transcripts-swsdist --text "good morning"
     """
 
-    if not queries and not texts and Path(target).is_file():
+    if _searches_config(click.get_current_context()):
         from swsdist.cli.running import configured, go
 
-        _demand_no_answer(click.get_current_context())
         sets = (*sets, "queries.trim=none") if no_trim else sets
         config = configured(target, sets, strict=strict, force=force)
         go(config, target, until="search", dry_run=dry_run, all_figures=True)
         return
-    if not queries and not texts:
-        raise codes.NO_QUERY(where=target)
-    if queries and texts:
-        raise codes.QUERY_AND_TEXT(where=target)
-    from swsdist.cli.outputs import check_new_folder
     from swsdist.cli.progress import showing_search
     from swsdist.searcher.query_input import is_table
 
-    if dry_run:
-        raise codes.DRY_RUN_WITH_QUERY(where=target)
-    if as_csv and as_json:
-        raise codes.TWO_FORMATS(where=target)
-    check_new_folder(clips)
-    check_new_folder(annotations)
     typed = _typed(queries, texts, word)
     warnings: list[str] = []
 
@@ -165,8 +153,7 @@ def search(
     rows = [row for row in rows if (row["query_id"], row["example"]) not in skipped]
     if not rows:
         raise next(iter(skipped.values()))
-    answers, detections = _answers(store, [row["query_id"] for row in rows], detections, limit, top)
-    listed = _with_words(detections, answers, limit)
+    answers, listed = _answers(store, [row["query_id"] for row in rows], detections, limit, top)
     for warning in (*searcher.setup.warnings, *limit.warnings, *_themselves(answers, rows)):
         warn(warning)
     said = f"{limit.description}; scores are {searcher.scores}"
@@ -196,16 +183,32 @@ def search(
         raise codes.STRICT_WARNINGS(where=target, count=len(warnings), first=warnings[0], show=" above")
 
 
-def _demand_no_answer(context: click.Context) -> None:
-    """Refuse options of an answer with the queries of a config.
+def _searches_config(context: click.Context) -> bool:
+    """Whether the queries are those of a config, up to candidates; if not, they are single ones, which are answered.
 
     Raises:
-        UserError: there is such an option.
+        UserError: there are no queries, or options that do not go with them.
     """
-    options = {"as_csv": "csv", "as_json": "json"}
-    for name in ("word", "table", "html", "clips", "annotations", "calibration", *options):
-        if context.params[name]:
-            raise codes.OPTION_NEEDS_QUERY(where=context.params["target"], option=f"--{options.get(name, name)}")
+    from swsdist.cli.outputs import check_new_folder
+
+    options, target = context.params, context.params["target"]
+    if not options["queries"] and not options["texts"]:
+        if not Path(target).is_file():
+            raise codes.NO_QUERY(where=target)
+        flags = {"as_csv": "csv", "as_json": "json"}
+        for name in ("word", "table", "html", "clips", "annotations", "calibration", *flags):
+            if options[name]:
+                raise codes.OPTION_NEEDS_QUERY(where=target, option=f"--{flags.get(name, name)}")
+        return True
+    if options["queries"] and options["texts"]:
+        raise codes.QUERY_AND_TEXT(where=target)
+    if options["dry_run"]:
+        raise codes.DRY_RUN_WITH_QUERY(where=target)
+    if options["as_csv"] and options["as_json"]:
+        raise codes.TWO_FORMATS(where=target)
+    check_new_folder(options["clips"])
+    check_new_folder(options["annotations"])
+    return False
 
 
 def _typed(queries: Sequence[str], texts: Sequence[str], word: str | None) -> list[str]:
@@ -315,40 +318,29 @@ def _alike(rows: Sequence[Mapping[str, Any]]) -> str | None:
     return None
 
 
-def _with_words(detections: pa.Table, answers: Sequence[Answer], limit: HitThreshold) -> pa.Table:
-    """Add columns for programs: rank, verdict, and path of the recording."""
-    import pyarrow as pa
-
-    shown = [(rank, hit) for answer in answers for rank, hit in enumerate(answer.hits, 1)]
-    ranks = {
-        (hit.query_id, hit.doc_id, channel, hit.start, hit.end): (rank, hit.path)
-        for rank, hit in shown
-        for channel in hit.channels
-    }
-    ranked = [ranks[tuple(row[key] for key in _KEYS)] for row in detections.select(_KEYS).to_pylist()]
-    detections = detections.append_column("rank", pa.array([rank for rank, _ in ranked], pa.int32()))
-    detections = detections.append_column("verdict", pa.array(limit.verdicts(detections), pa.string()))
-    return detections.append_column("path", pa.array([path for _, path in ranked], pa.string()))
-
-
 def _answers(
     store: Store, query_ids: Sequence[str], detections: pa.Table, limit: HitThreshold, top: int
 ) -> tuple[tuple[Answer, ...], pa.Table]:
-    """The best hits of each query, and their rows of DETECTIONS."""
+    """The best hits of each query; and their DETECTIONS with rank, verdict, and path of the recording, for programs."""
     import pyarrow as pa
 
     from swsdist.report.answers.hits import answers_by_query
 
     paths = {key: item.path for key, item in store.recordings(detections["doc_id"].to_pylist()).items()}
-    rows = detections.to_pylist()
-    best = answers_by_query(rows, limit.verdicts(detections), query_ids, paths, top)
-    shown = {
-        (hit.query_id, hit.doc_id, channel, hit.start, hit.end)
+    rows, verdicts = detections.to_pylist(), limit.verdicts(detections)
+    best = answers_by_query(rows, verdicts, query_ids, paths, top)
+    places = {
+        (hit.query_id, hit.doc_id, channel, hit.start, hit.end): (rank, hit.path)
         for answer in best
-        for hit in answer.hits
+        for rank, hit in enumerate(answer.hits, 1)
         for channel in hit.channels
     }
-    return best, detections.filter(pa.array([tuple(row[key] for key in _KEYS) in shown for row in rows], pa.bool_()))
+    keys = [tuple(row[key] for key in _KEYS) for row in rows]
+    kept = [k for k, key in enumerate(keys) if key in places]
+    listed = detections.take(pa.array(kept, pa.int64()))
+    listed = listed.append_column("rank", pa.array([places[keys[k]][0] for k in kept], pa.int32()))
+    listed = listed.append_column("verdict", pa.array([verdicts[k] for k in kept], pa.string()))
+    return best, listed.append_column("path", pa.array([places[keys[k]][1] for k in kept], pa.string()))
 
 
 def _themselves(answers: Sequence[Answer], rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:

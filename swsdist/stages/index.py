@@ -116,20 +116,19 @@ class Index(Stage[Indexing]):
     def plan(self, inputs: Inputs) -> Iterator[Task[Indexing]]:
         """A task per new shard, and per shard that lacks frames of an extractor; for each extractor."""
         chain_inputs, config = inputs.chain_inputs(SearchInputs), inputs.config
-        state = chain_inputs.store.load(anew=inputs.redo)
-        for name in chain_inputs.store.lost:
-            code = codes.LOST_TABLE if chain_inputs.store.manifest is None else codes.LOST_MODEL
-            chain_inputs.notices.add(code, where=chain_inputs.store.folder.path(name), count=1)
+        store, sources = chain_inputs.store, chain_inputs.features.sources
+        state = store.load(anew=inputs.redo)
+        for name in store.lost:
+            code = codes.LOST_TABLE if store.manifest is None else codes.LOST_MODEL
+            chain_inputs.notices.add(code, where=store.folder.path(name), count=1)
         corpus = chain_inputs.corpus_documents
-        _, same, _, carry = chain_inputs.store.compare(corpus)
+        _, same, _, carry = store.compare(corpus)
         new = np.flatnonzero(~same)
-        self._demand_permission(chain_inputs, new, chain_inputs.features.sources)
+        self._demand_permission(chain_inputs, new, sources)
         lengths = corpus.seconds(new, config.storage)
         ranges = cut(lengths, config.index.shard_hours * 3600, config.index.shards)
-        chain_inputs.store.planned.clear()
-        listening = next(
-            (source for source in chain_inputs.features.sources if isinstance(source.extractor, Extractor)), None
-        )
+        store.planned.clear()
+        listening = next((source for source in sources if isinstance(source.extractor, Extractor)), None)
 
         def task(
             source: Source, documents: list[Row], partition: str | None, label: str, work: float
@@ -142,23 +141,20 @@ class Index(Stage[Indexing]):
             marks_speech = source is listening
             matters = source.fingerprint, [[row[name] for name in _MATTERS] for row in rows]
             more = *([] if partition is None else [partition]), *([marks.VERSION] if marks_speech else [])
-            label = label if len(chain_inputs.features.sources) == 1 else f"{source.tracks[0].name}, {label}"
-            sources = chain_inputs.features.sources
+            label = label if len(sources) == 1 else f"{source.tracks[0].name}, {label}"
             later = sources[sources.index(source) + 1 :]
             keep = (source.name, source.options) in [(other.name, other.options) for other in later]
             payload = Indexing(rows, source.planned, partition, marks_speech, keep, are_permitted())
             result = inputs.task(*matters, *more, label=label, work=work, payload=payload)
-            chain_inputs.store.planned[result.fingerprint] = source, partition or shard_name(result.fingerprint), work
+            store.planned[result.fingerprint] = source, partition or shard_name(result.fingerprint), work
             return result
 
         for k, chosen in enumerate(ranges):
             rows = corpus.rows(new[chosen.start : chosen.stop])
             seconds = sum(lengths[chosen.start : chosen.stop])
             label = f"shard {k + 1} of {len(ranges)}: {len(rows)} documents"
-            first, *more = chain_inputs.features.sources
-            leading = task(first, rows, None, label, seconds)
-            yield leading
-            for source in more:
+            yield (leading := task(sources[0], rows, None, label, seconds))
+            for source in sources[1:]:
                 yield task(source, rows, shard_name(leading.fingerprint), label, seconds)
         for shard, keys in state.documents_of(state.lacking).items():
             places = corpus.places(keys)

@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 
 from swsdist.audio.commands import KILL_SIGNALS
 from swsdist.audio.formats.extents import extent
-from swsdist.audio.formats.headers import check_extent, check_shape
+from swsdist.audio.formats.views import check_extent, check_shape
 from swsdist.core.codes import audio as codes
 from swsdist.core.errors import CutOffError
 from swsdist.io.byte_count import open_counted, uncounted
