@@ -20,7 +20,6 @@ from swsdist.cli.options import (
     RUN,
     SET,
     TRANSCRIPTS_CONFIG,
-    Command,
     allow_commands,
     is_config,
 )
@@ -57,7 +56,7 @@ _DRY = click.option("--dry-run", is_flag=True, help="Show the plan and an estima
 _SETTINGS = ("sets", "strict", "force", "corpus", "run_folder")
 
 
-def _common(command: Callable[..., None]) -> Command:
+def _common(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options of commands that run stages; those that set something come together, as `settings`."""
 
     @wraps(command)
@@ -96,7 +95,10 @@ def run(config: str, settings: dict[str, Any], **options: Any) -> None:
     go(configured(config, **settings), config, **options)
 
 
-@click.command()
+@click.command(
+    help="Create or update the store of CONFIG; or, without a config, of a FOLDER of recordings, in FOLDER-swsdist, or of "
+    "transcripts or lattices, in FOLDER-text."
+)
 @click.argument("config", type=FILE_OR_FOLDER, metavar="CONFIG|FOLDER")
 @click.option(
     "--text",
@@ -106,9 +108,7 @@ def run(config: str, settings: dict[str, Any], **options: Any) -> None:
 @_MODELS
 @_common
 def index(config: str, settings: dict[str, Any], text: bool, models: tuple[str, ...], **options: Any) -> None:
-    """Create or update the store of CONFIG; or, without a config, of a FOLDER of recordings, in FOLDER-swsdist, or of
-    transcripts or lattices, in FOLDER-text.
-    """
+    """Index the documents of a config, or a folder."""
     if settings["corpus"] is not None or is_config(config):
         go(configured(config, models=models, **settings), config, until="index", **options)
         return
@@ -403,10 +403,9 @@ def _demand_own_config(path: str, loaded: Config) -> None:
 
     run = Folder(loaded.run, loaded.storage)
     part = run.local("config.yaml")
-    if part is None:
-        if path != run.path("config.yaml"):
-            return
-    elif is_remote(path) or not part.exists() or not part.samefile(path):
+    if part is None and path != run.path("config.yaml"):
+        return
+    if part is not None and (is_remote(path) or not part.exists() or not part.samefile(path)):
         return
     # A run's config.yaml has no comments; other versions have other keys.
     text = text_of(path, "config")
