@@ -109,15 +109,13 @@ def run(config: str, settings: dict[str, Any], **options: Any) -> None:
 @_common
 def index(config: str, settings: dict[str, Any], text: bool, models: tuple[str, ...], **options: Any) -> None:
     """Index the documents of a config, or a folder."""
-    if settings["corpus"] is not None or is_config(config):
-        go(configured(config, models=models, **settings), config, until="index", **options)
-        return
-    text = text or _holds_only_text(_source_of(config))
-    template = TRANSCRIPTS_CONFIG if text else FOLDER_CONFIG
+    template = None
+    if settings["corpus"] is None and not is_config(config):
+        template = TRANSCRIPTS_CONFIG if text or _holds_only_text(_source_of(config)) else FOLDER_CONFIG
     done = go(configured(config, template=template, models=models, **settings), config, until="index", **options)
-    if done is not None and options["events"] is None:
-        folder = settings["run_folder"] or _run_name(config, template)
-        print(f"search it: swsdist search {folder} {'--text TEXT' if text else '--query FILE[:START-END]'}")
+    if done is not None and template is not None and options["events"] is None:
+        query = "--text TEXT" if template == TRANSCRIPTS_CONFIG else "--query FILE[:START-END]"
+        print(f"search it: swsdist search {settings['run_folder'] or _run_name(config, template)} {query}")
 
 
 @click.command()

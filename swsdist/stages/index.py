@@ -245,8 +245,7 @@ class Index(Stage[Indexing]):
     def _commit(self, inputs: Inputs, unfinished: Unfinished | None) -> None:
         """Commit what stays and what is new, unless the store's state says that already."""
         chain_inputs, ended = inputs.chain_inputs(SearchInputs), inputs.outcome
-        store, features = chain_inputs.store, chain_inputs.features
-        old = store.manifest
+        store, features, old = chain_inputs.store, chain_inputs.features, chain_inputs.store.manifest
         stay, still, unchanged = _stored(chain_inputs)
         # Of plans that share a store, the first commits everything.
         new = [

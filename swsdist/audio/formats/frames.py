@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from swsdist.audio.formats.views import (
@@ -148,9 +149,30 @@ def _tag_offset(header: bytes) -> int:
 def _walked(file: Readable, begin: int, size: int) -> tuple[list[_Run], tuple[int, int] | None]:
     """Runs of frames of one kind; and the bytes that the last frame states and has, if it is torn."""
     runs: list[_Run] = []
+    last, torn = begin, None  # place of the frame before
+    for place, head, is_other, follows_gap in _frames(file, begin, size):
+        length = _header(head)[1]
+        if place + length > size:
+            return runs, torn or (length, size - place)
+        if runs and place < runs[-1].end:
+            torn = torn or (runs[-1].end - last, place - last)
+            runs[-1].frames, runs[-1].end = runs[-1].frames - 1, last
+        counts, other = _tags(head)
+        if counts or other or is_other:
+            runs.append(_Run(place + length if other else place, place + _tag_offset(head) if counts else None))
+        elif follows_gap:
+            runs[-1].unbroken = False
+        runs[-1].frames += not (counts or other)
+        last, runs[-1].end = place, place + length
+    return runs, torn
+
+
+def _frames(file: Readable, begin: int, size: int) -> Iterator[tuple[int, bytes, bool, bool]]:
+    """The first byte and the beginning of each frame; whether its kind is another than that of the frame before; and whether
+    there is something else between them.
+    """
     buffer, base, place = b"", 0, begin
-    like, gap = b"", False  # kind of the frames before; whether there is something else between them and the place
-    last, torn = -1, None  # place of the frame before
+    like, gap, last = b"", False, -1  # kind of the frame before; whether something else came after it; its place
 
     def read(at: int) -> bytes:
         nonlocal buffer, base
@@ -163,32 +185,19 @@ def _walked(file: Readable, begin: int, size: int) -> tuple[list[_Run], tuple[in
         kind, length = _header(head)
         if kind and (gap or kind != like) and place + length < size and not _header(read(place + length))[1]:
             kind = b""  # a chance
-        if not kind and (after := _after_tag(file, head, place)) > place:
+        if kind:
+            yield place, head, kind != like, gap
+            like, gap, last = kind, False, place
+            place += length
+        elif (after := _after_tag(file, head, place)) > place:
             place, last, like = after, -1, b"" if head.startswith(b"ID3") else like
-            continue
-        if not kind:
+        else:
             if not gap and last >= 0:
                 place = last + 1  # another frame may cut it short
                 read(place)
             gap = True
             sync = buffer.find(b"\xff", place + 1 - base)
             place = base + (sync if sync > 0 else len(buffer))
-            continue
-        if place + length > size:
-            return runs, torn or (length, size - place)
-        if runs and place < runs[-1].end:
-            torn = torn or (runs[-1].end - last, place - last)
-            runs[-1].frames, runs[-1].end = runs[-1].frames - 1, last
-        tag, other = _tags(head)
-        if tag or other or kind != like:
-            runs.append(_Run(place + length if other else place, place + _tag_offset(head) if tag else None))
-        elif gap:
-            runs[-1].unbroken = False
-        runs[-1].frames += not (tag or other)
-        like, gap, last = kind, False, place
-        place += length
-        runs[-1].end = place
-    return runs, torn
 
 
 def _header(head: bytes) -> tuple[bytes, int]:
@@ -200,7 +209,7 @@ def _header(head: bytes) -> tuple[bytes, int]:
 
 
 def _tags(head: bytes) -> tuple[bool, bool]:
-    """Whether a frame only holds a tag: one with a number of frames; another one."""
+    """Whether a frame only holds a tag: one with a number of frames; one without."""
     offset = _tag_offset(head)
     xing = head[offset : offset + 4] in (b"Xing", b"Info")
     counts = xing and bool(head[offset + 7] & 1)
