@@ -226,6 +226,17 @@ def test_damage_in_the_middle_is_no_cut(tmp_path, kind):
     assert not isinstance(caught.value, CutOffError)
 
 
+def test_an_extensible_header_that_ends_early(tmp_path):
+    path = tmp_path / "a.wav"
+    soundfile.write(path, np.zeros(100), 8000, format="WAVEX", subtype="PCM_16")
+    data = bytearray(path.read_bytes())
+    fmt = data.index(b"fmt ")
+    data[fmt + 4 : fmt + 8] = (16).to_bytes(4, "little")
+    path.write_bytes(data[: fmt + 12])
+    with pytest.raises(AudioError):
+        probe(str(path))
+
+
 def test_an_error_in_reading_is_no_cut(tmp_path, monkeypatch):
     for kind in ("flac", "mp3", "vorbis", "wav16"):
         data = Path(write(tmp_path, kind, sweep(20, 16000))).read_bytes()
