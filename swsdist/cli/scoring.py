@@ -98,11 +98,11 @@ def score(
                 f"CONFIG and {shown} do not go together: {shown} is for a list (--system); of a config set keys "
                 "(--set score.beta=10), and `swsdist report RUN` writes tables and figures."
             )
-        from swsdist.cli.running import go
+        from swsdist.cli.running import configured, go
 
-        return go(
-            config, sets, strict=strict, dry_run=dry_run, force=options["force"], until="score", all_figures=all_figures
-        )
+        loaded = configured(config, sets, strict=strict, force=options["force"])
+        go(loaded, config, until="score", dry_run=dry_run, all_figures=all_figures)
+        return 0
     if all_figures:
         raise click.UsageError("--all is for a CONFIG; a list has --all-measures.")
     if options["system"] is None:

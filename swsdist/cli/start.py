@@ -35,9 +35,9 @@ def init(path: str, force: bool) -> None:
 @click.option(
     "--executor", type=click.Choice(["ray", "serial"]), default="ray", show_default=True, help="Executor of the run."
 )
-def demo(folder: str, documents: int, queries: int, seed: int, executor: str) -> int:
+def demo(folder: str, documents: int, queries: int, seed: int, executor: str) -> None:
     """Make a small corpus of synthetic words in FOLDER (demo), and run everything on it."""
-    from swsdist.cli.running import go
+    from swsdist.cli.running import configured, go
     from swsdist.config.template import template
 
     place = Path(folder)
@@ -58,4 +58,4 @@ def demo(folder: str, documents: int, queries: int, seed: int, executor: str) ->
         "executor.kind": executor,
     }
     config.write_text(template(values), encoding="utf-8")
-    return go(str(config))
+    go(configured(str(config)), str(config))

@@ -19,7 +19,7 @@ from __future__ import annotations
 import os
 import posixpath
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -277,25 +277,7 @@ def recordings(
             return
         noted.add(codes.UNREADABLE_FOLDER, where=f"{path} ({error.strerror})", count=1)
 
-    listed = folder.listing(unreadable=unreadable)
-    ours = _written_by_swsdist(listed)
-    stems: dict[str, list[str]] = {}
-    ignored: dict[str, list[str]] = {}
-    for name in listed:
-        stem, dot, ending = name.rpartition(".")
-        if any(name.startswith(prefix) for prefix in ours):
-            continue
-        hidden = any(part.startswith(".") for part in name.split("/"))
-        if not dot or ending.lower() not in ENDINGS or hidden:
-            kind = "hidden" if hidden else f".{ending.lower()}" if dot and "/" not in ending else "without ending"
-            ignored.setdefault(kind, []).append(name)
-            continue
-        try:
-            name.encode()
-        except UnicodeEncodeError:
-            noted.add(codes.FILE_NAME_NOT_UTF8, where=repr(f"{folder.root}/{name}"), count=1)
-            continue
-        stems.setdefault(stem, []).append(name)
+    stems, ignored = _by_stem(folder, folder.listing(unreadable=unreadable), noted)
     if not stems:
         raise codes.NO_AUDIO_IN_FOLDER(where=folder.root, endings=readable_endings())
     if ignored:
@@ -309,25 +291,46 @@ def recordings(
             kinds=listed_kinds,
             endings=readable_endings(),
         )
+    order = [ending.lower().lstrip(".") for ending in prefer] or list(_BEST)
     names: dict[str, str] = {}
     for stem, several in stems.items():
-        order = [ending.lower().lstrip(".") for ending in prefer] or list(_BEST)
-        several.sort(key=lambda name: (_rank(name, order), name))
-        names[stem] = several[0]
-        if prefer and len(several) > 1:
-            noted.inform(
-                codes.WORSE_FORMAT_LEFT_OUT,
-                where=f"{folder.root}/{several[1]} beside {several[0].rpartition('/')[2]}",
-                count=len(several) - 1,
-            )
-        for name in several[1:] if not prefer else ():
-            names[name] = name
+        names[stem], *others = sorted(several, key=lambda name: (_rank(name, order), name))
+        if prefer and others:
+            where = f"{folder.root}/{others[0]} beside {names[stem].rpartition('/')[2]}"
+            noted.inform(codes.WORSE_FORMAT_LEFT_OUT, where=where, count=len(others))
+        elif others:
+            names.update(zip(others, others, strict=True))
     # A line break in a name would break listings and tables by line.
     plain = {doc_id: shown(doc_id) for doc_id in names}
     times = Counter(plain.values())
     return {
         plain[doc_id] if times[plain[doc_id]] == 1 else doc_id: folder.path(names[doc_id]) for doc_id in sorted(names)
     }
+
+
+def _by_stem(
+    folder: Folder, listed: Collection[str], noted: Notices
+) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """Recordings of a listing by name without ending; and other files by kind, but those that swsdist wrote."""
+    ours = tuple(_written_by_swsdist(listed))
+    stems: dict[str, list[str]] = {}
+    ignored: dict[str, list[str]] = {}
+    for name in listed:
+        if name.startswith(ours):
+            continue
+        stem, dot, ending = name.rpartition(".")
+        hidden = any(part.startswith(".") for part in name.split("/"))
+        if hidden or not dot or ending.lower() not in ENDINGS:
+            kind = "hidden" if hidden else f".{ending.lower()}" if dot and "/" not in ending else "without ending"
+            ignored.setdefault(kind, []).append(name)
+            continue
+        try:
+            name.encode()
+        except UnicodeEncodeError:
+            noted.add(codes.FILE_NAME_NOT_UTF8, where=repr(f"{folder.root}/{name}"), count=1)
+        else:
+            stems.setdefault(stem, []).append(name)
+    return stems, ignored
 
 
 def readable_endings() -> str:

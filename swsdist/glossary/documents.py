@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.audio.reader import sha256
+from swsdist.audio.streams import sha256
 from swsdist.core.codes import glossary as codes
 from swsdist.core.errors import UserError
 from swsdist.glossary.words import Token

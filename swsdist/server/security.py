@@ -209,17 +209,9 @@ class Gate:
 
     async def _answer(self, request: Request) -> Response | None:
         """The answer to a request that does not pass."""
-        guard, headers = self._guard, request.headers
-        host, _ = _host_and_port(headers)
-        if host not in guard.hosts:
-            given = headers.get("host", "")
-            return error_response(codes.OTHER_HOST(where=given, host=given), 421)
-        origin, path = headers.get("origin"), request.url.path
-        if origin is not None and _netloc(origin) != headers.get("host"):
-            return error_response(codes.OTHER_ORIGIN(where=origin, origin=origin), 403)
-        is_opened = path == "/" and headers.get("sec-fetch-dest") == "document"  # somebody follows a link
-        if headers.get("sec-fetch-site") == "cross-site" and not is_opened:
-            return error_response(codes.OTHER_ORIGIN(where=path, origin="another page"), 403)
+        if (refused := self._refusal(request)) is not None:
+            return refused
+        guard, path = self._guard, request.url.path
         if path == "/login" and guard.password is not None:
             return await self._login(request)
         if path == "/" and "token" in request.query_params and guard.token is not None:
@@ -233,13 +225,29 @@ class Gate:
                 return HTMLResponse(_LOGIN.format(said=""))
             error = codes.WRONG_TOKEN() if guard.user_header is None else codes.NO_USER_HEADER(header=guard.user_header)
             return error_response(error, 401)
-        if request.method not in ("GET", "HEAD") and headers.get("x-swsdist") != "1":
-            return error_response(codes.OTHER_ORIGIN(where=path, origin=origin or "a form"), 403)
+        if request.method not in ("GET", "HEAD") and request.headers.get("x-swsdist") != "1":
+            origin = request.headers.get("origin") or "a form"
+            return error_response(codes.OTHER_ORIGIN(where=path, origin=origin), 403)
         if path == "/logout" and request.method == "POST":
             guard.leave(request)
             answer = JSONResponse({})
-            answer.delete_cookie(session_cookie(headers))
+            answer.delete_cookie(session_cookie(request.headers))
             return answer
+        return None
+
+    def _refusal(self, request: Request) -> Response | None:
+        """The answer to a request by another name of this machine, or from another page."""
+        headers, path = request.headers, request.url.path
+        host, _ = _host_and_port(headers)
+        if host not in self._guard.hosts:
+            given = headers.get("host", "")
+            return error_response(codes.OTHER_HOST(where=given, host=given), 421)
+        origin = headers.get("origin")
+        if origin is not None and _netloc(origin) != headers.get("host"):
+            return error_response(codes.OTHER_ORIGIN(where=origin, origin=origin), 403)
+        is_opened = path == "/" and headers.get("sec-fetch-dest") == "document"  # somebody follows a link
+        if headers.get("sec-fetch-site") == "cross-site" and not is_opened:
+            return error_response(codes.OTHER_ORIGIN(where=path, origin="another page"), 403)
         return None
 
     async def _login(self, request: Request) -> Response:

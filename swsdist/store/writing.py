@@ -19,14 +19,13 @@ from numpy.typing import NDArray
 
 from swsdist.audio import commands, places
 from swsdist.audio.formats import ffmpeg
-from swsdist.audio.formats.headers import CutOffError, ForeignError
 from swsdist.audio.marks import Listener, pack_marks
-from swsdist.audio.reader import digested, probe, read_blocks, sha256
-from swsdist.audio.streams import Digest, digesting
+from swsdist.audio.reader import probe, read_blocks
+from swsdist.audio.streams import Digest, digested, digesting, sha256
 from swsdist.core.codes import audio as audio_codes
 from swsdist.core.codes import storage as storage_codes
 from swsdist.core.codes import store as codes
-from swsdist.core.errors import DataError, StorageError, UnusableError
+from swsdist.core.errors import CutOffError, DataError, ForeignError, StorageError, UnusableError
 from swsdist.core.types import DOCUMENTS, FRAMES
 from swsdist.features.blocks import in_blocks
 from swsdist.features.interface import (

@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from swsdist.audio.formats.headers import CutOffError
 from swsdist.audio.reader import probe, read_blocks
 from swsdist.config.search import Search
+from swsdist.core.errors import CutOffError
 from swsdist.features.blocks import in_blocks
 from swsdist.features.interface import Extractor, Precomputed, for_speaker, tracks_of
 from swsdist.features.statistics import Statistics
