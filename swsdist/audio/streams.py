@@ -80,8 +80,9 @@ def sha256(path: str, storage: Mapping[str, object] | None = None) -> str:
     Raises:
         AudioError: the file is missing or could not be read.
     """
+    digest = Digest(path)
     with uncounted(), open_bytes(path, storage) as file:
-        return Digest(path).of(file)
+        return digest.of(file)
 
 
 def digested(digest: Digest, storage: Mapping[str, object] | None = None) -> str:

@@ -17,7 +17,7 @@ from swsdist.config.search import Search
 from swsdist.core.codes import server as codes
 from swsdist.glossary.documents import CONTENT, contents, replaced_among, replaced_files
 from swsdist.glossary.likelihood import prior_of
-from swsdist.glossary.words import Place, Token, within
+from swsdist.glossary.words import Place, Token, is_same, overlap, within
 from swsdist.registry.registries import METHODS
 from swsdist.searcher.searcher import Searcher
 from swsdist.searcher.settings import setup_of
@@ -181,6 +181,22 @@ class Archive:
             for table in (self.documents, earlier.documents)
         )
         return set(earlier.documents.filter(pc.invert(pc.is_in(before, now)))["recording"].to_pylist())
+
+    def source(self, place: Place, others: Sequence[Token]) -> tuple[Place, dict[str, Any]]:
+        """Where an example lies: its place as detections name it, and its document.
+
+        Args:
+            place: in a document or a recording.
+            others: tokens of another sound than the archive has.
+
+        Raises:
+            UserError: there is no such document, or it is shorter; or there is another recording now.
+        """
+        place = self.in_recording(place)
+        document = self.document(str(place.doc_id), place.channel, (place.start + place.end) / 2)
+        if any(is_same(overlap(place, token.place)) for token in others) or self.is_replaced(document):
+            raise codes.RECORDING_REPLACED(where=place.doc_id, document=place.doc_id)
+        return place, document
 
     def is_replaced(self, row: Mapping[str, Any]) -> bool:
         """Whether the file of a document is another than was indexed."""

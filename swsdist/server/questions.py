@@ -19,7 +19,7 @@ from swsdist.core.errors import SwsdistError
 from swsdist.core.types import QUERIES
 from swsdist.glossary.likelihood import Likelihood, Summary
 from swsdist.glossary.project import Project
-from swsdist.glossary.words import Place, Places, Token, is_same, overlap
+from swsdist.glossary.words import Place, Places, Token
 from swsdist.searcher.query_input import Skip
 from swsdist.searcher.searcher import Searcher
 from swsdist.server.archive import Archive, Narrowing
@@ -230,10 +230,7 @@ def _example(place: Place, archive: Archive, project: Project, others: Sequence[
     if place.sound is not None:
         facts: dict[str, Any] = {"path": str(project.sound_file(place.sound))}
     else:
-        place = archive.in_recording(place)
-        document = archive.document(str(place.doc_id), place.channel, (place.start + place.end) / 2)
-        if any(is_same(overlap(place, token.place)) for token in others) or archive.is_replaced(document):
-            raise codes.RECORDING_REPLACED(where=place.doc_id, document=place.doc_id)
+        place, document = archive.source(place, others)
         facts = {"path": document["path"], "speaker": document["speaker"]}
     return {"query_id": _QUERY, "channel": place.channel, "start": place.start, "end": place.end, **facts}
 
