@@ -57,8 +57,8 @@ Ints = NDArray[np.int64]
 Missing = Literal["average", "least"]
 
 
-#: Statistics of a system's scores for a query: least score, in the fused scale, and
-#: mean and standard deviation that convert the system's scale to it; 0 and 1 if it is the same.
+#: Statistics of a system's scores for a query: least score, in the fused scale, and mean and standard deviation that
+#: convert the system's scale to it; 0 and 1 if it is the same.
 KNOWN = pa.schema(
     [pa.field("system", pa.string(), False), pa.field("query_id", pa.string(), False)]
     + [pa.field(name, pa.float64(), False) for name in ("mean", "deviation", "least")]

@@ -3,12 +3,11 @@
 Either may be packed by gzip or xz. CSV is UTF-8 (a byte order mark is ignored) with a header, RFC 4180. Columns are
 separated by commas, or, as the header shows, by semicolons or tabs; numbers may have decimal commas, if all of them do;
 and `yes` and `no` mean `true` and `false`, as do 1 and 0. A first line `sep=;`, as spreadsheets write it, names the
-separator. Parquet is recognised by its first bytes; text may be of any type of strings, bytes in UTF-8, whole numbers or
-decimals, and numbers any type of numbers, or text. Columns outside the schema are dropped. A glossary's project is read
-as the view of it that has the schema's columns.
-A column of the schema may be absent, or a cell of it empty, if it is nullable (then it is null), or
-if it is `channel` (then it is 1); `example` may be absent (then the rows of a `query_id` count 1, 2, ... in their
-order).
+separator. Parquet is recognised by its first bytes; text may be of any type of strings, bytes in UTF-8, whole numbers
+or decimals, and numbers any type of numbers, or text. Columns outside the schema are dropped. A glossary's project is
+read as the view of it that has the schema's columns. A column of the schema may be absent, or a cell of it empty, if it
+is nullable (then it is null), or if it is `channel` (then it is 1); `example` may be absent (then the rows of a
+`query_id` count 1, 2, ... in their order).
 
 Rows are checked against the schema: numbers are finite, `channel` and `example` at least 1, times not negative, `start`
 before `end`, ids not empty, keys unique. Every error names file, line and column; lines count from 1 as in an editor,

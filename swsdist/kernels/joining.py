@@ -27,8 +27,8 @@ def join(
     joins.
 
     The better of two spans has the higher score; ties are broken by the lower first, then last, then system. Two spans
-    meet if they
-    share more than a fraction of the shorter one; or if the midpoint of one lies in the other, both borders included.
+    meet if they share more than a fraction of the shorter one; or if the midpoint of one lies in the other, both
+    borders included.
 
     Args:
         bounds: int64 (groups + 1,), spans bounds[g]..bounds[g + 1] may be joined with each other only.

@@ -81,8 +81,7 @@ def claim(
                         break
             continue
         # Owners are linked in cells of time, as wide as the longest span, by their first frame: a span that overlaps
-        # another
-        # begins in its last frame's cell, or at most one cell before its first frame's.
+        # another begins in its last frame's cell, or at most one cell before its first frame's.
         width = np.int64(1)
         low = first[begin]
         high = first[begin]

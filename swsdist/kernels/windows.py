@@ -1,10 +1,9 @@
 """The bounded-slope recurrence in short windows of documents: vectors of consecutive frames instead of document lanes.
 
 S(i, t) depends on rows i - 1 and i - 2 only (`kernels.recurrences.bounded_slope`), so a row of one document can be
-computed
-sixteen frames at a time, without other documents in parallel. A *window* is a stretch of end frames; their exact costs
-need the
-columns from 2 (N - 1) frames before it. Row i needs only the columns that a path can pass through::
+computed sixteen frames at a time, without other documents in parallel. A *window* is a stretch of end frames; their
+exact costs need the columns from 2 (N - 1) frames before it. Row i needs only the columns that a path can pass
+through::
 
     begin - 2 (N - 1 - i) <= t < stop - ceil((N - 1 - i) / 2)
 
@@ -30,8 +29,7 @@ from swsdist.kernels.recurrences.packing import State, StateType
 from swsdist.kernels.vectors import WIDTH, lanes_of, load, load_unsigned, spread, store
 
 #: Columns of `windows`: its first group, its columns, the first column whose cost is needed, and the first and the stop
-#: column
-#: of candidates.
+#: column of candidates.
 WINDOW = ("group", "columns", "begin", "first", "stop")
 
 #: A compiled scan; see `scanner` for the arguments.
@@ -145,8 +143,7 @@ def lay(frames: NDArray[np.int32], first: NDArray[np.int64], groups: NDArray[np.
     Args:
         frames: int32 (frames, pairs), each element two coordinates.
         first, groups: int64 (windows,), the first frame of a window in `frames`, and its groups; the last group is
-            filled
-            with the following frames, or at the end with copies of the last frame.
+            filled with the following frames, or at the end with copies of the last frame.
         out: int32 (groups, pairs, 16), written; unused groups become zero.
     """
     group = 0
@@ -228,8 +225,7 @@ def least_sums(
     """Windows of n frames with 50 % overlap and the least sums.
 
     A document's windows begin at multiples of n // 2; if frames remain, an additional window ends with the document. A
-    document
-    shorter than n is one window.
+    document shorter than n is one window.
 
     Args:
         minima: int16, of stretches of documents.

@@ -1,11 +1,9 @@
 """Means and covariances of frames, by integer sums.
 
 Integer sums do not depend on the order of documents, on shards or tasks. First `Sums`: for each document the sums of
-its columns
-and of their squares, in float64, each rounded to 2^-60. Then, with the mean and deviation, `products`: normalised
-numbers are
-rounded to 2^-12, clipped at 64, and multiplied in float64 block by block, where every partial sum is an integer below
-2^53.
+its columns and of their squares, in float64, each rounded to 2^-60. Then, with the mean and deviation, `products`:
+normalised numbers are rounded to 2^-12, clipped at 64, and multiplied in float64 block by block, where every partial
+sum is an integer below 2^53.
 """
 
 from __future__ import annotations

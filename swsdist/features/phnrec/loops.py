@@ -1,8 +1,7 @@
 """Compiled element-wise operations between two products: one pass over memory, where numpy needs six.
 
 Results equal those of the same numpy operations to the last bit. The exponential is the approximation of `network`;
-exponents are
-in steps, OCTAVE per unit.
+exponents are in steps, OCTAVE per unit.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Base class of the transforms that are fitted to the corpus before the first document is indexed.
 
 A subclass declares its options, how to load its model file (`read`), the number of columns it takes (`takes`), its
-output
-(`shape`, `apply`), and how the model is fitted (`matters`, and `rounds` of `features.fitting.interface`).
+output (`shape`, `apply`), and how the model is fitted (`matters`, and `rounds` of `features.fitting.interface`).
 """
 
 from __future__ import annotations

@@ -5,8 +5,7 @@ Components have no given meaning: neither labels nor another language are needed
 (`features.fitting.mixture`).
 
 Source: Zhang and Glass (2009), "Unsupervised spoken keyword spotting via segmental DTW on Gaussian posteriorgrams";
-with its floor
-and renormalisation: each probability is at least `floor`, and they sum to 1 again.
+with its floor and renormalisation: each probability is at least `floor`, and they sum to 1 again.
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
 """Mean and variance normalisation by recording, with the corpus's mean and variance as a prior.
 
 The mean of a cut word is unreliable: subtracting it would remove the word itself. The corpus's mean and variance
-therefore count as
-`corpus_frames` frames in addition to a recording's own: with m frames, the mean is (m own + n corpus) / (m + n), and
-the second
-moment is averaged in the same way. The transform needs the complete recording; one of ten minutes or more is computed
-in chunks of
-five minutes that share ten seconds, with one mean per chunk (the last is up to ten minutes long).
+therefore count as `corpus_frames` frames in addition to a recording's own: with m frames, the mean is (m own + n
+corpus) / (m + n), and the second moment is averaged in the same way. The transform needs the complete recording; one of
+ten minutes or more is computed in chunks of five minutes that share ten seconds, with one mean per chunk (the last is
+up to ten minutes long).
 
 Sources: Viikki and Laurila (1998), "Cepstral domain segmental feature vector normalization for noise robust speech
 recognition"; the estimate with prior frames: Gauvain and Lee (1994), "Maximum a posteriori estimation for multivariate

@@ -1,10 +1,8 @@
 """Posteriors of phones from the components of a mixture, fitted to a corpus and its labels (`features.fitting.phones`).
 
 Labels come from the corpus (`corpus.alignments.phones`), or from a file: a CTM, or a master label file. The result is
-not
-zero-resource, and if the searched documents are the labelled ones, every report says so. `automatic` declares that a
-program
-labelled the documents from their audio alone; the labels are then no oracle.
+not zero-resource, and if the searched documents are the labelled ones, every report says so. `automatic` declares that
+a program labelled the documents from their audio alone; the labels are then no oracle.
 """
 
 from __future__ import annotations

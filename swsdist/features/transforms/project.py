@@ -3,10 +3,9 @@
     y = (x - mean) / deviation @ (deviation * projection)
 
 Both factors of the product are rounded to integers, so that its sums are exact, and a frame has the same bytes on any
-BLAS and
-in a block of any size. Normalised x has steps of 2^-12, and values beyond 2^10 are an error; a step of the matrix is
-2^-20 of
-its largest number. A product has at most 42 bits, and the sum of 2048 products 53, which float64 holds.
+BLAS and in a block of any size. Normalised x has steps of 2^-12, and values beyond 2^10 are an error; a step of the
+matrix is 2^-20 of its largest number. A product has at most 42 bits, and the sum of 2048 products 53, which float64
+holds.
 """
 
 from __future__ import annotations
@@ -114,8 +113,7 @@ def projection(
         mean: (columns,), subtracted from each frame.
         matrix: (columns, output columns).
         deviation: (columns,), the approximate spread of the columns: numbers are rounded to 2^-12 of it, and a number
-            2^10 of
-            it from the mean is an error.
+            2^10 of it from the mean is an error.
     """
     given = {"mean": mean, "deviation": deviation, "projection": matrix}
     return Model("projection", 1, {name: np.asarray(array, np.float64) for name, array in given.items()})

@@ -1,22 +1,18 @@
 """Feature warping: each number becomes the normal deviate of its rank within its column in a sliding window.
 
 Pelecanos and Sridharan 2001, "Feature warping for robust speaker verification", Odyssey: in a window of W frames (3 s),
-the number
-with rank R from below becomes the m for which (R - 1/2) / W is the normal distribution's share below m. Slow additive
-or
-multiplicative changes of a column, from a channel or loudness, do not change ranks. Equal numbers share their mean
-rank.
+the number with rank R from below becomes the m for which (R - 1/2) / W is the normal distribution's share below m. Slow
+additive or multiplicative changes of a column, from a channel or loudness, do not change ranks. Equal numbers share
+their mean rank.
 
 A word cut out of a recording lacks the 3 s, and ranks within it are meaningless: a vowel is the highest of any word.
-Where
-frames are missing, at the ends of a recording and around a short query, the window is therefore filled with a normal
-distribution of the corpus's mean and deviation. With n frames present::
+Where frames are missing, at the ends of a recording and around a short query, the window is therefore filled with a
+normal distribution of the corpus's mean and deviation. With n frames present::
 
     p = (frames below x + half of those equal to x + (W - n) Phi((x - mean) / deviation)) / W,  y = Phi^-1(p)
 
 A full window is warped by its ranks alone, and a single frame by the corpus alone, which amounts to normalising mean
-and
-deviation, the best choice for short queries. Mean and deviation are fitted to documents (`features.fitting`).
+and deviation, the best choice for short queries. Mean and deviation are fitted to documents (`features.fitting`).
 
 Ranks are integers, so a frame does not depend on its block.
 """

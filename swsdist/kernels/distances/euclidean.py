@@ -81,8 +81,7 @@ def from_dot(dot: Value) -> Value:
     """rint(sqrt(z)) within 0..4095, z = -dot, exactly.
 
     z is shifted by an even number of bits until its root is within 1..2 (times 2^12). The best polynomial there
-    approximates
-    the root; after rounding it is off by at most one, which its square corrects.
+    approximates the root; after rounding it is off by at most one, which its square corrects.
     """
     z = least(most(0 - dot, 0), 16777216)
     x = most(z, 1)

@@ -1,12 +1,9 @@
 """The recurrence that compares averages, of memory-efficient subsequence dynamic time warping (MES-DTW).
 
 Steps are (1, 1), (0, 1) and (1, 0) in query and document frames; each visited cell adds its distance, and the number of
-cells is
-the path's length. A path begins at the query's first frame, anywhere in the document, and ends anywhere. Of the three
-ways into a
-cell the one with the least average, sum / length including the cell itself, is kept; on ties the diagonal, then the one
-from
-the previous frame, then the one from the previous query frame::
+cells is the path's length. A path begins at the query's first frame, anywhere in the document, and ends anywhere. Of
+the three ways into a cell the one with the least average, sum / length including the cell itself, is kept; on ties the
+diagonal, then the one from the previous frame, then the one from the previous query frame::
 
     (sum, length, start) of (0, t) = (d(0, t), 1, t)
     (sum, length, start) of (i, t) = the least average of (i-1, t-1), (i, t-1) and (i-1, t), each with d(i, t) and 1
@@ -14,19 +11,16 @@ the previous frame, then the one from the previous query frame::
 
 Averages are compared as products in float32, each rounded once: ``sum1 * length2 < sum2 * length1``. Products of
 integers are exact below 2^24 only, so close averages of long paths may compare as equal or swapped. The tools of the
-authors'
-time compute the recurrence in this way, and the bytes are the same everywhere.
+authors' time compute the recurrence in this way, and the bytes are the same everywhere.
 
 Paths have no maximum length: a cell depends on all earlier frames, so a document is streamed uncut. The choice is made
-at each
-cell, so the kept path does not always have the least average of all paths.
+at each cell, so the kept path does not always have the least average of all paths.
 
 Source: X. Anguera, M. Ferrarons, "Memory efficient subsequence DTW for query-by-example spoken term detection", ICME
 2013: length-normalised decisions, and one column of state.
 
 State of a cell: three integers, sum, length and the document frame where the path began. There is a single column,
-which each
-frame overwrites. int32 holds the sums of paths through `INT32_FRAMES` document frames.
+which each frame overwrites. int32 holds the sums of paths through `INT32_FRAMES` document frames.
 """
 
 from __future__ import annotations

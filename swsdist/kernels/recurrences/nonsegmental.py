@@ -1,10 +1,9 @@
 """The non-segmental recurrence (NS-DTW): compares averages; diagonal steps count double in the length.
 
 A path visits one cell per query frame; for the next one the document advances by 0, 1 or 2 frames. Each cell adds its
-distance
-once, and to the path's length 2 for a step of one document frame and 1 for the others. Of the three ways into a cell
-the one with
-the least average, sum / length, is kept; on ties the step of 1 document frame, then of 2, then of 0::
+distance once, and to the path's length 2 for a step of one document frame and 1 for the others. Of the three ways into
+a cell the one with the least average, sum / length, is kept; on ties the step of 1 document frame, then of 2, then of
+0::
 
     (sum, length) of (0, t) = (d(0, t), 2)
     (sum, length) of (i, t) = the least average of  (S(i-1, t-1) + d(i, t), L(i-1, t-1) + 2)
@@ -12,8 +11,7 @@ the least average, sum / length, is kept; on ties the step of 1 document frame, 
                                                     (S(i-1, t)   + d(i, t), L(i-1, t)   + 1)
 
 A path may begin and end anywhere in the document. It spans at most 2 N - 1 document frames, and a result depends on
-nothing
-earlier. The choice is made at each cell, so the kept path does not always have the least average of all paths.
+nothing earlier. The choice is made at each cell, so the kept path does not always have the least average of all paths.
 
 Source: G. Mantena, S. Achanta, K. Prahallad, "Query-by-example spoken term detection using frequency domain linear
 prediction and non-segmental dynamic time warping", IEEE/ACM TASLP 22(5), 2014; the steps, weights and order of ties
@@ -22,8 +20,7 @@ That program compares float64 quotients; here products of integers are compared,
 
 State of a cell: two integers, the sum, and ``length << 16 | document frames``; both at most 2 N. Three columns rotate,
 each of two rows a query frame. A product of a sum and a length must fit the type, so int32 is used only for queries of
-at most
-255 frames.
+at most 255 frames.
 """
 
 from __future__ import annotations

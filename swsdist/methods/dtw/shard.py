@@ -368,9 +368,8 @@ def candidate_tables(
     """Tables of CANDIDATES of matches, one for each bucket with candidates, sorted by slot.
 
     Rows of a table are sorted by slot, query, example, document and last frame, whatever the order in the store. A tick
-    is a
-    frame; the scale is the query's frames times `unit`, so the score is minus the mean local distance over the query's
-    frames.
+    is a frame; the scale is the query's frames times `unit`, so the score is minus the mean local distance over the
+    query's frames.
 
     Args:
         documents: DOCUMENTS, indexed by `matches.document`.

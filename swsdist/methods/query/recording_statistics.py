@@ -1,8 +1,7 @@
 """Means and variances for queries that are places in recordings, normalised by recording like documents.
 
 They apply with `search.documents_by: document`. They come from the store if it contains the recording, otherwise from
-up to six
-minutes around the place.
+up to six minutes around the place.
 """
 
 from __future__ import annotations

@@ -10,8 +10,7 @@ The p value of a difference is two-sided: twice the part of the draws in which i
 1, and at least 2 / (draws + 1); 1 where none was observed.
 
 More than `BINS` distinct scores are binned in a draw, with even shares of targets, non-targets and the range of scores,
-each with its mean
-score: that changes a value by some 1e-4. Observed values are exact.
+each with its mean score: that changes a value by some 1e-4. Observed values are exact.
 
 Sources: as of `swsdist.score.compare.bootstrap`; Efron and Tibshirani 1993, section 15.4, for significance from intervals.
 """

@@ -1,9 +1,9 @@
 """Mean rates and value at every threshold, ascending, from a stream of counts.
 
-The counts are rows per (score, class); a class holds the queries that have the same number of true occurrences. A stream of
-them is a sequence of blocks, scores ascending, no score in two blocks. Rejected counts below a block are kept per class, so a
-curve needs memory for one block only. Rates are summed over classes in ascending order, so a point
-of the curve is identical for any blocks.
+The counts are rows per (score, class); a class holds the queries that have the same number of true occurrences. A
+stream of them is a sequence of blocks, scores ascending, no score in two blocks. Rejected counts below a block are kept
+per class, so a curve needs memory for one block only. Rates are summed over classes in ascending order, so a point of
+the curve is identical for any blocks.
 
 The rules of the curve are those of `swsdist.score.measures.twv`.
 """

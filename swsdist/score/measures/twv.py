@@ -221,8 +221,8 @@ def atwv(counts: Counts, *, trials: int, beta: float) -> CurvePoint:
 def per_term(aligned: object, *, trials: int, beta: float, best: bool = True) -> pa.Table:
     """Counts, rates and value of each query at the decisions, and its best threshold; by query_id.
 
-    Tables of disjoint sets of queries may be concatenated. Queries without references
-    are in it (STDEval's totals count their false alarms, its rates are N/A).
+    Tables of disjoint sets of queries may be concatenated. Queries without references are in it (STDEval's totals count
+    their false alarms, its rates are N/A).
 
     Args:
         aligned: schema TRIALS, rows in any order, all rows of each query.

@@ -124,8 +124,8 @@ def _pair_events(pairs: pa.Table, point: OperatingPoint) -> pa.Table:
 class PairAreas:
     """Area under ROC over all pairs of a query with references and a document, ties counting half.
 
-    Pairs without a detection rank below all others, as ties. `pair_auc` is the mean over the
-    queries (queries in every document have no area, and are left out), `pooled_pair_auc` is over all pairs together.
+    Pairs without a detection rank below all others, as ties. `pair_auc` is the mean over the queries (queries in every
+    document have no area, and are left out), `pooled_pair_auc` is over all pairs together.
     """
 
     parts = (

@@ -1,8 +1,7 @@
 """The search on a CPU.
 
 One call of the compiled inner loop (`kernels.scan`) computes distances, recurrence and candidates of a batch of sixteen
-pieces and a
-group of queries. Threads process batches.
+pieces and a group of queries. Threads process batches.
 """
 
 from __future__ import annotations
