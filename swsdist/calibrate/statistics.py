@@ -90,7 +90,7 @@ class Statistic(Protocol):
     reads: Literal["candidates", "examples"]
     # A class attribute `by_speaker = True` asks for candidates with a column `speaker` (`swsdist.reduce.speakers`).
 
-    def of(self, given: Any, /) -> Tally:
+    def of(self, rows: Any, /) -> Tally:
         """Compute the statistic; rows in any order."""
 
 

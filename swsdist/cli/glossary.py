@@ -80,11 +80,11 @@ def export(
 
     notices = Notices()
     with _opened(project) as opened:
-        known = {entry.form: entry.entry_id for entry in opened.entries()}
+        ids = {entry.form: entry.entry_id for entry in opened.entries()}
         for form in forms:
-            if form not in known:
-                raise codes.NO_SUCH_FORM(where=project, form=form, close=suggestion(form, known))
-        chosen = [known[form] for form in forms] or None
+            if form not in ids:
+                raise codes.NO_SUCH_FORM(where=project, form=form, close=suggestion(form, ids))
+        chosen = [ids[form] for form in forms] or None
         try:
             store = _store(opened, store_folder)
         except StoreError as error:

@@ -249,8 +249,8 @@ def check_ending(path: str, endings: tuple[str, ...]) -> None:
     if not endings or ending in endings:
         return
     *others, last = endings
-    known = f"{', '.join(others)} or {last}" if others else last
-    raise codes.UNKNOWN_ENDING(where=path, ending=ending or "nothing", endings=known)
+    choices = f"{', '.join(others)} or {last}" if others else last
+    raise codes.UNKNOWN_ENDING(where=path, ending=ending or "nothing", endings=choices)
 
 
 #: Substitutes for characters that a terminal lacks.

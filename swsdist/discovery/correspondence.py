@@ -206,8 +206,8 @@ def recurring(frames: Sequence[NDArray[np.float32]], speakers: Sequence[str | No
             matches[left, right].append(item)
     ranked = []
     for (left, right), items in matches.items():
-        known = bool(speakers[left] and speakers[right])
-        rank = 0 if known and speakers[left] != speakers[right] else 1 if left != right else 2
+        both_named = bool(speakers[left] and speakers[right])
+        rank = 0 if both_named and speakers[left] != speakers[right] else 1 if left != right else 2
         for item in best(items):
             length = item.left[1] - item.left[0] + item.right[1] - item.right[0]
             ranked.append((rank, -item.score / length**0.5, (left, right), item))

@@ -147,9 +147,9 @@ def _talker(talkers: Mapping[str, str], documents: tuple[str, ...], phones: Inte
 
 def _demand_known(corpus: Corpus, fragments: Fragments, mode: str, path: str, notices: Notices) -> None:
     """Demand that fragments lie in documents with phones, as far as the mode does; note the others."""
-    known = np.zeros(len(corpus.documents), bool)
-    known[corpus.phones.document] = True
-    elsewhere = ~known[fragments.document]
+    has_phones = np.zeros(len(corpus.documents), bool)
+    has_phones[corpus.phones.document] = True
+    elsewhere = ~has_phones[fragments.document]
     if MODES[mode].known and elsewhere.any():
         document = corpus.documents[fragments.document[int(np.argmax(elsewhere))]]
         raise codes.UNKNOWN_FRAGMENT_DOCUMENT(where=path, mode=mode, document=document)

@@ -286,14 +286,14 @@ class Folder:
         try:
             yield path
         except OSError as error:
-            text = (
+            failure = (
                 explain(error, str(place.parent if self.local() else tempfile.gettempdir()))
                 if error.errno in OF_WRITING
                 else None
             )
-            if text is None:
+            if failure is None:
                 raise
-            raise text from error
+            raise failure from error
         finally:
             with storage_errors(self.path()):
                 path.unlink(missing_ok=True)

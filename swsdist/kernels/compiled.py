@@ -95,10 +95,10 @@ def _code_name(function: FunctionType) -> str:
         return name
     code = function.__code__
     try:
-        text = Path(code.co_filename).read_bytes()
+        source = Path(code.co_filename).read_bytes()
     except OSError:
-        text = code.co_code + repr((code.co_consts, code.co_names)).encode()  # of a notebook
-    return f"{name} {hashlib.sha256(text).hexdigest()}"
+        source = code.co_code + repr((code.co_consts, code.co_names)).encode()  # of a notebook
+    return f"{name} {hashlib.sha256(source).hexdigest()}"
 
 
 @cache

@@ -70,9 +70,9 @@ _FEATURES = llvm.get_host_cpu_features() if llvm.get_host_cpu_name() else {}
 
 def has(feature: str) -> bool:
     """Whether code is compiled for CPUs with a feature; numba's setting, if present, decides, as for numba's own code."""
-    given = numba.config.CPU_FEATURES
-    if given is not None:
-        return f"+{feature}" in given.split(",")
+    features = numba.config.CPU_FEATURES
+    if features is not None:
+        return f"+{feature}" in features.split(",")
     if numba.config.CPU_NAME not in (None, "", llvm.get_host_cpu_name()):
         return False
     return bool(_FEATURES.get(feature))

@@ -30,16 +30,16 @@ _NOT_DEFINED = "not defined (fewer than two pairs)"
 
 def figures(study: Study) -> dict[str, tuple[str, str]]:
     """Name -> caption and SVG, in the order of the source."""
-    single = study.systems[0]
-    name = single.entry.name
+    system = study.systems[0]
+    name = system.entry.name
     kst, sto = study.best["kst"], study.best["sto"]
     at = f"alpha {kst:g}" if kst == sto else f"alpha {kst:g} (KST), {sto:g} (STO)"
     return {
-        "fig2": ("Optimal threshold and keyword frequency (eq. 3).", _threshold_of_ntrue(single)),
+        "fig2": ("Optimal threshold and keyword frequency (eq. 3).", _threshold_of_ntrue(system)),
         "fig3": (
             f"Posterior sum S(w) and true occurrences, a dot a keyword of {name}; right: up to {_ZOOM:g}. "
             "Dashed: where they are equal.",
-            _sums_and_occurrences(single),
+            _sums_and_occurrences(system),
         ),
         "fig4": (f"Thresholds of estimated KST and STO on raw probabilities, {at}.", _thresholds(study)),
         "fig5": (
@@ -60,8 +60,8 @@ def figures(study: Study) -> dict[str, tuple[str, str]]:
     }
 
 
-def _threshold_of_ntrue(single: SystemStudy) -> str:
-    item = single.entry
+def _threshold_of_ntrue(system: SystemStudy) -> str:
+    item = system.entry
     most = max(int(item.sweep.ntrue.max()), 100)
     n = np.arange(0, most + 1)
     limits = Thresholding("oracle-kst", item.trials, item.beta).thresholds(0, np.maximum(n, 1))
@@ -70,8 +70,8 @@ def _threshold_of_ntrue(single: SystemStudy) -> str:
     return lines_svg([Series("", n, limits)], axes, title="Threshold of KST against keyword frequency")
 
 
-def _sums_and_occurrences(single: SystemStudy) -> str:
-    sweep = single.entry.sweep
+def _sums_and_occurrences(system: SystemStudy) -> str:
+    sweep = system.entry.sweep
     most = max(float(sweep.sums.max()), float(sweep.ntrue.max())) * 1.04
     plots = [
         dots_svg(
@@ -157,10 +157,10 @@ def _two(results: Breakdown, edges: Floats, x_title: str, what: str) -> str:
 
 def table_one(study: Study) -> list[list[str]]:
     """Method, alpha, ATWV of the single system, and the average: the rows of table 1."""
-    single = study.systems[0]
+    system = study.systems[0]
     alphas = {method: f"{value:g}" for method, value in study.best.items()}
     return [
-        [name, alphas.get(method, ""), fixed(single.atwv[method]), fixed(study.atwv[method])]
+        [name, alphas.get(method, ""), fixed(system.atwv[method]), fixed(study.atwv[method])]
         for method, name in NAMES.items()
     ]
 
@@ -183,7 +183,7 @@ def _p(tests: Tests) -> list[str]:
 
 def study_tables(study: Study) -> list[Table]:
     """Table 1, the tests, and the systems."""
-    single, many = study.systems[0].entry.name, len(study.systems)
+    name, many = study.systems[0].entry.name, len(study.systems)
     systems = [
         [
             *(system.entry.name, system.entry.task, str(len(system.entry.sweep.ntrue)), str(system.entry.trials)),
@@ -196,7 +196,7 @@ def study_tables(study: Study) -> list[Table]:
     return [
         Table(
             "Thresholds by keyword and sum-to-one",
-            ["", "alpha", f"ATWV ({single})", f"ATWV (average of {many})"],
+            ["", "alpha", f"ATWV ({name})", f"ATWV (average of {many})"],
             table_one(study),
             " ".join(["Oracle KST knows how often each keyword occurs, which no system does.", *remarks(study)]),
         ),

@@ -145,8 +145,8 @@ class Guard:
         """End a session."""
         self._sessions.pop(request.cookies.get(session_cookie(request.headers), ""), None)
 
-    def _enter(self, request: Request, given: str, secret: str | None, kind: str) -> str | None:
-        if secret is None or not hmac.compare_digest(given.encode("utf-8", "replace"), secret.encode()):
+    def _enter(self, request: Request, sent: str, secret: str | None, kind: str) -> str | None:
+        if secret is None or not hmac.compare_digest(sent.encode("utf-8", "replace"), secret.encode()):
             _LOG.warning("a wrong %s from %s", kind, self._address(request))
             return None
         session = secrets.token_urlsafe(32)
@@ -212,8 +212,8 @@ class Gate:
         guard, headers = self._guard, request.headers
         host, _ = _host_and_port(headers)
         if host not in guard.hosts:
-            given = headers.get("host", "")
-            return error_response(codes.OTHER_HOST(where=given, host=given), 421)
+            host_header = headers.get("host", "")
+            return error_response(codes.OTHER_HOST(where=host_header, host=host_header), 421)
         origin, path = headers.get("origin"), request.url.path
         if origin is not None and _netloc(origin) != headers.get("host"):
             return error_response(codes.OTHER_ORIGIN(where=origin, origin=origin), 403)

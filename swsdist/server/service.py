@@ -266,10 +266,10 @@ def _new_documents(archive: Archive, state: str | None) -> pa.Table:
     folder: Folder = archive.searcher.store.folder
     try:
         before = None if state is None else Store.at(folder.root, state, storage=folder.storage)
-        known = None if before is None else before.documents(columns=["doc_id", "channel"])
+        indexed = None if before is None else before.documents(columns=["doc_id", "channel"])
     except (SwsdistError, OSError):
-        known = None
-    if known is None:
+        indexed = None
+    if indexed is None:
         return keys.slice(0, 0)
-    here, there = (keys_of(table["doc_id"], table["channel"]) for table in (keys, known))
+    here, there = (keys_of(table["doc_id"], table["channel"]) for table in (keys, indexed))
     return keys.filter(pc.invert(pc.is_in(here, there)))

@@ -136,8 +136,8 @@ def _check_lattices(store: Store, shard: Shard, intact: bool) -> Iterator[str]:
     for _, lattices in read_lattices(store.folder, shard.files):
         yield from faults(lattices)
         for key, ticks in zip(zip(lattices.doc_ids, lattices.channels, strict=True), lattices.ticks, strict=True):
-            if (known := left.pop(key, ticks)) != ticks:
-                yield f"document {key}: it has {ticks} ticks, the documents table tells {known}"
+            if (expected := left.pop(key, ticks)) != ticks:
+                yield f"document {key}: it has {ticks} ticks, the documents table tells {expected}"
     yield from (f"document {key}: its lattice is missing" for key in sorted(left))
 
 

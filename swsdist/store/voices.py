@@ -289,8 +289,8 @@ def _voices(documents: pa.Table, groups: list[Gaussian]) -> pa.Array:
         return pa.nulls(documents.num_rows, DOCUMENTS.field("voices").type)
     stretches, counts = stretches_of(documents.filter(pa.array(nameless)))
     voices = np.split(_nearest(stretches, groups), np.cumsum(counts)[:-1])
-    given = iter(voices)
-    rows = [next(given).tolist() if there else None for there in nameless.tolist()]
+    unassigned = iter(voices)
+    rows = [next(unassigned).tolist() if there else None for there in nameless.tolist()]
     return pa.array(rows, DOCUMENTS.field("voices").type)
 
 

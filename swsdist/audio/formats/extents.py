@@ -166,8 +166,8 @@ def _of_chunks(file: Readable, size: int, head: bytes) -> Extent:
             if coding == struct.pack(kind.size[0] + "H", _EXTENSIBLE) and stated < 40 and max(bits) <= 24:
                 # Without its extension it can only be PCM; 32 bits could be float.
                 plain = struct.pack(kind.size[0] + "H", _PCM)
-                known = extent(View(file, [(0, body), plain, (body + 2, size)]))
-                return known._replace(parts=[_patched(part, body, plain) for part in known.parts])
+                plain_extent = extent(View(file, [(0, body), plain, (body + 2, size)]))
+                return plain_extent._replace(parts=[_patched(part, body, plain) for part in plain_extent.parts])
         place = kind.after(body, stated)
     if chunk is None:
         return all_of(size)  # libsndfile tells what is lacking
@@ -441,8 +441,8 @@ def _of_ogg(file: Readable, size: int, brief: bool) -> Extent:
             wrong, positions = wrong or not _ordered(positions), {}
         data = not starting
         if ending and broken is None:
-            known = positions.setdefault(stream, [0])
-            known[:] = [max(known), position]
+            greatest_and_last = positions.setdefault(stream, [0])
+            greatest_and_last[:] = [max(greatest_and_last), position]
     parts = [Part([span]) for span in zip(starts, [*starts[1:], size], strict=True)]
     return Extent(parts, torn=torn, foreign=wrong or not _ordered(positions))
 

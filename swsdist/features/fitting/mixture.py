@@ -212,9 +212,9 @@ class MixtureRounds:
         most: Any = model.settings.get("most", self.components)
         return self._going_on(self._maximised(before, totals, frames), likelihoods, left - 1, most)
 
-    def towards(self, known: Model | None, totals: Totals) -> Step:
+    def towards(self, previous: Model | None, totals: Totals) -> Step:
         """The next mixture, if another round follows the mixture's last; a final mixture `is_done`."""
-        model, done = self.go_on(known, totals)
+        model, done = self.go_on(previous, totals)
         return Step(replace(model, name=_DONE) if done else model, False)
 
     @staticmethod

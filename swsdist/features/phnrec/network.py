@@ -48,10 +48,10 @@ def fexp(values: NDArray[np.floating]) -> NDArray[np.float64]:
     Args:
         values: any shape. Below -708 or above 709 the 32 bits overflow, and the result is not an exponential.
     """
-    full = np.trunc(np.asarray(values, np.float64) * (1048576 / math.log(2))).astype(np.int64)
-    full += 1072693248 - 60801
-    full <<= 32
-    return np.asarray(full.view(np.float64))
+    bits = np.trunc(np.asarray(values, np.float64) * (1048576 / math.log(2))).astype(np.int64)
+    bits += 1072693248 - 60801
+    bits <<= 32
+    return np.asarray(bits.view(np.float64))
 
 
 def softmax(logits: _Frames) -> _Frames:

@@ -108,8 +108,8 @@ class Network:
         if not encoder.samples:  # samples beyond the last frame would be padded to another one
             samples = samples[: (frames - 1) * hop + encoder.frame_length]
         with _exact():
-            given = self._front(samples, sampling_rate=encoder.sample_rate, return_tensors="pt")
-            inputs = given[self._model.main_input_name].to(device=self._device, dtype=self._dtype)
+            prepared = self._front(samples, sampling_rate=encoder.sample_rate, return_tensors="pt")
+            inputs = prepared[self._model.main_input_name].to(device=self._device, dtype=self._dtype)
             with torch.inference_mode():
                 if head:
                     chosen = [self._model(inputs).logits]

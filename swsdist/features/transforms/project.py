@@ -67,8 +67,8 @@ class Projection(NamedTuple):
         if len(mean) > MOST_COLUMNS:
             raise codes.PROJECTION_TOO_LARGE(columns=len(mean), highest=MOST_COLUMNS)
         largest = float(np.abs(wide).max(initial=0.0)) or 1.0
-        full = np.rint(wide / largest * _MATRIX_STEPS)
-        return cls(mean, deviation, full, largest / _MATRIX_STEPS / _STEPS)
+        integers = np.rint(wide / largest * _MATRIX_STEPS)
+        return cls(mean, deviation, integers, largest / _MATRIX_STEPS / _STEPS)
 
     def made(self, columns: int | None, name: str) -> int:
         """Number of output columns if `columns` are requested; None: all.
@@ -91,14 +91,14 @@ class Projection(NamedTuple):
         Raises:
             DataError: a number is too far from the mean.
         """
-        full = frames - self.mean
-        full /= self.deviation
-        full *= _STEPS
-        np.rint(full, out=full)
-        if len(full) and max(full.max(), -full.min()) > _CUT:
-            column = int(np.abs(full).max(axis=0).argmax())
+        integers = frames - self.mean
+        integers /= self.deviation
+        integers *= _STEPS
+        np.rint(integers, out=integers)
+        if len(integers) and max(integers.max(), -integers.min()) > _CUT:
+            column = int(np.abs(integers).max(axis=0).argmax())
             raise codes.FAR_FROM_MEAN(where=where, column=column, limit=_CUT // _STEPS)
-        made: NDArray[np.float32] = (full @ self.matrix[:, :columns] * self.step).astype(np.float32)
+        made: NDArray[np.float32] = (integers @ self.matrix[:, :columns] * self.step).astype(np.float32)
         return made
 
 
@@ -115,8 +115,8 @@ def projection(
         deviation: (columns,), the approximate spread of the columns: numbers are rounded to 2^-12 of it, and a number
             2^10 of it from the mean is an error.
     """
-    given = {"mean": mean, "deviation": deviation, "projection": matrix}
-    return Model("projection", 1, {name: np.asarray(array, np.float64) for name, array in given.items()})
+    arrays = {"mean": mean, "deviation": deviation, "projection": matrix}
+    return Model("projection", 1, {name: np.asarray(array, np.float64) for name, array in arrays.items()})
 
 
 def directed(axes: NDArray[np.float64]) -> NDArray[np.float64]:

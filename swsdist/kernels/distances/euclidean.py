@@ -56,12 +56,12 @@ def _fixed(values: NDArray[np.float64], cap: float, query: bool, out: NDArray[np
         if norm * factor > longest:
             factor = longest / norm
             saturated += 1
-        full = 0
+        squares = 0
         for k in range(dimension):
             x = np.rint(values[t, k] * factor)
             out[t, k] = x
-            full += int(x) * int(x)
-        high, low = (full >> 1) >> LOW_BITS, (full >> 1) & ((1 << LOW_BITS) - 1)
+            squares += int(x) * int(x)
+        high, low = (squares >> 1) >> LOW_BITS, (squares >> 1) & ((1 << LOW_BITS) - 1)
         if query:
             out[t, dimension], out[t, dimension + 1] = -high, -low
             out[t, dimension + 2], out[t, dimension + 3] = -(1 << LOW_BITS), -1

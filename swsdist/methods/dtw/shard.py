@@ -157,8 +157,8 @@ class Documents:
         self, features: Iterable[tuple[int, NDArray[np.float32]]]
     ) -> Iterator[tuple[int, Iterator[NDArray[np.float32]]]]:
         """Like `stream`, of features that are given: (index, float32 (frames, dimension)) of each document."""
-        given = ((self._keys[k], frames) for k, frames in features)
-        for key, blocks in self._in_batches(given, "document"):
+        keyed = ((self._keys[k], frames) for k, frames in features)
+        for key, blocks in self._in_batches(keyed, "document"):
             yield self._index[key], blocks
 
     def features(self, shard: str, chosen: NDArray[np.bool_]) -> dict[int, NDArray[np.float32]]:

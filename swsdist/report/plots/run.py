@@ -200,11 +200,11 @@ def _framed(x: NDArray[np.float64], y: NDArray[np.float64], axes: Axes) -> _Fram
     return _Frame(80, 14, _WIDTH - 14, _HEIGHT - 52, *_range(x, x_range, 0.0), *_range(y, axes.y_range, 0.06))
 
 
-def _range(values: NDArray[np.float64], given: tuple[float, float] | None, margin: float) -> tuple[float, float]:
+def _range(values: NDArray[np.float64], limits: tuple[float, float] | None, margin: float) -> tuple[float, float]:
     """The range given, or that of the data with a margin; never empty."""
     finite = values[np.isfinite(values)]
-    if given is not None:
-        low, high = given
+    if limits is not None:
+        low, high = limits
     elif len(finite):
         low, high = float(finite.min()), float(finite.max())
         low, high = low - margin * (high - low), high + margin * (high - low)

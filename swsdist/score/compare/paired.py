@@ -137,11 +137,11 @@ def completed(table: pa.Table, joined: Paired) -> pa.Table:
     """
     rows = {row["query_id"]: row for row in table.to_pylist()}
     missed = {"ncorr": 0, "nfa": 0, **{column: item.missed for column, item in values().items()}}
-    full = [
+    all_rows = [
         rows.get(query) or {"query_id": query, "ntrue": int(ntrue), "nmiss": int(ntrue), **missed}
         for query, ntrue in zip(joined.queries, joined.ntrue, strict=True)
     ]
-    return pa.Table.from_pylist(full, PER_TERM)
+    return pa.Table.from_pylist(all_rows, PER_TERM)
 
 
 def decided_at(aligned: pa.Table, threshold: float | None) -> pa.Table:

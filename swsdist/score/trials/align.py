@@ -317,16 +317,16 @@ class Assignment:
             clear = np.abs(sums[:, 0] - sums[:, 1]) > _CLEAR
             across = (sums[:, 1] > sums[:, 0]).astype(np.int64)[clear]
             which = np.flatnonzero(clear)
-            selected = np.concatenate([self._squares[which, 0, across], self._squares[which, 1, 1 - across]])
-            chosen.append(selected[selected >= 0])
+            pairs = np.concatenate([self._squares[which, 0, across], self._squares[which, 1, 1 - across]])
+            chosen.append(pairs[pairs >= 0])
             left += list(self._squares[~clear])
         if left:
             from scipy.optimize import linear_sum_assignment  # most lists do not need scipy, which loads slowly
 
             for place in left:
                 gain = np.where(place >= 0, weight[place], 0.0)
-                selected = place[linear_sum_assignment(gain, maximize=True)]
-                chosen.append(selected[selected >= 0])
+                pairs = place[linear_sum_assignment(gain, maximize=True)]
+                chosen.append(pairs[pairs >= 0])
         return np.concatenate(chosen)
 
 

@@ -84,39 +84,49 @@ def check_extractor(extractor: Extractor) -> None:
     _check_made_again(extractor)
 
 
-def check_precomputed(given: Precomputed, queries: bool = False) -> None:
+def check_precomputed(precomputed: Precomputed, queries: bool = False) -> None:
     """Check precomputed frames (`swsdist.features.interface.Precomputed`) with their options; all are read.
 
     Args:
-        given: their reader.
+        precomputed: their reader.
         queries: check those of examples of queries.
 
     Raises:
         AssertionError: a check fails; the message names it.
     """
     _check_attributes(
-        given, ("items", "read", "describe"), ("version", "sample_rate", "frame_length", "hop", "dimension")
+        precomputed, ("items", "read", "describe"), ("version", "sample_rate", "frame_length", "hop", "dimension")
     )
-    _require(kind_of(given) in KINDS, given, f"kind is {kind_of(given)!r}, not one of {', '.join(KINDS)}")
-    _check_description(given)
-    options = given.describe()
-    again = create(given.name, options, dtype=dtype_of(given)) if given.name in installed() else type(given)(**options)
     _require(
-        isinstance(again, Precomputed) and again.describe() == options, given, "it cannot be made of its description"
+        kind_of(precomputed) in KINDS, precomputed, f"kind is {kind_of(precomputed)!r}, not one of {', '.join(KINDS)}"
     )
-    _require(identity(given) == identity(again), given, "made again, it has another identity")
-    items = given.items(queries, {})
-    _require(bool(items), given, "there are no frames")
+    _check_description(precomputed)
+    options = precomputed.describe()
+    again = (
+        create(precomputed.name, options, dtype=dtype_of(precomputed))
+        if precomputed.name in installed()
+        else type(precomputed)(**options)
+    )
+    _require(
+        isinstance(again, Precomputed) and again.describe() == options,
+        precomputed,
+        "it cannot be made of its description",
+    )
+    _require(identity(precomputed) == identity(again), precomputed, "made again, it has another identity")
+    items = precomputed.items(queries, {})
+    _require(bool(items), precomputed, "there are no frames")
     for key, item in items.items():
-        blocks = list(given.read(item, key, {}))
+        blocks = list(precomputed.read(item, key, {}))
         shapes = {(block.dtype.name, block.shape[1:]) for block in blocks}
-        _require(shapes == {("float32", (given.dimension,))}, given, f"blocks of {key!r} are {shapes}")
-        _require(all(np.isfinite(block).all() for block in blocks), given, f"a frame of {key!r} is not finite")
+        _require(shapes == {("float32", (precomputed.dimension,))}, precomputed, f"blocks of {key!r} are {shapes}")
+        _require(all(np.isfinite(block).all() for block in blocks), precomputed, f"a frame of {key!r} is not finite")
         _require(
-            max(map(len, blocks)) <= BLOCK_FRAMES, given, f"a block of {key!r} has more than {BLOCK_FRAMES} frames"
+            max(map(len, blocks)) <= BLOCK_FRAMES,
+            precomputed,
+            f"a block of {key!r} has more than {BLOCK_FRAMES} frames",
         )
-        second = np.concatenate(list(given.read(item, key, {}))).tobytes()
-        _require(np.concatenate(blocks).tobytes() == second, given, f"read again, {key!r} is other frames")
+        second = np.concatenate(list(precomputed.read(item, key, {}))).tobytes()
+        _require(np.concatenate(blocks).tobytes() == second, precomputed, f"read again, {key!r} is other frames")
 
 
 def _require(holds: bool, extractor: Framed, complaint: str) -> None:
@@ -139,8 +149,8 @@ def _check_attributes(
         value = getattr(extractor, name)
         if name == "context" and value is None:
             continue
-        full = isinstance(value, int) and not isinstance(value, bool)
-        _require(full and value >= lowest, extractor, f"{name} is {value!r}, not an integer of at least {lowest}")
+        is_integer = isinstance(value, int) and not isinstance(value, bool)
+        _require(is_integer and value >= lowest, extractor, f"{name} is {value!r}, not an integer of at least {lowest}")
 
 
 def _check_optional_attributes(extractor: Extractor) -> None:

@@ -48,8 +48,8 @@ def check_lattice_format(name: str, file: str, content: bytes, beside: Mapping[s
     require(not any(detects("x", broken) for broken in BROKEN), what, "it takes nonsense for its own")
     with tempfile.TemporaryDirectory(prefix="swsdist-") as place:
         root = Path(place)
-        for other, given in (beside or {}).items():
-            (root / other).write_bytes(given)
+        for other, data in (beside or {}).items():
+            (root / other).write_bytes(data)
         path = root / file
         path.write_bytes(content)
         require(detect(str(path), {}) == name, what, f"its file is taken for {detect(str(path), {})}")
