@@ -111,8 +111,8 @@ class Corpus:
 
 
 @dataclass(frozen=True)
-class Beside:
-    """What some modes need beside the corpus.
+class EvaluationSetup:
+    """What some modes need besides the corpus.
 
     Attributes:
         folds: sets of folds by name; a fold is its intervals.
