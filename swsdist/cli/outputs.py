@@ -1,8 +1,8 @@
 """Outputs of commands: files, folders and standard streams, checked before any work.
 
 One type of option for all commands: `type=written(*PICTURES)` for a file, of the kinds that its ending can tell,
-`type=FOLDER` for a folder that is made. A command with such an option is a `Writing`: what it reads is never written over
-(`demand_apart`).
+`type=FOLDER` for a folder that is made. A command with such an option is an `OutputCommand`: what it reads is never
+written over (`refuse_overwriting_inputs`).
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def written(*endings: str, dash: bool = False, several: bool = False) -> click.P
     return _Written(endings, dash, several)
 
 
-class Writing(click.Command):
+class OutputCommand(click.Command):
     """A command that writes files: it refuses to overwrite its inputs, and to write a file twice."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -121,11 +121,11 @@ class Writing(click.Command):
         rest = super().parse_args(ctx, args)
         if not ctx.resilient_parsing:  # the shell completes a command
             named = list(_named(ctx)) if next(_outputs(ctx), None) is not None else []
-            demand_apart(ctx, [*named, *_of_runs(named)])
+            refuse_overwriting_inputs(ctx, [*named, *_of_runs(named)])
         return rest
 
 
-def demand_apart(context: click.Context, inputs: Iterable[str]) -> None:
+def refuse_overwriting_inputs(context: click.Context, inputs: Iterable[str]) -> None:
     """Check that a command overwrites none of its inputs, and writes each file once.
 
     Links to a file are that file. Of the folder of a run or store all files that are theirs are read. What is no plain file

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from swsdist.cli.options import Integer, allow_commands
-from swsdist.cli.outputs import FOLDER, Writing, written
+from swsdist.cli.outputs import FOLDER, OutputCommand, written
 from swsdist.report.tables import TABLES
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _KEYS = ["query_id", "doc_id", "channel", "start", "end"]
 
 
-@click.command(cls=Writing)
+@click.command(cls=OutputCommand)
 @click.argument("target", metavar="CONFIG|RUN|STORE")
 @click.option(
     "--query",

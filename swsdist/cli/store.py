@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from swsdist.cli.options import Integer, Number
-from swsdist.cli.outputs import Writing, written
+from swsdist.cli.outputs import OutputCommand, written
 from swsdist.core.text import shown
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ def check(folder: str) -> int:
     return 0
 
 
-@store.command(cls=Writing)
+@store.command(cls=OutputCommand)
 @_STORE
 @click.argument("doc_id")
 @click.option("--channel", type=Integer(1), default=1, show_default=True, help="Channel of the document.")

@@ -144,7 +144,7 @@ def _with_speakers(documents: pa.Table, source: str, storage: Mapping[str, objec
     recording to all documents that are places in it.
     """
     table = read_table(source, _SPEAKERS, key=("doc_id", "channel"), storage=storage)
-    speaker_of = {(row["doc_id"], row["channel"]): row["speaker"] for row in table.to_pylist()}
+    by_key = {(row["doc_id"], row["channel"]): row["speaker"] for row in table.to_pylist()}
     there = _names(documents)
     strange = [row for row, name in enumerate(table["doc_id"].to_pylist()) if name not in there]
     if strange:
@@ -157,8 +157,7 @@ def _with_speakers(documents: pa.Table, source: str, storage: Mapping[str, objec
             return str(row["speaker"])
         names = [row[name] for name in ("doc_id", "recording") if name in row]
         return next(
-            (speaker_of[key] for name in names for key in ((name, row["channel"]), (name, None)) if key in speaker_of),
-            None,
+            (by_key[key] for name in names for key in ((name, row["channel"]), (name, None)) if key in by_key), None
         )
 
     columns = ["doc_id", "channel", "speaker", *(["recording"] if is_placed(documents) else [])]

@@ -68,11 +68,11 @@ def _tails(batch: Batch) -> _Table:
     turned: _Table = distances(batch.differ(backwards=True))
     n, m = batch.lengths
     rows, columns = (np.arange(size) for size in turned.shape[1:])
-    rows_left, columns_left = n[:, None] - rows, m[:, None] - columns
+    n_left, m_left = n[:, None] - rows, m[:, None] - columns
     table: _Table = turned[
-        np.arange(len(turned))[:, None, None], np.maximum(rows_left, 0)[:, :, None], np.maximum(columns_left, 0)[:, None]
+        np.arange(len(turned))[:, None, None], np.maximum(n_left, 0)[:, :, None], np.maximum(m_left, 0)[:, None]
     ]
-    table[(rows_left < 0)[:, :, None] | (columns_left < 0)[:, None, :]] = _FAR
+    table[(n_left < 0)[:, :, None] | (m_left < 0)[:, None, :]] = _FAR
     return table
 
 

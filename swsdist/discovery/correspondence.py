@@ -137,7 +137,7 @@ class CorrespondenceRounds:
     def go_on(self, model: Model | None, totals: Totals) -> Step:
         """The projection."""
         documents = list(_documents(totals))
-        sums = Sums.of([document.frames for document in documents], documents[0].frames.shape[1])
+        sums = Sums.from_blocks([document.frames for document in documents], documents[0].frames.shape[1])
         mean, deviation = sums.mean_and_deviation()
         distance = create("cosine", len(mean))
         prepared = [distance.prepare(document.frames, mean, deviation, "document").frames for document in documents]

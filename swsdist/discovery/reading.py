@@ -15,7 +15,7 @@ from swsdist.discovery.formats.lists import read_list
 from swsdist.discovery.formats.talkers import read_talkers
 from swsdist.discovery.formats.units import read_units
 from swsdist.discovery.modes import MODES
-from swsdist.discovery.units import EvaluationSetup, Corpus, Fragments, Given, Intervals, Ints
+from swsdist.discovery.units import Corpus, EvaluationSetup, Fragments, Given, Intervals, Ints
 from swsdist.io.notices import Notices
 
 S = TypeVar("S", bound=Intervals)

@@ -16,7 +16,7 @@ from swsdist.discovery.folds import inside
 from swsdist.discovery.measures.evaluating import evaluated
 from swsdist.discovery.modes import seed
 from swsdist.discovery.scene import Scene
-from swsdist.discovery.units import BEYOND, EvaluationSetup, Corpus, Flags, Fragments, Given, Intervals, Ints
+from swsdist.discovery.units import BEYOND, Corpus, EvaluationSetup, Flags, Fragments, Given, Intervals, Ints
 from swsdist.registry.registries import DISCOVERY_MEASURES
 
 #: Points of a curve, as parts of the pairs.

@@ -141,15 +141,13 @@ class TermReader:
             self._demand_known(term, self._known, (label for labels in best for label in labels))
         return [Alternative(*item) for item in sorted(best.items(), key=lambda item: (item[1], item[0]))]
 
-    def _demand_known(self, term: str, track_phones: Collection[str], labels: Iterator[str]) -> None:
+    def _demand_known(self, term: str, phones: Collection[str], labels: Iterator[str]) -> None:
         options = self._options
         for label in labels:
-            if label not in track_phones and not (options.patterns and ("?" in label or "*" in label)):
+            if label not in phones and not (options.patterns and ("?" in label or "*" in label)):
                 source = " or ".join(path for path in (options.dictionary, options.rules) if path) or "the term"
-                phones = ", ".join(sorted(track_phones)[:8])
-                raise codes.PHONE_NOT_IN_TRACK(
-                    where=term, source=source, phone=label, count=len(track_phones), phones=phones
-                )
+                first = ", ".join(sorted(phones)[:8])
+                raise codes.PHONE_NOT_IN_TRACK(where=term, source=source, phone=label, count=len(phones), phones=first)
 
     def _choices(self, word: str) -> list[Alternative] | None:
         """Labels that a word of a term stands for; None: it is punctuation, or no word to the store."""

@@ -317,6 +317,6 @@ def _round(chain_run: ChainRun, step: Step, inputs: Inputs) -> StepRound:
     names.clear()  # 32 MB for a million tasks
     once = first_of_each(all_names[all_rows < 0])
     if len(once) < len(left):
-        left = left.only(once)
+        left = left.take(once)
     receipts = chain_run.ledger.receipts(stage.name, inputs.place)
     return StepRound(receipts, inputs.place, all_names, np.concatenate(work), all_rows, left)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from swsdist.calibrate.operating_points.study import Breakdown, Study, SystemStudy, Tests
 from swsdist.calibrate.thresholding import Method, Thresholding
 from swsdist.core.plain import plain
-from swsdist.report.plots.run import Axes, Series, bars_svg, beside, dots_svg, lines_svg
+from swsdist.report.plots.run import Axes, Series, bars_svg, dots_svg, lines_svg, side_by_side
 from swsdist.report.summary import fixed, short
 from swsdist.report.tables import Table, padded
 
@@ -83,7 +83,7 @@ def _sums_and_occurrences(system: SystemStudy) -> str:
         )
         for limit in (most, _ZOOM)
     ]
-    return beside(plots, title="True occurrences against posterior sums")
+    return side_by_side(plots, title="True occurrences against posterior sums")
 
 
 def _thresholds(study: Study) -> str:
@@ -114,12 +114,13 @@ def _atwv_of_alpha(study: Study) -> str:
     mean = lines_svg(average, axes, marks=marks, title="Average ATWV against alpha")
     if not many:
         return mean
-    item = [
+    curves = [
         Series(NAMES[method], study.alphas, system.curves[method], kind=kind, thin=system is not study.systems[0])
         for system in reversed(study.systems)
         for kind, method in enumerate(study.best)
     ]
-    return beside([lines_svg(item, axes, title="ATWV of each system against alpha"), mean], title="ATWV against alpha")
+    each = lines_svg(curves, axes, title="ATWV of each system against alpha")
+    return side_by_side([each, mean], title="ATWV against alpha")
 
 
 def _histogram(study: Study) -> str:
@@ -149,7 +150,7 @@ def _two(results: Breakdown, edges: Floats, x_title: str, what: str) -> str:
             (results.per_term, "difference of ATWV per keyword"),
         )
     ]
-    return beside(plots, title=f"{what} by {x_title}")
+    return side_by_side(plots, title=f"{what} by {x_title}")
 
 
 # -- numbers --------------------------------------------------------------------------------------------------------

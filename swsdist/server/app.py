@@ -1,4 +1,4 @@
-"""The server's addresses: what the page asks, and what it gets."""
+"""HTTP routes of `serve`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from swsdist.core.codes.glossary import PLACE_BEYOND
 from swsdist.core.errors import AudioError, StorageError, SwsdistError
 from swsdist.glossary.exports import EXPORTS
 from swsdist.server import sounds
-from swsdist.server.archive import Archive, Narrowing
+from swsdist.server.archive import Archive, Filters
 from swsdist.server.bodies import error_values, to_file
 from swsdist.server.glossary_routes import GLOSSARY
 from swsdist.server.questions import MOST, TOP, Question, answer, as_line, examples_of
@@ -182,9 +182,9 @@ async def _search(request: Request) -> Response:
     narrow = values.get("narrow") or {}
     if not isinstance(narrow, dict):
         raise codes.WRONG_REQUEST(where="narrow", what="narrow is no object")
-    narrowing = Narrowing(**{name: text_of(narrow, name) for name in Narrowing._fields if narrow.get(name)})
-    question = Question(examples, text, entry_id, narrowing, integer(values, "top", TOP, 1, MOST))
-    lines, turns = answer(question, archive, service.project, service.answers), bounds_of(request).searches
+    filters = Filters(**{name: text_of(narrow, name) for name in Filters._fields if narrow.get(name)})
+    question = Question(examples, text, entry_id, filters, integer(values, "top", TOP, 1, MOST))
+    lines, turns = answer(question, archive, service.project, service.searches), bounds_of(request).searches
     first = await turns.do(next, lines)  # a question that cannot be asked is refused
     return StreamingResponse(_lines(turns, first, lines), media_type="application/x-ndjson")
 

@@ -30,7 +30,7 @@ from swsdist.server.bodies import error_values, whole_body
 from swsdist.server.connections import LET_IN
 
 SESSION, PERSON = "swsdist_session", "swsdist_person"
-#: Of whom nobody has named.
+#: Default user name.
 NOBODY = "me"
 #: Longest name of a person.
 _LONGEST_NAME = 64

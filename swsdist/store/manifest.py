@@ -384,10 +384,7 @@ def commit(
         },
         source=source,
         provisional=provisional,
-        libraries={
-            name: tuple(pinned_before)
-            for name, pinned_before in (with_these({}) if libraries is None else libraries).items()
-        },
+        libraries={name: tuple(names) for name, names in (with_these({}) if libraries is None else libraries).items()},
         unfinished=unfinished,
         recordings=recordings_root(folder, first.read(["path"])["path"]),
     )

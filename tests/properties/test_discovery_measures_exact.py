@@ -14,7 +14,7 @@ from swsdist.discovery.measures.evaluating import evaluated
 from swsdist.discovery.modes.seed import score
 from swsdist.discovery.results import shuffled
 from swsdist.discovery.scene import Scene
-from swsdist.discovery.units import EvaluationSetup, Corpus, Fragments, Units
+from swsdist.discovery.units import Corpus, EvaluationSetup, Fragments, Units
 from swsdist.registry.registries import DISCOVERY_MEASURES
 from tests.oracles import discovery as oracle
 from tests.support.discovered import evaluation as of_lines

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from swsdist.discovery.units import TICKS, EvaluationSetup, Corpus, Fragments, Intervals, Ints, Units
+from swsdist.discovery.units import TICKS, Corpus, EvaluationSetup, Fragments, Intervals, Ints, Units
 
 #: `DOC ONSET OFFSET` and a symbol, in seconds.
 Line = str

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from swsdist.discovery.units import EvaluationSetup, Corpus, Fragments
+from swsdist.discovery.units import Corpus, EvaluationSetup, Fragments
 from swsdist.registry.registry import Entry
 
 #: What a mode computes.

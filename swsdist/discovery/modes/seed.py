@@ -22,7 +22,7 @@ from swsdist.discovery.measures.interface import Measure
 from swsdist.discovery.ratios import Value
 from swsdist.discovery.scene import Scene
 from swsdist.discovery.summary import summarised
-from swsdist.discovery.units import EvaluationSetup, Corpus, Fragments, Intervals
+from swsdist.discovery.units import Corpus, EvaluationSetup, Fragments, Intervals
 from swsdist.registry.registries import DISCOVERY_MEASURES
 
 #: Departures from the letter of the description, and the measures beside them that follow it.

@@ -6,7 +6,7 @@ papers means folds of one talker. It needs a split, gold classes and folds. Keys
 - `n_classes`, `n_fragments`: those left after cutting to the split, fragments once;
 - the name of each set of folds: `ned` and `coverage` with statistics; the others with `precision`, `recall` and `fscore` of
   statistics: `folds`, `mean`, `std` (of the population), `min`, `max`. Folds without a value are left out; if none is left, a
-  NED of 1 and zeros for the others are the only fold. Where the program dies at NED and coverage, the set has in their place
+  NED of 1 and zeros for the others are the only fold. Where the program raises at NED and coverage, the set has in their place
   `nlp` with `error`, the exception.
 """
 
@@ -24,7 +24,7 @@ from swsdist.discovery.modes.tde1_pairs import PairMeasures
 from swsdist.discovery.modes.tde1_types import Ratios
 from swsdist.discovery.modes.tde1_words import boundary, token_and_type
 from swsdist.discovery.ratios import f_score
-from swsdist.discovery.units import SILENCES, EvaluationSetup, Corpus, Fragments, Intervals
+from swsdist.discovery.units import SILENCES, Corpus, EvaluationSetup, Fragments, Intervals
 
 #: A figure of each fold that has it, and mean, population standard deviation and range over these folds.
 Statistics = dict[str, float | list[float]]

@@ -66,14 +66,12 @@ def nodes_of(
         times: of each document.
     """
     nodes: list[Side] = []
-    nodes_of_recording: dict[str, list[tuple[int, int]]] = defaultdict(
-        list
-    )  # of a recording: first frame and number, ascending
+    starts: dict[str, list[tuple[int, int]]] = defaultdict(list)  # of a recording: first frame and number, ascending
     edges: dict[tuple[int, int], Edge] = {}
 
     def node(side: Side) -> tuple[int, Side]:
         recording, origin = times[side.document]
-        length, others, time = side.stop - side.first, nodes_of_recording[recording], side.first + origin
+        length, others, time = side.stop - side.first, starts[recording], side.first + origin
         # The longer is at most length / overlap, and all but its share `overlap` may lie before the other's first frame.
         reach = int(length * (1 - overlap) / overlap) + 1
         begin, end = bisect_left(others, (time - reach,)), bisect_left(others, (time + reach + 1,))

@@ -54,7 +54,7 @@ class Sums(NamedTuple):
     squares: list[int]
 
     @classmethod
-    def of(cls, blocks: Iterable[NDArray[np.float32]], columns: int) -> Sums:
+    def from_blocks(cls, blocks: Iterable[NDArray[np.float32]], columns: int) -> Sums:
         """Sums over the blocks of one document."""
         frames, sums, squares = 0, np.zeros(columns), np.zeros(columns)
         for block in blocks:
@@ -75,7 +75,7 @@ class Sums(NamedTuple):
     @classmethod
     def of_document(cls, document: Document) -> Sums:
         """Sums over one document."""
-        return cls.of(document.blocks, document.blocks[0].shape[1])
+        return cls.from_blocks(document.blocks, document.blocks[0].shape[1])
 
     @classmethod
     def of_totals(cls, totals: Totals) -> Sums:

@@ -79,7 +79,7 @@ class OfClasses:
         """In the first round sums of frames, in the second sums of frames and of column products by class."""
         frames, labels = labelled(document)
         if model is None:
-            return Sums.of([frames], frames.shape[1]).totals()
+            return Sums.from_blocks([frames], frames.shape[1]).totals()
         mean, deviation = mean_and_deviation(model)
         columns, classes = len(mean), len(self.names)
         of_products = classes if self.heteroscedastic else 1

@@ -105,10 +105,8 @@ def ctm_word(fields: list[str], where: str) -> CtmWord:
             where=where, fields=len(fields), names=f"{' '.join(_NAMES[:_LEAST])} [{' '.join(_NAMES[_LEAST:])}]"
         )
     begin, duration = time(fields[2], "begin", where), time(fields[3], "duration", where)
-    optional = [None if field in _NOT_GIVEN else field for field in fields[_LEAST:]] + [None] * (
-        len(_NAMES) - len(fields)
-    )
-    confidence, kind, speaker = optional
+    rest = [None if field in _NOT_GIVEN else field for field in fields[_LEAST:]] + [None] * (len(_NAMES) - len(fields))
+    confidence, kind, speaker = rest
     sure = None if confidence is None else number(confidence, "confidence", where)
     return CtmWord(fields[0], channel_number(fields[1], where), begin, duration, fields[4], sure, kind, speaker)
 

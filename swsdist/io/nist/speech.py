@@ -40,16 +40,9 @@ def read_speech(path: str, storage: Mapping[str, object] | None = None) -> pa.Ta
         head = stream.read(4096)
     if head.startswith(b"PAR1") or b"doc_id" in head.partition(b"\n")[0]:
         return read_table(path, SPEECH, storage=storage)
-    speakers = read_rttm(path, storage).speakers
-    if not speakers.num_rows:
+    turns = read_rttm(path, storage).speakers
+    if not turns.num_rows:
         raise codes.NO_SPEAKER_RECORDS(where=path)
-    ends = np.array(
-        [round(end, 4) for end in (speakers["start"].to_numpy() + speakers["duration"].to_numpy()).tolist()]
-    )
-    columns = [
-        speakers["doc_id"].cast(pa.string()),
-        speakers["channel"],
-        speakers["start"],
-        pa.array(ends, pa.float64()),
-    ]
+    ends = np.array([round(end, 4) for end in (turns["start"].to_numpy() + turns["duration"].to_numpy()).tolist()])
+    columns = [turns["doc_id"].cast(pa.string()), turns["channel"], turns["start"], pa.array(ends, pa.float64())]
     return pa.table(columns, schema=SPEECH)

@@ -170,12 +170,10 @@ class LatticeEdits:
         for query in queries:
             # Labels that no document holds have numbers of their own, above the shard's.
             number = {text: numbers.get(text, count + k) for k, text in enumerate(query.texts)}
-            number_of = np.array([0, *(number[text] for text in query.texts[1:])], np.int64)
+            label = np.array([0, *(number[text] for text in query.texts[1:])], np.int64)
             cheaper = self._cheaper(number, numbers, edit)
-            order = np.lexsort(
-                (number_of[query.label], np.repeat(np.arange(len(query.first) - 1), np.diff(query.first)))
-            )
-            labels = number_of[query.label][order]
+            order = np.lexsort((label[query.label], np.repeat(np.arange(len(query.first) - 1), np.diff(query.first))))
+            labels = label[query.label][order]
             rows, visited = search(
                 *(query.first, query.target[order], labels, query.cost[order], query.final),
                 *of_documents,

@@ -1,4 +1,4 @@
-"""Lattices of queries, as a table: what a method takes whose queries are lattices."""
+"""Schema of query lattices."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def matched(existing: Sequence[Needs], required: Sequence[Needs]) -> tuple[list[
     kept, missing = [], list(required)
     for k, has in enumerate(existing):
         for needs in missing:
-            if has.cover(needs):
+            if has.satisfies(needs):
                 missing.remove(needs)
                 kept.append(k)
                 break

@@ -104,14 +104,10 @@ def breakdown_tables(data: ComparisonData) -> list[Table]:
 
 def protocol_lines(data: ComparisonData) -> list[str]:
     """The scoring rules, one line per distinct set of rules."""
-    systems_by_text: dict[str, list[str]] = {}
+    systems: dict[str, list[str]] = {}
     for item in data.about:
-        systems_by_text.setdefault(item.protocol_text or "protocol unknown: not in per-term tables", []).append(
-            item.name
-        )
-    return [
-        text if len(systems_by_text) == 1 else f"{', '.join(names)}: {text}" for text, names in systems_by_text.items()
-    ]
+        systems.setdefault(item.protocol_text or "protocol unknown: not in per-term tables", []).append(item.name)
+    return [text if len(systems) == 1 else f"{', '.join(names)}: {text}" for text, names in systems.items()]
 
 
 def about_tables(data: ComparisonData) -> list[Table]:

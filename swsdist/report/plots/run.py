@@ -184,7 +184,7 @@ def bars_svg(edges: ArrayLike, heights: ArrayLike, axes: Axes, *, title: str) ->
     return _svg(_WIDTH, _HEIGHT, title, parts)
 
 
-def beside(plots: Sequence[str], *, title: str) -> str:
+def side_by_side(plots: Sequence[str], *, title: str) -> str:
     """Plots of one size side by side, as one."""
     sizes = [re.search(r'width="(\d+)" height="(\d+)"', plot) for plot in plots]
     widths = [int(size[1]) for size in sizes if size]

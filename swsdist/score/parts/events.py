@@ -74,7 +74,7 @@ class Sums(NamedTuple):
     undecided: Ints
 
     @classmethod
-    def of(cls, parts: Parts, point: OperatingPoint, *, refless: bool) -> Sums:
+    def from_parts(cls, parts: Parts, point: OperatingPoint, *, refless: bool) -> Sums:
         """Classes with references, and optionally class 0 with all other queries of the point.
 
         Raises:
@@ -137,7 +137,7 @@ def curve_of(parts: Parts, point: OperatingPoint) -> Iterator[Curve]:
     Raises:
         UserError: no query has a reference, or N = Ntrue for one.
     """
-    sums = Sums.of(parts, point, refless=point.include_refless)
+    sums = Sums.from_parts(parts, point, refless=point.include_refless)
     return curve_blocks(
         event_blocks(parts[EVENTS.name], refless=point.include_refless),
         sums.classes,
@@ -152,7 +152,7 @@ def trials_of(parts: Parts, point: OperatingPoint) -> Trials:
 
     Where more false alarms were submitted than there are non-target trials, as many are counted.
     """
-    sums = Sums.of(parts, point, refless=True)
+    sums = Sums.from_parts(parts, point, refless=True)
     blocks = list(pooled_blocks(event_blocks(parts[EVENTS.name], refless=True), sums.true))
     none = np.zeros(0)
     llr = np.concatenate([none, *(block.score for block in blocks)])

@@ -24,7 +24,7 @@ class PooledMaximum:
 
     def values(self, parts: Parts, point: OperatingPoint) -> Mapping[str, Value]:
         """None without references; also if Pfa is not a probability."""
-        sums = Sums.of(parts, point, refless=True)
+        sums = Sums.from_parts(parts, point, refless=True)
         if not sums.referenced:
             return {}
         item, by_detection = sums.as_one(), point.rules.pooled_by_detection
@@ -56,7 +56,7 @@ class Decisions:
 
     def values(self, parts: Parts, point: OperatingPoint) -> Mapping[str, Value]:
         """None without references, or if a detection is not decided; precision also without accepted detections."""
-        sums = Sums.of(parts, point, refless=point.rules.all_terms or point.include_refless)
+        sums = Sums.from_parts(parts, point, refless=point.rules.all_terms or point.include_refless)
         true = sums.true
         if not true or sums.undecided.any():
             return {}

@@ -64,7 +64,7 @@ class EqualErrors:
 
     def values(self, parts: Parts, point: OperatingPoint) -> Mapping[str, Value]:
         """None without references."""
-        sums = Sums.of(parts, point, refless=False)
+        sums = Sums.from_parts(parts, point, refless=False)
         if not sums.referenced:
             return {}
         pooled = curve_blocks(
