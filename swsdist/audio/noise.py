@@ -98,9 +98,9 @@ def _noise(counts: NDArray[np.float64]) -> tuple[int, NDArray[np.float64]]:
     best = (-1.0, guess, np.zeros(BINS))
     for middle in range(max(0, guess - _REACH), min(BINS, guess + _REACH + 1)):
         first, last = max(0, middle - half), min(guess, middle + half)
-        beside = shapes[:, first - middle + half : last - middle + half + 1]
-        weight = (beside**2).sum(axis=1)
-        common = beside @ counts[first : last + 1]
+        neighbours = shapes[:, first - middle + half : last - middle + half + 1]
+        weight = (neighbours**2).sum(axis=1)
+        common = neighbours @ counts[first : last + 1]
         # Of least squares: what a cosine of the best height takes from the sum of squares; hardly any of a cosine may be there.
         taken = np.where(weight >= 1, common**2 / np.maximum(weight, 1), -1.0)
         k = int(taken.argmax())

@@ -71,8 +71,8 @@ def summed(tallies: Iterable[Tally]) -> Tally:
 
 def completed(sampled: Tally, everything: Tally, parts: int = 1) -> Tally:
     """A sample's integers, and for keys whose first `parts` parts it lacks, those of everything."""
-    there = {key[:parts] for key in sampled.values}
-    rest = {key: value for key, value in everything.values.items() if key[:parts] not in there}
+    sampled_keys = {key[:parts] for key in sampled.values}
+    rest = {key: value for key, value in everything.values.items() if key[:parts] not in sampled_keys}
     return Tally(sampled.quantities, {**sampled.values, **rest})
 
 

@@ -139,22 +139,22 @@ def refuse_overwriting_inputs(context: click.Context, inputs: Iterable[str]) -> 
         UserError: one is written to that is read, or two outputs are one file.
     """
     outputs = list(_outputs(context))
-    existing_inputs = [Path(item) for item in dict.fromkeys(inputs) if _exists(item)]
+    sources = [Path(item) for item in dict.fromkeys(inputs) if _exists(item)]
     for name, path, kind in outputs:
         out = Path(path)
-        for existing_input in existing_inputs:
-            if existing_input.is_file() and kind.hits(existing_input, out):
-                what = str(existing_input)
-            elif existing_input.is_dir() and _is_of(existing_input, out):
-                what = f"a file of {existing_input}"
+        for source in sources:
+            if source.is_file() and kind.hits(source, out):
+                what = str(source)
+            elif source.is_dir() and _is_of(source, out):
+                what = f"a file of {source}"
             else:
                 continue
             raise codes.OUTPUT_IS_INPUT(where=f"{name} {path}", what=what)
     for k, (name, path, kind) in enumerate(outputs):
         for other, same, its in outputs[:k]:
-            existing_input, two = Path(path), Path(same)
-            meet = _is_same(existing_input, two) or kind.hits(two, existing_input) or its.hits(existing_input, two)
-            if meet and (not existing_input.exists() or existing_input.is_file() or two.is_file() or not two.exists()):
+            left, right = Path(path), Path(same)
+            meet = _is_same(left, right) or kind.hits(right, left) or its.hits(left, right)
+            if meet and (not left.exists() or left.is_file() or right.is_file() or not right.exists()):
                 raise codes.SAME_OUTPUT(where=f"{name} {path}", other=other)
 
 

@@ -93,9 +93,9 @@ def _new_place(folder: str | Path) -> Path:
     if "://" in str(folder):
         raise codes.ARRAYS_TO_REMOTE_FOLDER(where=str(folder))
     root = Path(folder).absolute()
-    there = next(parent for parent in (root, *root.parents) if parent.exists())
-    if not there.is_dir():
-        raise codes.CORPUS_FOLDER_IS_A_FILE(where=str(there))
+    existing = next(parent for parent in (root, *root.parents) if parent.exists())
+    if not existing.is_dir():
+        raise codes.CORPUS_FOLDER_IS_A_FILE(where=str(existing))
     for name, what in _OTHERS.items():
         if (root / name).is_file():
             raise codes.CORPUS_IN_A_RUN(where=str(folder), what=what)

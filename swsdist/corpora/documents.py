@@ -145,12 +145,12 @@ def _with_speakers(documents: pa.Table, source: str, storage: Mapping[str, objec
     """
     table = read_table(source, _SPEAKERS, key=("doc_id", "channel"), storage=storage)
     by_key = {(row["doc_id"], row["channel"]): row["speaker"] for row in table.to_pylist()}
-    there = _names(documents)
-    strange = [row for row, name in enumerate(table["doc_id"].to_pylist()) if name not in there]
+    doc_ids = _names(documents)
+    strange = [row for row, name in enumerate(table["doc_id"].to_pylist()) if name not in doc_ids]
     if strange:
         names = [repr(table["doc_id"][row].as_py()) for row in strange]
         remedy = "look at the spelling, add them to the documents, or drop the rows"
-        raise unknown_names("document", names, strange, source, there, storage, remedy)
+        raise unknown_names("document", names, strange, source, doc_ids, storage, remedy)
 
     def speaker(row: Mapping[str, Any]) -> str | None:
         if row["speaker"]:

@@ -60,10 +60,10 @@ def entries(source: str) -> list[Entry]:
         named = row["id"] if row["id"] is not None else Path(row["named"]).stem if row["named"] else number
         if row["path"] is None:
             raise codes.ROW_WITHOUT_AUDIO(where=where)
-        item = Entry(str(named), row["path"], row["speaker"], row["text"])
-        if item.id in result:
-            raise codes.DUPLICATE_DATASET_ROW(where=where, row=item.id)
-        result[item.id] = item
+        entry = Entry(str(named), row["path"], row["speaker"], row["text"])
+        if entry.id in result:
+            raise codes.DUPLICATE_DATASET_ROW(where=where, row=entry.id)
+        result[entry.id] = entry
     if not result:
         raise codes.EMPTY_DATASET(where=source)
     return [*result.values()]
@@ -115,8 +115,8 @@ def _of_batch(batch: pa.RecordBatch, sound: str, file: Path, folder: Path, base:
     for k, (path, place) in enumerate(zip(paths, places, strict=True)):
         if place is None and path is not None:
             require_file(path, "a data set", str(file))
-        there = place if place is not None else None if path is None else str(folder / path)
-        yield {"named": path, "path": there, **{key: values[k] for key, values in others.items()}}
+        location = place if place is not None else None if path is None else str(folder / path)
+        yield {"named": path, "path": location, **{key: values[k] for key, values in others.items()}}
 
 
 def _places(stored: pa.Array, base: pa.Buffer, file: Path) -> list[str | None]:

@@ -160,20 +160,20 @@ def _items(source: str, kind: Manifest, storage: Mapping[str, object] | None, au
             channels, length = tuple(range(1, count + 1)), _time(row.get("duration"), "duration", where)
             yield _Item(name, channels, path, name, length, None, None, None, None, where)
         return
-    beside: dict[str, tuple[str, str, int]] = {}
+    recordings: dict[str, tuple[str, str, int]] = {}
     if kind == "lhotse supervisions":
         other = _beside(source, storage)
         for row, where in _lines(other, storage):
             recording = _recording(row, other, storage, audio, where)
-            if recording[0] in beside:
+            if recording[0] in recordings:
                 raise codes.DUPLICATE_ENTRY(where=where, name=recording[0])
-            beside[recording[0]] = recording
+            recordings[recording[0]] = recording
     for row, where in _lines(source, storage):
         if kind == "lhotse supervisions":
             name, supervisions = _text(row, "recording_id", where), [row]
-            if name not in beside:
+            if name not in recordings:
                 raise codes.UNKNOWN_MANIFEST_RECORDING(where=where, recording=name, manifest=other)
-            recording = beside[name]
+            recording = recordings[name]
         else:
             supervisions = row.get("supervisions") or []
             if row.get("type") not in ("MonoCut", "MultiCut") or not row.get("recording"):

@@ -125,11 +125,11 @@ def read_judgements(
     searched = pc.is_in(table["query_id"], value_set=pc.unique(queries["query_id"]))
     keys = zip(table["doc_id"].to_pylist(), table["channel"].to_pylist(), strict=True)
     inside = pa.array([key in there for key in keys], pa.bool_())
-    for why, gone in (
+    for why, unusable in (
         ("their words have no examples here", pc.invert(searched)),
         ("their documents are not of this corpus", pc.and_(searched, pc.invert(inside))),
     ):
-        rows = table.filter(gone)
+        rows = table.filter(unusable)
         if rows.num_rows:
             where = f"{path}: {rows['query_id'][0]} in {rows['doc_id'][0]}"
             notices.inform(codes.JUDGEMENTS_LEFT_OUT, where=where, count=rows.num_rows, why=why)

@@ -201,25 +201,25 @@ def recurring(frames: Sequence[NDArray[np.float32]], speakers: Sequence[str | No
     for a, b in zip(chosen.left.tolist(), chosen.right.tolist(), strict=True):
         left, right = int(places.document[a]), int(places.document[b])
         at, shift = (int(places.first[a]), int(places.first[b])), places.shift(a, b)
-        item = match(documents[left], documents[right], shift, at, segments.frames, distance, distance.unit, matching)
-        if item is not None:
-            matches[left, right].append(item)
+        hit = match(documents[left], documents[right], shift, at, segments.frames, distance, distance.unit, matching)
+        if hit is not None:
+            matches[left, right].append(hit)
     ranked = []
     for (left, right), items in matches.items():
         both_named = bool(speakers[left] and speakers[right])
         rank = 0 if both_named and speakers[left] != speakers[right] else 1 if left != right else 2
-        for item in best(items):
-            length = item.left[1] - item.left[0] + item.right[1] - item.right[0]
-            ranked.append((rank, -item.score / length**0.5, (left, right), item))
-    return [(numbers, item) for _, _, numbers, item in sorted(ranked)[:most]]
+        for hit in best(items):
+            length = hit.left[1] - hit.left[0] + hit.right[1] - hit.right[0]
+            ranked.append((rank, -hit.score / length**0.5, (left, right), hit))
+    return [(numbers, hit) for _, _, numbers, hit in sorted(ranked)[:most]]
 
 
 def _path(frames: Sequence[NDArray[np.float32]], pair: Pair, distance: Distance) -> NDArray[np.int64]:
     """The best path of a pair: int64 (cells, 2), frames of both documents."""
-    (left, right), item = pair
-    distances = local_distances(frames[left][slice(*item.left)], frames[right][slice(*item.right)], distance)
+    (left, right), hit = pair
+    distances = local_distances(frames[left][slice(*hit.left)], frames[right][slice(*hit.right)], distance)
     _, path, places = aligned(distances)
-    return np.array([item.left[0], item.right[0]], np.int64) + path[:places]
+    return np.array([hit.left[0], hit.right[0]], np.int64) + path[:places]
 
 
 def _documents(totals: Totals) -> Iterator[Utterance]:

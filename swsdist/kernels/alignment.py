@@ -208,7 +208,7 @@ def in_windows(dtype: StateType) -> InWindows:
         A function of (distances int16 (groups, height, 16), flat, from `kernels.query_distances`; their rows a group;
         query frames; windows int64 (many, 2): first column, and columns, at least 1; whether a path may begin and end
         with any frame of its window, or goes from the first to the last; bits of `packed`; buffers for 16 distances and
-        for 16 states a query frame, aligned; found int64 (many, 3), written: first and last column of the path, counted
+        for 16 states a query frame, aligned; matches int64 (many, 3), written: first and last column of the path, counted
         from the window's first, and its cost).
     """
     number = numba.int64

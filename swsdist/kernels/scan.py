@@ -70,7 +70,7 @@ def scanner(
         pairs of a frame of the source; query frames int16, flat; queries int64 (queries, 10), see `QUERY`; frame of the
         segment's start; its frames, a multiple of `STRIDE`; whether it is the last; lanes int64 (16, 6), see
         `peaks.pick`; window; columns and tails, flat, kept from call to call; buffers for distances int16, sums int32,
-        curve, minima; found int64 (many, 5)) that returns the number of rows found.
+        curve, minima; matches int64 (many, 5)) that returns the number of rows found.
     """
     for function in (advance, restart):
         numba.extending.register_jitable(function)
@@ -181,7 +181,7 @@ def scanner(
 
 
 def room_for_candidates(frames: int, window: int) -> int:
-    """Most rows of `found` for a query in a segment of this many frames."""
+    """Most rows of matches for a query in a segment of this many frames."""
     rows: int = bound(frames + 3 * window, window)
     return WIDTH * rows
 

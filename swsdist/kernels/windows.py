@@ -46,7 +46,7 @@ def _scan(
     windows: NDArray[np.int64],
     bits: int,
     infinity: int,
-    apart: int,
+    window: int,
     rows: State,
     matches: NDArray[np.int64],
 ) -> int:
@@ -86,12 +86,12 @@ def _scan(
                 t += 1
                 continue
             lowest = True
-            for u in range(max(begin, t - apart), t):
+            for u in range(max(begin, t - window), t):
                 if (rows[zero + u] >> bits) <= cost:
                     lowest = False
                     break
             if lowest:
-                for u in range(t + 1, min(columns, t + apart + 1)):
+                for u in range(t + 1, min(columns, t + window + 1)):
                     if (rows[zero + u] >> bits) < cost:
                         lowest = False
                         break
@@ -101,7 +101,7 @@ def _scan(
                 matches[count, 2] = state_here & ((1 << bits) - 1)
                 matches[count, 3] = cost
                 count += 1
-                t += apart
+                t += window
             t += 1
     return count
 
@@ -113,7 +113,7 @@ def scanner(dtype: StateType) -> Scan:
     Returns:
         A function of (distances int16; their rows a group; query frames; windows int64 (many, 5), see `WINDOW`; frame
         bits and infinity of the packing; frames on either side within which a candidate must have the least cost;
-        buffer for three rows, `room(columns)`; found int64 (many, 4), written: window, column, document frames of the path,
+        buffer for three rows, `room(columns)`; matches int64 (many, 4), written: window, column, document frames of the path,
         cost, in the order of windows and columns) that returns the number of rows found.
     """
     number = numba.int64
@@ -233,7 +233,7 @@ def least_sums(
             later), the document's frames, and two frames a, b: only windows that end in the frames a to b - 1 count.
         most: int64 (stretches,), the most windows per stretch.
         limit: the largest sum of interest.
-        found: int64 (at least sum of most, 3), written: stretch, first frame, sum.
+        matches: int64 (at least sum of most, 3), written: stretch, first frame, sum.
 
     Returns:
         Number of rows written; those of a stretch are in no particular order. The earlier of windows with equal sums is

@@ -91,7 +91,7 @@ class TermReader:
         options: units, dictionary and rules.
         recipe: of the store: spelling, and labels that are no words.
         storage: options for S3.
-        known: phones that documents can hold; None: unknown.
+        phones: that documents can hold; None: unknown.
 
     Raises:
         UserError, DataError: the dictionary or the rules cannot be read.
@@ -104,7 +104,7 @@ class TermReader:
         storage: Mapping[str, object] | None = None,
         phones: Collection[str] | None = None,
     ) -> None:
-        self._options, self._recipe, self._known = options, recipe, phones
+        self._options, self._recipe, self._phones = options, recipe, phones
         words: Spelling = "folded" if options.units == "phones" else recipe.spelling
         self._spell = partial(spelled, spelling=words)
         read = {} if options.dictionary is None else read_dictionary(options.dictionary, storage, words)
@@ -137,8 +137,8 @@ class TermReader:
                     best[labels] = min(cost, best.get(labels, cost))
         if not any(label != "?" for labels in best for label in labels):
             raise codes.EMPTY_TERM(where=term, term=term)
-        if self._known is not None:
-            self._demand_known(term, self._known, (label for labels in best for label in labels))
+        if self._phones is not None:
+            self._demand_known(term, self._phones, (label for labels in best for label in labels))
         return [Alternative(*item) for item in sorted(best.items(), key=lambda item: (item[1], item[0]))]
 
     def _demand_known(self, term: str, phones: Collection[str], labels: Iterator[str]) -> None:

@@ -61,10 +61,10 @@ def figures(study: Study) -> dict[str, tuple[str, str]]:
 
 
 def _threshold_of_ntrue(system: SystemStudy) -> str:
-    item = system.entry
-    most = max(int(item.sweep.ntrue.max()), 100)
+    entry = system.entry
+    most = max(int(entry.sweep.ntrue.max()), 100)
     n = np.arange(0, most + 1)
-    limits = Thresholding("oracle-kst", item.trials, item.beta).thresholds(0, np.maximum(n, 1))
+    limits = Thresholding("oracle-kst", entry.trials, entry.beta).thresholds(0, np.maximum(n, 1))
     limits[0] = 0.0
     axes = Axes("true occurrences of the keyword", "threshold", (0, most), (0, 1))
     return lines_svg([Series("", n, limits)], axes, title="Threshold of KST against keyword frequency")
@@ -87,10 +87,10 @@ def _sums_and_occurrences(system: SystemStudy) -> str:
 
 
 def _thresholds(study: Study) -> str:
-    item = study.systems[0].entry
-    sto = Thresholding("sto", item.trials, item.beta, study.best["sto"])
-    kst = Thresholding("kst", item.trials, item.beta, study.best["kst"])
-    most = max(float(item.sweep.sums.max()), 1.25 / sto.threshold)
+    entry = study.systems[0].entry
+    sto = Thresholding("sto", entry.trials, entry.beta, study.best["sto"])
+    kst = Thresholding("kst", entry.trials, entry.beta, study.best["kst"])
+    most = max(float(entry.sweep.sums.max()), 1.25 / sto.threshold)
     sums = np.linspace(0, most, 400)
     lines = [
         Series("estimated KST", sums, kst.thresholds(sums)),

@@ -271,5 +271,5 @@ def _new_documents(archive: Archive, state: str | None) -> pa.Table:
         indexed = None
     if indexed is None:
         return keys.slice(0, 0)
-    here, there = (keys_of(table["doc_id"], table["channel"]) for table in (keys, indexed))
-    return keys.filter(pc.invert(pc.is_in(here, there)))
+    current, earlier = (keys_of(table["doc_id"], table["channel"]) for table in (keys, indexed))
+    return keys.filter(pc.invert(pc.is_in(current, earlier)))

@@ -164,9 +164,9 @@ def compact(folder: Folder, hours: float) -> Compacted:
     numbers = np.empty(len(order), np.int64)
     for number, chosen in enumerate(cut(rows["duration"].take(order).to_pylist(), hours * 3600)):
         # In reading order, so the name determines the bytes, and the documents table the order of rows.
-        here = np.sort(order[chosen.start : chosen.stop])
-        numbers[here] = number
-        part = sorted(rows.take(here).to_pylist(), key=lambda row: str(row["shard"]))
+        members = np.sort(order[chosen.start : chosen.stop])
+        numbers[members] = number
+        part = sorted(rows.take(members).to_pylist(), key=lambda row: str(row["shard"]))
         by_shard: dict[str, set[tuple[str, int]]] = {}
         for row in part:
             by_shard.setdefault(row["shard"], set()).add((row["doc_id"], row["channel"]))

@@ -195,11 +195,11 @@ def fitted(documents: SpooledDocuments, tick: float) -> list[Gaussian]:
     chosen, first = [], 0
     for some in documents.pieces(_COLUMNS):
         for k, stop in _pieces(some):
-            here = np.flatnonzero((rows >= first + k) & (rows < first + stop))
+            kept = np.flatnonzero((rows >= first + k) & (rows < first + stop))
             stretches, many = stretches_of(some.slice(k, stop - k))
-            chosen.append((here, stretches.take((np.cumsum(many) - many)[rows[here] - first - k] + stretch[here])))
+            chosen.append((kept, stretches.take((np.cumsum(many) - many)[rows[kept] - first - k] + stretch[kept])))
         first += some.num_rows
-    order = np.argsort(np.concatenate([here for here, _ in chosen]))
+    order = np.argsort(np.concatenate([kept for kept, _ in chosen]))
     joined = Stretches(
         *(np.concatenate(several, axis=-1) for several in zip(*(part for _, part in chosen), strict=True))
     )
@@ -290,7 +290,7 @@ def _voices(documents: pa.Table, groups: list[Gaussian]) -> pa.Array:
     stretches, counts = stretches_of(documents.filter(pa.array(nameless)))
     voices = np.split(_nearest(stretches, groups), np.cumsum(counts)[:-1])
     unassigned = iter(voices)
-    rows = [next(unassigned).tolist() if there else None for there in nameless.tolist()]
+    rows = [next(unassigned).tolist() if lacks_name else None for lacks_name in nameless.tolist()]
     return pa.array(rows, DOCUMENTS.field("voices").type)
 
 

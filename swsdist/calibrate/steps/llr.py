@@ -260,10 +260,10 @@ class Llr(Step[LlrOptions, LlrExamples]):
         columns = np.zeros((len(scores), len(self._names)))
         if not detected.any():
             return columns
-        there = table.filter(pa.array(detected))
+        detections = table.filter(pa.array(detected))
         columns[detected, 0] = scores[detected]
         for place, name in enumerate(self.options.covariates, 1):
-            columns[detected, place] = _COVARIATES[name](there, statistics or {})
+            columns[detected, place] = _COVARIATES[name](detections, statistics or {})
         return columns
 
 

@@ -199,11 +199,11 @@ class OfCovariance:
         }
         if not self._positions or document.positions is None:
             return totals
-        here = np.flatnonzero(document.positions < _POSITIONS)
+        placed = np.flatnonzero(document.positions < _POSITIONS)
         sums = np.zeros((_POSITIONS, len(mean)), np.int64)
-        integers = _integers(np.concatenate(document.blocks)[here], mean, deviation)
-        np.add.at(sums, document.positions[here], integers.astype(np.int64))
-        return {**totals, "counts": np.bincount(document.positions[here], minlength=_POSITIONS), "sums": sums}
+        integers = _integers(np.concatenate(document.blocks)[placed], mean, deviation)
+        np.add.at(sums, document.positions[placed], integers.astype(np.int64))
+        return {**totals, "counts": np.bincount(document.positions[placed], minlength=_POSITIONS), "sums": sums}
 
     def go_on(self, model: Model | None, totals: Totals) -> Step:
         """The mean and deviation, or the model."""

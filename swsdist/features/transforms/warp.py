@@ -84,9 +84,9 @@ class Warp(FittedTransform[_Corpus]):
             more[k:] += order
             more[:-k] -= order
         place = np.arange(count)[:, None]
-        there = np.minimum(place, self.context) + np.minimum(count - 1 - place, self.context) + 1
+        present = np.minimum(place, self.context) + np.minimum(count - 1 - place, self.context) + 1
         below = ndtr((frames.astype(np.float64) - corpus.mean) / corpus.deviation)
-        share = ((there + more) / 2 + (self.frames - there) * below) / self.frames
+        share = ((present + more) / 2 + (self.frames - present) * below) / self.frames
         warped: NDArray[np.float32] = ndtri(share).astype(np.float32)
         return warped
 

@@ -132,9 +132,9 @@ def _unpacked(file: BinaryIO, kind: bytes, least: np.float32, span: np.float32, 
 
 def _exactly(file: BinaryIO, size: int) -> bytes:
     if size > _UNASKED:  # reading allocates the memory first
-        here = file.tell()
-        left = file.seek(0, io.SEEK_END) - here
-        file.seek(here)
+        begin = file.tell()
+        left = file.seek(0, io.SEEK_END) - begin
+        file.seek(begin)
         if left < size:
             raise EOFError(f"it ends {size - left} bytes too early")
     result = file.read(size)
@@ -147,10 +147,10 @@ def _token(file: BinaryIO) -> bytes:
     """Bytes up to a blank."""
     result = b""
     while len(result) < _LONGEST_KEY:
-        item = file.read(1)
-        if item in (b" ", b""):
+        byte = file.read(1)
+        if byte in (b" ", b""):
             return result
-        result += item
+        result += byte
     raise ValueError("a name of more than 4096 bytes")
 
 

@@ -56,13 +56,13 @@ MOST_FRAMES = (1 << _FRAME_BITS) - LONGEST_QUERY
 NOWHERE = 1 << 14
 
 
-def _lower(item: tuple[Value, Value, Value], other: tuple[Value, Value, Value]) -> tuple[Value, Value, Value]:
+def _lower(state: tuple[Value, Value, Value], other: tuple[Value, Value, Value]) -> tuple[Value, Value, Value]:
     """Of two (sum, length, start) the one with the lower average; the first one wins ties."""
-    left, right = single(other[0]) * single(item[1]), single(item[0]) * single(other[1])
+    left, right = single(other[0]) * single(state[1]), single(state[0]) * single(other[1])
     return (
-        choose(left, right, other[0], item[0]),
-        choose(left, right, other[1], item[1]),
-        choose(left, right, other[2], item[2]),
+        choose(left, right, other[0], state[0]),
+        choose(left, right, other[1], state[1]),
+        choose(left, right, other[2], state[2]),
     )
 
 
@@ -109,12 +109,12 @@ def advance(
     store(columns, at + WIDTH, state[1])
     store(columns, at + 2 * WIDTH, state[2])
     for i in range(1, n):
-        here = at + 3 * i * WIDTH
-        left = (load(columns, here), load(columns, here + WIDTH), load(columns, here + 2 * WIDTH))
+        offset = at + 3 * i * WIDTH
+        left = (load(columns, offset), load(columns, offset + WIDTH), load(columns, offset + 2 * WIDTH))
         state = cell(diagonal, left, state, load_unsigned(distances, row + i * WIDTH, like))
-        store(columns, here, state[0])
-        store(columns, here + WIDTH, state[1])
-        store(columns, here + 2 * WIDTH, state[2])
+        store(columns, offset, state[0])
+        store(columns, offset + WIDTH, state[1])
+        store(columns, offset + 2 * WIDTH, state[2])
         diagonal = left
     cost = share(wide(state[0]), n, wide(state[1]))
     return (cost << spread(bits, cost)) + wide((t + 1) - state[2])

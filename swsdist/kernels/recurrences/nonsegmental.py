@@ -51,10 +51,10 @@ LONGEST_QUERY = RECURRENCES["non-segmental"].longest_query
 NOWHERE = 1 << 14
 
 
-def _lower(item: tuple[Value, Value], other: tuple[Value, Value]) -> tuple[Value, Value]:
+def _lower(state: tuple[Value, Value], other: tuple[Value, Value]) -> tuple[Value, Value]:
     """Of two (sum, length and frames) the one with the lower average; the first one wins ties."""
-    left, right = other[0] * (item[1] >> SHIFT), item[0] * (other[1] >> SHIFT)
-    return choose(left, right, other[0], item[0]), choose(left, right, other[1], item[1])
+    left, right = other[0] * (state[1] >> SHIFT), state[0] * (other[1] >> SHIFT)
+    return choose(left, right, other[0], state[0]), choose(left, right, other[1], state[1])
 
 
 def cell(

@@ -147,9 +147,9 @@ def _zero(media: list[tuple[Mapping[str, str], str]], origin: Origin) -> float:
     named = [
         medium for medium in media if key_of(origin.name or origin.path) in map(key_of, map(unquote, _links(medium[0])))
     ]
-    there = [medium for medium in named if len(named) > 1 and _is_there(medium[0], origin)]
-    there.sort(key=lambda medium: PurePosixPath(_links(medium[0])[0]).suffix)  # a corpus takes the last ending, too
-    medium, where = [*there[-1:], *named, *media, ({}, "")][0]
+    existing = [medium for medium in named if len(named) > 1 and _is_there(medium[0], origin)]
+    existing.sort(key=lambda medium: PurePosixPath(_links(medium[0])[0]).suffix)  # a corpus takes the last ending, too
+    medium, where = [*existing[-1:], *named, *media, ({}, "")][0]
     zero = _milliseconds(medium.get("TIME_ORIGIN", "0"))
     if zero is None or math.isnan(zero):
         error = f"TIME_ORIGIN is {short(medium['TIME_ORIGIN'])!r}, no number"

@@ -284,16 +284,16 @@ def _landmarks(store: Store, search_config: Search, factor: int, count: int) -> 
     shard = {(row["doc_id"], row["channel"]): row["shard"] for row in rows_of_documents}
     order = landmark_documents(list(shard))
     documents = Documents(store, sorted({shard[key] for key in order}), search_config)
-    there = list(zip(documents.table["doc_id"].to_pylist(), documents.table["channel"].to_pylist(), strict=True))
-    chosen = np.isin(np.arange(len(there)), [there.index(key) for key in order])
-    item = -(-count // len(order))
+    keys = list(zip(documents.table["doc_id"].to_pylist(), documents.table["channel"].to_pylist(), strict=True))
+    chosen = np.isin(np.arange(len(keys)), [keys.index(key) for key in order])
+    frames_each = -(-count // len(order))
 
     def spread(blocks: list[NDArray[np.float32]]) -> NDArray[np.float32]:
         frames = np.concatenate(blocks)
-        return frames[np.unique(np.arange(item) * len(frames) // item)]
+        return frames[np.unique(np.arange(frames_each) * len(frames) // frames_each)]
 
     sides = []
     for side in ("query", "document"):
-        frames = {there[k]: spread(list(blocks)) for k, blocks in documents.stream(factor, chosen, side)}
+        frames = {keys[k]: spread(list(blocks)) for k, blocks in documents.stream(factor, chosen, side)}
         sides.append(np.concatenate([frames[key] for key in order])[:count])
     return Landmarks(*sides), documents.distance

@@ -169,5 +169,5 @@ def _around(row: dict[str, Any], extractor: Extractor, folder: Folder) -> list[S
     with suppress(CutOffError):  # the readable part is enough
         for frames in in_blocks(extractor, samples):
             parts = [Statistics.of(frames[:, track.first : track.stop]) for track in tracks]
-            total = [item + part for item, part in zip(total, parts, strict=True)]
+            total = [sums + part for sums, part in zip(total, parts, strict=True)]
     return total

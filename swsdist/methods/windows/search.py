@@ -179,5 +179,5 @@ def best_in(example: Example, part: NDArray[np.float32], distance: Distance, *, 
 
 def warm(distance: Distance) -> None:
     """Load the kernels, by a search of one frame in one frame."""
-    frame, item = np.zeros((1, distance.columns), np.float32), np.ones(1, np.int64)
-    search([Example("", 1, frame)], [(0, [frame])], Limits(item, item, 1, item, False), distance)
+    frame, one = np.zeros((1, distance.columns), np.float32), np.ones(1, np.int64)
+    search([Example("", 1, frame)], [(0, [frame])], Limits(one, one, 1, one, False), distance)

@@ -282,11 +282,11 @@ def _means(sums: Iterable[Floats], trials: Floats, beta: float) -> Floats:
     """Means of the queries' values; of each query true occurrences, hits and false alarms, (3, B)."""
     total, used = np.zeros(len(trials)), np.zeros(len(trials))
     for ntrue, hits, false_alarms in sums:
-        there, nontargets = ntrue > 0, trials - ntrue
+        referenced, nontargets = ntrue > 0, trials - ntrue
         with np.errstate(divide="ignore", invalid="ignore"):
             value = 1 - ((ntrue - hits) / ntrue + beta * (false_alarms / np.where(nontargets > 0, nontargets, np.nan)))
-        total += np.where(there, value, 0.0)
-        used += there
+        total += np.where(referenced, value, 0.0)
+        used += referenced
     with np.errstate(invalid="ignore"):
         mean: Floats = total / np.where(used > 0, used, np.nan)
     return mean

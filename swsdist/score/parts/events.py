@@ -110,8 +110,8 @@ class Sums(NamedTuple):
 
     def as_one(self) -> Classes:
         """All queries pooled."""
-        item = np.ones(1, dtype=np.int64)
-        return Classes(item * self.true, item, item * self.hits.sum(), item * self.false_alarms.sum())
+        ones = np.ones(1, dtype=np.int64)
+        return Classes(ones * self.true, ones, ones * self.hits.sum(), ones * self.false_alarms.sum())
 
 
 def event_blocks(events: Merged, *, refless: bool) -> Iterator[Block]:

@@ -75,7 +75,9 @@ class Measure(Protocol):
 
     Attributes:
         parts: its part tables.
-        undefined: by key, why a value is undefined, in words for reports; the empty key is for all others. Optional.
+
+    `undefined`, if a measure has it, says by key why a value is undefined, in words for reports; the empty key is for all
+    others.
     """
 
     @property

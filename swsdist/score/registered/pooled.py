@@ -27,19 +27,19 @@ class PooledMaximum:
         sums = Sums.from_parts(parts, point, refless=True)
         if not sums.referenced:
             return {}
-        item, by_detection = sums.as_one(), point.rules.pooled_by_detection
+        pooled, by_detection = sums.as_one(), point.rules.pooled_by_detection
         blocks = pooled_blocks(event_blocks(parts[EVENTS.name], refless=True), sums.true)
         if by_detection:
             pieces = pooled_by_detection(
                 blocks,
                 true=sums.true,
-                hits=int(item.hits[0]),
-                false_alarms=int(item.false_alarms[0]),
+                hits=int(pooled.hits[0]),
+                false_alarms=int(pooled.false_alarms[0]),
                 trials=point.trials,
                 ratio=point.cost / point.value,
             )
         else:
-            pieces = curve_blocks(blocks, item, trials=point.trials, beta=point.beta, reject_all=False)
+            pieces = curve_blocks(blocks, pooled, trials=point.trials, beta=point.beta, reject_all=False)
         result = point_values("pooled_maximum", pooled_maximum(pieces, by_detection=by_detection), threshold=True)
         pfa = result.get("pooled_maximum_pfa")
         return result if pfa is None or 0 <= pfa <= 1 else {**result, "pooled_maximum_pfa": None}

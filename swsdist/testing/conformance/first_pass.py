@@ -78,8 +78,8 @@ def present(matches: Matches, full: Matches) -> NDArray[np.bool_]:
         for item in (matches, full)
     )
     kind = np.dtype((np.void, keys.dtype.itemsize * len(names)))
-    there: NDArray[np.bool_] = np.isin(all_of_them.view(kind).ravel(), keys.view(kind).ravel())
-    return there
+    hits: NDArray[np.bool_] = np.isin(all_of_them.view(kind).ravel(), keys.view(kind).ravel())
+    return hits
 
 
 def recall(matches: Matches, full: Matches, counted: NDArray[np.bool_] | None = None) -> float:

@@ -310,8 +310,8 @@ class Cuda:
         distances = arena.take(lanes * self._kernels.held * group.rows, np.int16)
         states = arena.take(lanes * (group.elements // WIDTH), self._state(group, sent))
         of_all = tiles, tops, tasks, self._streams, self._shift, sent.lanes, sent.warps, cells, edges
-        beside = self._work.recurrence.option, distances, states, group.rows, group.elements
-        self._kernels.scan[shape](sent.documents, self._columns, *of_all, *beside)
+        arguments = self._work.recurrence.option, distances, states, group.rows, group.elements
+        self._kernels.scan[shape](sent.documents, self._columns, *of_all, *arguments)
         self._kernels.pick[shape](
             edges, tasks, sent.lanes, sent.warps, cells, self._window, room, ends, held, total, places, best
         )
