@@ -81,22 +81,22 @@ class Correspondence(FittedProjection):
 
     def read(self, model: Model) -> Projection:
         """The projection."""
-        held, wide = super().read(model), 2 * self.frames + 1
-        if len(held.mean) % wide:
+        loaded, wide = super().read(model), 2 * self.frames + 1
+        if len(loaded.mean) % wide:
             raise codes.WRONG_MODEL(name=model.name, wanted=f"a projection of {wide} frames side by side")
-        return held
+        return loaded
 
-    def takes(self, held: Projection) -> int:
+    def takes(self, loaded: Projection) -> int:
         """Number of columns of a frame before splicing."""
-        return super().takes(held) // (2 * self.frames + 1)
+        return super().takes(loaded) // (2 * self.frames + 1)
 
-    def shape(self, given: Shape, held: Projection | None) -> Shape:
+    def shape(self, input_shape: Shape, loaded: Projection | None) -> Shape:
         """Features named by a letter and a number."""
-        wide = Shape(given.columns * (2 * self.frames + 1), given.kind)
+        wide = Shape(input_shape.columns * (2 * self.frames + 1), input_shape.kind)
         if len(wide.columns) > MOST_COLUMNS:
             where = f"features.transforms: {self.name}, columns"
             raise codes.PROJECTION_TOO_LARGE(where=where, columns=len(wide.columns), highest=MOST_COLUMNS)
-        return super().shape(wide, held)
+        return super().shape(wide, loaded)
 
     def apply(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
         """Transform float32 (frames, input columns) to float32 (frames, columns)."""

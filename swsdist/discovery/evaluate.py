@@ -1,4 +1,4 @@
-"""Files to scores: what the command and `swsdist.score_discovery` do."""
+"""Score files of term discovery, for the command and `swsdist.score_discovery`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The store that is asked: its searcher, and what its documents are called."""
+"""The searched store: its searcher, and the names of its documents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Addresses of the glossary: entries, tokens, changes, exports and imports."""
+"""HTTP routes of the glossary: entries, tokens, changes, exports and imports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A question: examples of a word, or a text, whose hits come as they are found."""
+"""Searches by examples of a word, or by text, whose hits are sent as they come."""
 
 from __future__ import annotations
 

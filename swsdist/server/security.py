@@ -1,4 +1,4 @@
-"""Who may ask: a token in the printed address, or a password, or a proxy that names people; and what a browser may do.
+"""Access: a token in the printed address, a password, or a proxy that names users; and what a browser may do.
 
 Pages of other origins can neither read answers (cookies are `SameSite=Strict`, no CORS) nor change anything (changes need a
 header that a form cannot send, and an `Origin` of this server). A request for another host's name is refused, so that a name

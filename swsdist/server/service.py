@@ -1,4 +1,4 @@
-"""What the server holds: an archive that may grow, a project, and what was found in new recordings."""
+"""The server's state: an archive that may grow, a project, and hits in new recordings."""
 
 from __future__ import annotations
 

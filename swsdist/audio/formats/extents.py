@@ -1,4 +1,4 @@
-"""How far the sound of a file goes, by its bytes: what a header states of its length is a claim.
+"""Extent of a file's sound, by its bytes: the length that a header states may be wrong.
 
 libsndfile stops where a length in the header says so. Here chunks are followed, pages walked, MPEG frames counted; where they
 contradict the header, libsndfile is given the file with another header, and each part of a joined file as a file of its own

@@ -1,4 +1,4 @@
-"""A file that is pieced together from another one's bytes, and how far the sound of a file goes.
+"""Views: a file made of parts of another; and the extent of a file's sound.
 
 `swsdist.audio.formats.extents` finds that out.
 """

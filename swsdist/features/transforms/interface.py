@@ -59,7 +59,7 @@ class Transform(Protocol):
     name: str
     version: int
 
-    def becomes(self, given: Shape) -> Shape:
+    def becomes(self, input_shape: Shape) -> Shape:
         """Output shape for an input shape.
 
         Raises:

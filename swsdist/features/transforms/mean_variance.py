@@ -45,17 +45,17 @@ class MeanVariance(FittedTransform[_Moments]):
         """Mean and deviation of the corpus's frames."""
         return moments_of(model, "moments")
 
-    def takes(self, held: _Moments) -> int:
+    def takes(self, loaded: _Moments) -> int:
         """Number of columns of the mean."""
-        return len(held[0])
+        return len(loaded[0])
 
-    def shape(self, given: Shape, held: _Moments | None) -> Shape:
+    def shape(self, input_shape: Shape, loaded: _Moments | None) -> Shape:
         """Features of the same names."""
-        return Shape(given.columns, "features")
+        return Shape(input_shape.columns, "features")
 
     def apply(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
         """Transform float32 (frames, columns) of a complete recording."""
-        mean, deviation = self.held
+        mean, deviation = self.loaded
         values, prior = (frames.astype(np.float64) - mean) / deviation, self.corpus_frames
         count = max(1, len(values) + prior)
         mean_shift = values.sum(axis=0) / count

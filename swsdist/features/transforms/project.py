@@ -135,21 +135,21 @@ class Project(TransformOptions):
     version: ClassVar[int] = 1
 
     @cached_property
-    def _held(self) -> Projection:
+    def _loaded(self) -> Projection:
         return read_model(self.model, self._where, Projection.of)
 
     @property
     def _where(self) -> str:
         return model_place(self.name, self.model)
 
-    def becomes(self, given: Shape) -> Shape:
+    def becomes(self, input_shape: Shape) -> Shape:
         """Features p0, p1, ...: the first `columns` that the matrix makes, or all."""
-        check_columns(given, len(self._held.mean), self._where)
-        return Shape(tuple(f"p{k}" for k in range(self._held.made(self.columns, self.name))), "features")
+        check_columns(input_shape, len(self._loaded.mean), self._where)
+        return Shape(tuple(f"p{k}" for k in range(self._loaded.made(self.columns, self.name))), "features")
 
     def apply(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
         """Transform float32 (frames, input columns) to float32 (frames, output columns)."""
-        return self._held.apply(frames, self.columns, self._where)
+        return self._loaded.apply(frames, self.columns, self._where)
 
     def files(self) -> list[Path]:
         """The model file."""
@@ -173,23 +173,23 @@ class FittedProjection(FittedTransform[Projection]):
         """The projection."""
         return Projection.of(model)
 
-    def takes(self, held: Projection) -> int:
+    def takes(self, loaded: Projection) -> int:
         """Number of columns of the mean."""
-        return len(held.mean)
+        return len(loaded.mean)
 
-    def shape(self, given: Shape, held: Projection | None) -> Shape:
+    def shape(self, input_shape: Shape, loaded: Projection | None) -> Shape:
         """Features named by a letter and a number."""
-        if self.columns > len(given.columns):
+        if self.columns > len(input_shape.columns):
             raise codes.TOO_MANY_COMPONENTS(
                 where=f"features.transforms: {self.name}, columns",
                 wanted=self.columns,
                 kind=self.makes,
-                available=len(given.columns),
+                available=len(input_shape.columns),
             )
-        if held is not None:
-            held.made(self.columns, self.name)
+        if loaded is not None:
+            loaded.made(self.columns, self.name)
         return Shape(tuple(f"{self.letter}{k}" for k in range(self.columns)), "features")
 
     def apply(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
         """Transform float32 (frames, input columns) to float32 (frames, output columns)."""
-        return self.held.apply(frames, self.columns, self.where)
+        return self.loaded.apply(frames, self.columns, self.where)

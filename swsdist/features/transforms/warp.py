@@ -63,19 +63,19 @@ class Warp(FittedTransform[_Corpus]):
         """The corpus's mean and deviation."""
         return _Corpus(*moments_of(model, "warp"))
 
-    def takes(self, held: _Corpus) -> int:
+    def takes(self, loaded: _Corpus) -> int:
         """Number of columns of the mean."""
-        return len(held.mean)
+        return len(loaded.mean)
 
-    def shape(self, given: Shape, held: _Corpus | None) -> Shape:
+    def shape(self, input_shape: Shape, loaded: _Corpus | None) -> Shape:
         """Features with the same names."""
-        return Shape(given.columns, "features")
+        return Shape(input_shape.columns, "features")
 
     def apply(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
         """Transform float32 (frames, columns); frames outside the input are treated as missing."""
         from scipy.special import ndtr, ndtri
 
-        corpus, count = self.held, len(frames)
+        corpus, count = self.loaded, len(frames)
         # Frames below minus frames above; each pair is compared once.
         more = np.zeros(frames.shape, np.int16)
         for k in range(1, min(self.context, count - 1) + 1):

@@ -1,4 +1,4 @@
-"""Which workers are made where.
+"""Placement of workers on nodes.
 
 A stage lists alternative resource needs of a worker, the best first. For a stage with `Stage.any_device`, each node takes the
 first alternative that fits it: GPU workers on nodes with a GPU, CPU workers on the others. Workers are counted node by node:

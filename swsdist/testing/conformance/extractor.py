@@ -5,12 +5,11 @@
     def test_mine():
         check_extractor(Mine(some_option=3))
 
-It checks the requirements of store and search (`swsdist.features.interface.Extractor`): shapes, types and finiteness; the same
-samples give the same bytes, for any batch and number of threads; a frame only depends on the
-samples under it and under `context` frames to either side, so long recordings can be computed in blocks, or, of a
-whole-utterance extractor, on its chunk; posteriors are probabilities; options describe themselves and can be made again from
-their description, and their files are declared. It needs no test framework: a failure is an AssertionError with its
-cause.
+It checks the requirements of store and search (`swsdist.features.interface.Extractor`): shapes, types and finiteness;
+the same samples give the same bytes, for any batch and number of threads; a frame only depends on the samples under it
+and under `context` frames to either side, so long recordings can be computed in blocks, or, of a whole-utterance
+extractor, on its chunk; posteriors are probabilities; options describe themselves and can be made again from their
+description, and their files are declared. It needs no test framework: a failure is an AssertionError with its cause.
 """
 
 from __future__ import annotations
