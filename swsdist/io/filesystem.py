@@ -286,11 +286,8 @@ class Folder:
         try:
             yield path
         except OSError as error:
-            failure = (
-                explain(error, str(place.parent if self.local() else tempfile.gettempdir()))
-                if error.errno in OF_WRITING
-                else None
-            )
+            where = str(place.parent if self.local() else tempfile.gettempdir())
+            failure = explain(error, where) if error.errno in OF_WRITING else None
             if failure is None:
                 raise
             raise failure from error

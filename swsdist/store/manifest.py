@@ -300,14 +300,10 @@ def frozen_statistics(folder: Folder, track: str, recipe: str) -> pa.Table | Non
         STATISTICS; None if the store, track or file is missing, or the recipe differs.
     """
     manifest = load(folder)
-    same_tracks = (
-        []
-        if manifest is None
-        else [item for item in manifest.tracks if (item.name, item.fingerprint) == (track, recipe)]
-    )
-    if manifest is None or not same_tracks or not folder.exists(manifest.models[f"statistics.{track}"]):
+    if manifest is None or (track, recipe) not in ((item.name, item.fingerprint) for item in manifest.tracks):
         return None
-    return parquet.read(folder, manifest.models[f"statistics.{track}"])
+    name = manifest.models[f"statistics.{track}"]
+    return parquet.read(folder, name) if folder.exists(name) else None
 
 
 def commit(

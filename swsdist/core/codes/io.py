@@ -449,9 +449,7 @@ NUL_IN_CELL = Code("nul-in-cell", TableError, "{column}{value} holds a NUL{also}
 EMPTY_TABLE_CELL = Code(
     "empty-table-cell", TableError, "{column}{value} is empty{also}", "give a {column}, or drop the row"
 )
-NON_FINITE_CELL = Code(
-    "non-finite-cell", TableError, "{column}{value} is not a finite number{also}", "give a finite one"
-)
+NON_FINITE_CELL = Code("non-finite-cell", TableError, "{column}{value} is not a finite number{also}", "give a number")
 CELL_BELOW_ONE = Code("cell-below-one", TableError, "{column}{value} is less than 1{also}", "count from 1")
 NEGATIVE_CELL = Code("negative-cell", TableError, "{column}{value} is negative{also}", "give seconds, from 0")
 CELL_TOO_LARGE = Code(

@@ -113,12 +113,8 @@ def protocol_lines(data: ComparisonData) -> list[str]:
 def about_tables(data: ComparisonData) -> list[Table]:
     """Data, protocol, versions and digests: common ones, and differences."""
     common, differing = _common_and_other([_facts(item) for item in data.about])
-    # Only differing settings are shown.
-    settings = (
-        _common_and_other([item.settings for item in data.about])[1]
-        if all(item.settings for item in data.about)
-        else []
-    )
+    all_known = all(item.settings for item in data.about)
+    settings = _common_and_other([item.settings for item in data.about])[1] if all_known else []  # differing ones
     differing += settings
     unknown = [item.name for item in data.about if item.point is None]
     note = ""
