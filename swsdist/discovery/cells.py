@@ -161,8 +161,8 @@ class _Splitter:
         self._repeated = len(np.unique(self._span)) < len(self._span)
 
     def cells(self) -> Iterator[Cell]:
-        everything = (0, len(self._islands) - 1)
-        todo = [(everything, everything)]
+        islands = (0, len(self._islands) - 1)
+        todo = [(islands, islands)]
         while todo:
             left, right = todo.pop()
             rows, begins, counts = self._partners_of(left, right)

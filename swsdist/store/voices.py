@@ -100,8 +100,8 @@ class Stretches(NamedTuple):
         """The Gaussian of all frames; no variance is below `floor`."""
         total = self.frames.sum()
         mean = _total(self.frames * self.mean) / total
-        away = self.mean - mean[:, None]
-        variance = _total(self.frames * (self.variance + away * away)) / total
+        difference = self.mean - mean[:, None]
+        variance = _total(self.frames * (self.variance + difference * difference)) / total
         return Gaussian(int(total), mean, np.maximum(variance, floor))
 
 
@@ -114,8 +114,8 @@ class Gaussian(NamedTuple):
 
     def distance(self, stretches: Stretches) -> Floats:
         """-2 ln p a frame, less a constant: float64 (stretches,)."""
-        away = stretches.mean - self.mean[:, None]
-        terms = (stretches.variance + away * away) / self.variance[:, None]
+        difference = stretches.mean - self.mean[:, None]
+        terms = (stretches.variance + difference * difference) / self.variance[:, None]
         return np.asarray(_total(terms.T) + sum(map(math.log, self.variance.tolist())))
 
 
@@ -270,9 +270,9 @@ def _halves(stretches: Stretches, floor: Floats) -> tuple[float, list[Gaussian]]
     if not len(stretches.frames):
         return 0.0, []
     mean, variance = (item[:, None] for item in stretches.gaussian(floor)[1:])
-    away = stretches.mean - mean
-    spread = _total(stretches.frames * away * away / variance)
-    above = away[int(np.argmax(spread))] > 0
+    difference = stretches.mean - mean
+    spread = _total(stretches.frames * difference * difference / variance)
+    above = difference[int(np.argmax(spread))] > 0
     if above.all() or not above.any():
         return 0.0, []
     return float(sum(spread.tolist())), [stretches.take(above).gaussian(floor), stretches.take(~above).gaussian(floor)]

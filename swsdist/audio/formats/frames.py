@@ -149,7 +149,7 @@ def _walked(file: Readable, begin: int, size: int) -> tuple[list[_Run], tuple[in
     """Runs of frames of one kind; and the bytes that the last frame states and has, if it is torn."""
     runs: list[_Run] = []
     buffer, base, place = b"", 0, begin
-    like, gap = b"", False  # kind of the frames before; whether there is something else between them and the place
+    previous, gap = b"", False  # kind of the frames before; whether there is something else between them and the place
     last, torn = -1, None  # place of the frame before
 
     def read(at: int) -> bytes:
@@ -162,7 +162,7 @@ def _walked(file: Readable, begin: int, size: int) -> tuple[list[_Run], tuple[in
         head = read(place)
         length = FRAMES.get(head[1:3], 0) if head[:1] == b"\xff" else 0
         kind = bytes([head[1] & 0xFE, head[2] & 0x0C, head[3] & 0xC0 == 0xC0]) if length and len(head) > 3 else b""
-        if kind and (gap or kind != like) and place + length < size:
+        if kind and (gap or kind != previous) and place + length < size:
             following = read(place + length)
             if following[:1] != b"\xff" or following[1:3] not in FRAMES:
                 kind = b""  # a chance
@@ -179,7 +179,7 @@ def _walked(file: Readable, begin: int, size: int) -> tuple[list[_Run], tuple[in
                 place = after
                 last = -1
                 if head.startswith(b"ID3"):
-                    like = b""
+                    previous = b""
             continue
         if place + length > size:
             return runs, torn or (length, size - place)
@@ -192,11 +192,11 @@ def _walked(file: Readable, begin: int, size: int) -> tuple[list[_Run], tuple[in
             tag = bool(head[offset + 7] & 1)
             other = not tag
         other = other or head[36:40] == b"VBRI"
-        if tag or other or kind != like:
+        if tag or other or kind != previous:
             runs.append(_Run(place + length if other else place, place + offset if tag else None))
         elif gap:
             runs[-1].unbroken = False
-        like, gap = kind, False
+        previous, gap = kind, False
         runs[-1].frames += not (tag or other)
         last = place
         place += length

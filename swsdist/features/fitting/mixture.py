@@ -251,15 +251,15 @@ class MixtureRounds:
 def split(mixture: Mixture, most: int) -> Mixture:
     """Split each component in two, up to `most` in all; those of the largest weight first."""
     chosen = np.argsort(-mixture.weights, kind="stable")[: most - mixture.components]
-    away = _APART * _signs(chosen.tolist(), mixture) * np.sqrt(mixture.variances[chosen])
+    shift = _APART * _signs(chosen.tolist(), mixture) * np.sqrt(mixture.variances[chosen])
     weights, means = mixture.weights.copy(), mixture.means.copy()
     weights[chosen] /= 2
-    means[chosen] -= away
+    means[chosen] -= shift
     return Mixture(
         mixture.mean,
         mixture.deviation,
         np.concatenate([weights, weights[chosen]]),
-        np.concatenate([means, mixture.means[chosen] + away]),
+        np.concatenate([means, mixture.means[chosen] + shift]),
         np.concatenate([mixture.variances, mixture.variances[chosen]]),
     )
 

@@ -262,10 +262,10 @@ class Documents:
         """Matches with first and last frames of the recording, if frames were left out."""
         if not self._leaves_out:
             return matches
-        nothing = np.empty(0, np.int64)
-        places = [self._kept.get(k, nothing) for k in range(self.table.num_rows)]
+        empty = np.empty(0, np.int64)
+        places = [self._kept.get(k, empty) for k in range(self.table.num_rows)]
         starts = np.cumsum([0, *map(len, places)])
-        all_frames = np.concatenate([nothing, *places])
+        all_frames = np.concatenate([empty, *places])
         end = all_frames[starts[matches.document] + matches.end_frame]
         first = all_frames[starts[matches.document] + matches.end_frame - matches.frames + 1]
         return matches._replace(end_frame=end, frames=end - first + 1)

@@ -109,8 +109,8 @@ def warm(distance: Distance, window: int) -> None:
     """Load the kernels, by a visit of one frame by one frame."""
     frame = np.zeros((1, distance.columns), np.float32)
     index, begin, end = np.zeros(1, np.int32), np.zeros(1, np.int64), np.ones(1, np.int64)
-    everywhere = Windows(index, index, begin, end, begin)
-    visit([Example("", 1, frame)], [(0, [frame])], end, everywhere, end, distance, window)
+    all_windows = Windows(index, index, begin, end, begin)
+    visit([Example("", 1, frame)], [(0, [frame])], end, all_windows, end, distance, window)
 
 
 class _Parts(NamedTuple):

@@ -151,8 +151,8 @@ def run(
         first_pass, material, budget: see there.
         averaged: scores of a query's examples will be averaged, so each visits what any of them proposes.
     """
-    everything = bool(material.sampled.all())
-    proposed = Proposals(no_windows(), Work()) if everything else first_pass.propose(material, budget)
+    all_sampled = bool(material.sampled.all())
+    proposed = Proposals(no_windows(), Work()) if all_sampled else first_pass.propose(material, budget)
     examples, windows = material.examples(1), proposed.windows
     windows = windows.take(~material.sampled[windows.document])
     windows = _of_all_examples(windows, [example.query_id for example in examples]) if averaged else windows
@@ -169,9 +169,9 @@ def run(
     if not material.sampled.any():
         return visited.matches, work, proposed.indexing
     settings = Settings(material.distance, material.window, 16, 2000, threads=numba.get_num_threads())
-    everywhere = search(examples, material.sample(), material.most, settings)
+    exact = search(examples, material.sample(), material.most, settings)
     cells = sum(len(example.frames) for example in examples) * int(material.lengths[material.sampled].sum())
-    return together(visited.matches, everywhere), work + Work(cells=cells), proposed.indexing
+    return together(visited.matches, exact), work + Work(cells=cells), proposed.indexing
 
 
 def _of_all_examples(windows: Windows, query_ids: Sequence[str]) -> Windows:

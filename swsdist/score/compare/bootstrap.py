@@ -320,11 +320,11 @@ def _bca(observed: float, draws: Floats, left: Floats, tails: Floats) -> Floats 
     from scipy.special import ndtr, ndtri
 
     bias = ndtri(((draws < observed).sum() + (draws <= observed).sum()) / (2 * len(draws)))
-    away = left.mean() - left if len(left) else left
-    spread = float((away**2).sum())
+    deviation = left.mean() - left if len(left) else left
+    spread = float((deviation**2).sum())
     if not np.isfinite(bias) or not spread > 0:
         return None
-    acceleration = float((away**3).sum()) / (6 * spread**1.5)
+    acceleration = float((deviation**3).sum()) / (6 * spread**1.5)
     shifted = bias + ndtri(tails)
     corrected: Floats = ndtr(bias + shifted / (1 - acceleration * shifted))
     return corrected

@@ -239,18 +239,18 @@ class Settings:
         return cast("Options", vars(self))
 
 
-def compare(tables: Mapping[str, pa.Table], *, value: str = "twv", **how: Unpack[Options]) -> Comparison:
+def compare(tables: Mapping[str, pa.Table], *, value: str = "twv", **options: Unpack[Options]) -> Comparison:
     """Compare every two of the systems by the values of queries.
 
     Args:
         tables: system -> schema PER_TERM.
         value: a key of `values()`.
-        how: options.
+        options: see `Options`.
 
     Raises:
         UserError, TableError: as of `paired`.
     """
-    return compare_paired(paired(tables, value), value=value, **how)
+    return compare_paired(paired(tables, value), value=value, **options)
 
 
 def conditions(values: Mapping[str, Mapping[str, float]]) -> Paired:
@@ -277,9 +277,9 @@ def conditions(values: Mapping[str, Mapping[str, float]]) -> Paired:
     )
 
 
-def compare_paired(joined: Paired, *, value: str = "twv", **how: Unpack[Options]) -> Comparison:
+def compare_paired(joined: Paired, *, value: str = "twv", **options: Unpack[Options]) -> Comparison:
     """Compare all pairs of rows of paired values; arguments as in `compare`."""
-    settings = Settings(**how)
+    settings = Settings(**options)
     draws = bootstrap_terms(joined.values, resamples=settings.resamples, seed=settings.seed)
 
     def interval(system: int, other: int | None = None) -> Interval:

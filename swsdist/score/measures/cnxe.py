@@ -399,10 +399,10 @@ def measure(trials: Trials, prior: float) -> CrossEntropy:
 
 def _counted(llr: Floats, true: Ints, false: Ints, n_true: int, n_false: int) -> Trials:
     """Trials with each score once, ascending."""
-    distinct, which = np.unique(llr, return_inverse=True)
+    distinct, inverse = np.unique(llr, return_inverse=True)
     sums = np.zeros((2, len(distinct)), dtype=np.int64)
-    np.add.at(sums[0], which, true)
-    np.add.at(sums[1], which, false)
+    np.add.at(sums[0], inverse, true)
+    np.add.at(sums[1], inverse, false)
     return Trials(distinct, sums[0], sums[1], n_true, n_false)
 
 

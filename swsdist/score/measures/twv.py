@@ -295,9 +295,9 @@ class _Rows(NamedTuple):
 
 def _summed(classes: Ints, terms: Ints, ntrue: Ints, score: Floats, events: Ints) -> Counts:
     """Counts with each key once, in order."""
-    distinct, which = np.unique(classes, return_inverse=True)
+    distinct, inverse = np.unique(classes, return_inverse=True)
     sizes = np.zeros(len(distinct), dtype=np.int64)
-    np.add.at(sizes, which, terms)
+    np.add.at(sizes, inverse, terms)
     ntrue, score, sums = by_key(ntrue, score, events)
     return Counts(distinct, sizes, ntrue, score, *sums.T)
 

@@ -42,8 +42,8 @@ def _classes(aligned: pa.Table, point: OperatingPoint) -> pa.Table:
     true, hypothesised = aligned["ref_start"].is_valid().to_numpy(), aligned["score"].is_valid().to_numpy()
     decision = aligned["decision"].cast(pa.int8()).fill_null(-1).to_numpy()
     ntrue = np.bincount(query[true], minlength=len(names))
-    distinct, which = np.unique(ntrue, return_inverse=True)
-    row = which[query]
+    distinct, inverse = np.unique(ntrue, return_inverse=True)
+    row = inverse[query]
     events = (
         hypothesised & true,
         hypothesised & ~true,
@@ -51,7 +51,7 @@ def _classes(aligned: pa.Table, point: OperatingPoint) -> pa.Table:
         hypothesised & ~true & (decision == 1),
         hypothesised & (decision < 0),
     )
-    columns = [distinct, np.bincount(which, minlength=len(distinct))]
+    columns = [distinct, np.bincount(inverse, minlength=len(distinct))]
     columns += [np.bincount(row[chosen], minlength=len(distinct)) for chosen in events]
     return pa.table([pa.array(column.astype(np.int64)) for column in columns], schema=CLASSES.schema)
 

@@ -316,8 +316,8 @@ class Assignment:
             sums = gain[:, [0, 0], [0, 1]] + gain[:, [1, 1], [1, 0]]
             clear = np.abs(sums[:, 0] - sums[:, 1]) > _CLEAR
             across = (sums[:, 1] > sums[:, 0]).astype(np.int64)[clear]
-            which = np.flatnonzero(clear)
-            pairs = np.concatenate([self._squares[which, 0, across], self._squares[which, 1, 1 - across]])
+            rows = np.flatnonzero(clear)
+            pairs = np.concatenate([self._squares[rows, 0, across], self._squares[rows, 1, 1 - across]])
             chosen.append(pairs[pairs >= 0])
             left += list(self._squares[~clear])
         if left:

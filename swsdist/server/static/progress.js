@@ -7,10 +7,10 @@ import { showFailure } from "./notices.js";
 import { hours as hoursOf, number, percent, t, tn } from "./texts.js";
 
 export function startProgress() {
-  let told = null;
+  let shown = null;
   subscribe("state", ({ error }) => {
-    if (error && error.error !== told) showFailure(new Failure(error.error, error.remedy, error.code));
-    told = error?.error ?? null;
+    if (error && error.error !== shown) showFailure(new Failure(error.error, error.remedy, error.code));
+    shown = error?.error ?? null;
   });
   subscribe("state", ({ indexing, hours, recordings, ready, store }) => {
     byId("indexing").hidden = !indexing;
