@@ -421,18 +421,14 @@ def _publish(folder: Folder, manifest: Manifest) -> None:
 
 
 def _track(new_track: NewTrack, state: str, place: int) -> Track:
-    columns = (
-        tuple(new_track.columns)
-        if new_track.columns is not None
-        else tuple(f"c{k}" for k in range(new_track.dimension))
-    )
+    columns = (f"c{k}" for k in range(new_track.dimension)) if new_track.columns is None else new_track.columns
     table = f"documents-{state}.parquet" if place == 0 else f"documents-{state}-{place}.parquet"
     return Track(
         new_track.name,
         new_track.recipe,
         recipe_fingerprint(new_track.recipe),
         new_track.dimension,
-        columns,
+        tuple(columns),
         new_track.kind,
         table,
     )
