@@ -56,12 +56,12 @@ def evaluation(
     """What a mode takes; the set of folds is called `cross`."""
     documents = names(phones, words, split, *classes, *gold, *folds)
     corpus = Corpus(documents, units(phones, documents), units(words, documents))
-    beside = EvaluationSetup(
+    setup = EvaluationSetup(
         {"cross": tuple(intervals(fold, documents) for fold in folds)},
         intervals(split, documents),
         fragments(gold, documents),
     )
-    return corpus, fragments(classes, documents), beside
+    return corpus, fragments(classes, documents), setup
 
 
 def series(document: str, onset: float, *steps: tuple[str, float]) -> list[Line]:
