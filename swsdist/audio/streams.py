@@ -186,6 +186,6 @@ def _passing(path: str, file: BinaryIO) -> BinaryIO:
     digest = _active.get()
     if digest is None or digest.path != path:
         return file
-    there = cast(_Remote, file)
-    digest.begins(there.etag, there.size)
+    remote = cast(_Remote, file)
+    digest.begins(remote.etag, remote.size)
     return cast(BinaryIO, _Passing(file, digest))

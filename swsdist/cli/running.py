@@ -23,7 +23,7 @@ from swsdist.cli.options import (
     allow_commands,
     is_config,
 )
-from swsdist.cli.outputs import Writing, written
+from swsdist.cli.outputs import OutputCommand, written
 from swsdist.core.codes import cli as codes
 from swsdist.report.pictures import PICTURES
 from swsdist.report.tables import TABLES
@@ -145,7 +145,7 @@ reduce = _stages_command(
 export = _stages_command("export", "export", "Write the detections for other programs to exports/ in the run folder.")
 
 
-@click.command(cls=Writing)
+@click.command(cls=OutputCommand)
 @click.argument("folder", metavar="RUN")
 @SET
 @click.option("--det", type=written(*PICTURES, ".csv"), help="Write the DET curve: .svg, .pdf, .png; points: .csv.")
@@ -172,7 +172,7 @@ def report(
     """Rewrite the report of RUN (a run folder, or its config) from finished stages, and print its figures."""
     from swsdist import api
     from swsdist.chains.report.finished import run_config
-    from swsdist.cli.outputs import demand_apart
+    from swsdist.cli.outputs import refuse_overwriting_inputs
     from swsdist.config import load_config
     from swsdist.config.section import paths_in
     from swsdist.pipeline.chain_run import load_outcome
@@ -185,7 +185,7 @@ def report(
 
     path = folder.rstrip("/")
     config = load_config(path, sets) if is_config(path) else run_config(path, sets)
-    demand_apart(context, [config.run, *paths_in(config)])
+    refuse_overwriting_inputs(context, [config.run, *paths_in(config)])
     outcome = load_outcome(config)
     chain_run = outcome.chain_run
     data = chain_run.chain.report(outcome, chain_run, True) if chain_run.chain.report is not None else None
@@ -296,10 +296,10 @@ def go(
         watching: Progress = progress()
         if events is not None:
             from swsdist.cli.eventing import events_to
-            from swsdist.cli.outputs import demand_apart
+            from swsdist.cli.outputs import refuse_overwriting_inputs
             from swsdist.config.section import paths_in
 
-            demand_apart(click.get_current_context(), [path, *paths_in(config)])
+            refuse_overwriting_inputs(click.get_current_context(), [path, *paths_in(config)])
             watching = stack.enter_context(events_to(events, watching))
         result = api.run(config, selection=steps, progress=watching)
         _report_outcome(result, all_figures)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from swsdist.cli.options import Integer, allow_commands
-from swsdist.cli.outputs import FOLDER, Writing, written
+from swsdist.cli.outputs import FOLDER, OutputCommand, written
 from swsdist.core.codes import cli as codes
 from swsdist.core.codes import line_of
 from swsdist.report.tables import TABLES
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _KEYS = ["query_id", "doc_id", "channel", "start", "end"]
 
 
-@click.command(cls=Writing)
+@click.command(cls=OutputCommand)
 @click.argument("target", metavar="CONFIG|RUN|STORE")
 @click.option(
     "--query",

@@ -127,11 +127,11 @@ def align(
             any_arc[s] = FAR
         for s in range(states):
             row[s] = min(row[s], any_arc[s] + edit_cost)
-            here = row[s]
-            if here >= FAR:
+            cost_here = row[s]
+            if cost_here >= FAR:
                 continue
             for a in range(first[s], first[s + 1]):
-                value = here + (cost[a] << LOW_BITS)
+                value = cost_here + (cost[a] << LOW_BITS)
                 t = target[a]
                 if label[a] != 0:
                     any_arc[t] = min(any_arc[t], value)

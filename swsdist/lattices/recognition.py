@@ -248,8 +248,8 @@ def _configured(options: Recognition) -> Any:
     """
     import pocketsphinx as library
 
-    given: Mapping[str, object] = {"hmm": options.model, "dict": options.dictionary, "lm": options.lm}
-    values = {name: path for name, path in given.items() if path is not None}
+    models: Mapping[str, object] = {"hmm": options.model, "dict": options.dictionary, "lm": options.lm}
+    values = {name: path for name, path in models.items() if path is not None}
     for name, value in options.parameters.items():
         try:
             if name in _TAKEN:
@@ -265,8 +265,8 @@ def _decoder(options: str) -> Any:
     """A decoder, kept by the process: loading models takes seconds."""
     import pocketsphinx as library
 
-    given = Recognition.model_validate_json(options)
-    config = _configured(given)
+    recognition = Recognition.model_validate_json(options)
+    config = _configured(recognition)
     with tempfile.NamedTemporaryFile(dir=scratch()) as log:  # it reports ignored lines there only
         config["loglevel"], config["logfn"] = "ERROR", log.name
         try:
@@ -276,5 +276,5 @@ def _decoder(options: str) -> Any:
         finally:
             library.set_loglevel("FATAL")
         if ignored := _IGNORED.search(Path(log.name).read_text(errors="replace")):
-            raise codes.DICTIONARY_LINE(where=f"{given.dictionary}:{ignored['line']}", fault=ignored["fault"])
+            raise codes.DICTIONARY_LINE(where=f"{recognition.dictionary}:{ignored['line']}", fault=ignored["fault"])
     return decoder

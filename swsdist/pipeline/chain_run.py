@@ -305,10 +305,10 @@ def plan_rounds(chain_run: ChainRun, step: Step) -> Iterator[StepRound]:
     run, planning is exact up to the first round with an open task.
     """
     for number in range(1_000_000):
-        item = _round(chain_run, step, chain_run.inputs(step, number))
-        if len(item.names) or number == 0:
-            yield item
-        if not len(item.names) or not step.stage.rounds or chain_run.outcomes[step.name].failures:
+        step_round = _round(chain_run, step, chain_run.inputs(step, number))
+        if len(step_round.names) or number == 0:
+            yield step_round
+        if not len(step_round.names) or not step.stage.rounds or chain_run.outcomes[step.name].failures:
             return
 
 
@@ -331,6 +331,6 @@ def _round(chain_run: ChainRun, step: Step, inputs: Inputs) -> StepRound:
     names.clear()  # 32 MB for a million tasks
     once = first_of_each(all_names[all_rows < 0])
     if len(once) < len(left):
-        left = left.only(once)
+        left = left.take(once)
     receipts = chain_run.ledger.receipts(stage.name, inputs.place)
     return StepRound(receipts, inputs.place, all_names, np.concatenate(work), all_rows, left)

@@ -1,4 +1,4 @@
-"""The store that is asked: its searcher, and what its documents are called."""
+"""The searched store: its searcher, and the names of its documents."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PAGE = 50
 _LISTED = 500
 
 
-class Narrowing(NamedTuple):
+class Filters(NamedTuple):
     """Which documents are asked; None: all."""
 
     folder: str | None = None
@@ -92,29 +92,29 @@ class Archive:
             "dates": None if days["min"] is None else [days["min"], days["max"]],
         }
 
-    def narrowed(self, narrowing: Narrowing) -> Searcher:
+    def filtered(self, filters: Filters) -> Searcher:
         """The searcher of some documents.
 
         Raises:
             UserError: there are none.
         """
-        if narrowing == Narrowing():
+        if filters == Filters():
             return self.searcher
         table, kept = self.documents, None
         conditions = [
-            narrowing.folder
-            and pc.starts_with(pc.binary_join_element_wise(table["folder"], "", "/"), f"{narrowing.folder}/"),
-            narrowing.recording and pc.equal(table["recording"], narrowing.recording),
-            narrowing.speaker and pc.equal(table["speaker"], narrowing.speaker),
-            narrowing.since and pc.greater_equal(table["day"], narrowing.since),
-            narrowing.until and pc.less_equal(table["day"], narrowing.until),
+            filters.folder
+            and pc.starts_with(pc.binary_join_element_wise(table["folder"], "", "/"), f"{filters.folder}/"),
+            filters.recording and pc.equal(table["recording"], filters.recording),
+            filters.speaker and pc.equal(table["speaker"], filters.speaker),
+            filters.since and pc.greater_equal(table["day"], filters.since),
+            filters.until and pc.less_equal(table["day"], filters.until),
         ]
         for condition in conditions:
             if condition is not None:
                 kept = condition if kept is None else pc.and_kleene(kept, condition)
         chosen = table.filter(kept)
         if not chosen.num_rows:
-            raise codes.NOTHING_THERE(where=", ".join(str(value) for value in narrowing if value))
+            raise codes.NOTHING_THERE(where=", ".join(str(value) for value in filters if value))
         return self.searcher.among(chosen.select(["doc_id", "channel"]))
 
     def page(self, text: str, offset: int) -> tuple[list[dict[str, Any]], int]:

@@ -1,4 +1,4 @@
-"""Classes of a run of `discover`, to be asked for and named."""
+"""Classes of a run of `discover`, to be searched for and named."""
 
 from __future__ import annotations
 

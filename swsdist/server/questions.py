@@ -1,4 +1,4 @@
-"""A question: examples of a word, or a text, whose hits come as they are found."""
+"""Searches by examples of a word, or by text, whose hits are sent as they come."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from swsdist.glossary.project import Project
 from swsdist.glossary.words import Place, Places, Token
 from swsdist.searcher.query_input import Skip
 from swsdist.searcher.searcher import Searcher
-from swsdist.server.archive import Archive, Narrowing
+from swsdist.server.archive import Archive, Filters
 from swsdist.server.bodies import error_values
 
 #: Hits that are shown, and most that may be asked for.
@@ -48,18 +48,18 @@ class Question(NamedTuple):
         examples: places of it that are heard.
         text: what is written, instead.
         entry_id: the entry of the glossary whose judged places are left out.
-        narrowing: of the documents.
+        filters: of the documents.
         top: hits that are shown.
     """
 
     examples: tuple[Place, ...]
     text: str | None = None
     entry_id: int | None = None
-    narrowing: Narrowing = Narrowing()
+    filters: Filters = Filters()
     top: int = TOP
 
 
-class Kept(NamedTuple):
+class CachedSearch(NamedTuple):
     """A search that is remembered.
 
     Attributes:
@@ -74,14 +74,14 @@ class Kept(NamedTuple):
 
 
 @dataclass
-class Answers:
+class SearchCache:
     """The last searches, whose hits judgements make more or less likely."""
 
-    _kept: dict[str, Kept] = field(default_factory=dict)
+    _kept: dict[str, CachedSearch] = field(default_factory=dict)
     _last: dict[int, str] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
-    def keep(self, name: str, entry_id: int | None, kept: Kept) -> None:
+    def keep(self, name: str, entry_id: int | None, kept: CachedSearch) -> None:
         """Remember a search."""
         with self._lock:
             self._kept[name] = kept
@@ -97,7 +97,7 @@ class Answers:
                 if any(hit["doc_id"] in recordings for hit in kept.hits):
                     del self._kept[name]
 
-    def of(self, entry_id: int, name: str | None) -> Kept | None:
+    def of(self, entry_id: int, name: str | None) -> CachedSearch | None:
         """A search, or the entry's last; None: it is forgotten."""
         with self._lock:
             return self._kept.get(name or self._last.get(entry_id, ""))
@@ -129,7 +129,7 @@ class Answers:
 
 
 def answer(
-    question: Question, archive: Archive, project: Project, answers: Answers, searcher: Searcher | None = None
+    question: Question, archive: Archive, project: Project, answers: SearchCache, searcher: Searcher | None = None
 ) -> Iterator[dict[str, Any]]:
     """What has been found, each time that more has been searched.
 
@@ -145,7 +145,7 @@ def answer(
     began, name = time.perf_counter(), uuid4().hex
     warnings, unusable = list[str](), list[SwsdistError]()
     tokens, others = _current(project, archive, question.entry_id) if question.entry_id is not None else ([], [])
-    searcher = searcher or archive.narrowed(question.narrowing)
+    searcher = searcher or archive.filtered(question.filters)
 
     def skip(_: str, number: int, error: SwsdistError) -> None:
         unusable.append(error)
@@ -169,7 +169,7 @@ def answer(
             hits = _hits(part.table(), archive, most, places, fitted)
     if len(unusable) == max(1, len(question.examples)):
         raise unusable[0]
-    answers.keep(name, question.entry_id, Kept(hits, question.top, archive.has_odds))
+    answers.keep(name, question.entry_id, CachedSearch(hits, question.top, archive.has_odds))
     summary = None if fitted is None else _summary_of(fitted.summary(_scores(hits), question.top), tokens)
     yield {
         "search": name,

@@ -1,4 +1,4 @@
-"""Who may ask: a token in the printed address, or a password, or a proxy that names people; and what a browser may do.
+"""Access: a token in the printed address, a password, or a proxy that names users; and what a browser may do.
 
 Pages of other origins can neither read answers (cookies are `SameSite=Strict`, no CORS) nor change anything (changes need a
 header that a form cannot send, and an `Origin` of this server). A request for another host's name is refused, so that a name
@@ -30,7 +30,7 @@ from swsdist.server.bodies import error_values, whole_body
 from swsdist.server.connections import LET_IN
 
 SESSION, PERSON = "swsdist_session", "swsdist_person"
-#: Of whom nobody has named.
+#: Default user name.
 NOBODY = "me"
 #: Longest name of a person.
 _LONGEST_NAME = 64
@@ -145,8 +145,8 @@ class Guard:
         """End a session."""
         self._sessions.pop(request.cookies.get(session_cookie(request.headers), ""), None)
 
-    def _enter(self, request: Request, given: str, secret: str | None, kind: str) -> str | None:
-        if secret is None or not hmac.compare_digest(given.encode("utf-8", "replace"), secret.encode()):
+    def _enter(self, request: Request, sent: str, secret: str | None, kind: str) -> str | None:
+        if secret is None or not hmac.compare_digest(sent.encode("utf-8", "replace"), secret.encode()):
             _LOG.warning("a wrong %s from %s", kind, self._address(request))
             return None
         session = secrets.token_urlsafe(32)

@@ -1,4 +1,4 @@
-"""What is heard: clips of recordings as WAV, waveforms, and recordings that people send."""
+"""Sounds: clips of recordings as WAV, waveforms, and recordings that people send."""
 
 from __future__ import annotations
 

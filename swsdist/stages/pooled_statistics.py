@@ -74,7 +74,7 @@ class PooledStatistics(Stage[Pooling]):
             for batch in read_group(context, name).select(["frames", "features"]).to_batches(max_chunksize=64):
                 for row in batch.to_pylist():
                     frames = np.frombuffer(row["features"], "<f4").reshape(row["frames"], -1)
-                    sums.append(Sums.of([frames], frames.shape[1]))
+                    sums.append(Sums.from_blocks([frames], frames.shape[1]))
         total = reduce(add, sums)
         value = total.statistics()
         table = pa.Table.from_pylist(

@@ -203,13 +203,13 @@ def write_tracks(
             outputs.append(output)
     refused = pa.Table.from_pylist(rejected, REJECTED_DOCUMENTS)
     listed = parquet.publish(folder, rejected_name(fingerprint), [refused], REJECTED_DOCUMENTS)
-    result = []
+    indexed = []
     for k, (rows, output) in enumerate(zip(live, outputs, strict=True)):
         table = pa.Table.from_pylist(rows, DOCUMENTS)
         name = documents_name(fingerprint if k == 0 else f"{fingerprint}-{tracks[k].name}")
         placed = parquet.publish(folder, name, [table], DOCUMENTS)
-        result.append(Indexed((output, placed, listed), table, refused, seconds))
-    return result
+        indexed.append(Indexed((output, placed, listed), table, refused, seconds))
+    return indexed
 
 
 def _write_document(
@@ -351,8 +351,8 @@ def samples_of(
     return None
 
 
-def with_progress(reading: Reading, text: Callable[[float], None]) -> Reading:
-    """The same reading; reports the seconds of frames yielded so far, over all rows, to `text`."""
+def with_progress(reading: Reading, report: Callable[[float], None]) -> Reading:
+    """The same reading; reports the seconds of frames yielded so far, over all rows, to `report`."""
     seconds = 0.0
 
     def read(
@@ -363,7 +363,7 @@ def with_progress(reading: Reading, text: Callable[[float], None]) -> Reading:
         for frames in blocks:
             yield frames
             seconds += len(frames) * shift
-            text(seconds)
+            report(seconds)
         return blocks.result
 
     return read

@@ -1,4 +1,4 @@
-"""How far the sound of a file goes, by its bytes: what a header states of its length is a claim.
+"""Extent of a file's sound, by its bytes: the length that a header states may be wrong.
 
 libsndfile stops where a length in the header says so. Here chunks are followed, pages walked, MPEG frames counted; where they
 contradict the header, libsndfile is given the file with another header, and each part of a joined file as a file of its own
@@ -486,8 +486,8 @@ def _of_ogg(file: Readable, size: int, brief: bool) -> Extent:
             wrong, positions = wrong or not _ordered(positions), {}
         data = not starting
         if ending and broken is None:
-            known = positions.setdefault(stream, [0])
-            known[:] = [max(known), position]
+            greatest_and_last = positions.setdefault(stream, [0])
+            greatest_and_last[:] = [max(greatest_and_last), position]
     parts = [Part([span]) for span in zip(starts, [*starts[1:], size], strict=True)]
     return Extent(parts, torn=torn, foreign=wrong or not _ordered(positions))
 

@@ -1,4 +1,4 @@
-"""How far the sound of a file goes that consists of frames, packets or boxes: MPEG audio, AAC, AC-3, streams of MPEG, MP4.
+"""Extent of the sound of a file of frames, packets or boxes: MPEG audio, AAC, AC-3, streams of MPEG, MP4.
 
 Decoders estimate the length of MPEG audio without a Xing tag; they are given one that counts the frames. A second tag begins
 another part. ffmpeg drops a torn last frame, and reads MP4 up to a second file, without a word.

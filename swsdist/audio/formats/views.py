@@ -1,5 +1,5 @@
-"""A file that is pieced together from another one's bytes; how far the sound of a file goes, which
-`swsdist.audio.formats.extents` finds out; and checks of what a header states, whatever decodes the file.
+"""Views: a file made of parts of another; the extent of a file's sound, which `swsdist.audio.formats.extents` finds; and checks of
+what a header states.
 """
 
 from __future__ import annotations

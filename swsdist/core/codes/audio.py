@@ -182,5 +182,5 @@ SEGMENT_OUTSIDE = Code(
     "segment-outside",
     AudioError,
     "{doc_id} is {start:g} to {end:g} s of a recording of {duration:.3f} s ({source})",
-    "correct its times, or remove it; an end may exceed the recording's by 0.5 s",
+    "give times inside the recording, or remove it; an end may exceed the recording's by 0.5 s",
 )

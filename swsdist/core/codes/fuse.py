@@ -19,7 +19,9 @@ MAJORITY_TOO_LARGE = Code(
     "found_by asks for {found_by} systems, and there are {systems}",
     "give at most {systems}, or more systems",
 )
-RUN_OR_CONFIG = Code("run-or-config", ConfigError, "system {system} needs either a run or a config", "give one of them")
+RUN_OR_CONFIG = Code(
+    "run-or-config", ConfigError, "system {system} needs either a run or a config", "give run or config"
+)
 SET_WITHOUT_CONFIG = Code(
     "set-without-config", ConfigError, "`set` of system {system} has no config to change", "give config instead of run"
 )

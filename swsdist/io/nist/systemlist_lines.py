@@ -61,10 +61,10 @@ class _Reader:
         self._stream = stream
         block = stream.read(_BLOCK)
         head = _HEAD.match(block)
-        known = {dialect.root.encode(): dialect for dialect in dialects}
-        if head is None or head[1] not in known:
+        by_root = {dialect.root.encode(): dialect for dialect in dialects}
+        if head is None or head[1] not in by_root:
             raise _OtherLayout
-        self._dialect = known[head[1]]
+        self._dialect = by_root[head[1]]
         self._attributes = self._pairs(head[2])
         self._rest = block[head.end() :]
         names = "|".join(re.escape(name) for name in (self._dialect.group, self._dialect.root))
@@ -156,9 +156,9 @@ class _Reader:
             self._parts.append(table.select(_VALUES))
 
     def _attribute_order(self, data: bytes) -> list[str]:
-        result = re.search(rf'(?m)^[ \t]*<{self._dialect.item}((?: \w+="[^"\n]*")+) ?/>[ \t]*\r?$'.encode(), data)
+        match = re.search(rf'(?m)^[ \t]*<{self._dialect.item}((?: \w+="[^"\n]*")+) ?/>[ \t]*\r?$'.encode(), data)
         order = (
-            [name for name, _ in _ATTRIBUTE.findall(result[1].decode("utf-8", "replace"))] if result else list(_VALUES)
+            [name for name, _ in _ATTRIBUTE.findall(match[1].decode("utf-8", "replace"))] if match else list(_VALUES)
         )
         if sorted(order) != sorted(_VALUES):
             raise _OtherLayout

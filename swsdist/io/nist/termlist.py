@@ -137,9 +137,9 @@ def write_termlist(
     head = {"ecf_filename": ecf, "language": language, "version": "1"}
     if names is _KWLIST:
         head |= {"encoding": "UTF-8", "compareNormalize": "lowercase"}
-    with out.open("w", encoding="utf-8", newline="\n") as text:
-        text.write('<?xml version="1.0" encoding="UTF-8"?>\n')
-        text.write(f"<{names.root}{''.join(f' {key}={quoteattr(value)}' for key, value in head.items())}>\n")
+    with out.open("w", encoding="utf-8", newline="\n") as file:
+        file.write('<?xml version="1.0" encoding="UTF-8"?>\n')
+        file.write(f"<{names.root}{''.join(f' {key}={quoteattr(value)}' for key, value in head.items())}>\n")
         for row in terms.to_pylist():
             query_id, term = row.pop("query_id"), row.pop("term")
             info = "".join(
@@ -148,15 +148,15 @@ def write_termlist(
                 if value is not None
             )
             body = f"<{names.info}>{info}</{names.info}>" if info else ""
-            text.write(f"<{names.term} {names.id}={quoteattr(query_id)}>")
-            text.write(f"<{names.text}>{escape(term)}</{names.text}>{body}</{names.term}>\n")
-        text.write(f"</{names.root}>\n")
+            file.write(f"<{names.term} {names.id}={quoteattr(query_id)}>")
+            file.write(f"<{names.text}>{escape(term)}</{names.text}>{body}</{names.term}>\n")
+        file.write(f"</{names.root}>\n")
 
 
 def _dialect(element: Element, where: str) -> _Dialect:
-    for known in (_TLIST, _KWLIST):
-        if element.name == known.root:
-            return known
+    for dialect in (_TLIST, _KWLIST):
+        if element.name == dialect.root:
+            return dialect
     raise codes.WRONG_ROOT_ELEMENT(
         where=where, element=short(element.name), expected="a TLIST (<termlist>) or KWLIST (<kwlist>)"
     )

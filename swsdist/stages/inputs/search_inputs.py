@@ -73,7 +73,7 @@ class CorpusInputs(ChainInputs):
         features: that the store is to hold.
         store: its folder, and its content of these features.
         notices: oddities in the tables.
-        demands: requirements of its plans' steps on the documents.
+        document_checks: of its plans' steps on the documents.
         folds: folds of queries by which its plans' steps are crossfit.
         files: by name: reader of the calibration that a plan names.
         among: the documents that a question asks; None: all.
