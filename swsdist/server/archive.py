@@ -146,13 +146,16 @@ class Archive:
         Raises:
             UserError: there is no such document, or it is shorter.
         """
-        if place.doc_id is None:
-            return place
-        row = self.document(place.doc_id, place.channel)
+        return place if place.doc_id is None else self._located(place)[0]
+
+    def _located(self, place: Place) -> tuple[Place, dict[str, Any]]:
+        """The same, and its document."""
+        row = self.document(str(place.doc_id), place.channel, (place.start + place.end) / 2)
         if row["doc_id"] != place.doc_id:
-            return place
+            return place, row
         place = within(place, row["duration"])
-        return place._replace(doc_id=row["recording"], start=row["at"] + place.start, end=row["at"] + place.end)
+        start, end = row["at"] + place.start, row["at"] + place.end
+        return place._replace(doc_id=row["recording"], start=start, end=end), row
 
     def rows_of(self, doc_ids: list[str]) -> Rows:
         """Rows by the names that detections have."""
@@ -192,9 +195,9 @@ class Archive:
         Raises:
             UserError: there is no such document, or it is shorter; or there is another recording now.
         """
-        place = self.in_recording(place)
-        document = self.document(str(place.doc_id), place.channel, (place.start + place.end) / 2)
-        if any(is_same(overlap(place, token.place)) for token in others) or self.is_replaced(document):
+        place, document = self._located(place)
+        judged = any(is_same(overlap(place, token.place)) for token in others)
+        if judged or replaced_files([document], self.searcher.store.folder.storage):
             raise codes.RECORDING_REPLACED(where=place.doc_id, document=place.doc_id)
         return place, document
 
