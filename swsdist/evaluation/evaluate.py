@@ -22,15 +22,15 @@ from swsdist.corpora.places import by_document
 from swsdist.evaluation.eligible import decision_limits, eligible_detections
 from swsdist.evaluation.scoring_task import ScoringTask, System
 from swsdist.io.notices import MANY
-from swsdist.registry.registries import MEASURES
 from swsdist.score.measures.curve import Block, Curve, CurvePoint, concatenate
 from swsdist.score.measures.det import pooled_by_detection, pooled_maximum, referenced
 from swsdist.score.measures.optimum import Optimum, optimum, optimum_rows
 from swsdist.score.measures.protocol import OperatingPoint, number_of_trials
 from swsdist.score.measures.ranking import Ranking
 from swsdist.score.measures.twv import PER_TERM, Counts, atwv, mtwv, per_term, pooled, twv_curve
-from swsdist.score.parts.evaluating import basic_measures, measure_parts, merge_tables
+from swsdist.score.parts.evaluating import basic_measures, measure_parts, measures_of, merge_tables
 from swsdist.score.parts.evaluating import values as values_of_parts
+from swsdist.score.registered.quesst import in_order
 from swsdist.score.trials.align import score_limits
 from swsdist.score.trials.excerpts import rows_by_document, seconds
 from swsdist.score.trials.making import TrialRules, in_every_document, make_trials
@@ -146,6 +146,8 @@ def evaluate(
             detections, references = by_document(detections, task.places), by_document(references, task.places)
         task, detections, references = _with_nontargets(task, detections, references)
     aligned = make_trials(detections, references, TrialRules.of(task.protocol, *limits), task.segments)
+    if task.conventions.by_name and task.protocol.trials == "document":
+        aligned = in_order(aligned, detections, task.terms["query_id"].to_pylist(), task.document_names)
     _check_extremes(aligned, task, system.path)
     counts = Counts.of(aligned, terms=task.terms.num_rows)
     with warnings.catch_warnings():
@@ -364,7 +366,7 @@ def values(result: Evaluation, measures: Iterable[str] | None = None) -> dict[st
         measures: names of registered measures; default: the basic ones, which are term-weighted values and rates, the
             pooled maximum, precision, recall and F at the decisions.
     """
-    measures = basic_measures() if measures is None else tuple(measures)
+    measures = basic_measures(result.point) if measures is None else tuple(measures)
     places = result.task.places if result.point.trials_are != "document" else None
     parts = merge_tables([measure_parts(result.aligned, result.point, measures, places)], measures)
     return values_of_parts(parts, result.point, measures)
@@ -372,5 +374,5 @@ def values(result: Evaluation, measures: Iterable[str] | None = None) -> dict[st
 
 def more_values(result: Evaluation) -> dict[str, float | None]:
     """All other measures: ranking, equal error rates, cross entropies, areas over pairs, and measures of other packages."""
-    basic = basic_measures()
-    return values(result, (name for name in MEASURES if name not in basic))
+    basic = basic_measures(result.point)
+    return values(result, (name for name in measures_of(result.point) if name not in basic))

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from swsdist.core.plain import plain
 from swsdist.evaluation.evaluate import Evaluation, Part
 from swsdist.io.notices import Notice
 from swsdist.report.data import quantity_of
@@ -44,7 +45,7 @@ def evaluation_json(result: Evaluation, measures: Mapping[str, float | None]) ->
         "terms": per_term_table(result).to_pylist(),
         "notices": [_notice(notice) for notice in task.notices.entries.values()],
     }
-    return json.dumps(values, indent=1, ensure_ascii=False, allow_nan=False)
+    return json.dumps(plain(values), indent=1, ensure_ascii=False, allow_nan=False)
 
 
 def _notice(notice: Notice) -> dict[str, object]:
@@ -88,6 +89,12 @@ def summary(result: Evaluation, measures: Mapping[str, float | None]) -> Iterato
         line = f"{quantity_of(name).name} {shown(name)}   Pmiss {shown(f'{name}_pmiss')}   Pfa {shown(f'{name}_pfa')}"
         yield line + (f"   threshold {shown('mtwv_threshold')}" if name == "mtwv" else "")
     yield f"precision {shown('precision')}   recall {shown('recall')}   F1 {shown('f1')}"
+    for prefix in ("quesst", "quesst_per_query"):
+        if f"{prefix}_mtwv" in measures:
+            yield "   ".join(
+                f"{quantity_of(name).name} {shown(name)}"
+                for name in (f"{prefix}_{key}" for key in ("atwv", "mtwv", "mtwv_threshold", "cnxe", "cnxe_min"))
+            )
     if "map" in measures:
         yield f"MAP {shown('map')}   P@10 {shown('p_at_10')}   EER {shown('eer')}   pooled EER {shown('pooled_eer')}"
         yield (
