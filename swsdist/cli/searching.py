@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from swsdist.core.errors import SwsdistError
     from swsdist.methods.query.extraction import Cut
     from swsdist.report.answers.hits import Answer
-    from swsdist.searcher.hit_threshold import HitThreshold
+    from swsdist.searcher.hit_likelihood import HitLikelihood
     from swsdist.searcher.searcher import Searcher
     from swsdist.store.reading import Store
 
@@ -56,8 +56,8 @@ _KEYS = ["query_id", "doc_id", "channel", "start", "end"]
 )
 @click.option(
     "--calibration",
-    metavar="FILE|RUN",
-    help="Thresholds for `likely` and `strong` hits. [default: those of the run]",
+    metavar="RUN",
+    help="A run with references, which says how likely hits are. [default: the RUN that is searched]",
 )
 @click.option(
     "--set",
@@ -130,7 +130,7 @@ def search(
     from swsdist.cli.outputs import check_new_folder, write_data
     from swsdist.cli.progress import showing_search
     from swsdist.registry.registries import METHODS
-    from swsdist.searcher.hit_threshold import default_threshold, threshold_from
+    from swsdist.searcher.hit_likelihood import hit_likelihood
     from swsdist.searcher.query_input import is_table
     from swsdist.searcher.searcher import Searcher
 
@@ -182,12 +182,7 @@ def search(
         raise codes.OTHER_KIND_OF_QUERY(
             where=target, method=searcher.settings.method, option=option, instead=instead, store=other
         )
-    store, steps = searcher.store, searcher.calibrate.steps
-    if calibration is not None:
-        recipes = (track.recipe for track in store.manifest.tracks)
-        limit = threshold_from(calibration, searcher.settings, steps, recipes)
-    else:  # what decided in a run says nothing of another way to search
-        limit = default_threshold(searcher.settings.method, steps) if options else searcher.setup.hit_threshold(steps)
+    store, likelihood = searcher.store, hit_likelihood(searcher, calibration)
     rows = searcher.query_rows(typed, skip, say)
     if word is not None:
         rows = [{**row, "query_id": word, "example": number} for number, row in enumerate(rows, 1)]
@@ -200,11 +195,11 @@ def search(
     rows = [row for row in rows if (row["query_id"], row["example"]) not in skipped]
     if not rows:
         raise next(iter(skipped.values()))
-    answers, detections = _answers(store, [row["query_id"] for row in rows], detections, limit, top)
-    listed = _with_words(detections, answers, limit)
-    for warning in (*searcher.setup.warnings, *limit.warnings, *_themselves(answers, rows)):
+    answers, detections = _answers(store, [row["query_id"] for row in rows], detections, likelihood, top)
+    listed = _with_words(detections, answers, likelihood)
+    for warning in (*searcher.setup.warnings, *likelihood.warnings, *_themselves(answers, rows)):
         warn(warning)
-    said = f"{limit.description}; scores are {searcher.scores}"
+    said = f"{likelihood.meaning}; scores are {searcher.scores}"
     if as_csv or as_json:
         write_data()
     if as_csv:
@@ -216,7 +211,7 @@ def search(
     else:
         from swsdist.report.answers.lines import lines
 
-        print("\n".join(lines(answers, limit.verdict, said)))
+        print("\n".join(lines(answers, said)))
     empty = [answer.query_id for answer in answers if not answer.hits]
     if empty:
         warn(line_of(codes.NO_HITS, queries=", ".join(empty), why=searcher.queries.why_nothing(empty)))
@@ -224,13 +219,13 @@ def search(
         from swsdist.report.answers.lines import hits_table
         from swsdist.report.tables import write_tables
 
-        write_tables([hits_table(answers, limit.verdict, said, listed.to_pylist())], table)
+        write_tables([hits_table(answers, said, listed.to_pylist())], table)
     if clips is not None:
         _write_clips(answers, Path(clips), store, warn)
     if annotations is not None:
         _write_annotations(answers, listed, Path(annotations), store)
     if html is not None:
-        _write_page(answers, rows, cuts, searcher, limit, Path(html))
+        _write_page(answers, rows, cuts, searcher, likelihood.meaning, Path(html))
     if skipped:
         raise codes.QUERIES_SKIPPED(
             where=target,
@@ -286,9 +281,11 @@ def _alike(rows: Sequence[Mapping[str, Any]]) -> str | None:
     return None
 
 
-def _with_words(detections: pa.Table, answers: Sequence[Answer], limit: HitThreshold) -> pa.Table:
-    """Add columns for programs: rank, verdict, and path of the recording."""
+def _with_words(detections: pa.Table, answers: Sequence[Answer], likelihood: HitLikelihood) -> pa.Table:
+    """Add columns for programs: rank, probability and its word, and path of the recording."""
     import pyarrow as pa
+
+    from swsdist.calibrate.likelihood import word_of
 
     shown = [(rank, hit) for answer in answers for rank, hit in enumerate(answer.hits, 1)]
     ranks = {
@@ -298,12 +295,14 @@ def _with_words(detections: pa.Table, answers: Sequence[Answer], limit: HitThres
     }
     ranked = [ranks[tuple(row[key] for key in _KEYS)] for row in detections.select(_KEYS).to_pylist()]
     detections = detections.append_column("rank", pa.array([rank for rank, _ in ranked], pa.int32()))
-    detections = detections.append_column("verdict", pa.array(limit.verdicts(detections), pa.string()))
+    likely = likelihood.of(detections["score"].to_numpy())
+    detections = detections.append_column("likely", pa.array(likely, pa.float64()))
+    detections = detections.append_column("called", pa.array(map(word_of, likely), pa.string()))
     return detections.append_column("path", pa.array([path for _, path in ranked], pa.string()))
 
 
 def _answers(
-    store: Store, query_ids: Sequence[str], detections: pa.Table, limit: HitThreshold, top: int
+    store: Store, query_ids: Sequence[str], detections: pa.Table, likelihood: HitLikelihood, top: int
 ) -> tuple[tuple[Answer, ...], pa.Table]:
     """The best hits of each query, and their rows of DETECTIONS."""
     import pyarrow as pa
@@ -312,7 +311,7 @@ def _answers(
 
     paths = {key: item.path for key, item in store.recordings(detections["doc_id"].to_pylist()).items()}
     rows = detections.to_pylist()
-    best = answers_by_query(rows, limit.verdicts(detections), query_ids, paths, top)
+    best = answers_by_query(rows, likelihood.of(detections["score"].to_numpy()), query_ids, paths, top)
     shown = {
         (hit.query_id, hit.doc_id, channel, hit.start, hit.end)
         for answer in best
@@ -406,7 +405,7 @@ def _write_page(
     rows: Sequence[Mapping[str, Any]],
     cuts: Mapping[str, Cut],
     searcher: Searcher,
-    limit: HitThreshold,
+    meaning: str,
     page: Path,
 ) -> None:
     from swsdist.audio.reader import probe
@@ -432,8 +431,7 @@ def _write_page(
         store.folder.path(),
         counts["seconds"] / 3600,
         int(counts["documents"]),
-        limit.verdict,
-        limit.description,
+        meaning,
         searcher.scores,
         dict(searcher.options),
     )

@@ -13,11 +13,10 @@ from swsdist.core.codes import line_of
 from swsdist.core.codes import searcher as codes
 from swsdist.features.ssl.settings import search_of
 from swsdist.io.filesystem import Folder
-from swsdist.pipeline.inspection.loading import config_of, load_partial_run
+from swsdist.pipeline.inspection.loading import config_of
 from swsdist.pipeline.plan import load_plans
 from swsdist.registry.entries import is_chain
 from swsdist.registry.registries import CALIBRATION, CHAINS, METHODS
-from swsdist.searcher.hit_threshold import HitThreshold, default_threshold, threshold_of_run
 from swsdist.store.manifest import Manifest, load
 
 
@@ -43,11 +42,6 @@ class SearchSetup(NamedTuple):
     reduce: Reduce = Reduce()
     terms: Mapping[str, object] = {}
     calibrate: Calibrate | None = None
-
-    def hit_threshold(self, steps: tuple[str, ...]) -> HitThreshold:
-        """The threshold of likely, or strong, hits of this setup, whose scores are after these steps."""
-        threshold = None if self.run is None else threshold_of_run(load_partial_run(*self.run), steps)
-        return threshold or default_threshold(str(self.options.get("method", Search().method)), steps)
 
     def usable_steps(self) -> tuple[dict[str, object], tuple[str, ...]]:
         """Keys of the section `calibrate` with the run's steps before the first that is fitted, or needs a cohort or the

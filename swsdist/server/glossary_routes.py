@@ -117,7 +117,9 @@ async def _tokens(request: Request) -> Response:
     def judge() -> dict[str, Any]:
         where = service.located(place)
         kept = service.answers.of(entry_id, name)
-        known = score if kept is None or kept.has_odds else None  # scores of texts say nothing of those of speech
+        known = (
+            score if kept is None or kept.prior is not None else None
+        )  # scores of texts say nothing of those of speech
         fields["content"] = None if service.archive is None else service.archive.content_of(where)
         token = service.project.judge(entry_id, where, verdict, person=person_of(request), score=known, **fields)
         (shown,) = _shown(service, [token])
