@@ -64,7 +64,8 @@ def in_order(
 def _counted(query: np.ndarray, chosen: np.ndarray) -> np.ndarray:
     """The place of each chosen row among those of its query; rows are by query."""
     total = np.cumsum(chosen)
-    return total - 1 - (total - chosen)[np.searchsorted(query, query)]
+    before: np.ndarray = (total - chosen)[np.searchsorted(query, query)]
+    return total - 1 - before
 
 
 def _documents(aligned: pa.Table, point: OperatingPoint) -> pa.Table:
