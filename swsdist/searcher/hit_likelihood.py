@@ -18,12 +18,11 @@ from swsdist.pipeline.chain_run import ChainRun
 from swsdist.pipeline.inspection.loading import load_chain_run, load_partial_run
 from swsdist.registry.registries import CALIBRATION, METHODS
 from swsdist.score.measures.protocol import protocol_of
+from swsdist.searcher.settings import scores_after
 from swsdist.stages.inputs.settings import as_text, score_differences
 from swsdist.store.manifest import load
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from swsdist.searcher.searcher import Searcher
 
 #: True hits, and queries with references, that a prior is fitted to at least.
@@ -59,15 +58,6 @@ class HitLikelihood(NamedTuple):
         known = self.prior is not None or self.are_probabilities
         words = ", ".join(f"{word} from {least:.0%}" for word, least in WORDS.items() if least)
         return f"{words}, {self.description}" if known else self.description
-
-
-def scores_after(method: str, steps: Sequence[str]) -> str:
-    """What the scores of a method are after steps of calibration, in words."""
-    if not steps:
-        return "posteriors" if METHODS[method].score == "posterior" else "minus distances"
-    if list(steps) == ["q-norm"]:
-        return "standard deviations above the mean of a query's candidates (q-norm)"
-    return f"after {', '.join(steps)}"
 
 
 def hit_likelihood(searcher: Searcher, calibration: str | None = None) -> HitLikelihood:

@@ -54,9 +54,8 @@ from swsdist.reduce.places import WHERE, in_recordings
 from swsdist.reduce.speakers import WHO, Speakers
 from swsdist.registry.registries import METHODS
 from swsdist.searcher.curves import Pair
-from swsdist.searcher.hit_likelihood import scores_after
 from swsdist.searcher.query_input import QueryReader, Skip
-from swsdist.searcher.settings import SearchSetup, setup_of
+from swsdist.searcher.settings import SearchSetup, scores_after, setup_of
 from swsdist.searcher.spoken import SpokenQueries
 from swsdist.searcher.written import WrittenQueries
 from swsdist.stages.describe import joined

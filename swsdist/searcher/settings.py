@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from swsdist.config.calibration import Calibrate
@@ -58,6 +58,15 @@ class SearchSetup(NamedTuple):
             return {}, names
         options = {name: options for name, options in self.calibrate.options.items() if name in kept}
         return {"steps": kept, "options": options}, names[len(kept) :]
+
+
+def scores_after(method: str, steps: Sequence[str]) -> str:
+    """What the scores of a method are after steps of calibration, in words."""
+    if not steps:
+        return "posteriors" if METHODS[method].score == "posterior" else "minus distances"
+    if list(steps) == ["q-norm"]:
+        return "standard deviations above the mean of a query's candidates (q-norm)"
+    return f"after {', '.join(steps)}"
 
 
 def setup_of(target: str) -> SearchSetup:
