@@ -91,7 +91,7 @@ def read_quesst_references(path: str, storage: Mapping[str, object] | None = Non
             )
         targets[fields[5], fields[1]] = None
     rows = [(query, document, 1, 0.0, 0.0) for query, document in targets]
-    return pa.table(list(zip(*rows, strict=True)) or [[]] * 5, schema=REFERENCES)
+    return pa.Table.from_pylist([dict(zip(REFERENCES.names, row, strict=True)) for row in rows], REFERENCES)
 
 
 def write_quesst_list(

@@ -15,6 +15,8 @@ from swsdist.io.notices import Notice
 from swsdist.report.data import quantity_of
 from swsdist.report.summary import NOTHING, fixed, undefined_note, undefined_reasons
 from swsdist.report.tables import Table
+from swsdist.score.measures.optimum import optimum, optimum_rows
+from swsdist.score.measures.ranking import Ranking
 
 SCHEMA = "swsdist-score/1"
 
@@ -109,9 +111,10 @@ def per_term_table(result: Evaluation) -> pa.Table:
     """A row a term: schema PER_TERM, the term's text, its supremum, and the columns of the term list."""
     table = result.overall.per_term
     extra = result.task.terms.drop_columns(["query_id"])
-    best = result.optimum
     supremum = pa.nulls(table.num_rows, pa.float64())
-    if best is not None:
+    if result.overall.curve is not None:
+        rows = optimum_rows(Ranking.of(result.aligned), trials=result.task.trials, beta=result.task.beta)
+        best = optimum(rows, beta=result.task.beta)
         supremum = pa.array(best.stwv).take(pc.index_in(table["query_id"].combine_chunks(), value_set=best.names))
     table = table.append_column("stwv", supremum)
     for name in extra.column_names:

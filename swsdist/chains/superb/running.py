@@ -119,7 +119,8 @@ def scored(trials: pa.Table, truth: GroundTruth) -> Measures:
     Raises:
         UserError, DataError: as of `read_task` and `evaluate`.
     """
-    task = read_task(**truth.files, protocol=protocol("quesst", default_score=NOT_SEARCHED))
+    rules, files = protocol("quesst", default_score=NOT_SEARCHED), truth.files
+    task = read_task(ecf=files["ecf"], rttm=files["rttm"], terms=files["terms"], protocol=rules)
     zeros = pa.array(np.zeros(len(trials)))
     system = make_system(trials.append_column("start", zeros).append_column("end", zeros))
     result = values(evaluate(task, system, by_type=False), ("quesst",))

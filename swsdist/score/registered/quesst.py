@@ -65,7 +65,8 @@ def _counted(query: np.ndarray, chosen: np.ndarray) -> np.ndarray:
     """The place of each chosen row among those of its query; rows are by query."""
     total = np.cumsum(chosen)
     before: np.ndarray = (total - chosen)[np.searchsorted(query, query)]
-    return total - 1 - before
+    places: np.ndarray = total - 1 - before
+    return places
 
 
 def _documents(aligned: pa.Table, point: OperatingPoint) -> pa.Table:
