@@ -39,11 +39,12 @@ from swsdist.core.fingerprint import fingerprint
 from swsdist.core.text import suggestion
 from swsdist.evaluation.calibration import CalibrationRequest, as_text, calibrate, list_procedure, score_undecided
 from swsdist.evaluation.evaluate import Evaluation, evaluate
+from swsdist.evaluation.evaluate import values as values_of
 from swsdist.evaluation.lists import read_system
 from swsdist.evaluation.reading import protocol_for, read_task
 from swsdist.evaluation.scoring_task import ScoringTask, System
 from swsdist.io.notices import Notices
-from swsdist.registry.registries import CALIBRATION
+from swsdist.registry.registries import CALIBRATION, quantities
 from swsdist.score.parts.evaluating import measure_names
 from swsdist.stages.inputs.provenance import calibration_place
 
@@ -224,13 +225,12 @@ def _score_point(spec: SweepSpec, item: _SortedLists, at: _ListPoint, keys: Keys
             task, point=replace(task.point, beta=beta), notices=Notices()
         )  # warnings were given for the list
         calibrated = calibrate(item.system, item.request(at), task, scored=lambda _: item.undecided)
-        evaluated = evaluate(task, replace(item.system, detections=calibrated.detections), by_type=False).overall
-        assert evaluated.actual is not None  # with decisions and references
-        fit, terms = calibrated.fit, evaluated.per_term.filter(pc.greater(evaluated.per_term["ntrue"], 0))
-        measures = dict(
-            zip(RESCORED, (evaluated.actual.twv, evaluated.actual.pmiss, evaluated.actual.pfa), strict=True)
-        )
-        column = {"atwv": "twv"}.get(measure, measure.removeprefix("atwv_"))
+        evaluated = evaluate(task, replace(item.system, detections=calibrated.detections), by_type=False)
+        table = evaluated.overall.per_term
+        fit, terms = calibrated.fit, table.filter(pc.greater(table["ntrue"], 0))
+        results = values_of(evaluated, ("term-weighted",))
+        measures = {name: value for name in RESCORED if (value := results[name]) is not None}
+        column = quantities()[measure].by_query
         values = dict(zip(terms["query_id"].to_pylist(), terms[column].to_pylist(), strict=True))
     oracle = fit == "oracle" or at.oracle
     name = f"point-{fingerprint(item.name, keys_text({key: value for key, value in keys.items() if key != 'system'}))[:12]}"
