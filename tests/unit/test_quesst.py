@@ -109,6 +109,18 @@ def test_registered_values_are_those() -> None:
     )
 
 
+def test_the_order_of_terms_without_documents() -> None:
+    """A query that stands last in the list, and misses two."""
+    references = targets([("a", "d1"), ("b", "d1"), ("b", "d2")])
+    found = {"query_id": ["a"], "doc_id": ["d2"], "start": [0.0], "end": [0.0], "score": [1.0], "decision": [True]}
+    one, other = (
+        metrics.values(references, found, 9.0, protocol=protocol("quesst", beta=1.0), queries=order, documents=3)
+        for order in (["a", "b"], ["b", "a"])
+    )
+    assert one["quesst_atwv"] == other["quesst_atwv"] == -0.25
+    assert one["quesst_cnxe"] == other["quesst_cnxe"]
+
+
 def test_cross_entropy_by_hand() -> None:
     found = scored()
 

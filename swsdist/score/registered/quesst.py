@@ -62,10 +62,10 @@ def in_order(
 
 
 def _counted(query: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-    """The place of each chosen row among those of its query; rows are by query."""
+    """The place of each chosen row among those of its query; rows of a query are together."""
     total = np.cumsum(chosen)
-    before: np.ndarray = (total - chosen)[np.searchsorted(query, query)]
-    places: np.ndarray = total - 1 - before
+    _, first, which = np.unique(query, return_index=True, return_inverse=True)
+    places: np.ndarray = total - 1 - (total - chosen)[first][which]
     return places
 
 
@@ -100,9 +100,10 @@ def measured(parts: Parts, point: OperatingPoint) -> Quesst | None:
     row, kept = table["row"].to_numpy(), seen[query]
     answered = np.flatnonzero(listed & kept)
     answered = answered[np.lexsort((rank[query[answered]], row[answered]))]
-    lacking = point.trials - np.bincount(rank[query[answered]], minlength=int(seen.sum()))
-    starts = np.cumsum(lacking) - lacking
     missed = np.flatnonzero(~listed & kept)
+    given, true = (np.bincount(rank[query[rows]], minlength=int(seen.sum())) for rows in (answered, missed))
+    lacking = np.maximum(point.trials - given, true)
+    starts = np.cumsum(lacking) - lacking
     others = np.zeros(int(lacking.sum()), dtype=bool)
     others[starts[rank[query[missed]]] + row[missed]] = True
     decision = table["decision"].take(answered)
