@@ -228,8 +228,8 @@ def _score_point(spec: SweepSpec, item: _SortedLists, at: _ListPoint, keys: Keys
         evaluated = evaluate(task, replace(item.system, detections=calibrated.detections), by_type=False)
         table = evaluated.overall.per_term
         fit, terms = calibrated.fit, table.filter(pc.greater(table["ntrue"], 0))
-        results = values_of(evaluated, ("term-weighted",))
-        measures = {name: value for name in RESCORED if (value := results[name]) is not None}
+        found = values_of(evaluated, ("term-weighted",))
+        measures = {name: value for name in RESCORED if (value := found[name]) is not None}
         column = quantities()[measure].by_query
         values = dict(zip(terms["query_id"].to_pylist(), terms[column].to_pylist(), strict=True))
     oracle = fit == "oracle" or at.oracle
