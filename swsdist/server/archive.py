@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 from swsdist.config.search import Search
 from swsdist.core.codes import server as codes
 from swsdist.glossary.documents import CONTENT, contents, replaced_among, replaced_files
-from swsdist.glossary.likelihood import prior_of
 from swsdist.glossary.words import Place, Token, is_same, overlap, within
 from swsdist.registry.registries import METHODS
+from swsdist.searcher.hit_likelihood import hit_likelihood
 from swsdist.searcher.searcher import Searcher
 from swsdist.searcher.settings import setup_of
 
@@ -50,6 +50,7 @@ class Archive:
 
     Attributes:
         searcher: answers.
+        likelihood: of its hits, before anybody judges.
         documents: doc_id, channel, path, duration, speaker, recording (its name), at (its start in it, s), folder, day,
             identity (of its file when it was indexed), content.
     """
@@ -62,12 +63,7 @@ class Archive:
         self.searcher = Searcher(target, executor=executor, options={**way, **(options or {})})
         self.spoken = METHODS[self.searcher.settings.method].queries != "text"
         self.documents = _described(self.searcher)
-        steps = self.searcher.calibrate.steps
-        self.posteriors = METHODS[self.searcher.settings.method].score == "posterior" and not steps
-        #: Whether scores are those that `Likelihood` knows: standard deviations above a query's mean.
-        self.has_odds = self.spoken and bool(steps) and steps[0] in ("q-norm", "speaker-norm")
-        searched, tracks = {term.track for term in self.searcher.settings.terms()}, self.searcher.store.manifest.tracks
-        self.prior = prior_of({str(track.recipe["name"]) for track in tracks if searched & {None, track.name}})
+        self.likelihood = hit_likelihood(self.searcher)
 
     def close(self) -> None:
         """Read no more."""
