@@ -315,7 +315,7 @@ def _alike(rows: Sequence[Mapping[str, Any]]) -> str | None:
 def _answers(
     store: Store, query_ids: Sequence[str], detections: pa.Table, likelihood: HitLikelihood, top: int
 ) -> tuple[tuple[Answer, ...], pa.Table]:
-    """The best hits of each query; and for programs their DETECTIONS with rank, probability, its word, and path of the recording."""
+    """The best hits of each query; and their DETECTIONS with rank, probability, its word and the recording's path."""
     import pyarrow as pa
 
     from swsdist.calibrate.likelihood import word_of
