@@ -48,10 +48,10 @@ class SearchSetup(NamedTuple):
     calibrate: Calibrate | None = None
 
     def steps(self, config: Config) -> Sequence[Step]:
-        """The steps of the run's chain; without a run, those of the chain search for a config."""
+        """The steps of the run's chain, or without a run of the chain search, for a config."""
         if self.run is None:
             return Chain("search", search_steps(config), ChainInputs()).steps
-        chain: Chain = CHAINS[self.config.chain].load()(self.config, Ledger(self.run[0]))
+        chain: Chain = CHAINS[config.chain].load()(config, Ledger(self.run[0]))
         return chain.steps
 
     def usable_steps(self) -> tuple[dict[str, object], tuple[str, ...]]:
