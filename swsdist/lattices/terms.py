@@ -49,7 +49,9 @@ _MOST_OF_STAR = 3
 class Terms(Section):
     """How written terms become labels of the store."""
 
-    units: Literal["words", "phones"] = Field("words", description="labels of the store")
+    units: Literal["words", "phones"] | None = Field(
+        None, description="labels of the store; default: those of the source, words of files"
+    )
     patterns: bool = Field(False, description="terms are patterns: ?, * and (one|two)")
     dictionary: IsPath | None = Field(None, description="pronunciations: lines `WORD [PROBABILITY] PHONE PHONE ...`")
     rules: IsPath | None = Field(
@@ -164,7 +166,7 @@ class TermReader:
             return None
         if globbed:
             return [Alternative((text,), 0.0)]
-        if options.units == "words" and (not options.nearest or text in self._dictionary):
+        if options.units != "phones" and (not options.nearest or text in self._dictionary):
             return [Alternative((text,), 0.0)]
         phones = self._pronunciations(text, word)
         if options.units == "phones":

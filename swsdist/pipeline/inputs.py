@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
@@ -12,7 +12,7 @@ from swsdist.core.fingerprint import Naming, fingerprint
 from swsdist.core.partition import ALL_SLOTS
 from swsdist.pipeline.ledger import Ledger, StepOutcome
 from swsdist.pipeline.records.lists import Parts, ReceiptList, together
-from swsdist.pipeline.task import P, Receipt, Task, TaskResult
+from swsdist.pipeline.task import P, Part, Receipt, Task, TaskResult
 
 T = TypeVar("T", bound=TaskResult)
 OfChain = TypeVar("OfChain")
@@ -88,6 +88,15 @@ class Inputs:
     def results(self, word: str, kind: type[T]) -> list[tuple[Receipt, T]]:
         """Those receipts, each with its task's result."""
         return [(receipt, receipt.result_as(kind)) for receipt in self.receipts(word)]
+
+    def made(self, word: str, kind: type[T]) -> Iterator[tuple[Receipt, T, list[Part]]]:
+        """Those receipts, each with its task's result and its files of the table."""
+        for table in self.tables.get(word, ()):
+            for receipt in table.receipts:
+                parts = receipt.parts(table.table)
+                if table.root:
+                    parts = [part._replace(name=f"{table.root}/{part.name}") for part in parts]
+                yield receipt, receipt.result_as(kind), parts
 
     def parts(self, word: str) -> Parts:
         """Files of a table, with names for `Context.place`."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from swsdist.config.calibration import Calibrate
-from swsdist.config.model import Config, Reduce
+from swsdist.config.model import Reduce
 from swsdist.config.search import Search
 from swsdist.core.codes import line_of
 from swsdist.core.codes import searcher as codes
@@ -31,7 +31,7 @@ class SearchSetup(NamedTuple):
         warnings: about settings that were not taken over, and an incomplete store.
         run: the run of these settings, and its plan; None: no run, or several plans.
         reduce: how candidates become detections.
-        terms: keys of the options `terms` of the chain text.
+        terms: how written queries become labels: keys of `options.terms` of the chain lattices.
         calibrate: the run's section; None: no run, or plans that differ in it.
     """
 
@@ -116,7 +116,7 @@ def _setup_of(target: str) -> SearchSetup:
         raise codes.FUSION_WITHOUT_STORE(where=run.path(), chain=fused.chain)
     if METHODS[next(iter(configs.values())).search.method].queries == "lattices":
         raise codes.SEARCH_OF_DECODED(where=run.path())
-    stores = list(dict.fromkeys(_store_of(config) for config in configs.values()))
+    stores = list(dict.fromkeys(config.searched_store for config in configs.values()))
     if len(stores) > 1:
         raise codes.SEVERAL_STORES(where=run.path(), plans=len(configs), count=len(stores), stores=", ".join(stores))
     settings = [config.search.model_dump(mode="json", exclude_defaults=True) for config in configs.values()]
@@ -124,10 +124,7 @@ def _setup_of(target: str) -> SearchSetup:
     trims = {config.queries.trim != "none" for config in configs.values()}
     if len(configs) == 1:
         ((name, config),) = configs.items()
-        terms: Any = config.options.get("terms", {})
-        if config.chain == "phones":
-            terms = {"units": "phones", **terms}
-        reduce = config.reduce
+        reduce, terms = config.reduce, config.chain_options.terms_in(config.options)
         return SearchSetup(
             stores[0], settings[0], trims.pop(), run=(run, name), reduce=reduce, terms=terms, calibrate=calibrate
         )
@@ -136,10 +133,3 @@ def _setup_of(target: str) -> SearchSetup:
     if any((other.steps, other.options) != (calibrate.steps, calibrate.options) for other in others):
         return SearchSetup(stores[0], settings[0], trims.pop(), (line_of(codes.STEPS_DIFFER, count=len(configs)),))
     return SearchSetup(stores[0], settings[0], trims.pop(), calibrate=calibrate)
-
-
-def _store_of(config: Config) -> str:
-    """The store that the method of a config reads; of the chain phones that of lattices."""
-    if config.chain != "phones":
-        return config.store
-    return str(config.options.get("store") or f"{config.run.rstrip('/')}/lattices")

@@ -71,8 +71,8 @@ def build(config: Config, ledger: Ledger) -> Chain:
     return assemble(config, ledger)
 
 
-def assemble(config: Config, ledger: Ledger) -> Chain:
-    """The same for any method, for chains that replace the first steps.
+def assemble(config: Config, ledger: Ledger, inputs: SearchInputs | None = None) -> Chain:
+    """The same for any method, for chains that replace the first steps, and may have other inputs.
 
     Raises:
         ConfigError: a cohort that is not used or not searched; options that its method or a step does not take; or steps that
@@ -115,7 +115,7 @@ def assemble(config: Config, ledger: Ledger) -> Chain:
         Score(),
         Step("export", Export(), {"queries": "queries:groups", "trials": "align.final:trials"}),
     )
-    inputs = SearchInputs.of(config, ledger)
+    inputs = inputs or SearchInputs.of(config, ledger)
     demand_posteriors(inputs, sides)
     inputs.document_checks.update(document_checks(config))
     inputs.folds.update(folds_of_steps(config.calibrate))
