@@ -14,7 +14,7 @@ from typing import Annotated, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from swsdist.audio.speech import HOP, levels
 from swsdist.config.names import NameIn
@@ -85,21 +85,33 @@ class Recognition(Section):
     name: Annotated[str, NameIn(RECOGNISERS)] = Field("pocketsphinx", description="recogniser")
     options: dict[str, object] = Field({}, description="its options, see below")
 
+    @model_validator(mode="after")
+    def _with_its_options(self) -> Recognition:
+        self.complete()
+        return self
+
+    def complete(self) -> dict[str, object]:
+        """All options.
+
+        Raises:
+            ConfigError: one is unknown or has a wrong value.
+        """
+        return checked(RECOGNISERS, self.name, self.options, "options.recogniser.options")
+
     def create(self) -> Recogniser:
         """The recogniser.
 
         Raises:
-            ConfigError: an option is unknown or has a wrong value, or a library is missing.
+            ConfigError: a library is missing.
         """
-        where = "options.recogniser"
-        entry, values = RECOGNISERS[self.name], checked(RECOGNISERS, self.name, self.options, f"{where}.options")
+        entry = RECOGNISERS[self.name]
         for library in entry.libraries:
             if find_spec(library) is None:
                 missing = ModuleNotFoundError(f"No module named {library!r}", name=library)
                 error = error_of(missing) or codes.ENTRY_NOT_LOADED(target=entry.target, error=str(missing))
-                error.where = where
+                error.where = "options.recogniser"
                 raise error
-        recogniser: Recogniser = entry.load()(**values)
+        recogniser: Recogniser = entry.load()(**self.complete())
         return recogniser
 
     def loaded(self, granted: Needs) -> Recogniser:
