@@ -16,6 +16,7 @@ import pyarrow as pa
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, model_validator
 
 from swsdist.config.section import IsPath, Section
+from swsdist.core.codes import searcher as searcher_codes
 from swsdist.core.codes import text as codes
 from swsdist.io.filesystem import identify
 from swsdist.lattices.packed import Recipe
@@ -186,10 +187,12 @@ class TermReader:
         """Rows of WRITTEN of a row of QUERIES, by its term.
 
         Raises:
-            TermError: as `alternatives`.
+            TermError: there is no term; or as `alternatives`.
         """
+        if not query["term"]:
+            raise searcher_codes.QUERY_WITHOUT_TEXT(where=query["query_id"])
         common = {"query_id": query["query_id"], "example": query["example"], "patterns": self._options.patterns}
-        alternatives = self.alternatives(query["term"] or "")
+        alternatives = self.alternatives(query["term"])
         return [{**common, "labels": list(item.labels), "cost": item.cost} for item in alternatives]
 
 

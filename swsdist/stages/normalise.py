@@ -66,13 +66,7 @@ class Normalise(BucketStage[Normalising]):
         for detections, statistics in self.buckets(inputs, "detections", "statistics"):
             sides, sums = sides_of(inputs, detections.slots), {known: cohort} if cohort else {}
             payload = Normalising(settings, point, detections.name, statistics.name, sides, sums, store, by_document)
-            matters: list[Any] = [
-                first.identity(),
-                first.point,
-                detections.name,
-                statistics.name,
-                *([sides] if sides else []),
-            ]
+            matters: list[Any] = [first.identity(), first.point, detections.name, statistics.name, *([sides] if sides else [])]
             matters += [*([known, cohort] if cohort else []), *(["by document"] if by_document else [])]
             yield self.following(detections, inputs, *matters, payload=payload)
 

@@ -8,10 +8,11 @@ from swsdist.audio.probing import probe_all
 from swsdist.chains.lattices.files import FileSource
 from swsdist.chains.lattices.frames import FrameSource
 from swsdist.chains.lattices.inputs import LatticeInputs
-from swsdist.chains.lattices.label_queries import examples_of, written
+from swsdist.chains.lattices.label_queries import examples_of
 from swsdist.chains.search.check import Checking, findings, lattice_store_finding, rejection_finding
 from swsdist.core.errors import UnusableError
 from swsdist.core.needs import LEAST
+from swsdist.lattices.terms import TermReader
 from swsdist.pipeline.finding import Finding
 
 
@@ -49,15 +50,16 @@ class _Checking(Checking):
     def _queries(self) -> Iterator[Finding]:
         if self._lattices.frames is not None:
             yield from super()._queries()
-        reader, by_query = self._source.reader(self._storage), examples_of(self._source.queries())
-        rows = [row for some in by_query.values() for row in some]
+        options, known = self._lattices.options, self._source.known()
+        reader = TermReader(options.written, options.labels, self._storage, known)
+        rows = [row for some in examples_of(self._source.queries()).values() for row in some]
         spoken = [row for row in rows if row["path"] is not None]
         headers = probe_all(dict.fromkeys(row["path"] for row in spoken), self._storage)
         bad: list[tuple[str, UnusableError]] = []
         for row in rows:
             if row["path"] is None:
                 try:
-                    written(row, reader)
+                    reader.rows(row)
                 except UnusableError as error:
                     bad.append((row["query_id"], error))
             elif isinstance(header := headers[row["path"]], UnusableError):

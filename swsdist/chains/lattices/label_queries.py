@@ -14,7 +14,6 @@ from swsdist.chains.lattices.inputs import LatticeInputs
 from swsdist.chains.lattices.options import LatticesOptions
 from swsdist.chains.lattices.source import Speech
 from swsdist.config import Config
-from swsdist.core.codes import searcher as codes
 from swsdist.core.errors import DataError
 from swsdist.core.needs import Needs
 from swsdist.lattices.packed import Recipe
@@ -127,7 +126,7 @@ class LabelQueries(Stage[Labelling]):
                     if labelled is not None and (payload.group or example["path"] is not None):
                         made, length = labelled(example, reader)
                     else:
-                        made, length = written(example, reader, payload.lattices), 0.0
+                        made, length = _written(example, reader, payload.lattices), 0.0
                 except DataError as error:
                     if example.get("identity"):  # of a recording
                         raise_transient(example, error)
@@ -164,14 +163,7 @@ def _groups(by_query: Mapping[str, list[Row]]) -> list[list[str]]:
     return [query_ids[first : first + _GROUP] for first in range(0, len(query_ids), _GROUP)]
 
 
-def written(example: Row, reader: TermReader, lattices: bool = False) -> list[dict[str, Any]]:
-    """Rows of a text.
-
-    Raises:
-        TermError: there is none, or it cannot be searched.
-    """
-    if not example["term"]:
-        raise codes.QUERY_WITHOUT_TEXT(where=example["query_id"])
+def _written(example: Row, reader: TermReader, lattices: bool) -> list[dict[str, Any]]:
     rows = reader.rows(example)
     if not lattices:
         return rows

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from swsdist.chains.lattices.options import LatticesOptions
@@ -87,7 +87,3 @@ class Source(ABC):
     def known(self) -> frozenset[str] | None:
         """Labels that documents can hold; None: unknown."""
         return None
-
-    def reader(self, storage: Mapping[str, object]) -> TermReader:
-        """Reads written queries."""
-        return TermReader(self._options.written, self._options.labels, storage, self.known())
