@@ -54,20 +54,16 @@ def build(config: Config, ledger: Ledger) -> Chain:
 def _steps(chain: Chain, inputs: LatticeInputs) -> Iterator[Step]:
     """The steps of a search, of which the source replaces the first, or adds to them."""
     frames, queries = inputs.frames, Step("queries", LabelQueries())
+    index = IndexLatticeFiles() if inputs.options.source == "files" else IndexLattices()
     for step in chain.steps:
         if step.name == "search":
             shards = "index:features" if frames is None else "decode:features"
             yield dataclasses.replace(step, reads={"queries": "queries:groups", "shards": shards})
         elif frames is None:
-            first = {"index": Step("index", _indexing(inputs)), "queries": queries}
-            yield first.get(step.name, step)
+            yield {"index": Step("index", index), "queries": queries}.get(step.name, step)
         elif step.name == "queries":
             yield dataclasses.replace(step, name="examples", inputs=frames)
             yield queries
-            yield Step("decode", IndexLattices())
+            yield Step("decode", index)
         else:
             yield dataclasses.replace(step, inputs=frames) if step.name in ("fit-transforms", "index") else step
-
-
-def _indexing(inputs: LatticeInputs) -> IndexLattices:
-    return IndexLatticeFiles() if inputs.options.source == "files" else IndexLattices()

@@ -65,9 +65,11 @@ class _Checking(Checking):
             elif isinstance(header := headers[row["path"]], UnusableError):
                 bad.append((f"{row['query_id']}, example {row['example']}", header))
         if self._lattices.frames is None:
-            text = f"{len(rows) - len(spoken)} written ones" + (f", {len(spoken)} spoken examples" if spoken else "")
+            texts = sum(row["path"] is None and bool(row["term"]) for row in rows)
+            text = f"{texts} written ones" + (f", {len(spoken)} spoken examples" if spoken else "")
             yield Finding("queries", True, text)
-        yield from rejection_finding("queries", bad, len(rows), "queries")
+        of = len(rows) if self._lattices.frames is None else self._lattices.corpus.queries.num_rows
+        yield from rejection_finding("queries", bad, of, "queries")
 
     def _recogniser(self) -> Iterator[Finding]:
         options = self._lattices.options.recogniser

@@ -53,10 +53,6 @@ class FrameSource(Source):
             frames = Frames(self._frames.store.state, shard.name, track.name, decoding)
             yield Part(matters, f"{shard.documents} documents", shard.frames * store.manifest.shift, frames)
 
-    def made_by(self) -> dict[str, object]:
-        """The decoder."""
-        return {"decoding": self._options.decoding.model_dump(mode="json")}
-
     def documents(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         """Those of the store of frames."""
         columns = ["doc_id", "channel", "path", "duration", "speaker", "recording", "start"]

@@ -64,9 +64,10 @@ class IndexLattices(Stage[Documents]):
     def finish(self, inputs: Inputs) -> None:
         """Commit the store if it changed."""
         chain_inputs = inputs.chain_inputs(LatticeInputs)
-        source = chain_inputs.source
-        kept = chain_inputs.options.labels.model_dump(mode="json")
-        recipe = {"name": self.name, "version": self.version, "options": kept, **source.made_by()}
+        source, options = chain_inputs.source, chain_inputs.options
+        recipe = {"name": self.name, "version": self.version, "options": options.labels.model_dump(mode="json")}
+        if (maker := {"recogniser": "recogniser", "frames": "decoding"}.get(options.source)) is not None:
+            recipe[maker] = getattr(options, maker).model_dump(mode="json")
         commit_lattices(inputs, chain_inputs.store, recipe, *source.documents(), source.path)
 
     def digests(self, inputs: Inputs) -> dict[str, str]:

@@ -50,10 +50,6 @@ class RecordingSource(Source):
             recordings = Recordings(some, options.recogniser, options.recipe, are_permitted())
             yield Part([*matters, names], label, sum(lengths[chosen.start : chosen.stop]), recordings)
 
-    def made_by(self) -> dict[str, object]:
-        """The recogniser."""
-        return {"recogniser": self._options.recogniser.model_dump(mode="json")}
-
     def queries(self) -> list[Row]:
         """All, with identities of recordings."""
         return self._inputs.examples

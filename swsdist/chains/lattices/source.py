@@ -66,10 +66,6 @@ class Source(ABC):
     def parts(self) -> Iterator[Part]:
         """The tasks that make the lattices of all documents, always in the same order."""
 
-    def made_by(self) -> dict[str, object]:
-        """What the store tells of how its lattices are made, besides `options.recipe`."""
-        return {}
-
     def documents(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         """Documents that may be searched, and those that are rejected already; see `commit_lattices`."""
         table = self._inputs.corpus.documents
