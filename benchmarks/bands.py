@@ -57,8 +57,8 @@ def measure(scratch: Path) -> list[Row]:
             given = {"documents": corpus / "docs.csv", "queries": queries, "references": corpus / "refs.csv"}
             config = load_config(_FOLDER, sets, corpus={k: str(v) for k, v in given.items()}, run=str(run))
             result = api.run(config)
-            trials = pa.concat_tables([TRIALS.empty_table(), *result.outcome.chain_run.read("align.final", "trials")])
-            (told,) = result.outcome.chain_run.results("score", Measured)
+            trials = pa.concat_tables([TRIALS.empty_table(), *result.outcome.chain_run.read("trials")])
+            (told,) = result.outcome.chain_run.results("measures", Measured)
             all_hits = precision_at(trials, -np.inf)
             strong, likely = precision_at(trials, STRONG_SCORE), fit_promise(trials)
             rows += [

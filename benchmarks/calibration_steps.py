@@ -106,9 +106,9 @@ def run(config: Path, folder: str, name: str, sets: list[str]) -> Measured:
     if result.outcome.failures:
         raise RuntimeError(f"{name}: {result.outcome.failures[0].message}")
     chain_run = result.outcome.chain_run
-    terms = pa.concat_tables(chain_run.read("measure", "terms")).to_pylist()
-    trials = pa.concat_tables(chain_run.read("align.final", "trials"))
-    (told,) = chain_run.results("score", Told)
+    terms = pa.concat_tables(chain_run.read("terms")).to_pylist()
+    trials = pa.concat_tables(chain_run.read("trials"))
+    (told,) = chain_run.results("measures", Told)
     values = {key: float(value) for key, value in told.measures.items() if isinstance(value, int | float)}
     twv = {row["query_id"]: row["twv"] for row in terms if row["ntrue"]}
     return Measured(values, twv, trials, (told.point["trials"], told.point["beta"]))

@@ -104,7 +104,7 @@ def _indexed(chain_run: ChainRun, name: str, rows: list[dict[str, Any]]) -> Rece
 def _chain_run(folder: Path) -> ChainRun:
     config = config_of(folder, str(folder / "run"))
     chain_run = prepare_chain_run(ONLY, config, Ledger(Folder(config.run)), StepSelection(until="index"))
-    chain_run.chain.inputs.read(frozenset({"index"}))
+    chain_run.chain.inputs.read(frozenset({"documents"}))
     return chain_run
 
 

@@ -1,14 +1,14 @@
 """Term discovery on Mboshi dev: how well pairs, classes and a parse fit phones and words, by ways to pairs and by systems, and
 what more hours cost.
 
-NED is read from the curve of the best pairs where their coverage reaches a level. Chance is the same classes in random places.
-Thresholds are chosen on one half of the documents, by a hash of their names, and their figures are those of the other half; the
-mean of both ways is shown.
-What the level of a match parts is shown too: distances of frames of equal words, matched by their phones, and of any two.
-For the growth, the hour is repeated HOURS times (by default 4), each time at another speed (0.9 to 1.1) and with noise at
-25 dB, so that a recording's copies are alike and not the same. `swsdist discover` does one hour and all with two workers,
-then all with one, by the way to pairs WAY (by default segments). CPU is that of the chain's own stages, without indexing; wall
-time is that of the whole command, the page included. Of a worker the highest PSS counts, sampled once a second.
+NED is read from the curve of the best pairs where their coverage reaches a level. Chance is the same classes in random
+places. Thresholds are chosen on one half of the documents, by a hash of their names, and their figures are those of the
+other half; the mean of both ways is shown. What the level of a match parts is shown too: distances of frames of equal
+words, matched by their phones, and of any two. For the growth, the hour is repeated HOURS times (by default 4), each
+time at another speed (0.9 to 1.1) and with noise at 25 dB, so that a recording's copies are alike and not the same.
+`swsdist discover` does one hour and all with two workers, then all with one, by the way to pairs WAY (by default
+segments). CPU is that of the chain's own stages, without indexing; wall time is that of the whole command, the page
+included. Of a worker the highest PSS counts, sampled once a second.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from benchmarks.corpora import Corpus, mboshi
 from benchmarks.perturbed import CHANGES, ORDER, documents
 from benchmarks.rows import Row, at_least, say, show
 from benchmarks.systems import SYSTEMS, report_in, row, run_of
-from swsdist.chains.search.report.finished import from_run
+from swsdist.chains.report.finished import from_run
 from swsdist.core.types import DETECTIONS
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.inspection.loading import load_chain_run
@@ -48,7 +48,7 @@ class Result(NamedTuple):
 
 def scored(run: Path) -> pd.DataFrame:
     """The scored list of a run, the best of a query first."""
-    table = pa.concat_tables(load_chain_run(Folder(str(run))).read("decide", "scored")).to_pandas()
+    table = pa.concat_tables(load_chain_run(Folder(str(run))).read("scored")).to_pandas()
     return table.sort_values(["query_id", "score"], ascending=[True, False], kind="stable", ignore_index=True)
 
 

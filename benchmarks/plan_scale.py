@@ -185,7 +185,7 @@ def plan(config: Config, finished: bool = False) -> dict[str, int]:
     """
     chain_run = prepare_chain_run(ONLY, config, Ledger(Folder(config.run, config.storage)), StepSelection())
     counts = {}
-    chain_run.chain.inputs.read(frozenset(step.name for step in chain_run.steps))
+    chain_run.chain.inputs.read(frozenset(label for step in chain_run.steps for label in step.tables))
     for name in ("index", "queries", "search"):
         step = chain_run.chain.step(name)
         ended = chain_run.outcomes[name] = StepOutcome()

@@ -74,7 +74,7 @@ def _run(sets: list[str], choice: StepSelection | None = None) -> api.RunResult:
 def pooled_pair_auc(chain_run: ChainRun) -> float:
     """AUC over all pairs of a query that was searched and a document of the collection, from normalised detections."""
     state: SearchInputs = chain_run.chain.inputs
-    found = pa.concat_tables(chain_run.read("normalise", "normalised"))
+    found = pa.concat_tables(chain_run.read("normalised"))
     queries = {name: k for k, name in enumerate(sorted(set(state.corpus.queries["query_id"].to_pylist())))}
     documents = {
         key: k

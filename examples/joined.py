@@ -135,13 +135,12 @@ class Join(Stage[Joining]):
 
 
 def _run(chain_run: ChainRun) -> Run:
-    own, root = chain_run.chain.inputs, chain_run.run.root
-    place = chain_run.place(chain_run.chain.step("queries")) or root
-    statistics, queries = chain_run.parts("reduce", "statistics"), chain_run.parts("queries", "groups")
+    own = chain_run.chain.inputs
+    statistics, queries = (chain_run.table(label, absolute=True).parts for label in ("statistics", "groups"))
     return Run(
         [part.sha256 for part in (*statistics, *queries)],
-        [f"{root}/{part.name}" for part in statistics],
-        [f"{place}/{part.name}" for part in queries],
+        [part.name for part in statistics],
+        [part.name for part in queries],
         own.store.state,
         identity(chain_run.config.search),
         chain_run.config.search,
@@ -210,7 +209,7 @@ def build(config: Config, ledger: Ledger) -> Chain:
     """Join, then apart."""
     one, other = Options(**config.options).runs
     chain_runs = load_chain_run(Folder(one, config.storage)), load_chain_run(Folder(other, config.storage))
-    reads = {"one": ExternalTable(one, "normalise:normalised"), "other": ExternalTable(other, "normalise:normalised")}
+    reads = {"one": ExternalTable(one, "normalised"), "other": ExternalTable(other, "normalised")}
     steps = (Step("join", Join(), reads), Step("apart", Apart()))
     return Chain("joined", steps, Runs(chain_runs))
 

@@ -108,8 +108,7 @@ class RunResult:
         import pyarrow as pa
 
         chain_run = self.outcome.chain_run
-        step = chain_run.chain.maker(table)
-        parts = [] if step is None else chain_run.read(step.name, table)
+        parts = [] if chain_run.chain.source(table) is None else chain_run.read(table)
         frame: pd.DataFrame = pa.concat_tables([schema.empty_table(), *parts]).to_pandas()
         if not by:
             return frame
@@ -140,8 +139,7 @@ class RunResult:
         from swsdist.stages.task_results import Measured
 
         chain_run = self.outcome.chain_run
-        step = chain_run.chain.maker("det")
-        scored = [] if step is None else chain_run.results(step.name, Measured)
+        scored = [] if chain_run.chain.source("det") is None else chain_run.results("det", Measured)
         return dict(scored[0].measures) if scored else {}
 
 

@@ -70,8 +70,8 @@ class ChildProcesses:
         def beyond(seen: _Seen) -> float:
             """CPU s that are not in its cpu account."""
             kin = children[seen.pid]
-            gone = sum(total_of(item) for item in kin if not (item.alive and seen.alive))
-            return max(0.0, gone - seen.waited) + sum(total_of(item) for item in kin if item.alive and seen.alive)
+            ended = sum(total_of(item) for item in kin if not (item.alive and seen.alive))
+            return max(0.0, ended - seen.waited) + sum(total_of(item) for item in kin if item.alive and seen.alive)
 
         def total_of(seen: _Seen) -> float:
             return seen.cpu + seen.waited + beyond(seen)

@@ -1,7 +1,7 @@
 """Measures of processing cost of the SWS 2013 evaluation: ISF, SSF, PMU and PL.
 
-Plain functions of numbers, from a run's accounts or measured otherwise. CPU time is the total
-over all processors, "as if it was computed on a single CPU": 14 hours on 16 cores are 224 hours.
+Plain functions of numbers, from a run's accounts or measured otherwise. CPU time is the total over all processors, "as
+if it was computed on a single CPU": 14 hours on 16 cores are 224 hours.
 
 Conventions: time in s, memory in GB = 1e9 bytes; None: undefined.
 

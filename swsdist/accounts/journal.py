@@ -221,12 +221,12 @@ class DriverJournal(Journal):
 
     def memory(self) -> int:
         """PSS of the driver and of its daemons; also samples the daemons' CPU time."""
-        there = {pid for pid in self._daemons.look() if pid not in self.others}
+        daemons = {pid for pid in self._daemons.look() if pid not in self.others}
         now = time.monotonic()
-        if there != self._weights.keys():
+        if daemons != self._weights.keys():
             self._changed = now
         if now - self._changed < _SETTLED_AFTER or now - self._weighed >= _WEIGH_EVERY:
-            self._weights, self._weighed = {pid: pss_bytes(pid) for pid in there}, now
+            self._weights, self._weighed = {pid: pss_bytes(pid) for pid in daemons}, now
         return pss_bytes() + sum(self._weights.values())
 
     def _more_fields(self) -> dict[str, float | int]:

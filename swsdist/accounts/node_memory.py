@@ -45,10 +45,10 @@ class NodeMemory:
         )
 
     def _merge(self, at: Ints, pss: Ints, gpu: Ints) -> None:
-        self._at, which = np.unique(np.concatenate([self._at, at]), return_inverse=True)
+        self._at, inverse = np.unique(np.concatenate([self._at, at]), return_inverse=True)
         sums, most = np.zeros(len(self._at), np.int64), np.zeros(len(self._at), np.int64)
-        np.add.at(sums, which, np.concatenate([self._pss, pss]))
-        np.maximum.at(most, which, np.concatenate([self._gpu, gpu]))
+        np.add.at(sums, inverse, np.concatenate([self._pss, pss]))
+        np.maximum.at(most, inverse, np.concatenate([self._gpu, gpu]))
         self._pss, self._gpu = sums, most
 
     def peak(self, during: Sequence[tuple[float, float]]) -> int | None:

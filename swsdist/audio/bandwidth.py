@@ -51,8 +51,8 @@ class Bandwidth:
         loud, *bands = (_LEAST + np.argmax(ranks >= _LOUD * ranks[:, -1:], axis=1)).tolist()
         if loud < AUDIBLE:
             return None
-        there = [k for k, level in enumerate(bands) if level >= loud - _EMPTY]
-        highest = max(there, default=-1)
+        sounding = [k for k, level in enumerate(bands) if level >= loud - _EMPTY]
+        highest = max(sounding, default=-1)
         if highest == len(bands) - 1:
             return self._rate / 2
         return float(max(4000, FIRST_BAND + 1000 * (highest + 1)))

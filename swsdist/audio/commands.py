@@ -100,9 +100,9 @@ class UnrunnableError(AudioError):
 
 def identity(command: str) -> str:
     """Identity of a command before it runs: its text, and the first missing program."""
-    known = f"0:{fingerprint('command', command)[:16]}"
+    digest = f"0:{fingerprint('command', command)[:16]}"
     lacking = next((name for name in _programs(command) if shutil.which(name) is None), None)
-    return known if lacking is None else f"{known}{ABSENT}{lacking}"
+    return digest if lacking is None else f"{digest}{ABSENT}{lacking}"
 
 
 def _programs(command: str) -> list[str]:
@@ -120,8 +120,8 @@ def _programs(command: str) -> list[str]:
     except ValueError:  # unclosed quotation: the shell reports it
         return []
     # A relative path depends on the folder that the command changes to.
-    known = (word for word in matches if word not in _SHELL and not set(word) & set("$`{}*?<>~"))
-    return [word for word in known if word.startswith("/") or "/" not in word]
+    programs = (word for word in matches if word not in _SHELL and not set(word) & set("$`{}*?<>~"))
+    return [word for word in programs if word.startswith("/") or "/" not in word]
 
 
 def are_permitted() -> bool:

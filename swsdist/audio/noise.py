@@ -98,9 +98,9 @@ def _noise(counts: NDArray[np.float64]) -> tuple[int, NDArray[np.float64]]:
     best = (-1.0, guess, np.zeros(BINS))
     for middle in range(max(0, guess - _REACH), min(BINS, guess + _REACH + 1)):
         first, last = max(0, middle - half), min(guess, middle + half)
-        beside = shapes[:, first - middle + half : last - middle + half + 1]
-        weight = (beside**2).sum(axis=1)
-        common = beside @ counts[first : last + 1]
+        flank = shapes[:, first - middle + half : last - middle + half + 1]
+        weight = (flank**2).sum(axis=1)
+        common = flank @ counts[first : last + 1]
         # Of least squares: what a cosine of the best height takes from the sum of squares; hardly any of a cosine may be there.
         taken = np.where(weight >= 1, common**2 / np.maximum(weight, 1), -1.0)
         k = int(taken.argmax())
@@ -117,5 +117,5 @@ def _noise(counts: NDArray[np.float64]) -> tuple[int, NDArray[np.float64]]:
 def _shapes() -> NDArray[np.float64]:
     """Raised cosines of height 1, float64 (widths, bins around the middle)."""
     widths = np.arange(_NARROWEST, _WIDEST + 1, 2)
-    away = np.abs(np.arange(-(_WIDEST // 2), _WIDEST // 2 + 1)) / widths[:, None]
-    return np.where(away <= 0.5, 0.5 + 0.5 * np.cos(2 * np.pi * away), 0.0)
+    distance = np.abs(np.arange(-(_WIDEST // 2), _WIDEST // 2 + 1)) / widths[:, None]
+    return np.where(distance <= 0.5, 0.5 + 0.5 * np.cos(2 * np.pi * distance), 0.0)

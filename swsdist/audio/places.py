@@ -1,10 +1,8 @@
 """Segments of recordings: their bounds, and a cache of the decoder between segments of one recording.
 
 Many documents can be segments of one recording. While caching is active, the recording's length is determined once, and
-if
-ffmpeg decodes it, always from the beginning, the next segment continues where the previous one ended. Segments in order
-of time
-thus cost one decoding of the recording, and one copy of a remote one. Each thread has its own cache.
+if ffmpeg decodes it, always from the beginning, the next segment continues where the previous one ended. Segments in
+order of time thus cost one decoding of the recording, and one copy of a remote one. Each thread has its own cache.
 """
 
 from __future__ import annotations

@@ -1,17 +1,14 @@
 """Recordings as blocks of mono float32 samples, of any length, format and sample rate.
 
-libsndfile (through soundfile) decodes files, ffmpeg those that libsndfile does not (`swsdist.audio.formats.ffmpeg`), and soxr
-resamples at its quality HQ. Paths are local or `s3://` urls; ffmpeg, which seeks, gets a temporary copy of a remote file. A
-recording is never completely in memory, and its pieces do not affect the samples: soxr's stream returns the same samples for
-every cut of its input (tested).
+libsndfile decodes files (`swsdist.audio.formats.libsndfile`), ffmpeg those that libsndfile does not
+(`swsdist.audio.formats.ffmpeg`), and soxr resamples at its quality HQ. A path names bytes as in `swsdist.audio.streams`;
+ffmpeg, which seeks, gets a temporary copy of a remote file. A recording is never completely in memory, and its pieces do not
+affect the samples: soxr's stream returns the same samples for every cut of its input (tested).
 
 A place (`start`, `end` in seconds) is cut at the rate of the file, at the nearest sample, and then resampled as a separate
 signal. An end up to `SLACK` seconds after the recording's is its end, since tables hold rounded times. Seeking decodes one
 second of preroll, after which lossy decoders return the samples of reading from the beginning: exact for WAV, FLAC, SPHERE,
 Vorbis and Opus (5e-3 off without), and to 1e-7 for MP3.
-
-A path may also be a command (`swsdist.audio.commands`), or a place in an archive (`swsdist.audio.formats.archives`), but not
-within `only_files`, where paths are made of what strangers send.
 
 Faults of a recording are `AudioError`s (`swsdist.core.codes.audio`). Faults of a disk or network are not: their OSError goes
 through (`io.failures.as_file_fault`). Truncation and samples that are not finite may only appear while reading.
@@ -22,44 +19,39 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import TypeAlias
 
 import numpy as np
 import soundfile
 import soxr
 from numpy.typing import NDArray
 
-from swsdist.audio import commands, places
+from swsdist.audio import places
 from swsdist.audio.copies import ENDS, copy_of
-from swsdist.audio.formats import archives, ffmpeg
-from swsdist.audio.formats.extents import extent
-from swsdist.audio.formats.headers import (
-    CutOffError,
-    ForeignError,
-    check_bytes,
-    check_extent,
-    check_length,
-    check_shape,
-    needs_ffmpeg,
-    not_opened,
-    plain,
-)
-from swsdist.audio.formats.mpeg import is_mpeg, listening
-from swsdist.audio.formats.views import Part, View
-from swsdist.audio.pieces import Sound, pieces_of
-from swsdist.audio.streams import UNKNOWN, Digest, ErrorKeepingFile, Joined, Sequential, digesting, passing
+from swsdist.audio.formats import ffmpeg, libsndfile
+from swsdist.audio.formats.libsndfile import UNKNOWN, Joined, plain
+from swsdist.audio.formats.views import Extent, check_extent
+from swsdist.audio.streams import open_bytes
 from swsdist.core.codes import audio as codes
-from swsdist.core.errors import AudioError, StorageError
-from swsdist.io.byte_count import open_counted, uncounted
-from swsdist.io.failures import as_file_fault
-from swsdist.io.filesystem import READ_AHEAD, is_remote, open_path
+from swsdist.core.errors import AudioError, CutOffError, ForeignError, recast
+from swsdist.io.filesystem import READ_AHEAD, is_remote
+
+#: An open recording.
+Sound: TypeAlias = Joined | ffmpeg.Decoded
 
 #: A place may end this many seconds after the recording's end.
 SLACK = 0.01
+
+# Frames decoded at once.
+_PIECE = 1 << 16
+
+# Bytes that a decoder may leave at the end: tags.
+_TAGS = 1 << 17
+
+# Some encoders count the MPEG frame that only carries the Xing tag.
+_MP3_FRAME = 1152
 
 # Read before a place.
 _PREROLL_SECONDS = 1.0
@@ -69,19 +61,6 @@ _HEADER = 1 << 17
 
 # What ffmpeg says of a file that is no recording.
 _UNRECOGNISED = {codes.FFMPEG_CANNOT_READ.name, codes.FFMPEG_TIMEOUT.name}
-
-
-_only_files = ContextVar("only_files", default=False)
-
-
-@contextmanager
-def only_files() -> Iterator[None]:
-    """Within the context a path is a file and nothing else, whatever it ends in: no command, no place in an archive."""
-    token = _only_files.set(True)
-    try:
-        yield
-    finally:
-        _only_files.reset(token)
 
 
 @dataclass(frozen=True)
@@ -111,35 +90,27 @@ def probe(path: str, storage: Mapping[str, object] | None = None, after: float |
     Raises:
         AudioError: the header shows that the file cannot be used.
     """
-    info = places.cached(path, lambda: _probed(path, storage))
+    info = places.cached(path, lambda: _header(path, storage, True))
     if after is None or after <= info.duration:
         return info
-    return places.cached(f"all of {path}", lambda: _counted(path, storage))
+    return places.cached(f"all of {path}", lambda: _header(path, storage, False))
 
 
-def _probed(path: str, storage: Mapping[str, object] | None) -> AudioInfo:
-    with _decoding(path, storage, brief=True) as sound:
-        if isinstance(sound, ffmpeg.Decoded):
+def _header(path: str, storage: Mapping[str, object] | None, brief: bool) -> AudioInfo:
+    """Header with the length that it states, or, unless `brief` and stated, the length by bytes or by decoding."""
+    with _decoding(path, storage, brief) as sound:
+        if brief and isinstance(sound, ffmpeg.Decoded):
             if sound.duration is None:
-                return _counted(path, storage)
-            return AudioInfo(max(1, round(sound.duration * sound.samplerate)), sound.samplerate, sound.channels)
-        frames = sound.frames if sound.frames != UNKNOWN else _count(sound, path)
+                return _header(path, storage, False)
+            frames = max(1, round(sound.duration * sound.samplerate))
+        elif sound.frames != UNKNOWN:
+            frames = sound.frames
+        else:
+            frames = 0
+            with suppress(CutOffError):
+                for piece in _pieces(sound):
+                    frames += len(piece)
         return AudioInfo(frames, sound.samplerate, sound.channels)
-
-
-def _counted(path: str, storage: Mapping[str, object] | None) -> AudioInfo:
-    """Header with the length found by its bytes, or by decoding."""
-    with _decoding(path, storage) as sound:
-        frames = sound.frames if sound.frames != UNKNOWN else _count(sound, path)
-        return AudioInfo(frames, sound.samplerate, sound.channels)
-
-
-def _count(sound: Sound, path: str) -> int:
-    frames = 0
-    with suppress(CutOffError):
-        for piece in pieces_of(sound, path):
-            frames += len(piece)
-    return frames
 
 
 def read_blocks(
@@ -192,28 +163,6 @@ def read_blocks(
         raise cut
 
 
-def sha256(path: str, storage: Mapping[str, object] | None = None) -> str:
-    """SHA-256 of a file's bytes, hexadecimal.
-
-    Raises:
-        AudioError: the file is missing or could not be read.
-    """
-    with uncounted(), _opened(path, storage) as file:
-        return Digest(path).of(file)
-
-
-def digested(digest: Digest, storage: Mapping[str, object] | None = None) -> str:
-    """SHA-256 of a remote file that was read under `streams.digesting`; only the unread rest is fetched.
-
-    Raises:
-        AudioError: the file is missing or could not be read.
-    """
-    if digest.all_passed:
-        return digest.hexadecimal()
-    with digesting(digest), _opened(digest.path, storage) as file:
-        return digest.of(file)
-
-
 def _resampled(
     path: str, channel: int, rate: int, start: float | None, end: float | None, storage: Mapping[str, object] | None
 ) -> Iterator[NDArray[np.float32]]:
@@ -221,8 +170,8 @@ def _resampled(
     with _decoding(path, storage, at=at) as sound:
         if not 1 <= channel <= sound.channels:
             raise codes.NO_SUCH_CHANNEL(where=path, channel=channel, channels=sound.channels)
-        first, last = _place(path, sound, start, end)
-        pieces = _channel(sound, path, channel, first, last)
+        first, last = _place(sound, start, end)
+        pieces = _channel(sound, channel, first, last)
         if sound.samplerate == rate:
             yield from pieces
             return
@@ -238,7 +187,7 @@ def _resampled(
             raise cut
 
 
-def _place(path: str, sound: Sound, start: float | None, end: float | None) -> tuple[int, int | None]:
+def _place(sound: Sound, start: float | None, end: float | None) -> tuple[int, int | None]:
     """First frame of a place and the one after its last; None for the end of the recording."""
     if start is None and end is None:
         return 0, None
@@ -251,30 +200,30 @@ def _place(path: str, sound: Sound, start: float | None, end: float | None) -> t
         if first < (frames if last is None else last):
             return first, last
     shown = "the end" if end is None else f"{end} s"
-    raise _outside(path, f"{begin} s to {shown}", None if frames == UNKNOWN else length)
+    raise _outside(sound, f"{begin} s to {shown}", None if frames == UNKNOWN else length)
 
 
-def _outside(path: str, place: str, length: float | None) -> AudioError:
+def _outside(sound: Sound, place: str, length: float | None) -> AudioError:
     duration = "of unknown length" if length is None else f"{length:.3f} s"
-    return codes.PLACE_OUTSIDE(where=path, place=place, duration=duration)
+    return codes.PLACE_OUTSIDE(where=sound.path, place=place, duration=duration)
 
 
-def _channel(sound: Sound, path: str, channel: int, first: int, last: int | None) -> Iterator[NDArray[np.float32]]:
+def _channel(sound: Sound, channel: int, first: int, last: int | None) -> Iterator[NDArray[np.float32]]:
     """Finite samples of one channel, frames first to last (None: to the end)."""
     position = max(0, first - round(_PREROLL_SECONDS * sound.samplerate))
     if position:
         try:
-            with listening(path, sound.format == "MP3"):
-                sound.seek(position)
+            sound.seek(position)
         except soundfile.LibsndfileError as error:
-            raise codes.UNREADABLE_PLACE(where=path, time=position / sound.samplerate, detail=plain(error)) from error
-    for piece in pieces_of(sound, path, position):
+            time = position / sound.samplerate
+            raise codes.UNREADABLE_PLACE(where=sound.path, time=time, detail=plain(error)) from error
+    for piece in _pieces(sound, position):
         part = piece[max(0, first - position) : None if last is None else last - position, channel - 1]
         finite = np.isfinite(part)
         if not finite.all():
             bad = int(np.argmin(finite))
             time = (max(first, position) + bad) / sound.samplerate
-            raise codes.NOT_FINITE(where=path, time=time, value=float(part[bad]))
+            raise codes.NOT_FINITE(where=sound.path, time=time, value=float(part[bad]))
         if len(part):
             yield np.ascontiguousarray(part)
         position += len(piece)
@@ -292,7 +241,76 @@ def _channel(sound: Sound, path: str, channel: int, first: int, last: int | None
     if (first and position <= first) or (last is not None and position < last - slack):
         seconds = position / sound.samplerate
         shown = "the end" if last is None else f"{last / sound.samplerate:.3f} s"
-        raise _outside(path, f"{first / sound.samplerate:.3f} s to {shown}", seconds)
+        raise _outside(sound, f"{first / sound.samplerate:.3f} s to {shown}", seconds)
+
+
+def _pieces(sound: Sound, position: int = 0) -> Iterator[NDArray[np.float32]]:
+    """Samples (frames, channels) from the current position to the end, checked against the length in the header.
+
+    Args:
+        sound: open recording.
+        position: its current frame.
+
+    Raises:
+        CutOffError: after the last readable frame: the recording ends early.
+        AudioError: the recording is damaged before its end.
+    """
+    expected = sound.frames
+    stated = None if expected == UNKNOWN else expected / sound.samplerate
+    while True:
+        try:
+            piece = _read(sound)
+        except _Broken as error:
+            if sound.format == "FLAC" and position + len(error.piece) == expected:
+                yield error.piece  # what follows is no frame
+                position = expected
+                break
+            damaged = codes.DAMAGED_STREAM(where=sound.path, detail=plain(error.error))
+            if isinstance(sound, ffmpeg.Decoded) or not sound.at_end():
+                raise damaged from error.error
+            if len(error.piece):
+                yield error.piece
+            raise recast(damaged, CutOffError).expecting(stated) from error.error
+        if not len(piece):
+            break
+        position += len(piece)
+        yield piece
+    if isinstance(sound, Joined) and sound.format in ("FLAC", "MP3", "OGG") and (left := sound.unread_bytes()) > _TAGS:
+        sound.cut = sound.cut or check_extent(sound.path, Extent([]), f"about {left} bytes")
+    _check_end(sound, position, stated)
+
+
+def _check_end(sound: Sound, position: int, stated: float | None) -> None:
+    """Check that a recording has as many frames as its header states, if it does, and is not cut off."""
+    mpeg, missing = sound.format == "MP3", 0 if stated is None else sound.frames - position
+    if sound.cut is not None and (mpeg or missing <= 0):
+        seconds = stated if mpeg and missing > 0 else sound.cut.expected_seconds
+        raise recast(sound.cut, CutOffError).expecting(seconds)
+    if missing > (_MP3_FRAME if mpeg else 0):
+        actual = position / sound.samplerate
+        truncated = codes.TRUNCATED(where=sound.path, stated=f"{stated or 0:.3f} s", actual=f"{actual:.3f} s")
+        # In other formats than FLAC there is a hole before the end.
+        raise truncated.expecting(stated) if sound.format == "FLAC" else recast(truncated, AudioError)
+
+
+class _Broken(Exception):
+    """The decoder failed after `piece`."""
+
+    def __init__(self, error: soundfile.LibsndfileError, piece: NDArray[np.float32]) -> None:
+        super().__init__()
+        self.error, self.piece = error, piece
+
+
+def _read(sound: Sound) -> NDArray[np.float32]:
+    if isinstance(sound, ffmpeg.Decoded):
+        return sound.read(_PIECE)
+    buffer = np.full((_PIECE, sound.channels), np.nan, np.float32)
+    try:
+        piece: NDArray[np.float32] = sound.read(_PIECE, dtype="float32", always_2d=True, out=buffer)
+    except soundfile.LibsndfileError as error:
+        unread = np.isnan(buffer).any(axis=1)
+        raise _Broken(error, buffer[: int(np.argmax(unread)) if unread.any() else _PIECE]) from error
+    return piece
 
 
 @contextmanager
@@ -311,9 +329,10 @@ def _decoding(
         with places.lent(kept):
             yield kept
         return
-    with _opened(path, storage, _HEADER if brief else READ_AHEAD) as raw:
+    remote = is_remote(path)
+    with open_bytes(path, storage, _HEADER if brief else READ_AHEAD) as raw:
         try:
-            with _by_libsndfile(path, raw, brief) as sound:
+            with libsndfile.open_sound(path, raw, brief, remote) as sound:
                 yield sound
                 return
         except ForeignError as error:
@@ -321,121 +340,24 @@ def _decoding(
             if program is None:
                 raise
             foreign = error
-        with ExitStack() as stack:
-            source = path if not is_remote(path) and Path(path).is_file() else None
-            if source is None and brief:
-                yield stack.enter_context(_by_its_ends(program, path, storage, foreign))
-                return
-            source = source or stack.enter_context(copy_of(stack.enter_context(_opened(path, storage))))
-            kind = places.Window if at is not None and places.is_caching() else ffmpeg.Decoded
-            decoded = _by_ffmpeg(program, source, path, brief, foreign, kind=kind)
-            stack.enter_context(decoded)
-            if isinstance(decoded, places.Window):
-                places.cache_decoder(path, decoded, stack.pop_all())
-                stack.enter_context(places.lent(decoded))
-            yield decoded
-
-
-@contextmanager
-def _by_libsndfile(path: str, raw: BinaryIO, brief: bool) -> Iterator[Joined]:
-    head, cut = check_bytes(path, raw)
-    with uncounted():
-        kind = "beginning" if brief else "extent"
-        reach = places.cached(f"{kind} of {path}", lambda: extent(raw, brief, is_remote(path)))
-    files: list[ErrorKeepingFile] = []
-
-    def opened(part: Part) -> Sequential:
-        # As a file object: libsndfile takes a read error of a path for the end of the file.
-        files.append(ErrorKeepingFile(cast(BinaryIO, View(raw, part.pieces))))
-        with listening(path, is_mpeg(head)):
-            sound = Sequential(files[-1], part.frames)
-        sound.cut = check_length(path, sound)
-        return sound
-
-    try:
-        sound = Joined([partial(opened, part) for part in reach.parts])
-    except soundfile.LibsndfileError as error:
-        files[-1].check()
-        raise (cut or not_opened(path, head, error)) from error
-    with sound:
-        estimated = reach.counted is not None and abs(sound.frames - reach.counted) > sound.samplerate // 10
-        if estimated or reach.foreign:
-            raise needs_ffmpeg(path, f"{sound.format} with a length that contradicts its bytes")
-        if sound.unread:
-            begin = next(piece[0] for piece in reach.parts[sound.readable].pieces if isinstance(piece, tuple))
-            reach = reach._replace(rest=raw.seek(0, 2) - begin)
-        sound.cut = cut or check_extent(path, reach, sound.unread) or sound.cut
-        if sound.frames <= 0:
-            raise sound.cut or codes.NO_SAMPLES(where=path)
-        frames = 0 if sound.frames == UNKNOWN else sound.frames
-        check_shape(path, sound.samplerate, sound.channels, frames, raw.seek(0, 2))
+    with ExitStack() as stack:
+        file = None if not remote and Path(path).is_file() else stack.enter_context(open_bytes(path, storage))
+        decoder = places.Window if at is not None and places.is_caching() else ffmpeg.Decoded
+        decoded = None
         try:
-            yield sound
-        finally:
-            sound.check()
-
-
-def _by_ffmpeg(
-    program: str,
-    source: str,
-    path: str,
-    brief: bool,
-    foreign: ForeignError,
-    complete: bool = True,
-    kind: type[ffmpeg.Decoded] = ffmpeg.Decoded,
-) -> ffmpeg.Decoded:
-    """Open a file with ffmpeg, and check its header."""
-    try:
-        sound = kind(program, source, path, brief, complete)
-    except AudioError as error:
-        # Neither library recognises the file.
-        if foreign.code == codes.NOT_AUDIO.name and error.code in _UNRECOGNISED:
-            raise codes.NOT_AUDIO(where=path) from None
-        raise
-    frames = round((sound.duration or 0) * sound.samplerate)
-    try:
-        check_shape(path, sound.samplerate, sound.channels, frames, Path(source).stat().st_size)
-        if not brief:
-            with uncounted(), open_counted(Path(source)) as file:
-                sound.cut = check_extent(path, extent(file))
-    except AudioError:
-        sound.close()
-        raise
-    return sound
-
-
-def _by_its_ends(
-    program: str, path: str, storage: Mapping[str, object] | None, foreign: ForeignError
-) -> ffmpeg.Decoded:
-    """Header of a remote file, by its two ends, or else by the complete file."""
-    with _opened(path, storage) as file:
-        with suppress(AudioError), copy_of(file, ENDS) as source:
-            sound = _by_ffmpeg(program, source, path, True, foreign, complete=False)
-            if sound.duration is not None:
-                return sound
-        with copy_of(file) as source:
-            return _by_ffmpeg(program, source, path, True, foreign)
-
-
-@contextmanager
-def _opened(path: str, storage: Mapping[str, object] | None, ahead: int = READ_AHEAD) -> Iterator[BinaryIO]:
-    if commands.is_command(path) and not _only_files.get():
-        with commands.output(path) as written:
-            yield written
-        return
-    place, byte = (path, None) if _only_files.get() else archives.split(path)
-    if byte is not None:
-        with _opened(place, storage, ahead) as archive:
-            yield cast(BinaryIO, archives.inside(archive, byte, path))
-        return
-    try:
-        # Opening a pipe would block.
-        if not is_remote(path) and Path(path).exists() and not Path(path).is_file():
-            raise (codes.RECORDING_IS_FOLDER if Path(path).is_dir() else codes.RECORDING_IS_DEVICE)(where=path)
-        with open_path(path, storage, ahead) as file:
-            yield passing(path, file) if is_remote(path) else file
-    except FileNotFoundError as error:
-        raise codes.MISSING_RECORDING(where=path) from error
-    except (StorageError, OSError) as error:
-        fault = as_file_fault(error, path)
-        raise codes.UNREADABLE_RECORDING(where=path, detail=fault.message, fix=fault.remedy or "") from error
+            if file is not None and brief:  # a header lies at either end
+                with suppress(AudioError), copy_of(file, ENDS) as ends:
+                    decoded = decoder(program, ends, path, brief, complete=False)
+            if decoded is None or decoded.duration is None:
+                source = path if file is None else stack.enter_context(copy_of(file))
+                decoded = decoder(program, source, path, brief)
+        except AudioError as error:
+            # Neither library recognises the file.
+            if foreign.code == codes.NOT_AUDIO.name and error.code in _UNRECOGNISED:
+                raise codes.NOT_AUDIO(where=path) from None
+            raise
+        stack.enter_context(decoded)
+        if isinstance(decoded, places.Window):
+            places.cache_decoder(path, decoded, stack.pop_all())
+            stack.enter_context(places.lent(decoded))
+        yield decoded

@@ -44,9 +44,9 @@ def compare_results(first: Results, second: Results) -> Comparison:
     """The second against the first, point by point."""
     results = []
     for figure in FIGURES:
-        item, other = first.values(figure), second.values(figure)
-        for key in sorted(item.keys() & other.keys()):
-            comparison = ratio(other[key], item[key])
+        before, after = first.values(figure), second.values(figure)
+        for key in sorted(before.keys() & after.keys()):
+            comparison = ratio(after[key], before[key])
             if comparison is not None:
                 results.append((figure, key, comparison))
     corrected = holm([comparison.p for _, _, comparison in results])

@@ -121,6 +121,6 @@ def _scaling(workers: int, times: int, speedup: Ratio, more: float) -> Scaling:
     return Scaling(workers, times, speedup, _times(speedup, 1 / more))
 
 
-def _times(given: Ratio, factor: float) -> Ratio:
-    low, high = (None if value is None else value * factor for value in (given.low, given.high))
-    return Ratio(given.value * factor, low, high, given.p)
+def _times(speedup: Ratio, factor: float) -> Ratio:
+    low, high = (None if value is None else value * factor for value in (speedup.low, speedup.high))
+    return Ratio(speedup.value * factor, low, high, speedup.p)

@@ -98,6 +98,12 @@ def procedures(settings: Calibrate, point: TwvParameters) -> tuple[Procedure, Pr
     return parts[0], parts[1]
 
 
+def keep_order(settings: Calibrate, names: Sequence[str]) -> bool:
+    """Whether some steps of a config keep the order of a query's detections: none reads the list, or more than scores."""
+    steps = make_steps(names, settings.options, settings.alpha)
+    return not any(step.of_list() or CALIBRATION[step.name].columns for step in steps)
+
+
 def check_steps(settings: Calibrate, score: Score) -> None:
     """Check that each step accepts the kind of scores it receives, given its options.
 

@@ -71,8 +71,8 @@ def summed(tallies: Iterable[Tally]) -> Tally:
 
 def completed(sampled: Tally, everything: Tally, parts: int = 1) -> Tally:
     """A sample's integers, and for keys whose first `parts` parts it lacks, those of everything."""
-    there = {key[:parts] for key in sampled.values}
-    rest = {key: value for key, value in everything.values.items() if key[:parts] not in there}
+    sampled_keys = {key[:parts] for key in sampled.values}
+    rest = {key: value for key, value in everything.values.items() if key[:parts] not in sampled_keys}
     return Tally(sampled.quantities, {**sampled.values, **rest})
 
 
@@ -90,7 +90,7 @@ class Statistic(Protocol):
     reads: Literal["candidates", "examples"]
     # A class attribute `by_speaker = True` asks for candidates with a column `speaker` (`swsdist.reduce.speakers`).
 
-    def of(self, given: Any, /) -> Tally:
+    def of(self, rows: Any, /) -> Tally:
         """Compute the statistic; rows in any order."""
 
 

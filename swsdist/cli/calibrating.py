@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from swsdist.cli.options import Integer, Number, task_options, task_or_point, warn
-from swsdist.cli.outputs import Writing, save_fitted, written
+from swsdist.cli.outputs import OutputCommand, save_fitted, written
 from swsdist.registry.registries import READERS, WRITERS
 
 if TYPE_CHECKING:
     from swsdist.evaluation.lists import KaldiOptions
 
 
-@click.command(cls=Writing)
+@click.command(cls=OutputCommand)
 @click.option(
     "-s", "--system", required=True, metavar="FILE", help="STDLIST, KWSLIST, table (CSV, Parquet) or Kaldi's results."
 )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from swsdist.cli.options import Integer, Number, task_files, task_options, warn
-from swsdist.cli.outputs import TABLES_FOLDER, Writing, written
+from swsdist.cli.outputs import TABLES_FOLDER, OutputCommand, written
 from swsdist.report.pictures import PICTURES
 from swsdist.report.tables import TABLES
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from swsdist.score.compare.results import ComparisonData
 
 
-@click.command(cls=Writing)
+@click.command(cls=OutputCommand)
 @click.argument("systems", nargs=-1, required=True, metavar="SYSTEM...")
 @task_options
 @click.option(
@@ -76,7 +76,7 @@ def compare(systems: tuple[str, ...], **options: Any) -> int:
     import textwrap
     from dataclasses import replace
 
-    from swsdist.chains.search.report.finished import from_run
+    from swsdist.chains.report.finished import from_run
     from swsdist.core.codes import cli as codes
     from swsdist.evaluation.comparison import ComparisonRequest, compare_conditions, compare_systems, gather_systems
     from swsdist.io.notices import Notices
@@ -184,7 +184,7 @@ def _write(data: ComparisonData, options: Mapping[str, Any]) -> None:
         write_csv(points, points.schema, Path(det))
 
 
-@click.command(cls=Writing)
+@click.command(cls=OutputCommand)
 @click.argument("folder", required=False, metavar="[RUN]")
 @click.option("--indexing-cpu", "index_cpu_s", type=Number(), metavar="S", help="CPU seconds of indexing.")
 @click.option("--searching-cpu", "search_cpu_s", type=Number(), metavar="S", help="CPU seconds of searching.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from swsdist.cli.options import FILE, allow_commands
-from swsdist.cli.outputs import Writing, written
+from swsdist.cli.outputs import OutputCommand, written
 from swsdist.report.tables import TABLES
 
 
@@ -14,7 +14,7 @@ def corpus() -> None:
     """Describe a corpus."""
 
 
-@corpus.command(cls=Writing)
+@corpus.command(cls=OutputCommand)
 @click.argument("corpora", nargs=-1, required=True, type=FILE, metavar="CORPUS...")
 @click.option("--set", "sets", multiple=True, metavar="A.B=C", help="Set a key of the config; repeatable.")
 @click.option("--table", type=written(*TABLES, several=True), help="Write the tables: .csv, .tex, .md or .json.")
@@ -41,7 +41,7 @@ def describe(
     import sys
     from pathlib import Path
 
-    from swsdist.cli.outputs import demand_apart, write_data
+    from swsdist.cli.outputs import refuse_overwriting_inputs, write_data
     from swsdist.cli.progress import showing_audio_read
     from swsdist.config import load_corpus
     from swsdist.config.section import paths_in
@@ -55,7 +55,7 @@ def describe(
         twice = next(name for name in names if names.count(name) > 1)
         raise codes.DUPLICATE_CORPUS(name=twice)
     configs = [load_corpus(corpus, sets) for corpus in corpora]
-    demand_apart(context, [path for config in configs for path in paths_in(config.corpus)])
+    refuse_overwriting_inputs(context, [path for config in configs for path in paths_in(config.corpus)])
     descriptions = []
     with showing_audio_read() as show:
         for name, config in zip(names, configs, strict=True):

@@ -7,11 +7,11 @@ from typing import Any
 import click
 
 from swsdist.cli.options import Integer, Number, has_references, task_options, task_or_point, warn
-from swsdist.cli.outputs import Writing, save_fitted, written
+from swsdist.cli.outputs import OutputCommand, save_fitted, written
 from swsdist.registry.registries import WRITERS
 
 
-@click.command(cls=Writing)
+@click.command(cls=OutputCommand)
 @click.argument("systems", nargs=-1, required=True, metavar="LIST...")
 @click.option("-o", "--out", required=True, type=written(), metavar="FILE", help="New list: .xml, .csv or .parquet.")
 @click.option("--format", "kind", type=click.Choice(list(WRITERS)), help="Format of --out. [default: by its ending]")

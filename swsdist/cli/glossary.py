@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from swsdist.cli.outputs import FOLDER, Writing, write_data
+from swsdist.cli.outputs import FOLDER, OutputCommand, write_data
 
 if TYPE_CHECKING:
     from swsdist.glossary.exports import TierOf
@@ -49,7 +49,7 @@ def list_entries(project: str, text: str, as_json: bool) -> None:
         print(f"{entry.form}\t{entry.gloss}\t{entry.yes}\t{entry.no}\t{entry.unsure}\t{entry.examples}")
 
 
-@glossary.command("export", cls=Writing)
+@glossary.command("export", cls=OutputCommand)
 @_PROJECT
 @click.argument("kind", metavar="KIND")
 @click.option("--out", "folder", required=True, type=FOLDER, help="Folder to write to.")
@@ -80,11 +80,11 @@ def export(
 
     notices = Notices()
     with _opened(project) as opened:
-        known = {entry.form: entry.entry_id for entry in opened.entries()}
+        ids = {entry.form: entry.entry_id for entry in opened.entries()}
         for form in forms:
-            if form not in known:
-                raise codes.NO_SUCH_FORM(where=project, form=form, close=suggestion(form, known))
-        chosen = [known[form] for form in forms] or None
+            if form not in ids:
+                raise codes.NO_SUCH_FORM(where=project, form=form, close=suggestion(form, ids))
+        chosen = [ids[form] for form in forms] or None
         try:
             store = _store(opened, store_folder)
         except StoreError as error:

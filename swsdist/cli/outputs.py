@@ -1,8 +1,8 @@
 """Outputs of commands: files, folders and standard streams, checked before any work.
 
 One type of option for all commands: `type=written(*PICTURES)` for a file, of the kinds that its ending can tell,
-`type=FOLDER` for a folder that is made. A command with such an option is a `Writing`: what it reads is never written over
-(`demand_apart`).
+`type=FOLDER` for a folder that is made. A command with such an option is an `OutputCommand`: what it reads is never
+written over (`refuse_overwriting_inputs`).
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def written(*endings: str, dash: bool = False, several: bool = False) -> click.P
     return _Written(endings, dash, several)
 
 
-class Writing(click.Command):
+class OutputCommand(click.Command):
     """A command that writes files: it refuses to overwrite its inputs, and to write a file twice."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -121,11 +121,11 @@ class Writing(click.Command):
         rest = super().parse_args(ctx, args)
         if not ctx.resilient_parsing:  # the shell completes a command
             named = list(_named(ctx)) if next(_outputs(ctx), None) is not None else []
-            demand_apart(ctx, [*named, *_of_runs(named)])
+            refuse_overwriting_inputs(ctx, [*named, *_of_runs(named)])
         return rest
 
 
-def demand_apart(context: click.Context, inputs: Iterable[str]) -> None:
+def refuse_overwriting_inputs(context: click.Context, inputs: Iterable[str]) -> None:
     """Check that a command overwrites none of its inputs, and writes each file once.
 
     Links to a file are that file. Of the folder of a run or store all files that are theirs are read. What is no plain file
@@ -139,22 +139,22 @@ def demand_apart(context: click.Context, inputs: Iterable[str]) -> None:
         UserError: one is written to that is read, or two outputs are one file.
     """
     outputs = list(_outputs(context))
-    existing_inputs = [Path(item) for item in dict.fromkeys(inputs) if _exists(item)]
+    sources = [Path(item) for item in dict.fromkeys(inputs) if _exists(item)]
     for name, path, kind in outputs:
         out = Path(path)
-        for existing_input in existing_inputs:
-            if existing_input.is_file() and kind.hits(existing_input, out):
-                what = str(existing_input)
-            elif existing_input.is_dir() and _is_of(existing_input, out):
-                what = f"a file of {existing_input}"
+        for source in sources:
+            if source.is_file() and kind.hits(source, out):
+                what = str(source)
+            elif source.is_dir() and _is_of(source, out):
+                what = f"a file of {source}"
             else:
                 continue
             raise codes.OUTPUT_IS_INPUT(where=f"{name} {path}", what=what)
     for k, (name, path, kind) in enumerate(outputs):
         for other, same, its in outputs[:k]:
-            existing_input, two = Path(path), Path(same)
-            meet = _is_same(existing_input, two) or kind.hits(two, existing_input) or its.hits(existing_input, two)
-            if meet and (not existing_input.exists() or existing_input.is_file() or two.is_file() or not two.exists()):
+            left, right = Path(path), Path(same)
+            meet = _is_same(left, right) or kind.hits(right, left) or its.hits(left, right)
+            if meet and (not left.exists() or left.is_file() or right.is_file() or not right.exists()):
                 raise codes.SAME_OUTPUT(where=f"{name} {path}", other=other)
 
 
@@ -249,8 +249,8 @@ def check_ending(path: str, endings: tuple[str, ...]) -> None:
     if not endings or ending in endings:
         return
     *others, last = endings
-    known = f"{', '.join(others)} or {last}" if others else last
-    raise codes.UNKNOWN_ENDING(where=path, ending=ending or "nothing", endings=known)
+    choices = f"{', '.join(others)} or {last}" if others else last
+    raise codes.UNKNOWN_ENDING(where=path, ending=ending or "nothing", endings=choices)
 
 
 #: Substitutes for characters that a terminal lacks.

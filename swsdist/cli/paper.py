@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from swsdist.cli.options import Integer
-from swsdist.cli.outputs import Writing, written
+from swsdist.cli.outputs import OutputCommand, written
 from swsdist.report.pictures import PICTURES
 from swsdist.report.tables import TABLES
 
@@ -15,7 +15,7 @@ def paper() -> None:
     """Convert figures and tables for a paper."""
 
 
-@paper.command(cls=Writing)
+@paper.command(cls=OutputCommand)
 @click.argument("source")
 @click.argument("out", type=written(*PICTURES))
 def figure(source: str, out: str) -> int:
@@ -30,7 +30,7 @@ def figure(source: str, out: str) -> int:
     return 0
 
 
-@paper.command(cls=Writing)
+@paper.command(cls=OutputCommand)
 @click.argument("source")
 @click.argument("out", type=written(*TABLES))
 @click.option("--columns", metavar="NAME,NAME=HEADING", help="Columns in order. [default: all]")

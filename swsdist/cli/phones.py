@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import click
 
 from swsdist.cli.options import Number
-from swsdist.cli.outputs import Writing, written
+from swsdist.cli.outputs import OutputCommand, written
 
 if TYPE_CHECKING:
     from swsdist.features.phnrec.transcribe import SpokenPhone
 
 
-@click.command(cls=Writing)
+@click.command(cls=OutputCommand)
 @click.argument("weights", metavar="WEIGHTS")
 @click.argument("documents", metavar="DOCUMENTS")
 @click.option(

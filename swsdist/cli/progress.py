@@ -80,7 +80,7 @@ class _Pace:
         # Since the first progress: before it, workers start, compile and load.
         since, before = self._first or (time.monotonic(), 0.0)
         elapsed, made = time.monotonic() - since, (self.done - before) / self.work
-        part, known = self.done / self.work, elapsed >= _MIN_SECONDS and made >= _MIN_DONE
+        part, has_pace = self.done / self.work, elapsed >= _MIN_SECONDS and made >= _MIN_DONE
         words = [f"{self.tasks}/{self.todo} tasks"]
         if self.audio:
             words.insert(0, f"{self.hours * part:.3g} of {self.hours:.3g} h of audio")
@@ -90,9 +90,9 @@ class _Pace:
             words.append(f"{self.skipped} done before")
         if self.failed:
             words.append(f"{self.failed} FAILED")
-        if known and self.audio:
+        if has_pace and self.audio:
             words.append(f"{self.hours * made / elapsed:.3g} h/s")
-        if known and part < 1:
+        if has_pace and part < 1:
             words.append(f"ETA {span(elapsed * (1 - part) / made)}")
         return ", ".join(words)
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,11 +20,11 @@ from swsdist.cli.options import (
     RUN,
     SET,
     TRANSCRIPTS_CONFIG,
-    Command,
     allow_commands,
     is_config,
 )
-from swsdist.cli.outputs import Writing, written
+from swsdist.cli.outputs import OutputCommand, written
+from swsdist.core.codes import cli as codes
 from swsdist.report.pictures import PICTURES
 from swsdist.report.tables import TABLES
 
@@ -30,19 +33,14 @@ if TYPE_CHECKING:
 
     from swsdist.api import RunResult
     from swsdist.config import Config
+    from swsdist.core.errors import IncompleteError
     from swsdist.pipeline.chain_run import StepSelection
-    from swsdist.pipeline.task import Failure
+    from swsdist.pipeline.operation.progress import Progress
 
 _CONFIG = click.argument("config", type=FILE)
-_CONFIG_OR_FOLDER = click.argument("config", type=FILE_OR_FOLDER, metavar="CONFIG|FOLDER")
 _STRICT = click.option("--strict", is_flag=True, help="Warnings and rejected inputs end with exit code 4.")
 _FORCE = click.option("--force", is_flag=True, help="Continue with implausible inputs (otherwise exit code 5).")
 _ALL = click.option("--all", "all_figures", is_flag=True, help="Print all figures and warnings at the end.")
-_TEXT = click.option(
-    "--text",
-    is_flag=True,
-    help="Index the transcripts or lattices of FOLDER, not its recordings. [default: if it has none]",
-)
 _MODELS = click.option(
     "--model",
     "models",
@@ -54,26 +52,30 @@ _EVENTS = click.option("--events", metavar="FILE", help="Append events to FILE a
 _DRY = click.option("--dry-run", is_flag=True, help="Show the plan and an estimate of CPU hours; do nothing.")
 
 
-def _common(command: Command) -> Command:
-    """Add the options of commands that run stages."""
+#: Options that set keys of a config, or name another corpus or run folder.
+_SETTINGS = ("sets", "strict", "force", "corpus", "run_folder")
+
+
+def _common(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options of commands that run stages; those that set something come together, as `settings`."""
+
+    @wraps(command)
+    def with_settings(**options: Any) -> None:
+        command(settings={name: options.pop(name) for name in _SETTINGS}, **options)
+
     for option in (allow_commands, _DRY, _EVENTS, _ALL, _FORCE, _STRICT, SET, RUN, CORPUS):
-        command = option(command)
-    return command
+        option(with_settings)
+    return with_settings
 
 
-def _indexed(command: Command) -> Command:
-    """Add the argument of `index`, and what is indexed of a folder."""
-    return _CONFIG_OR_FOLDER(_TEXT(_MODELS(command)))
-
-
-def _stages_command(name: str, until: str | None, text: str) -> click.Command:
+def _stages_command(name: str, until: str, text: str) -> click.Command:
     """A command that runs a config up to a stage."""
 
     @click.command(name, help=text)
-    @(_indexed if until == "index" else _CONFIG)
+    @_CONFIG
     @_common
-    def command(**options: Any) -> int:
-        return go(until=until, **options)
+    def command(config: str, settings: dict[str, Any], **options: Any) -> None:
+        go(configured(config, **settings), config, until=until, **options)
 
     return command
 
@@ -84,28 +86,43 @@ def _stages_command(name: str, until: str | None, text: str) -> click.Command:
 @click.option("--only", metavar="STAGE", help="Do only this stage; earlier ones must be done.")
 @click.option("--keep-going", is_flag=True, help="Search what is indexed although index tasks failed.")
 @_common
-def run(**options: Any) -> int:
+def run(config: str, settings: dict[str, Any], **options: Any) -> None:
     """Run CONFIG from audio to report; finished work is kept.
 
     A stage with unchanged inputs and settings is skipped: the same command continues after a crash, and does nothing when all
     is done.
     """
-    return go(**options)
+    go(configured(config, **settings), config, **options)
 
 
-index = _stages_command(
-    "index",
-    "index",
-    "Create or update the store of CONFIG; or, without a config, of a FOLDER of recordings, in FOLDER-swsdist, or of "
-    "transcripts or lattices, in FOLDER-text.",
+@click.command(
+    help="Create or update the store of CONFIG; or, without a config, of a FOLDER of recordings, in FOLDER-swsdist, or of "
+    "transcripts or lattices, in FOLDER-text."
 )
+@click.argument("config", type=FILE_OR_FOLDER, metavar="CONFIG|FOLDER")
+@click.option(
+    "--text",
+    is_flag=True,
+    help="Index the transcripts or lattices of FOLDER, not its recordings. [default: if it has none]",
+)
+@_MODELS
+@_common
+def index(config: str, settings: dict[str, Any], text: bool, models: tuple[str, ...], **options: Any) -> None:
+    """Index the documents of a config, or a folder."""
+    template = None
+    if settings["corpus"] is None and not is_config(config):
+        template = TRANSCRIPTS_CONFIG if text or _holds_only_text(_source_of(config)) else FOLDER_CONFIG
+    done = go(configured(config, template=template, models=models, **settings), config, until="index", **options)
+    if done is not None and template is not None and options["events"] is None:
+        query = "--text TEXT" if template == TRANSCRIPTS_CONFIG else "--query FILE[:START-END]"
+        print(f"search it: swsdist search {settings['run_folder'] or _run_name(config, template)} {query}")
 
 
 @click.command()
 @click.argument("config", type=FILE_OR_FOLDER, metavar="CONFIG|FOLDER|TABLE")
 @_MODELS
 @_common
-def discover(config: str, **options: Any) -> int:
+def discover(config: str, settings: dict[str, Any], models: tuple[str, ...], **options: Any) -> None:
     """Find stretches that recur, without queries, and print the first classes of the word list.
 
     CONFIG has `chain: discover`. Without a config: a FOLDER of recordings, or a TABLE of documents (.csv, .parquet); the run
@@ -113,8 +130,13 @@ def discover(config: str, **options: Any) -> int:
     """
     from swsdist.searcher.query_input import is_table
 
-    without_config = options["corpus"] is None and (is_table(config) or not is_config(config))
-    return go(config, template=DISCOVER_CONFIG if without_config else None, chain="discover", **options)
+    template = DISCOVER_CONFIG if settings["corpus"] is None and (is_table(config) or not is_config(config)) else None
+    loaded = configured(config, template=template, models=models, **settings)
+    if loaded.chain != "discover":
+        raise codes.OTHER_CHAIN(where=config, chain=loaded.chain, wanted="discover", config=config)
+    done = go(loaded, config, **options)
+    if done is not None and options["events"] is None:
+        _print_words(done)
 
 
 reduce = _stages_command(
@@ -123,7 +145,7 @@ reduce = _stages_command(
 export = _stages_command("export", "export", "Write the detections for other programs to exports/ in the run folder.")
 
 
-@click.command(cls=Writing)
+@click.command(cls=OutputCommand)
 @click.argument("folder", metavar="RUN")
 @SET
 @click.option("--det", type=written(*PICTURES, ".csv"), help="Write the DET curve: .svg, .pdf, .png; points: .csv.")
@@ -146,14 +168,13 @@ def report(
     table: str | None,
     per_query: str | None,
     all_figures: bool,
-) -> int:
+) -> None:
     """Rewrite the report of RUN (a run folder, or its config) from finished stages, and print its figures."""
     from swsdist import api
-    from swsdist.chains.search.report.finished import run_config
-    from swsdist.cli.outputs import demand_apart
+    from swsdist.chains.report.finished import run_config
+    from swsdist.cli.outputs import refuse_overwriting_inputs
     from swsdist.config import load_config
     from swsdist.config.section import paths_in
-    from swsdist.core.codes import cli as codes
     from swsdist.pipeline.chain_run import load_outcome
     from swsdist.report.data import ReportData
     from swsdist.report.page import det_plot, histogram_plot, paper_tables, query_table, timeline_plot
@@ -164,7 +185,7 @@ def report(
 
     path = folder.rstrip("/")
     config = load_config(path, sets) if is_config(path) else run_config(path, sets)
-    demand_apart(context, [config.run, *paths_in(config)])
+    refuse_overwriting_inputs(context, [config.run, *paths_in(config)])
     outcome = load_outcome(config)
     chain_run = outcome.chain_run
     data = chain_run.chain.report(outcome, chain_run, True) if chain_run.chain.report is not None else None
@@ -172,7 +193,8 @@ def report(
     if data is not None and not isinstance(data, ReportData):
         if any(wanted):
             raise codes.UNSCORED_CHAIN(where=path, chain=config.chain)
-        return _report_outcome(api.RunResult(outcome, None, outcome.ledger.run.root), all_figures)
+        _report_outcome(api.RunResult(outcome, None, outcome.ledger.run.root), all_figures)
+        return
     if not isinstance(data, ReportData):
         last = list(chain_run.outcomes)[-1] if chain_run.outcomes else "nothing"
         raise codes.REPORT_BEFORE_END(where=path, stage=last, run=path)
@@ -196,7 +218,7 @@ def report(
         write_tables(paper_tables(data), table)
     if per_query is not None:
         write_tables([query_table(data)], per_query)
-    return _report_outcome(api.RunResult(outcome, data, outcome.ledger.run.root), all_figures)
+    _report_outcome(api.RunResult(outcome, data, outcome.ledger.run.root), all_figures)
 
 
 def _console() -> Console:
@@ -205,70 +227,83 @@ def _console() -> Console:
     return Console()
 
 
-def go(
-    config: str,
-    sets: tuple[str, ...] = (),
+def configured(
+    path: str,
+    sets: Sequence[str] = (),
     *,
     strict: bool = False,
-    dry_run: bool = False,
     force: bool = False,
     corpus: str | None = None,
     run_folder: str | None = None,
-    until: str | None = None,
-    redo_from: str | None = None,
-    only: str | None = None,
-    keep_going: bool = False,
+    template: Path | None = None,
+    models: Sequence[str] = (),
+) -> Config:
+    """The config at a path, with what the command line sets; by a template, one whose documents the path names.
+
+    Raises:
+        ConfigError: the config is not valid.
+        UserError: it takes no models, its run would overwrite it, or the run folder is that of other documents.
+    """
+    from swsdist.config import load_config
+
+    sets = [*sets, *(f"{name}=true" for name, given in (("strict", strict), ("force", force)) if given)]
+    if template is None:
+        if models:
+            raise codes.MODEL_AND_CONFIG(where=path, what="a config", fix="name the model in features.options.model")
+        config = load_config(path, sets, corpus=corpus, run=run_folder)
+    else:
+        if models and template == TRANSCRIPTS_CONFIG:
+            raise codes.MODEL_AND_CONFIG(where=path, what="text", fix="leave out --model, or --text")
+        source = _source_of(path)
+        run_folder = run_folder or _demand_same(_run_name(path, template), source)
+        sets = [*_encoders(models, run_folder, template != DISCOVER_CONFIG), *sets]
+        config = load_config(template, sets, corpus={"documents": source}, run=run_folder)
+    _demand_own_config(path, config)
+    return config
+
+
+def go(
+    config: Config,
+    path: str,
+    *,
+    dry_run: bool = False,
     events: str | None = None,
     all_figures: bool = False,
-    text: bool = False,
-    models: tuple[str, ...] = (),
-    template: Path | None = None,
-    chain: str | None = None,
-) -> int:
-    """Run the chosen stages of a config, print a summary (a dozen lines, or all figures), and return the exit code."""
+    **selection: Any,
+) -> RunResult | None:
+    """Run stages of a config, and print a summary.
+
+    Args:
+        config: as it was loaded.
+        path: where it was loaded from, which events do not overwrite.
+        dry_run: print an estimate only.
+        events: file for events.
+        all_figures: print all of them, not a dozen lines.
+        selection: the stages, by the names of `StepSelection`.
+
+    Raises:
+        IncompleteError: as `_report_outcome`.
+    """
     from swsdist import api
-    from swsdist.config import load_config
-    from swsdist.core.codes import cli as codes
+    from swsdist.cli.progress import progress
     from swsdist.pipeline.chain_run import StepSelection
 
-    flags = [f"{name}=true" for name, given in (("strict", strict), ("force", force)) if given]
-    if until == "index" and corpus is None and not is_config(config):
-        text = text or _holds_only_text(_source_of(config))
-        template = TRANSCRIPTS_CONFIG if text else FOLDER_CONFIG
-    if template is not None:
-        if models and template == TRANSCRIPTS_CONFIG:
-            raise codes.MODEL_AND_CONFIG(where=config, what="text", fix="leave out --model, or --text")
-        source = _source_of(config)
-        run_folder = run_folder or _demand_same(f"{_name_of(source)}-{_ENDINGS[template]}", source)
-        encoders = _encoders(models, run_folder, template != DISCOVER_CONFIG)
-        loaded = load_config(template, [*encoders, *sets, *flags], corpus={"documents": source}, run=run_folder)
-    elif models:
-        raise codes.MODEL_AND_CONFIG(where=config, what="a config", fix="name the model in features.options.model")
-    else:
-        loaded = load_config(config, [*sets, *flags], corpus=corpus, run=run_folder)
-    if chain is not None and loaded.chain != chain:
-        raise codes.OTHER_CHAIN(where=config, chain=loaded.chain, wanted=chain, config=config)
-    _demand_own_config(config, loaded)
-    selection = StepSelection(until=until, redo_from=redo_from, only=only, keep_going=keep_going)
+    steps = StepSelection(**selection)
     if dry_run:
-        return _dry(loaded, selection)
-    from swsdist.cli.progress import progress
+        _dry(config, steps)
+        return None
+    with ExitStack() as stack:
+        watching: Progress = progress()
+        if events is not None:
+            from swsdist.cli.eventing import events_to
+            from swsdist.cli.outputs import refuse_overwriting_inputs
+            from swsdist.config.section import paths_in
 
-    if events is None:
-        result = api.run(loaded, selection=selection, progress=progress())
-        code = _report_outcome(result, all_figures)
-        if chain == "discover":
-            _print_words(result)
-        elif template is not None:
-            print(f"search it: swsdist search {run_folder} {'--text TEXT' if text else '--query FILE[:START-END]'}")
-        return code
-    from swsdist.cli.eventing import events_to
-    from swsdist.cli.outputs import demand_apart
-    from swsdist.config.section import paths_in
-
-    demand_apart(click.get_current_context(), [config, *paths_in(loaded)])
-    with events_to(events, progress()) as watching:
-        return _report_outcome(api.run(loaded, selection=selection, progress=watching), all_figures)
+            refuse_overwriting_inputs(click.get_current_context(), [path, *paths_in(config)])
+            watching = stack.enter_context(events_to(events, watching))
+        result = api.run(config, selection=steps, progress=watching)
+        _report_outcome(result, all_figures)
+    return result
 
 
 #: What a run folder is called after, beside the name of what it was made of.
@@ -303,12 +338,12 @@ def _source_of(path: str) -> str:
     return path.rstrip("/") if is_remote(path) else str(Path(path).resolve())
 
 
-def _name_of(source: str) -> str:
-    """Name of a folder, or of a table without its endings."""
+def _run_name(path: str, template: Path) -> str:
+    """Run folder of a folder, or of a table, which is called after it without its endings."""
     from swsdist.searcher.query_input import is_table
 
-    name = source.rsplit("/", 1)[-1]
-    return name.partition(".")[0] if is_table(name) else name
+    name = _source_of(path).rsplit("/", 1)[-1]
+    return f"{name.partition('.')[0] if is_table(name) else name}-{_ENDINGS[template]}"
 
 
 def _print_words(result: RunResult) -> None:
@@ -339,7 +374,6 @@ def _demand_same(run: str, source: str) -> str:
     Raises:
         UserError: it belongs to another folder.
     """
-    from swsdist.core.codes import cli as codes
     from swsdist.io.filesystem import Folder
     from swsdist.pipeline.inspection.loading import config_of
     from swsdist.pipeline.plan import load_plans
@@ -363,15 +397,13 @@ def _demand_own_config(path: str, loaded: Config) -> None:
     from swsdist.config import load_config
     from swsdist.config.dumping import dump_config
     from swsdist.config.files import text_of
-    from swsdist.core.codes import cli as codes
     from swsdist.io.filesystem import Folder, is_remote
 
     run = Folder(loaded.run, loaded.storage)
     part = run.local("config.yaml")
-    if part is None:
-        if path != run.path("config.yaml"):
-            return
-    elif is_remote(path) or not part.exists() or not part.samefile(path):
+    if part is None and path != run.path("config.yaml"):
+        return
+    if part is not None and (is_remote(path) or not part.exists() or not part.samefile(path)):
         return
     # A run's config.yaml has no comments; other versions have other keys.
     text = text_of(path, "config")
@@ -380,7 +412,8 @@ def _demand_own_config(path: str, loaded: Config) -> None:
         raise codes.CONFIG_IN_RUN_FOLDER(where=path, run=loaded.run)
 
 
-def _dry(config: Config, selection: StepSelection) -> int:
+def _dry(config: Config, selection: StepSelection) -> None:
+    """Print what is left to do, and an estimate of its cost."""
     from rich.table import Table
 
     from swsdist.pipeline.inspection.estimate import estimates, forecast_remaining
@@ -409,12 +442,6 @@ def _dry(config: Config, selection: StepSelection) -> int:
             f"forecast: {span(remaining.wall_s)} ({span(remaining.low_s)} to {span(remaining.high_s)}) with {workers}"
         )
         console.print(f"{text}, with start and planning, without the report", highlight=False, soft_wrap=True)
-    return 0
-
-
-def _first(failure: Failure) -> str:
-    """A failed task, in one line."""
-    return f"{failure.task.stage}, {failure.task.label}: {failure.message.splitlines()[0]}"
 
 
 #: Lines of a summary without a report; with those on notices a dozen.
@@ -438,15 +465,12 @@ def _summary_lines(result: RunResult) -> list[str]:
     return [text, *(summary(outcome.chain_run) if summary is not None else ())]
 
 
-def _report_outcome(result: RunResult, all_figures: bool) -> int:
-    """Print the outcome of a run, and return the exit code.
+def _report_outcome(result: RunResult, all_figures: bool) -> None:
+    """Print the outcome of a run.
 
     Raises:
         IncompleteError: a task failed; or, under --strict, there are warnings or rejected inputs.
     """
-    import sys
-
-    from swsdist.core.codes import cli as codes
     from swsdist.report.headline import MOST_ISSUES, input_issues, issues, print_headline, print_location, truncated
     from swsdist.report.summary import print_summary
 
@@ -474,21 +498,23 @@ def _report_outcome(result: RunResult, all_figures: bool) -> int:
         if report is not None:
             print_location(report, _console())
     if outcome.failures:
-        kept = outcome.failures[0].file
-        tracebacks = f"; tracebacks: {outcome.ledger.run.path(kept)}" if kept else ""
-        waits = "; later stages wait (--keep-going: they do not)" if not outcome.chain_run.complete else ""
-        raise codes.TASKS_FAILED(
-            where=result.folder,
-            count=len(outcome.failures),
-            first=_first(outcome.failures[0]),
-            waits=waits,
-            tracebacks=tracebacks,
-        )
-    if warnings and outcome.chain_run.config.strict:
-        raise codes.STRICT_WARNINGS(
-            where=result.folder, count=len(warnings), first=warnings[0], show=" (--all shows them)"
-        )
-    if rejected and outcome.chain_run.config.strict:
+        raise _tasks_failed(result)
+    if outcome.chain_run.config.strict and warnings:
+        show = " (--all shows them)"
+        raise codes.STRICT_WARNINGS(where=result.folder, count=len(warnings), first=warnings[0], show=show)
+    if outcome.chain_run.config.strict and rejected:
         count = sum(row[2] for row in rejected)
         raise codes.STRICT_REJECTIONS(where=result.folder, count=count, folder=result.folder)
-    return 0
+
+
+def _tasks_failed(result: RunResult) -> IncompleteError:
+    """The error for a run with failed tasks."""
+    outcome = result.outcome
+    first = outcome.failures[0]
+    return codes.TASKS_FAILED(
+        where=result.folder,
+        count=len(outcome.failures),
+        first=f"{first.task.stage}, {first.task.label}: {first.message.splitlines()[0]}",
+        waits="" if outcome.chain_run.complete else "; later stages wait (--keep-going: they do not)",
+        tracebacks=f"; tracebacks: {outcome.ledger.run.path(first.file)}" if first.file else "",
+    )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from swsdist.cli.options import Number, allow_commands, task_files, task_options, warn
-from swsdist.cli.outputs import Writing, written
+from swsdist.cli.outputs import OutputCommand, written
 from swsdist.report.pictures import PICTURES
 from swsdist.report.tables import TABLES
 
@@ -22,7 +22,7 @@ _TABLE = written(*TABLES, ".txt")
 _DET = written(*PICTURES, ".csv", ".det")
 
 
-@click.command(cls=Writing)
+@click.command(cls=OutputCommand)
 @click.argument("config", required=False, type=click.Path(exists=True, dir_okay=False))
 @click.option("--set", "sets", multiple=True, metavar="A.B=C", help="Set a key of the config; repeatable.")
 @click.option("--dry-run", is_flag=True, help="Show the plan and an estimate of CPU hours; do nothing.")
@@ -98,11 +98,11 @@ def score(
                 f"CONFIG and {shown} do not go together: {shown} is for a list (--system); of a config set keys "
                 "(--set score.beta=10), and `swsdist report RUN` writes tables and figures."
             )
-        from swsdist.cli.running import go
+        from swsdist.cli.running import configured, go
 
-        return go(
-            config, sets, strict=strict, dry_run=dry_run, force=options["force"], until="score", all_figures=all_figures
-        )
+        loaded = configured(config, sets, strict=strict, force=options["force"])
+        go(loaded, config, until="score", dry_run=dry_run, all_figures=all_figures)
+        return 0
     if all_figures:
         raise click.UsageError("--all is for a CONFIG; a list has --all-measures.")
     if options["system"] is None:

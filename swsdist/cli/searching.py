@@ -5,12 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from swsdist.cli.options import Integer, allow_commands
-from swsdist.cli.outputs import FOLDER, Writing, written
+from swsdist.cli.outputs import FOLDER, OutputCommand, written
+from swsdist.core.codes import cli as codes
+from swsdist.core.codes import line_of
 from swsdist.report.tables import TABLES
 
 if TYPE_CHECKING:
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 
     from swsdist.core.errors import SwsdistError
     from swsdist.methods.query.extraction import Cut
-    from swsdist.report.answers.hits import Answer
+    from swsdist.report.answers.hits import Answer, Verdict
     from swsdist.searcher.hit_threshold import HitThreshold
     from swsdist.searcher.searcher import Searcher
     from swsdist.store.reading import Store
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 _KEYS = ["query_id", "doc_id", "channel", "start", "end"]
 
 
-@click.command(cls=Writing)
+@click.command(cls=OutputCommand)
 @click.argument("target", metavar="CONFIG|RUN|STORE")
 @click.option(
     "--query",
@@ -88,7 +90,7 @@ def search(
     strict: bool,
     force: bool,
     dry_run: bool,
-) -> int:
+) -> None:
     """Search the queries of CONFIG, up to candidates; or single queries (--query, --text) in a STORE, or in that of a RUN.
 
     A query is a recording (talk.flac), its second channel (talk.flac#2), a place in seconds or minutes
@@ -100,52 +102,18 @@ def search(
     swsdist search runs/mine --query hello.wav --query talk.flac:12:03.5-12:04.2 --html hits.html
     swsdist search transcripts-swsdist --text "good morning"
     """
-    from swsdist.core.codes import cli as codes
-    from swsdist.core.codes import line_of
 
-    if not queries and not texts and Path(target).is_file():
-        from swsdist.cli.running import go
+    if _searches_config(click.get_current_context()):
+        from swsdist.cli.running import configured, go
 
-        flags = {
-            "--word": word,
-            "--table": table,
-            "--html": html,
-            "--clips": clips,
-            "--annotations": annotations,
-            "--calibration": calibration,
-            "--csv": as_csv,
-            "--json": as_json,
-        }
-        if wrong := [name for name, value in flags.items() if value]:
-            raise codes.OPTION_NEEDS_QUERY(where=target, option=wrong[0])
-        if no_trim:
-            sets = (*sets, "queries.trim=none")
-        return go(target, sets, strict=strict, dry_run=dry_run, force=force, until="search", all_figures=True)
-    from swsdist.config.loader import section_values
-
-    if not queries and not texts:
-        raise codes.NO_QUERY(where=target)
-    if queries and texts:
-        raise codes.QUERY_AND_TEXT(where=target)
-    from swsdist.cli.outputs import check_new_folder, write_data
+        sets = (*sets, "queries.trim=none") if no_trim else sets
+        config = configured(target, sets, strict=strict, force=force)
+        go(config, target, until="search", dry_run=dry_run, all_figures=True)
+        return
     from swsdist.cli.progress import showing_search
-    from swsdist.registry.registries import METHODS
-    from swsdist.searcher.hit_threshold import default_threshold, threshold_from
     from swsdist.searcher.query_input import is_table
-    from swsdist.searcher.searcher import Searcher
 
-    if dry_run:
-        raise codes.DRY_RUN_WITH_QUERY(where=target)
-    if as_csv and as_json:
-        raise codes.TWO_FORMATS(where=target)
-    check_new_folder(clips)
-    check_new_folder(annotations)
-    typed = list(dict.fromkeys(line for query in queries for line in (_listed() if query == "-" else [query.strip()])))
-    typed = list(dict.fromkeys(text.strip() for text in texts)) or typed
-    if not any(typed):
-        raise codes.NO_QUERY(where="--query -" if queries else "--text")
-    if word is not None and (tables := [line for line in typed if is_table(line)]):
-        raise codes.WORD_WITH_TABLE(where=tables[0])
+    typed = _typed(queries, texts, word)
     warnings: list[str] = []
 
     def warn(text: str) -> None:
@@ -171,23 +139,8 @@ def search(
         if len(typed) > 1 or is_table(typed[0]):
             warn(line_of(codes.QUERY_SKIPPED, where_from=error.where, reason=error.message))
 
-    of_terms = [item for item in sets if item.startswith("terms.")]
-    options = section_values([item for item in sets if item not in of_terms], "search")
-    terms = section_values(of_terms, "terms")
-    searcher = Searcher(target, options=options, terms=terms, trim=not no_trim, memory=0)
-    click.get_current_context().call_on_close(searcher.close)
-    if (METHODS[searcher.settings.method].queries == "text") != bool(texts):
-        values = ("--text", "--query FILE", "transcripts or lattices")
-        option, instead, other = values if texts else ("--query", "--text TEXT", "recordings")
-        raise codes.OTHER_KIND_OF_QUERY(
-            where=target, method=searcher.settings.method, option=option, instead=instead, store=other
-        )
-    store, steps = searcher.store, searcher.calibrate.steps
-    if calibration is not None:
-        recipes = (track.recipe for track in store.manifest.tracks)
-        limit = threshold_from(calibration, searcher.settings, steps, recipes)
-    else:  # what decided in a run says nothing of another way to search
-        limit = default_threshold(searcher.settings.method, steps) if options else searcher.setup.hit_threshold(steps)
+    searcher, limit = _searcher(target, sets, not no_trim, bool(texts), calibration)
+    store = searcher.store
     rows = searcher.query_rows(typed, skip, say)
     if word is not None:
         rows = [{**row, "query_id": word, "example": number} for number, row in enumerate(rows, 1)]
@@ -200,25 +153,12 @@ def search(
     rows = [row for row in rows if (row["query_id"], row["example"]) not in skipped]
     if not rows:
         raise next(iter(skipped.values()))
-    answers, detections = _answers(store, [row["query_id"] for row in rows], detections, limit, top)
-    listed = _with_words(detections, answers, limit)
+    answers, listed = _answers(store, [row["query_id"] for row in rows], detections, limit, top)
     for warning in (*searcher.setup.warnings, *limit.warnings, *_themselves(answers, rows)):
         warn(warning)
     said = f"{limit.description}; scores are {searcher.scores}"
-    if as_csv or as_json:
-        write_data()
-    if as_csv:
-        listed.to_pandas().to_csv(sys.stdout, index=False)
-    elif as_json:
-        import json
-
-        print(json.dumps(listed.to_pylist(), indent=1, ensure_ascii=False))
-    else:
-        from swsdist.report.answers.lines import lines
-
-        print("\n".join(lines(answers, limit.verdict, said)))
-    empty = [answer.query_id for answer in answers if not answer.hits]
-    if empty:
+    _print_answers(answers, listed, limit.verdict, said, "csv" if as_csv else "json" if as_json else None)
+    if empty := [answer.query_id for answer in answers if not answer.hits]:
         warn(line_of(codes.NO_HITS, queries=", ".join(empty), why=searcher.queries.why_nothing(empty)))
     if table is not None:
         from swsdist.report.answers.lines import hits_table
@@ -241,7 +181,100 @@ def search(
         )
     if strict and warnings:
         raise codes.STRICT_WARNINGS(where=target, count=len(warnings), first=warnings[0], show=" above")
-    return 0
+
+
+def _searches_config(context: click.Context) -> bool:
+    """Whether the queries are those of a config, up to candidates; if not, they are single ones, which are answered.
+
+    Raises:
+        UserError: there are no queries, or options that do not go with them.
+    """
+    from swsdist.cli.outputs import check_new_folder
+
+    options, target = context.params, context.params["target"]
+    if not options["queries"] and not options["texts"]:
+        if not Path(target).is_file():
+            raise codes.NO_QUERY(where=target)
+        flags = {"as_csv": "csv", "as_json": "json"}
+        for name in ("word", "table", "html", "clips", "annotations", "calibration", *flags):
+            if options[name]:
+                raise codes.OPTION_NEEDS_QUERY(where=target, option=f"--{flags.get(name, name)}")
+        return True
+    if options["queries"] and options["texts"]:
+        raise codes.QUERY_AND_TEXT(where=target)
+    if options["dry_run"]:
+        raise codes.DRY_RUN_WITH_QUERY(where=target)
+    if options["as_csv"] and options["as_json"]:
+        raise codes.TWO_FORMATS(where=target)
+    check_new_folder(options["clips"])
+    check_new_folder(options["annotations"])
+    return False
+
+
+def _typed(queries: Sequence[str], texts: Sequence[str], word: str | None) -> list[str]:
+    """The queries of the command line and of standard input, each once.
+
+    Raises:
+        UserError: there are none; or a table, to be examples of one word.
+    """
+    from swsdist.searcher.query_input import is_table
+
+    lines = (line for query in queries for line in (_listed() if query == "-" else [query.strip()]))
+    typed = list(dict.fromkeys(text.strip() for text in texts) if texts else dict.fromkeys(lines))
+    if not any(typed):
+        raise codes.NO_QUERY(where="--query -" if queries else "--text")
+    if word is not None and (tables := [line for line in typed if is_table(line)]):
+        raise codes.WORD_WITH_TABLE(where=tables[0])
+    return typed
+
+
+def _searcher(
+    target: str, sets: Sequence[str], trim: bool, texts: bool, calibration: str | None
+) -> tuple[Searcher, HitThreshold]:
+    """Open a store for texts or recordings; the searcher is closed with the command. And what decides on its hits.
+
+    Raises:
+        UserError: the store takes the other kind of queries.
+    """
+    from swsdist.config.loader import section_values
+    from swsdist.registry.registries import METHODS
+    from swsdist.searcher.hit_threshold import default_threshold, threshold_from
+    from swsdist.searcher.searcher import Searcher
+
+    of_terms = [item for item in sets if item.startswith("terms.")]
+    options = section_values([item for item in sets if item not in of_terms], "search")
+    searcher = Searcher(target, options=options, terms=section_values(of_terms, "terms"), trim=trim, memory=0)
+    click.get_current_context().call_on_close(searcher.close)
+    method, steps = searcher.settings.method, searcher.calibrate.steps
+    if (METHODS[method].queries == "text") != texts:
+        values = ("--text", "--query FILE", "transcripts or lattices")
+        option, instead, other = values if texts else ("--query", "--text TEXT", "recordings")
+        raise codes.OTHER_KIND_OF_QUERY(where=target, method=method, option=option, instead=instead, store=other)
+    if calibration is not None:
+        recipes = (track.recipe for track in searcher.store.manifest.tracks)
+        return searcher, threshold_from(calibration, searcher.settings, steps, recipes)
+    # What decided in a run says nothing of another way to search.
+    return searcher, default_threshold(method, steps) if options else searcher.setup.hit_threshold(steps)
+
+
+def _print_answers(
+    answers: Sequence[Answer], listed: pa.Table, verdict: Verdict, said: str, form: Literal["csv", "json"] | None
+) -> None:
+    """Print what was found: for people, or as data for programs."""
+    if form is not None:
+        from swsdist.cli.outputs import write_data
+
+        write_data()
+    if form == "csv":
+        listed.to_pandas().to_csv(sys.stdout, index=False)
+    elif form == "json":
+        import json
+
+        print(json.dumps(listed.to_pylist(), indent=1, ensure_ascii=False))
+    else:
+        from swsdist.report.answers.lines import lines
+
+        print("\n".join(lines(answers, verdict, said)))
 
 
 def _channels(store: Store) -> int:
@@ -257,7 +290,6 @@ def _listed() -> list[str]:
     Raises:
         UserError: standard input is audio, not text.
     """
-    from swsdist.core.codes import cli as codes
 
     lines = []
     for line in sys.stdin:
@@ -286,49 +318,35 @@ def _alike(rows: Sequence[Mapping[str, Any]]) -> str | None:
     return None
 
 
-def _with_words(detections: pa.Table, answers: Sequence[Answer], limit: HitThreshold) -> pa.Table:
-    """Add columns for programs: rank, verdict, and path of the recording."""
-    import pyarrow as pa
-
-    shown = [(rank, hit) for answer in answers for rank, hit in enumerate(answer.hits, 1)]
-    ranks = {
-        (hit.query_id, hit.doc_id, channel, hit.start, hit.end): (rank, hit.path)
-        for rank, hit in shown
-        for channel in hit.channels
-    }
-    ranked = [ranks[tuple(row[key] for key in _KEYS)] for row in detections.select(_KEYS).to_pylist()]
-    detections = detections.append_column("rank", pa.array([rank for rank, _ in ranked], pa.int32()))
-    detections = detections.append_column("verdict", pa.array(limit.verdicts(detections), pa.string()))
-    return detections.append_column("path", pa.array([path for _, path in ranked], pa.string()))
-
-
 def _answers(
     store: Store, query_ids: Sequence[str], detections: pa.Table, limit: HitThreshold, top: int
 ) -> tuple[tuple[Answer, ...], pa.Table]:
-    """The best hits of each query, and their rows of DETECTIONS."""
+    """The best hits of each query; and their DETECTIONS with rank, verdict, and path of the recording, for programs."""
     import pyarrow as pa
 
     from swsdist.report.answers.hits import answers_by_query
 
     paths = {key: item.path for key, item in store.recordings(detections["doc_id"].to_pylist()).items()}
-    rows = detections.to_pylist()
-    best = answers_by_query(rows, limit.verdicts(detections), query_ids, paths, top)
-    shown = {
-        (hit.query_id, hit.doc_id, channel, hit.start, hit.end)
+    rows, verdicts = detections.to_pylist(), limit.verdicts(detections)
+    best = answers_by_query(rows, verdicts, query_ids, paths, top)
+    places = {
+        (hit.query_id, hit.doc_id, channel, hit.start, hit.end): (rank, hit.path)
         for answer in best
-        for hit in answer.hits
+        for rank, hit in enumerate(answer.hits, 1)
         for channel in hit.channels
     }
-    return best, detections.filter(pa.array([tuple(row[key] for key in _KEYS) in shown for row in rows], pa.bool_()))
+    keys = [tuple(row[key] for key in _KEYS) for row in rows]
+    kept = [k for k, key in enumerate(keys) if key in places]
+    listed = detections.take(pa.array(kept, pa.int64()))
+    listed = listed.append_column("rank", pa.array([places[keys[k]][0] for k in kept], pa.int32()))
+    listed = listed.append_column("verdict", pa.array([verdicts[k] for k in kept], pa.string()))
+    return best, listed.append_column("path", pa.array([places[keys[k]][1] for k in kept], pa.string()))
 
 
 def _themselves(answers: Sequence[Answer], rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Warnings of hits that are places of their queries' examples, one a query."""
     import os
     from collections import defaultdict
-
-    from swsdist.core.codes import cli as codes
-    from swsdist.core.codes import line_of
 
     def real(path: object) -> str:
         text = str(path)
@@ -355,8 +373,6 @@ def _themselves(answers: Sequence[Answer], rows: Sequence[Mapping[str, Any]]) ->
 def _write_clips(answers: Sequence[Answer], folder: Path, store: Store, warn: Callable[[str], None]) -> None:
     """Write the hits of each query as clips, best first, numbered as on the page."""
     from swsdist.audio.clips import MARKER, write_clip
-    from swsdist.core.codes import cli as codes
-    from swsdist.core.codes import line_of
     from swsdist.core.errors import AudioError
     from swsdist.exports.clips import clip_name
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import click
 
 from swsdist.cli.options import Integer
-from swsdist.cli.outputs import FOLDER, Writing, written
+from swsdist.cli.outputs import FOLDER, OutputCommand, written
 
 
-@click.command(cls=Writing)
+@click.command(cls=OutputCommand)
 @click.argument("path", default="swsdist.yaml", type=written(".yaml", ".yml"))
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
 def init(path: str, force: bool) -> None:
@@ -27,7 +27,7 @@ def init(path: str, force: bool) -> None:
     print(f"wrote {path}; set the paths in it, then: swsdist run {path}")
 
 
-@click.command(cls=Writing)
+@click.command(cls=OutputCommand)
 @click.argument("folder", default="demo", type=FOLDER)
 @click.option("--documents", type=Integer(1), default=40, show_default=True, help="Number of documents.")
 @click.option("--queries", type=Integer(1), default=10, show_default=True, help="Number of queries.")
@@ -35,9 +35,9 @@ def init(path: str, force: bool) -> None:
 @click.option(
     "--executor", type=click.Choice(["ray", "serial"]), default="ray", show_default=True, help="Executor of the run."
 )
-def demo(folder: str, documents: int, queries: int, seed: int, executor: str) -> int:
+def demo(folder: str, documents: int, queries: int, seed: int, executor: str) -> None:
     """Make a small corpus of synthetic words in FOLDER (demo), and run everything on it."""
-    from swsdist.cli.running import go
+    from swsdist.cli.running import configured, go
     from swsdist.config.template import template
 
     place = Path(folder)
@@ -58,4 +58,4 @@ def demo(folder: str, documents: int, queries: int, seed: int, executor: str) ->
         "executor.kind": executor,
     }
     config.write_text(template(values), encoding="utf-8")
-    return go(str(config))
+    go(configured(str(config)), str(config))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from swsdist.cli.options import Integer, Number
-from swsdist.cli.outputs import Writing, written
+from swsdist.cli.outputs import OutputCommand, written
 from swsdist.core.text import shown
 
 if TYPE_CHECKING:
@@ -102,9 +102,9 @@ def info(folder: str, documents: bool, as_json: bool) -> None:
     if counts["statistics_gone"]:
         print(f"statistics  {counts['statistics_gone']:.0f} of their documents are gone or changed")
     voices = opened.documents(columns=["voices"])["voices"].to_pylist()
-    if known := Counter(voice for each in voices for voice in set(each or ())):
-        numbers = ", ".join(map(str, sorted(known.values(), reverse=True)))
-        print(f"voices      {len(known)}, in {numbers} documents without a speaker")
+    if by_voice := Counter(voice for each in voices for voice in set(each or ())):
+        numbers = ", ".join(map(str, sorted(by_voice.values(), reverse=True)))
+        print(f"voices      {len(by_voice)}, in {numbers} documents without a speaker")
     print(f"shards      {len(manifest.shards)}, {sum(shard.size for shard in manifest.shards) / 1e6:.1f} MB")
     if documents:
         columns = ["doc_id", "channel", "duration", "frames", "speaker", "shard"]
@@ -167,7 +167,7 @@ def check(folder: str) -> int:
     return 0
 
 
-@store.command(cls=Writing)
+@store.command(cls=OutputCommand)
 @_STORE
 @click.argument("doc_id")
 @click.option("--channel", type=Integer(1), default=1, show_default=True, help="Channel of the document.")

@@ -152,15 +152,15 @@ def meant(key: str, section: type[Section], place: Place) -> list[str]:
 
     First keys of the same name in other sections; else close names in this section; else close names anywhere.
     """
-    everywhere: dict[str, list[str]] = {}
+    by_name: dict[str, list[str]] = {}
     for other in keys():
-        everywhere.setdefault(other.place[-1], []).append(other.dotted)
-    if key in everywhere:
-        return everywhere[key]
+        by_name.setdefault(other.place[-1], []).append(other.dotted)
+    if key in by_name:
+        return by_name[key]
     siblings = get_close_matches(key, section.model_fields, n=1)
     if siblings:
         return [dotted((*place, siblings[0]))]
-    return [name for close in get_close_matches(key, everywhere, n=1, cutoff=0.7) for name in everywhere[close]]
+    return [name for close in get_close_matches(key, by_name, n=1, cutoff=0.7) for name in by_name[close]]
 
 
 def closest(word: str, choices: Sequence[str]) -> str | None:

@@ -153,6 +153,25 @@ class AudioError(UnusableError):
     """A recording cannot be used."""
 
 
+class ForeignError(AudioError):
+    """libsndfile does not decode the recording, but ffmpeg may."""
+
+
+class CutOffError(AudioError):
+    """The recording ends early: it is truncated, or damaged up to its end. All samples before that were read.
+
+    Attributes:
+        expected_seconds: duration that the header states; None where it states none.
+    """
+
+    expected_seconds: float | None = None
+
+    def expecting(self, seconds: float | None) -> CutOffError:
+        """The same with that duration."""
+        self.expected_seconds = seconds
+        return self
+
+
 class FramesError(UnusableError):
     """Frames from another program are unusable."""
 

@@ -23,7 +23,7 @@ class Needs:
         if self.cpus < 1 or self.memory_gb <= 0 or self.gpus < 0:
             raise ValueError(f"{self} cannot be: at least 1 CPU, some memory, and no less than no GPU")
 
-    def cover(self, other: Needs) -> bool:
+    def satisfies(self, other: Needs) -> bool:
         """Whether these resources suffice for `other`; a GPU is not used for work without need of one."""
         enough = self.cpus >= other.cpus and self.memory_gb >= other.memory_gb and self.gpus >= other.gpus
         return enough and bool(self.gpus) == bool(other.gpus)

@@ -46,10 +46,10 @@ def demand_no_detour(root: Path, name: str) -> None:
     for part in name.split("/"):
         place = place / part
         try:
-            result = place.lstat()
+            status = place.lstat()
         except OSError:
             return  # it is missing, or opening it will report the fault
-        if not os.path.islink(place) or result.st_uid in trusted:  # noqa: PTH114
+        if not os.path.islink(place) or status.st_uid in trusted:  # noqa: PTH114
             continue
         base = base or os.path.realpath(root)
         if os.path.commonpath([base, os.path.realpath(place)]) != base:

@@ -36,8 +36,8 @@ _known: set[str] = set()
 def redacted(text: str) -> str:
     """The text with every known secret replaced by `HIDDEN`."""
     text = _SIGNED.sub(rf"\1{HIDDEN}", _USER_INFO.sub(r"\1", text))
-    result = {value for name, value in os.environ.items() if len(value) >= _LEAST and _SECRET.search(name)}
-    for secret in sorted(result | _known, key=len, reverse=True):
+    secrets = {value for name, value in os.environ.items() if len(value) >= _LEAST and _SECRET.search(name)}
+    for secret in sorted(secrets | _known, key=len, reverse=True):
         text = text.replace(secret, HIDDEN)
     return text
 

@@ -59,14 +59,14 @@ def save_corpus(
         samples, rate = sounds[path] = check_samples(sound, where)
         return path, samples.size / rate
 
-    result = [recording("d", k, sound, f"documents[{name!r}]") for k, (name, sound) in enumerate(documents.items())]
-    paths, durations = zip(*result, strict=True)
+    recorded = [recording("d", k, sound, f"documents[{name!r}]") for k, (name, sound) in enumerate(documents.items())]
+    paths, durations = zip(*recorded, strict=True)
     tables = {"documents": pa.table({"doc_id": list(documents), "path": paths, "duration": durations})}
     if queries is not None:
         examples = [
             (name, number, sound)
-            for name, given in queries.items()
-            for number, sound in enumerate([given] if is_recording(given) else _examples(given, name), 1)
+            for name, value in queries.items()
+            for number, sound in enumerate([value] if is_recording(value) else _examples(value, name), 1)
         ]
         cut = [
             recording("q", k, sound, f"queries[{name!r}], example {number}")[0]
@@ -93,16 +93,16 @@ def _new_place(folder: str | Path) -> Path:
     if "://" in str(folder):
         raise codes.ARRAYS_TO_REMOTE_FOLDER(where=str(folder))
     root = Path(folder).absolute()
-    there = next(parent for parent in (root, *root.parents) if parent.exists())
-    if not there.is_dir():
-        raise codes.CORPUS_FOLDER_IS_A_FILE(where=str(there))
+    existing = next(parent for parent in (root, *root.parents) if parent.exists())
+    if not existing.is_dir():
+        raise codes.CORPUS_FOLDER_IS_A_FILE(where=str(existing))
     for name, what in _OTHERS.items():
         if (root / name).is_file():
             raise codes.CORPUS_IN_A_RUN(where=str(folder), what=what)
     return root
 
 
-def _references(references: object, given: Mapping[str, Mapping[str, object] | None]) -> pa.Table:
+def _references(references: object, names_by_column: Mapping[str, Mapping[str, object] | None]) -> pa.Table:
     """The table of references, checked.
 
     Raises:
@@ -115,9 +115,9 @@ def _references(references: object, given: Mapping[str, Mapping[str, object] | N
     if lacking:
         raise codes.MISSING_REFERENCE_COLUMNS(where="references", columns=", ".join(lacking))
     for column, kind in (("query_id", "queries"), ("doc_id", "documents")):
-        known = given[column]
-        names = {str(name) for name in known or ()}
-        other = [name for name in table[column].unique().to_pylist() if known is not None and str(name) not in names]
+        allowed = names_by_column[column]
+        names = {str(name) for name in allowed or ()}
+        other = [name for name in table[column].unique().to_pylist() if allowed is not None and str(name) not in names]
         if other:
             raise codes.REFERENCE_TO_UNKNOWN_NAME(
                 where="references", column=column, name=other[0], kind=kind, meant=suggestion(str(other[0]), names)
@@ -125,12 +125,12 @@ def _references(references: object, given: Mapping[str, Mapping[str, object] | N
     return table
 
 
-def _examples(given: object, name: str) -> Sequence[object]:
-    if not isinstance(given, Sequence) or isinstance(given, str) or not given:
+def _examples(value: object, name: str) -> Sequence[object]:
+    if not isinstance(value, Sequence) or isinstance(value, str) or not value:
         what = (
             "there is no example"
-            if isinstance(given, Sequence) and not given
-            else f"{type(given).__name__} is no example"
+            if isinstance(value, Sequence) and not value
+            else f"{type(value).__name__} is no example"
         )
         raise codes.NOT_AN_EXAMPLE(where=f"queries[{name!r}]", what=what)
-    return given
+    return value

@@ -19,7 +19,7 @@ from __future__ import annotations
 import os
 import posixpath
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -124,9 +124,9 @@ def _documents(
     headers = probe_all(result.values(), storage)
     for doc_id, path in result.items():
         info = headers[path]
-        known = info if isinstance(info, AudioInfo) else None  # indexing finds the fault again, and records the reason
-        for channel in range(1, (known.channels if known else 1) + 1):
-            length = known.duration if known else None
+        header = info if isinstance(info, AudioInfo) else None  # indexing finds the fault again, and records the reason
+        for channel in range(1, (header.channels if header else 1) + 1):
+            length = header.duration if header else None
             rows.append(
                 {
                     "doc_id": doc_id,
@@ -144,20 +144,20 @@ def _with_speakers(documents: pa.Table, source: str, storage: Mapping[str, objec
     recording to all documents that are places in it.
     """
     table = read_table(source, _SPEAKERS, key=("doc_id", "channel"), storage=storage)
-    known = {(row["doc_id"], row["channel"]): row["speaker"] for row in table.to_pylist()}
-    there = _names(documents)
-    strange = [row for row, name in enumerate(table["doc_id"].to_pylist()) if name not in there]
+    by_key = {(row["doc_id"], row["channel"]): row["speaker"] for row in table.to_pylist()}
+    doc_ids = _names(documents)
+    strange = [row for row, name in enumerate(table["doc_id"].to_pylist()) if name not in doc_ids]
     if strange:
         names = [repr(table["doc_id"][row].as_py()) for row in strange]
         remedy = "look at the spelling, add them to the documents, or drop the rows"
-        raise unknown_names("document", names, strange, source, there, storage, remedy)
+        raise unknown_names("document", names, strange, source, doc_ids, storage, remedy)
 
     def speaker(row: Mapping[str, Any]) -> str | None:
         if row["speaker"]:
             return str(row["speaker"])
         names = [row[name] for name in ("doc_id", "recording") if name in row]
         return next(
-            (known[key] for name in names for key in ((name, row["channel"]), (name, None)) if key in known), None
+            (by_key[key] for name in names for key in ((name, row["channel"]), (name, None)) if key in by_key), None
         )
 
     columns = ["doc_id", "channel", "speaker", *(["recording"] if is_placed(documents) else [])]
@@ -183,14 +183,14 @@ def part_of(documents: pa.Table, part: Sequence[str] | str, storage: Mapping[str
         UserError: a name of the list is no document, or there is no such table.
     """
     names = read_table(part, _PART, storage=storage)["doc_id"].to_pylist() if isinstance(part, str) else list(part)
-    known = _names(documents)
-    strange = [row for row, name in enumerate(names) if name not in known]
+    doc_ids = _names(documents)
+    strange = [row for row, name in enumerate(names) if name not in doc_ids]
     remedy = "look at the spelling, or take them out of the part"
     if strange and isinstance(part, str):
-        raise unknown_names("document", [repr(names[row]) for row in strange], strange, part, known, storage, remedy)
+        raise unknown_names("document", [repr(names[row]) for row in strange], strange, part, doc_ids, storage, remedy)
     if strange:
         first = sample(names[row] for row in strange)
-        raise codes.UNKNOWN_PART_DOCUMENT(where="corpus.parts", documents=first, known=sample(known))
+        raise codes.UNKNOWN_PART_DOCUMENT(where="corpus.parts", documents=first, known=sample(doc_ids))
     chosen = pa.array(names, pa.string())
     kept = pc.is_in(documents["doc_id"], chosen)
     return documents.filter(pc.or_(kept, pc.is_in(documents["recording"], chosen)) if is_placed(documents) else kept)
@@ -228,16 +228,16 @@ def with_absolute_paths(table: pa.Table, source: str, storage: Mapping[str, obje
     Raises:
         DataError: a path is a command.
     """
-    given = table["path"]
-    row = pc.index(pc.ends_with(given, commands.ENDING), True).as_py()
+    paths = table["path"]
+    row = pc.index(pc.ends_with(paths, commands.ENDING), True).as_py()
     if row >= 0:
-        commands.require_file(given[row].as_py(), "a table", place(source, row, storage))
-    if pc.all(pc.and_(pc.starts_with(given, "/"), pc.invert(pc.match_substring(given, "://")))).as_py():
+        commands.require_file(paths[row].as_py(), "a table", place(source, row, storage))
+    if pc.all(pc.and_(pc.starts_with(paths, "/"), pc.invert(pc.match_substring(paths, "://")))).as_py():
         return table  # no path is relative; avoids a million Python strings
     folder, _ = locate(source)
     pieces = []
-    for first in range(0, len(given), _PIECE):
-        some = given.slice(first, _PIECE).to_pylist()
+    for first in range(0, len(paths), _PIECE):
+        some = paths.slice(first, _PIECE).to_pylist()
         pieces.append(pa.array([None if path is None else _joined(folder, path) for path in some], pa.string()))
     index = table.schema.get_field_index("path")
     return table.set_column(index, table.schema.field(index), pa.chunked_array(pieces, pa.string()))
@@ -277,25 +277,7 @@ def recordings(
             return
         noted.add(codes.UNREADABLE_FOLDER, where=f"{path} ({error.strerror})", count=1)
 
-    listed = folder.listing(unreadable=unreadable)
-    ours = _written_by_swsdist(listed)
-    stems: dict[str, list[str]] = {}
-    ignored: dict[str, list[str]] = {}
-    for name in listed:
-        stem, dot, ending = name.rpartition(".")
-        if any(name.startswith(prefix) for prefix in ours):
-            continue
-        hidden = any(part.startswith(".") for part in name.split("/"))
-        if not dot or ending.lower() not in ENDINGS or hidden:
-            kind = "hidden" if hidden else f".{ending.lower()}" if dot and "/" not in ending else "without ending"
-            ignored.setdefault(kind, []).append(name)
-            continue
-        try:
-            name.encode()
-        except UnicodeEncodeError:
-            noted.add(codes.FILE_NAME_NOT_UTF8, where=repr(f"{folder.root}/{name}"), count=1)
-            continue
-        stems.setdefault(stem, []).append(name)
+    stems, ignored = _by_stem(folder, folder.listing(unreadable=unreadable), noted)
     if not stems:
         raise codes.NO_AUDIO_IN_FOLDER(where=folder.root, endings=readable_endings())
     if ignored:
@@ -309,25 +291,46 @@ def recordings(
             kinds=listed_kinds,
             endings=readable_endings(),
         )
+    order = [ending.lower().lstrip(".") for ending in prefer] or list(_BEST)
     names: dict[str, str] = {}
     for stem, several in stems.items():
-        order = [ending.lower().lstrip(".") for ending in prefer] or list(_BEST)
-        several.sort(key=lambda name: (_rank(name, order), name))
-        names[stem] = several[0]
-        if prefer and len(several) > 1:
-            noted.inform(
-                codes.WORSE_FORMAT_LEFT_OUT,
-                where=f"{folder.root}/{several[1]} beside {several[0].rpartition('/')[2]}",
-                count=len(several) - 1,
-            )
-        for name in several[1:] if not prefer else ():
-            names[name] = name
+        names[stem], *others = sorted(several, key=lambda name: (_rank(name, order), name))
+        if prefer and others:
+            where = f"{folder.root}/{others[0]} beside {names[stem].rpartition('/')[2]}"
+            noted.inform(codes.WORSE_FORMAT_LEFT_OUT, where=where, count=len(others))
+        elif others:
+            names.update(zip(others, others, strict=True))
     # A line break in a name would break listings and tables by line.
     plain = {doc_id: shown(doc_id) for doc_id in names}
     times = Counter(plain.values())
     return {
         plain[doc_id] if times[plain[doc_id]] == 1 else doc_id: folder.path(names[doc_id]) for doc_id in sorted(names)
     }
+
+
+def _by_stem(
+    folder: Folder, listed: Collection[str], noted: Notices
+) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """Recordings of a listing by name without ending; and other files by kind, but those that swsdist wrote."""
+    ours = tuple(_written_by_swsdist(listed))
+    stems: dict[str, list[str]] = {}
+    ignored: dict[str, list[str]] = {}
+    for name in listed:
+        if name.startswith(ours):
+            continue
+        stem, dot, ending = name.rpartition(".")
+        hidden = any(part.startswith(".") for part in name.split("/"))
+        if hidden or not dot or ending.lower() not in ENDINGS:
+            kind = "hidden" if hidden else f".{ending.lower()}" if dot and "/" not in ending else "without ending"
+            ignored.setdefault(kind, []).append(name)
+            continue
+        try:
+            name.encode()
+        except UnicodeEncodeError:
+            noted.add(codes.FILE_NAME_NOT_UTF8, where=repr(f"{folder.root}/{name}"), count=1)
+        else:
+            stems.setdefault(stem, []).append(name)
+    return stems, ignored
 
 
 def readable_endings() -> str:

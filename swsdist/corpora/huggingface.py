@@ -49,7 +49,7 @@ def entries(source: str) -> list[Entry]:
     """
     folder = Path(source)
     features = _json(folder / INFO).get("features") or {}
-    sounds = [name for name, text in features.items() if isinstance(text, dict) and text.get("_type") == "Audio"]
+    sounds = [name for name, kind in features.items() if isinstance(kind, dict) and kind.get("_type") == "Audio"]
     if len(sounds) != 1:
         raise codes.NO_SINGLE_AUDIO_COLUMN(
             where=source, count=len(sounds), columns=", ".join(sounds) or ", ".join(features)
@@ -60,10 +60,10 @@ def entries(source: str) -> list[Entry]:
         named = row["id"] if row["id"] is not None else Path(row["named"]).stem if row["named"] else number
         if row["path"] is None:
             raise codes.ROW_WITHOUT_AUDIO(where=where)
-        item = Entry(str(named), row["path"], row["speaker"], row["text"])
-        if item.id in result:
-            raise codes.DUPLICATE_DATASET_ROW(where=where, row=item.id)
-        result[item.id] = item
+        entry = Entry(str(named), row["path"], row["speaker"], row["text"])
+        if entry.id in result:
+            raise codes.DUPLICATE_DATASET_ROW(where=where, row=entry.id)
+        result[entry.id] = entry
     if not result:
         raise codes.EMPTY_DATASET(where=source)
     return [*result.values()]
@@ -91,43 +91,43 @@ def splits(source: str) -> str:
 
 
 def _rows(folder: Path, sound: str) -> Iterator[tuple[Path, dict[str, Any]]]:
-    for text in _json(folder / STATE).get("_data_files") or ():
-        file = folder / str(text.get("filename"))
+    for entry in _json(folder / STATE).get("_data_files") or ():
+        file = folder / str(entry.get("filename"))
         try:
             with pa.memory_map(str(file)) as mapped:
-                full = mapped.read_buffer()
-            for batch in pa.ipc.open_stream(full):
-                yield from ((file, row) for row in _of_batch(batch, sound, file, folder, full))
+                base = mapped.read_buffer()
+            for batch in pa.ipc.open_stream(base):
+                yield from ((file, row) for row in _of_batch(batch, sound, file, folder, base))
         except (OSError, pa.ArrowInvalid) as error:
             raise codes.UNREADABLE_DATASET(where=str(file), error=error) from error
 
 
-def _of_batch(batch: pa.RecordBatch, sound: str, file: Path, folder: Path, full: pa.Buffer) -> Iterator[dict[str, Any]]:
+def _of_batch(batch: pa.RecordBatch, sound: str, file: Path, folder: Path, base: pa.Buffer) -> Iterator[dict[str, Any]]:
     column = batch.column(sound)
     if not pa.types.is_struct(column.type) or {"bytes", "path"} - {field.name for field in column.type}:
         raise codes.BAD_AUDIO_COLUMN(where=str(file), column=sound, type=column.type)
     parts = dict(zip((field.name for field in column.type), column.flatten(), strict=True))
     paths, stored = parts["path"].to_pylist(), parts["bytes"]
-    known = {key: _column(batch, names) for key, names in (("id", ("id",)), ("speaker", _SPEAKERS), ("text", _TEXTS))}
+    others = {key: _column(batch, names) for key, names in (("id", ("id",)), ("speaker", _SPEAKERS), ("text", _TEXTS))}
     if stored.null_count < len(stored) and stored.type not in (pa.binary(), pa.large_binary()):
         raise codes.BAD_AUDIO_COLUMN(where=str(file), column=sound, type=column.type)
-    places = _places(stored, full, file) if stored.null_count < len(stored) else [None] * len(paths)
+    places = _places(stored, base, file) if stored.null_count < len(stored) else [None] * len(paths)
     for k, (path, place) in enumerate(zip(paths, places, strict=True)):
         if place is None and path is not None:
             require_file(path, "a data set", str(file))
-        there = place if place is not None else None if path is None else str(folder / path)
-        yield {"named": path, "path": there, **{key: values[k] for key, values in known.items()}}
+        location = place if place is not None else None if path is None else str(folder / path)
+        yield {"named": path, "path": location, **{key: values[k] for key, values in others.items()}}
 
 
-def _places(stored: pa.Array, full: pa.Buffer, file: Path) -> list[str | None]:
+def _places(stored: pa.Array, base: pa.Buffer, file: Path) -> list[str | None]:
     """Place of each row's bytes in the file; None for a row without bytes."""
     wide = stored.type == pa.large_binary()
     _, ends, data = stored.buffers()
     offsets = pa.Array.from_buffers(
         pa.int64() if wide else pa.int32(), len(stored) + 1, [None, ends], offset=stored.offset
     )
-    begin = data.address - full.address
-    if not 0 <= begin <= full.size:
+    begin = data.address - base.address
+    if not 0 <= begin <= base.size:
         raise codes.COMPRESSED_DATASET(where=str(file))
     at = offsets.to_pylist()
     return [

@@ -91,11 +91,11 @@ class Utterances:
     def _places(self) -> dict[tuple[str, int], list[tuple[float, float, str]]]:
         """Document and channel -> start, end and name of its utterances, ascending."""
         places: dict[tuple[str, int], list[tuple[float, float, str]]] = {}
-        for name in next((known for known in (self.numbers, self.segments, self.recordings) if known is not None), {}):
+        for name in next((table for table in (self.numbers, self.segments, self.recordings) if table is not None), {}):
             there = self.place(name, "utterances")
             places.setdefault((there.doc_id, there.channel), []).append((there.start, there.end, name))
-        for result in places.values():
-            result.sort()
+        for utterances in places.values():
+            utterances.sort()
         return places
 
 

@@ -155,8 +155,8 @@ def _kind(source: str, endings: frozenset[str], storage: Mapping[str, object] | 
                 return _SEVERAL_SETS
             if (local / huggingface.STATE).is_file() and (local / huggingface.INFO).is_file():
                 return "data set"
-            known = "Kaldi data folder" if (local / "wav.scp").is_file() else "folder"
-            return _FOLDER_OF_FRAMES if known == "folder" and _holds_frames(local) else known
+            kind = "Kaldi data folder" if (local / "wav.scp").is_file() else "folder"
+            return _FOLDER_OF_FRAMES if kind == "folder" and _holds_frames(local) else kind
     if plain.endswith(".scp"):
         return "wav.scp"
     if plain.endswith(".ctm"):

@@ -140,10 +140,10 @@ def aligned_words(source: str, storage: Mapping[str, object] | None = None) -> p
     """
     rows: list[dict[str, object]] = []
     for row, where in _lines(source, storage):
-        result = (row.get("alignment") or {}).get("word")
-        if result is None and row.get("text"):
+        aligned = (row.get("alignment") or {}).get("word")
+        if aligned is None and row.get("text"):
             raise codes.SUPERVISION_WITHOUT_ALIGNMENT(where=where)
-        for item in result or ():
+        for item in aligned or ():
             if not isinstance(item, list) or len(item) < 3 or not isinstance(item[0], str):
                 raise codes.MALFORMED_ALIGNED_WORD(where=where, word=item)
             word = {"word": item[0], "start": _time(item[1], "start", where)}
@@ -160,22 +160,22 @@ def _items(source: str, kind: Manifest, storage: Mapping[str, object] | None, au
             channels, length = tuple(range(1, count + 1)), _time(row.get("duration"), "duration", where)
             yield _Item(name, channels, path, name, length, None, None, None, None, where)
         return
-    beside: dict[str, tuple[str, str, int]] = {}
+    recordings: dict[str, tuple[str, str, int]] = {}
     if kind == "lhotse supervisions":
         other = _beside(source, storage)
         for row, where in _lines(other, storage):
             recording = _recording(row, other, storage, audio, where)
-            if recording[0] in beside:
+            if recording[0] in recordings:
                 raise codes.DUPLICATE_ENTRY(where=where, name=recording[0])
-            beside[recording[0]] = recording
+            recordings[recording[0]] = recording
     for row, where in _lines(source, storage):
         if kind == "lhotse supervisions":
-            name, text = _text(row, "recording_id", where), [row]
-            if name not in beside:
+            name, supervisions = _text(row, "recording_id", where), [row]
+            if name not in recordings:
                 raise codes.UNKNOWN_MANIFEST_RECORDING(where=where, recording=name, manifest=other)
-            recording = beside[name]
+            recording = recordings[name]
         else:
-            text = row.get("supervisions") or []
+            supervisions = row.get("supervisions") or []
             if row.get("type") not in ("MonoCut", "MultiCut") or not row.get("recording"):
                 what = f"is a {row.get('type')}" if row.get("recording") or "tracks" in row else "has no recording"
                 raise codes.UNSUPPORTED_CUT(where=where, fault=what)
@@ -184,8 +184,8 @@ def _items(source: str, kind: Manifest, storage: Mapping[str, object] | None, au
         channels = _channels(row.get("channel", 0), where)
         if max(channels) > recording[2]:
             raise codes.NO_SUCH_MANIFEST_CHANNEL(where=where, channel=max(channels) - 1, recording=recording[0])
-        speakers = {item.get("speaker") for item in text}
-        spoken = " ".join(item["text"] for item in text if item.get("text"))
+        speakers = {item.get("speaker") for item in supervisions}
+        spoken = " ".join(item["text"] for item in supervisions if item.get("text"))
         speaker = speakers.pop() if len(speakers) == 1 else None
         end, length = round(start + length, 6), round(length, 6)
         yield _Item(

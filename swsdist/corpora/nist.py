@@ -125,8 +125,8 @@ def listed_queries(
         examples.setdefault(query_id, []).append({**row, "term": texts[query_id]})
     rows: list[dict[str, object]] = []
     for query_id, term in texts.items():
-        text = {"query_id": query_id, "example": 1, "channel": 1, "term": term}
-        rows += examples.get(query_id, [text])
+        without_example = {"query_id": query_id, "example": 1, "channel": 1, "term": term}
+        rows += examples.get(query_id, [without_example])
     return pa.Table.from_pylist(rows, QUERIES)
 
 

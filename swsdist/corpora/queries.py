@@ -63,11 +63,11 @@ def read_queries(
     """
     kind = kind_of(source, "queries", ENDINGS, storage)
     if kind == "term list":
-        given = None
+        recorded = None
         if spoken is not None:
             which = kind_of(spoken, "spoken", ENDINGS, storage)
-            given = _examples(spoken, which, documents, examples, storage, notices, audio)
-        return listed_queries(source, given, spoken, storage, notices)
+            recorded = _examples(spoken, which, documents, examples, storage, notices, audio)
+        return listed_queries(source, recorded, spoken, storage, notices)
     if spoken is not None:
         raise codes.UNUSED_SPOKEN_EXAMPLES(where="corpus.spoken")
     return _examples(source, kind, documents, examples, storage, notices, audio)
@@ -98,24 +98,42 @@ def _examples(
     project = project_file(source)  # whose sounds lie beside its file
     table = with_absolute_paths(table, source if project is None else str(project), storage)
     table = require_rows(source, table, "queries")
-    if examples == "primary":
-        least = table.group_by("query_id").aggregate([("example", "min")])
-        first = dict(zip(least["query_id"].to_pylist(), least["example_min"].to_pylist(), strict=True))
-        keep = [
-            first[query] == example
-            for query, example in zip(table["query_id"].to_pylist(), table["example"].to_pylist(), strict=True)
-        ]
-    else:
-        keep = [True] * table.num_rows
     spoken = pc.any(pc.or_(pc.is_valid(table["path"]), pc.is_valid(table["doc_id"]))).as_py()
-    given = names_in(source, storage)
-    described = [name for name in _OF_RECORDINGS if name in given and "text" not in given]
+    columns = names_in(source, storage)
+    described = [name for name in _OF_RECORDINGS if name in columns and "text" not in columns]
     if audio and not spoken and described and notices is not None:
         count = len(pc.unique(table["query_id"]))
         notices.add(codes.RECORDINGS_WITHOUT_PATH, where=source, count=count, columns=", ".join(described))
+    rows = _rows(table, source, documents, storage, spoken, audio)
+    if examples == "all":
+        return pa.Table.from_pylist(rows, QUERIES)
+    least = table.group_by("query_id").aggregate([("example", "min")])
+    first = dict(zip(least["query_id"].to_pylist(), least["example_min"].to_pylist(), strict=True))
+    required = [row for row in rows if row["example"] == first[row["query_id"]]]
+    searched = {(row["query_id"], row["term"]) for row in required}
+    lost = [k for k, row in enumerate(rows) if not row["path"] and (row["query_id"], row["term"]) not in searched]
+    if lost and notices is not None:
+        where = f"{place(source, lost[0], storage)}: {rows[lost[0]]['query_id']}"
+        notices.add(codes.EXAMPLES_NOT_SEARCHED, where=where, count=len(lost))
+    return pa.Table.from_pylist(required, QUERIES)
+
+
+def _rows(
+    table: pa.Table,
+    source: str,
+    documents: pa.Table,
+    storage: Mapping[str, object] | None,
+    spoken: bool,
+    audio: bool,
+) -> list[dict[str, Any]]:
+    """The rows of a table with paths and channels filled in; `spoken`: it has recordings, so a term alone is no text.
+
+    Raises:
+        TableError: a row is impossible, or names an unknown document.
+    """
     find = Finder(documents, table["doc_id"])
-    resolved, strange = [], dict[int, str]()
-    for row, (query, required) in enumerate(zip(table.to_pylist(), keep, strict=True)):
+    rows, strange = list[dict[str, Any]](), dict[int, str]()
+    for k, query in enumerate(table.to_pylist()):
         text = query.pop("text")
         if not audio and query["path"] is None and query["doc_id"] is None and text is None:
             query["path"] = ""
@@ -123,24 +141,15 @@ def _examples(
             if None not in (text, query["term"]) and text != query["term"]:
                 raise _Unresolved(codes.TEXT_AND_TERM, query=query["query_id"], text=text, term=query["term"])
             query["term"] = query["term"] if text is None else text
-            resolved.append((_resolved(query, find, text=not spoken or text is not None), required))
+            rows.append(_resolved(query, find, text_allowed=not spoken or text is not None))
         except _NoDocument as error:
-            strange[row] = repr(error.name)
+            strange[k] = repr(error.name)
         except _Unresolved as error:
-            raise error.code(where=place(source, row, storage), **error.values) from None
+            raise error.code(where=place(source, k, storage), **error.values) from None
     if strange:
         there = pc.unique(documents["doc_id"]).to_pylist()
         raise unknown_names("document", [*strange.values()], [*strange], source, there, storage, "look at the spelling")
-    known = {(query["query_id"], query["term"]) for query, required in resolved if required}
-    lost = [
-        (row, query["query_id"])
-        for row, (query, required) in enumerate(resolved)
-        if not required and not query["path"] and (query["query_id"], query["term"]) not in known
-    ]
-    if lost and notices is not None:
-        where = f"{place(source, lost[0][0], storage)}: {lost[0][1]}"
-        notices.add(codes.EXAMPLES_NOT_SEARCHED, where=where, count=len(lost))
-    return pa.Table.from_pylist([query for query, required in resolved if required], QUERIES)
+    return rows
 
 
 class _Unresolved(Exception):
@@ -159,24 +168,24 @@ class _NoDocument(Exception):
         self.name = name
 
 
-def _resolved(query: dict[str, Any], find: Finder, *, text: bool) -> dict[str, Any]:
-    """A query's row with path and channel filled in; `text` allows queries without recording."""
+def _resolved(query: dict[str, Any], find: Finder, *, text_allowed: bool) -> dict[str, Any]:
+    """A query's row with path and channel filled in; `text_allowed` allows queries without recording."""
     if query["path"] is not None and query["doc_id"] is not None:
         raise _Unresolved(codes.PATH_AND_DOCUMENT, query=query["query_id"])
-    if query["path"] is None and query["doc_id"] is None and not (text and query["term"]):
-        code = codes.EMPTY_QUERY if text else codes.TEXT_QUERY_AMONG_SPOKEN
+    if query["path"] is None and query["doc_id"] is None and not (text_allowed and query["term"]):
+        code = codes.EMPTY_QUERY if text_allowed else codes.TEXT_QUERY_AMONG_SPOKEN
         raise _Unresolved(code, query=query["query_id"])
     if query["doc_id"] is None:
         return {**query, "channel": query["channel"] or 1}
     channels = find.channels(query["doc_id"])
     if not channels:
         raise _NoDocument(query["doc_id"])
-    known = ", ".join(map(str, channels))
+    choices = ", ".join(map(str, channels))
     if query["channel"] is None and len(channels) > 1:
-        raise _Unresolved(codes.QUERY_WITHOUT_CHANNEL, document=query["doc_id"], channels=known)
+        raise _Unresolved(codes.QUERY_WITHOUT_CHANNEL, document=query["doc_id"], channels=choices)
     channel = query["channel"] or next(iter(channels))
     if channel not in channels:
-        raise _Unresolved(codes.NO_SUCH_QUERY_CHANNEL, document=query["doc_id"], channel=channel, channels=known)
+        raise _Unresolved(codes.NO_SUCH_QUERY_CHANNEL, document=query["doc_id"], channel=channel, channels=choices)
     document = channels[channel]
     result: dict[str, Any] = {**query, "channel": channel, "path": document["path"]}
     if query["speaker"] is None:
@@ -208,6 +217,6 @@ class Finder:
             for row in self._documents.to_pylist():
                 self._rows.setdefault(row["doc_id"], {})[row["channel"]] = row
                 if (recording := row.get("recording")) not in (None, row["doc_id"]):
-                    full = {"path": row["path"], "speaker": None}
-                    self._rows.setdefault(recording, {}).setdefault(row["channel"], full)
+                    row_of_recording = {"path": row["path"], "speaker": None}
+                    self._rows.setdefault(recording, {}).setdefault(row["channel"], row_of_recording)
         return self._rows.get(name, {})

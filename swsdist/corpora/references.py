@@ -50,12 +50,12 @@ def read_references(
         TableError: a row is impossible, is a duplicate, or names an unknown query or document.
     """
     table = read_table(path, REFERENCES, key=REFERENCES.names, storage=storage, notices=notices)
-    known = pc.unique(queries["query_id"])
-    strange = np.flatnonzero(pc.invert(pc.is_in(table["query_id"], known)).to_numpy()).tolist()
+    query_ids = pc.unique(queries["query_id"])
+    strange = np.flatnonzero(pc.invert(pc.is_in(table["query_id"], query_ids)).to_numpy()).tolist()
     if strange:
         names = [repr(name) for name in table["query_id"].take(pa.array(strange)).to_pylist()]
         remedy = "look at the spelling, add them to the queries, or drop the rows"
-        raise unknown_names("query", names, strange, path, known.to_pylist(), storage, remedy)
+        raise unknown_names("query", names, strange, path, query_ids.to_pylist(), storage, remedy)
     return _in_recordings(table, documents, path, storage)
 
 
@@ -125,11 +125,11 @@ def read_judgements(
     searched = pc.is_in(table["query_id"], value_set=pc.unique(queries["query_id"]))
     keys = zip(table["doc_id"].to_pylist(), table["channel"].to_pylist(), strict=True)
     inside = pa.array([key in there for key in keys], pa.bool_())
-    for why, gone in (
+    for why, unusable in (
         ("their words have no examples here", pc.invert(searched)),
         ("their documents are not of this corpus", pc.and_(searched, pc.invert(inside))),
     ):
-        rows = table.filter(gone)
+        rows = table.filter(unusable)
         if rows.num_rows:
             where = f"{path}: {rows['query_id'][0]} in {rows['doc_id'][0]}"
             notices.inform(codes.JUDGEMENTS_LEFT_OUT, where=where, count=rows.num_rows, why=why)
@@ -144,8 +144,8 @@ def _in_recordings(
 ) -> pa.Table:
     """References by recording; all name existing recordings or documents."""
     names = references["doc_id"].to_pylist()
-    known = set(zip(documents["doc_id"].to_pylist(), documents["channel"].to_pylist(), strict=True))
-    if not is_placed(documents) and known.issuperset(zip(names, references["channel"].to_pylist(), strict=True)):
+    channels = set(zip(documents["doc_id"].to_pylist(), documents["channel"].to_pylist(), strict=True))
+    if not is_placed(documents) and channels.issuperset(zip(names, references["channel"].to_pylist(), strict=True)):
         return references
     places = Places(documents)
     ends = zip(references["start"].to_pylist(), references["end"].to_pylist(), strict=True)

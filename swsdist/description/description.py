@@ -231,8 +231,8 @@ def _speaker_and_part(
     results = places.containing(row["doc_id"], row["channel"], row["start"], row["end"])
     if not results:
         return None, ""
-    item = documents[results[0].doc_id, row["channel"]]
-    return item.speaker, item.part
+    document = documents[results[0].doc_id, row["channel"]]
+    return document.speaker, document.part
 
 
 def _words(path: str, places: Places, storage: Mapping[str, object], notices: Notices) -> dict[Key, Counter[str]]:

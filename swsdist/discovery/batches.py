@@ -1,4 +1,4 @@
-"""Pairs of phone strings in batches of about short shape, padded so that short table of edits serves a batch."""
+"""Pairs of phone strings in batches of similar lengths, padded so that one table of edits serves a batch."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ class Batch:
 
     def differ(self, *, backwards: bool = False) -> np.ndarray:
         """Whether symbols differ, (pairs, n, m); strings backwards begin with their last symbol."""
-        left, right = self.shorter, self.longer
+        shorter, longer = self.shorter, self.longer
         if backwards:
-            left, right = (_turned(*item) for item in zip((left, right), self.lengths, strict=True))
-        result: np.ndarray = left[:, :, None] != right[:, None, :]
+            shorter, longer = (_turned(*item) for item in zip((shorter, longer), self.lengths, strict=True))
+        result: np.ndarray = shorter[:, :, None] != longer[:, None, :]
         return result
 
 
@@ -51,10 +51,10 @@ def batches(block: Block, kinds: Kinds, least: int) -> Iterator[Batch]:
         least: phones of both strings.
     """
     spans, symbol = block.scene.spans, block.scene.gold.phones.symbol
-    short, long = (spans.last[which] - spans.first[which] for which in (kinds.shorter, kinds.longer))
-    chosen = np.flatnonzero(short >= least)
+    shorter, longer = (spans.last[which] - spans.first[which] for which in (kinds.shorter, kinds.longer))
+    chosen = np.flatnonzero(shorter >= least)
     wide = 1 << 20
-    shape = -(-short[chosen] // _STEP) * wide + -(-long[chosen] // _STEP)
+    shape = -(-shorter[chosen] // _STEP) * wide + -(-longer[chosen] // _STEP)
     chosen = chosen[np.argsort(shape, kind="stable")]
     shape = np.sort(shape)
     for begin, end in _equal(shape):
@@ -65,9 +65,9 @@ def batches(block: Block, kinds: Kinds, least: int) -> Iterator[Batch]:
             first, second = spans.first[kinds.shorter[rows]], spans.first[kinds.longer[rows]]
             yield Batch(
                 rows,
-                _padded(symbol, first, short[rows], n, -1),
-                _padded(symbol, second, long[rows], m, -2),
-                (short[rows], long[rows]),
+                _padded(symbol, first, shorter[rows], n, -1),
+                _padded(symbol, second, longer[rows], m, -2),
+                (shorter[rows], longer[rows]),
             )
 
 

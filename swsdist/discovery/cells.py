@@ -32,7 +32,7 @@ class Block:
     A pair is counted where its first span is. A span is counted where it is, by all of its pairs.
 
     Attributes:
-        scene: the whole.
+        scene: that contains the documents.
         talkers: which pairs count.
         documents: whether each document is in the block.
     """
@@ -161,8 +161,8 @@ class _Splitter:
         self._repeated = len(np.unique(self._span)) < len(self._span)
 
     def cells(self) -> Iterator[Cell]:
-        everything = (0, len(self._islands) - 1)
-        todo = [(everything, everything)]
+        islands = (0, len(self._islands) - 1)
+        todo = [(islands, islands)]
         while todo:
             left, right = todo.pop()
             rows, begins, counts = self._partners_of(left, right)
@@ -174,12 +174,12 @@ class _Splitter:
 
     def _partners_of(self, left: tuple[int, int], right: tuple[int, int]) -> tuple[Ints, Ints, Ints]:
         """Members of the left range; the first of their partners in the right one, and their number."""
-        lower, upper = self._bounds(left), self._bounds(right)
-        size = lower[1] - lower[0]
+        left_bounds, right_bounds = self._bounds(left), self._bounds(right)
+        size = left_bounds[1] - left_bounds[0]
         group = np.repeat(np.arange(len(size)), size)
-        rows = np.arange(len(group)) - np.repeat(np.cumsum(size) - size, size) + lower[0][group]
-        begins = rows + 1 if left == right else upper[0][group]
-        return rows, begins, upper[1][group] - begins
+        rows = np.arange(len(group)) - np.repeat(np.cumsum(size) - size, size) + left_bounds[0][group]
+        begins = rows + 1 if left == right else right_bounds[0][group]
+        return rows, begins, right_bounds[1][group] - begins
 
     def _bounds(self, islands: tuple[int, int]) -> tuple[Ints, Ints]:
         """The members of a range in each class: first, and one after the last."""

@@ -48,14 +48,14 @@ def completed(batch: Batch, least: int = SHORTEST) -> Iterator[Parts]:
     differ = batch.differ()
     head, tail = distances(differ), _tails(batch)
     distance = tail[:, :1, :1]
-    way = head + tail == distance
+    on_path = head + tail == distance
     n, m = differ.shape[1:]
     above: list[_Table | None] = [None] * (m + 1)
     for i in range(n + 1):
         row: list[_Table | None] = []
         for j in range(m + 1):
             left, corner = row[j - 1] if j else None, above[j - 1] if j else None
-            live = way[:, i, j]
+            live = on_path[:, i, j]
             table = _middle(above[j], left, corner, differ[:, i - 1, j - 1] if i and j else None, i, j, len(differ))
             row.append(table if live.any() else None)
             if min(i, j) >= least and live.any():
@@ -68,11 +68,11 @@ def _tails(batch: Batch) -> _Table:
     turned: _Table = distances(batch.differ(backwards=True))
     n, m = batch.lengths
     rows, columns = (np.arange(size) for size in turned.shape[1:])
-    rest, beside = n[:, None] - rows, m[:, None] - columns
+    n_left, m_left = n[:, None] - rows, m[:, None] - columns
     table: _Table = turned[
-        np.arange(len(turned))[:, None, None], np.maximum(rest, 0)[:, :, None], np.maximum(beside, 0)[:, None]
+        np.arange(len(turned))[:, None, None], np.maximum(n_left, 0)[:, :, None], np.maximum(m_left, 0)[:, None]
     ]
-    table[(rest < 0)[:, :, None] | (beside < 0)[:, None, :]] = _FAR
+    table[(n_left < 0)[:, :, None] | (m_left < 0)[:, None, :]] = _FAR
     return table
 
 
@@ -111,6 +111,6 @@ def _parts(
     low, other = _lowest(i), _lowest(j)
     middle = table[rows, : i - least - low + 1, : j - least - other + 1]
     before = head[rows, low : i - least + 1, other : j - least + 1]
-    pair, begin, beside = np.nonzero(before + middle + tail[rows, None, None] == distance[rows])
+    pair, row, column = np.nonzero(before + middle + tail[rows, None, None] == distance[rows])
     if len(pair):
-        yield Parts(rows[pair], begin + low, beside + other, ends, middle[pair, begin, beside] == 0)
+        yield Parts(rows[pair], row + low, column + other, ends, middle[pair, row, column] == 0)

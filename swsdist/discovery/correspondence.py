@@ -81,22 +81,22 @@ class Correspondence(FittedProjection):
 
     def read(self, model: Model) -> Projection:
         """The projection."""
-        held, wide = super().read(model), 2 * self.frames + 1
-        if len(held.mean) % wide:
+        loaded, wide = super().read(model), 2 * self.frames + 1
+        if len(loaded.mean) % wide:
             raise codes.WRONG_MODEL(name=model.name, wanted=f"a projection of {wide} frames side by side")
-        return held
+        return loaded
 
-    def takes(self, held: Projection) -> int:
+    def takes(self, loaded: Projection) -> int:
         """Number of columns of a frame before splicing."""
-        return super().takes(held) // (2 * self.frames + 1)
+        return super().takes(loaded) // (2 * self.frames + 1)
 
-    def shape(self, given: Shape, held: Projection | None) -> Shape:
+    def shape(self, input_shape: Shape, loaded: Projection | None) -> Shape:
         """Features named by a letter and a number."""
-        wide = Shape(given.columns * (2 * self.frames + 1), given.kind)
+        wide = Shape(input_shape.columns * (2 * self.frames + 1), input_shape.kind)
         if len(wide.columns) > MOST_COLUMNS:
             where = f"features.transforms: {self.name}, columns"
             raise codes.PROJECTION_TOO_LARGE(where=where, columns=len(wide.columns), highest=MOST_COLUMNS)
-        return super().shape(wide, held)
+        return super().shape(wide, loaded)
 
     def apply(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
         """Transform float32 (frames, input columns) to float32 (frames, columns)."""
@@ -137,7 +137,7 @@ class CorrespondenceRounds:
     def go_on(self, model: Model | None, totals: Totals) -> Step:
         """The projection."""
         documents = list(_documents(totals))
-        sums = Sums.of([document.frames for document in documents], documents[0].frames.shape[1])
+        sums = Sums.from_blocks([document.frames for document in documents], documents[0].frames.shape[1])
         mean, deviation = sums.mean_and_deviation()
         distance = create("cosine", len(mean))
         prepared = [distance.prepare(document.frames, mean, deviation, "document").frames for document in documents]
@@ -201,25 +201,25 @@ def recurring(frames: Sequence[NDArray[np.float32]], speakers: Sequence[str | No
     for a, b in zip(chosen.left.tolist(), chosen.right.tolist(), strict=True):
         left, right = int(places.document[a]), int(places.document[b])
         at, shift = (int(places.first[a]), int(places.first[b])), places.shift(a, b)
-        item = match(documents[left], documents[right], shift, at, segments.frames, distance, distance.unit, matching)
-        if item is not None:
-            matches[left, right].append(item)
+        hit = match(documents[left], documents[right], shift, at, segments.frames, distance, distance.unit, matching)
+        if hit is not None:
+            matches[left, right].append(hit)
     ranked = []
     for (left, right), items in matches.items():
-        known = bool(speakers[left] and speakers[right])
-        rank = 0 if known and speakers[left] != speakers[right] else 1 if left != right else 2
-        for item in best(items):
-            length = item.left[1] - item.left[0] + item.right[1] - item.right[0]
-            ranked.append((rank, -item.score / length**0.5, (left, right), item))
-    return [(numbers, item) for _, _, numbers, item in sorted(ranked)[:most]]
+        both_named = bool(speakers[left] and speakers[right])
+        rank = 0 if both_named and speakers[left] != speakers[right] else 1 if left != right else 2
+        for hit in best(items):
+            length = hit.left[1] - hit.left[0] + hit.right[1] - hit.right[0]
+            ranked.append((rank, -hit.score / length**0.5, (left, right), hit))
+    return [(numbers, hit) for _, _, numbers, hit in sorted(ranked)[:most]]
 
 
 def _path(frames: Sequence[NDArray[np.float32]], pair: Pair, distance: Distance) -> NDArray[np.int64]:
     """The best path of a pair: int64 (cells, 2), frames of both documents."""
-    (left, right), item = pair
-    distances = local_distances(frames[left][slice(*item.left)], frames[right][slice(*item.right)], distance)
+    (left, right), hit = pair
+    distances = local_distances(frames[left][slice(*hit.left)], frames[right][slice(*hit.right)], distance)
     _, path, places = aligned(distances)
-    return np.array([item.left[0], item.right[0]], np.int64) + path[:places]
+    return np.array([hit.left[0], hit.right[0]], np.int64) + path[:places]
 
 
 def _documents(totals: Totals) -> Iterator[Utterance]:

@@ -1,4 +1,4 @@
-"""Files to scores: what the command and `swsdist.score_discovery` do."""
+"""Score files of term discovery, for the command and `swsdist.score_discovery`."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ def score_files(
         raise registry_codes.UNKNOWN_NAME(
             where="mode", kind="mode", name=mode, meant=suggestion(mode, MODES), known=", ".join(MODES)
         )
-    corpus, fragments, beside = read_evaluation(
+    corpus, fragments, setup = read_evaluation(
         files, mode, notices, given=given, has_folds=parts is not None, storage=storage
     )
     if parts is not None:
-        beside = replace(beside, folds={**beside.folds, "parts": equal_parts(corpus, parts)})
+        setup = replace(setup, folds={**setup.folds, "parts": equal_parts(corpus, parts)})
     warnings = [str(notice) for notice in notices.entries.values()]
-    return {"mode": mode, "input": given, **MODES[mode].load()(corpus, fragments, beside), "warnings": warnings}
+    return {"mode": mode, "input": given, **MODES[mode].load()(corpus, fragments, setup), "warnings": warnings}
 
 
 def table(result: Mapping[str, object]) -> list[str]:

@@ -50,9 +50,9 @@ def equal_parts(corpus: Corpus, count: int) -> tuple[Intervals, ...]:
     so_far = np.cumsum(time[documents])
     cuts = [0]
     for k in range(1, count):
-        apart = np.abs(so_far * count - k * so_far[-1])
+        distance = np.abs(so_far * count - k * so_far[-1])
         first, last = cuts[-1], len(documents) - (count - k)
-        cuts.append(first + 1 + int(np.argmin(apart[first:last])))
+        cuts.append(first + 1 + int(np.argmin(distance[first:last])))
     return tuple(_complete(documents[a:b]) for a, b in zip(cuts, [*cuts[1:], len(documents)], strict=True))
 
 

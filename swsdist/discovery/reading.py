@@ -15,7 +15,7 @@ from swsdist.discovery.formats.lists import read_list
 from swsdist.discovery.formats.talkers import read_talkers
 from swsdist.discovery.formats.units import read_units
 from swsdist.discovery.modes import MODES
-from swsdist.discovery.units import Beside, Corpus, Fragments, Given, Intervals, Ints
+from swsdist.discovery.units import Corpus, EvaluationSetup, Fragments, Given, Intervals, Ints
 from swsdist.io.notices import Notices
 
 S = TypeVar("S", bound=Intervals)
@@ -52,7 +52,7 @@ class Evaluation(NamedTuple):
 
     corpus: Corpus
     fragments: Fragments
-    beside: Beside
+    setup: EvaluationSetup
 
 
 def read_evaluation(
@@ -108,13 +108,13 @@ def read_evaluation(
     if not len(fragments):
         notices.add(codes.FOUND_NOTHING, where=files.fragments, count=1)
     _demand_known(corpus, fragments, mode, files.fragments, notices)
-    beside = Beside(
+    setup = EvaluationSetup(
         {name: tuple(numbered(fold, order) for fold in some) for name, some in folds.items()},
         split and numbered(split, order),
         gold and numbered(gold, order),
         given,
     )
-    return Evaluation(corpus, fragments, beside)
+    return Evaluation(corpus, fragments, setup)
 
 
 def by_name(numbers: Mapping[str, int]) -> tuple[tuple[str, ...], Ints]:
@@ -137,19 +137,19 @@ def by_time(units: S) -> S:
 
 def _talker(talkers: Mapping[str, str], documents: tuple[str, ...], phones: Intervals, path: str | None) -> Ints:
     names = {name: k for k, name in enumerate(sorted(set(talkers.values())))}
-    result = np.array([names.get(talkers.get(document, ""), -1) for document in documents], np.int64)
-    missing = np.flatnonzero(result[phones.document] < 0)
+    talker = np.array([names.get(talkers.get(document, ""), -1) for document in documents], np.int64)
+    missing = np.flatnonzero(talker[phones.document] < 0)
     if len(missing):
         document = documents[phones.document[missing[0]]]
         raise codes.NO_TALKER(where=path, document=document)
-    return result
+    return talker
 
 
 def _demand_known(corpus: Corpus, fragments: Fragments, mode: str, path: str, notices: Notices) -> None:
     """Demand that fragments lie in documents with phones, as far as the mode does; note the others."""
-    known = np.zeros(len(corpus.documents), bool)
-    known[corpus.phones.document] = True
-    elsewhere = ~known[fragments.document]
+    has_phones = np.zeros(len(corpus.documents), bool)
+    has_phones[corpus.phones.document] = True
+    elsewhere = ~has_phones[fragments.document]
     if MODES[mode].known and elsewhere.any():
         document = corpus.documents[fragments.document[int(np.argmax(elsewhere))]]
         raise codes.UNKNOWN_FRAGMENT_DOCUMENT(where=path, mode=mode, document=document)

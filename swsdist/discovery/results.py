@@ -16,7 +16,7 @@ from swsdist.discovery.folds import inside
 from swsdist.discovery.measures.evaluating import evaluated
 from swsdist.discovery.modes import seed
 from swsdist.discovery.scene import Scene
-from swsdist.discovery.units import BEYOND, Beside, Corpus, Flags, Fragments, Given, Intervals, Ints
+from swsdist.discovery.units import BEYOND, Corpus, EvaluationSetup, Flags, Fragments, Given, Intervals, Ints
 from swsdist.registry.registries import DISCOVERY_MEASURES
 
 #: Points of a curve, as parts of the pairs.
@@ -28,8 +28,8 @@ def scores(corpus: Corpus, results: Mapping[Given, Fragments]) -> dict[str, obje
     folds = {"halves": halves(corpus)}
     return {
         given: {
-            **seed.score(corpus, fragments, Beside(folds, given=given)),
-            "chance": seed.score(corpus, shuffled(corpus, fragments), Beside(given=given))["all"],
+            **seed.score(corpus, fragments, EvaluationSetup(folds, given=given)),
+            "chance": seed.score(corpus, shuffled(corpus, fragments), EvaluationSetup(given=given))["all"],
         }
         for given, fragments in results.items()
     }
@@ -58,14 +58,14 @@ def shuffled(corpus: Corpus, fragments: Fragments) -> Fragments:
     ends = np.zeros(len(corpus.documents), np.int64)
     np.maximum.at(ends, speech.document, speech.offset)
     document, onset = fragments.document.copy(), fragments.onset.copy()
-    for some in np.unique(length):
-        sums = np.cumsum(np.clip(np.minimum(speech.offset, ends[speech.document] - some + 1) - speech.onset, 0, None))
+    for ticks in np.unique(length):
+        sums = np.cumsum(np.clip(np.minimum(speech.offset, ends[speech.document] - ticks + 1) - speech.onset, 0, None))
         if sums[-1]:
-            these = np.flatnonzero(length == some)
-            place: Ints = (stream[these] % np.uint64(sums[-1])).astype(np.int64)
+            rows = np.flatnonzero(length == ticks)
+            place: Ints = (stream[rows] % np.uint64(sums[-1])).astype(np.int64)
             phone = np.searchsorted(sums, place, side="right")
             before = np.concatenate([[0], sums])[phone]
-            document[these], onset[these] = speech.document[phone], speech.onset[phone] + place - before
+            document[rows], onset[rows] = speech.document[phone], speech.onset[phone] + place - before
     return replace(fragments, document=document, onset=onset, offset=onset + length)
 
 

@@ -1,4 +1,4 @@
-"""What the seed's measures are computed of: phones, and the distinct spans of fragments and words, in one set of numbers."""
+"""Input of the measures of mode seed: phones, and the distinct spans of fragments and words, in one set of numbers."""
 
 from __future__ import annotations
 

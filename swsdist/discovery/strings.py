@@ -28,9 +28,9 @@ def string_ids(symbol: Ints, first: Ints, last: Ints) -> Ints:
     return ids(result)
 
 
-def _spread(result: Ints, live: Ints, symbol: Ints) -> Ints:
+def _spread(numbers: Ints, live: Ints, symbol: Ints) -> Ints:
     """Numbers of (number so far, symbol) of the live rows, beyond all numbers so far."""
-    return int(result.max()) + 1 + ids(result[live], symbol)
+    return int(numbers.max()) + 1 + ids(numbers[live], symbol)
 
 
 def representatives(numbers: Ints) -> Ints:

@@ -50,10 +50,10 @@ class Intervals:
     def __len__(self) -> int:
         return len(self.document)
 
-    def take(self, which: Ints | Flags) -> Self:
+    def take(self, rows: Ints | Flags) -> Self:
         """Some of them, by index or mask."""
         arrays = {item.name: getattr(self, item.name) for item in fields(self)}
-        taken = {name: array[which] for name, array in arrays.items() if isinstance(array, np.ndarray)}
+        taken = {name: array[rows] for name, array in arrays.items() if isinstance(array, np.ndarray)}
         return replace(self, **taken)
 
 
@@ -111,8 +111,8 @@ class Corpus:
 
 
 @dataclass(frozen=True)
-class Beside:
-    """What some modes need beside the corpus.
+class EvaluationSetup:
+    """What some modes need besides the corpus.
 
     Attributes:
         folds: sets of folds by name; a fold is its intervals.

@@ -91,11 +91,11 @@ def tiered(
         start, end = (round(1000 * time) for time in times)
         by_tier = by_document.setdefault((doc_id, channel), {})
         by_tier.setdefault(tier, []).append((start, max(end, start + 1), score, text))
-    known = recordings(sorted({doc_id for doc_id, _ in by_document})) if by_document else {}
+    recording_of = recordings(sorted({doc_id for doc_id, _ in by_document})) if by_document else {}
     for key, by_tier in sorted(by_document.items()):
         file = folder / export / label_file(*key, export, ending)
         file.parent.mkdir(parents=True, exist_ok=True)
-        path, duration = known.get(key, ("", 0.0))
+        path, duration = recording_of.get(key, ("", 0.0))
         last = max(row[1] for rows in by_tier.values() for row in rows)
         yield Annotated(file, _tiers(by_tier), path, max(last, round(1000 * duration)))
 

@@ -4,8 +4,7 @@ Names come from `swsdist.registry.registries.FEATURES` and from entry points of 
 `swsdist.features.interface`. Test: `swsdist.testing.conformance.check_extractor`.
 
 The identity of an extractor is its name, version, options, chunking of long recordings, and the content (SHA-256) of
-its files,
-without their paths: the same model in another folder is the same extractor.
+its files, without their paths: the same model in another folder is the same extractor.
 """
 
 from __future__ import annotations

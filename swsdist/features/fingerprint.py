@@ -1,20 +1,17 @@
 """Fingerprints of MFCC: one bit per coefficient and frame, from a mask that detects falling slopes.
 
 Tejedor et al. 2016, "Comparison of ALBAYZIN query-by-example spoken term detection 2012 and 2014 evaluations", section
-"MFCC
-fingerprint-based QbE STD system", eq. 2 (after Neves, Veiga, Sa and Perdigao 2009). S(i, j) is coefficient i of frame
-j::
+"MFCC fingerprint-based QbE STD system", eq. 2 (after Neves, Veiga, Sa and Perdigao 2009). S(i, j) is coefficient i of
+frame j::
 
     phi = S(i, j) - S(i, j + 1) + S(i - 1, j) - S(i - 1, j + 1)
     F(i, j) = 1 where phi > 0, else 0
 
 The paper does not define the edges. Here i begins with the second coefficient, so that i - 1 exists: 39 coefficients
-yield 38
-bits. The last frame of a recording is repeated, so its phi is 0 and so are its bits.
+yield 38 bits. The last frame of a recording is repeated, so its phi is 0 and so are its bits.
 
 The coefficients are those of `swsdist.features.mfcc`, with its options, under a window of 20 ms as in the paper: twelve
-and
-C0, with their first and second differences. They are compared as float32, so equal frames have no bits.
+and C0, with their first and second differences. They are compared as float32, so equal frames have no bits.
 """
 
 from __future__ import annotations

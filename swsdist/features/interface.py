@@ -3,15 +3,11 @@
 An extractor turns samples into frames. Frame t covers samples [t * hop, t * hop + frame_length). There are two kinds:
 
 - **local**: a frame depends only on `context` frames on either side (MFCC). Long recordings are computed in blocks of a
-  fixed
-  length with that context.
+  fixed length with that context.
 - **whole-utterance**: `context` is None, and a frame may depend on all of the recording (a transformer). A recording of
-  up to
-  `whole_frames` frames is computed at once. A longer one is cut into chunks of `chunk_frames`, each beginning
-  `overlap_frames`
-  before the end of the previous chunk; the last chunk ends with the recording and may overlap more. Shared frames come
-  from
-  the earlier chunk, except for the last half of `overlap_frames`.
+  up to `whole_frames` frames is computed at once. A longer one is cut into chunks of `chunk_frames`, each beginning
+  `overlap_frames` before the end of the previous chunk; the last chunk ends with the recording and may overlap more.
+  Shared frames come from the earlier chunk, except for the last half of `overlap_frames`.
 
 A frame depends only on the recording and the options, not on its shard, batch or machine.
 
@@ -70,8 +66,7 @@ class Precomputed(Framed, Protocol):
     """Frames computed by another program, looked up by key; no audio is needed. The sample rate is a rate of ticks.
 
     The key of a document is its `doc_id`, or `DOC_ID-CHANNEL` if the corpus has several channels of it; the key of an
-    example of
-    a query is `QUERY_ID-EXAMPLE` (`document_key`, `example_key`).
+    example of a query is `QUERY_ID-EXAMPLE` (`document_key`, `example_key`).
     """
 
     def items(self, queries: bool, storage: Mapping[str, object]) -> Mapping[str, Item]:
@@ -232,8 +227,7 @@ def tracks_of(extractor: Framed) -> tuple[Columns, ...]:
     """Tracks of an extractor, in column order: its attribute `tracks`, pairs of a name and a dimension.
 
     The default is a single track with the extractor's name. The layers of a model, for example, are computed together
-    and stored as
-    separate tracks.
+    and stored as separate tracks.
     """
     named: tuple[tuple[str, int], ...] = getattr(extractor, "tracks", ((extractor.name, extractor.dimension),))
     result, first = [], 0

@@ -91,20 +91,20 @@ class Librosa(BaseModel):
     def _consistent(self) -> Librosa:
         if self.delta_width % 2 == 0:
             raise codes.EVEN_DELTA_WIDTH.invalid(width=self.delta_width)
-        known = self._known
+        accepted = self._known
         for option, value in self._options.items():
-            if option not in known:
-                all_of_them = [*type(self).model_fields, *known]
+            if option not in accepted:
+                all_of_them = [*type(self).model_fields, *accepted]
                 meant, shown = suggestion(option, all_of_them), ", ".join(all_of_them)
                 raise UNKNOWN_ENTRY_OPTION.invalid(
                     kind="function of librosa.feature", name=self.feature, option=option, meant=meant, options=shown
                 )
-            if not _fits(value, known[option]):
+            if not _fits(value, accepted[option]):
                 limits = f" (whole numbers are from 0 to {_MOST})" if isinstance(value, int) else ""
-                raise self._invalid(f"{option} is {value!r}, and librosa's default is {known[option]!r}{limits}")
+                raise self._invalid(f"{option} is {value!r}, and librosa's default is {accepted[option]!r}{limits}")
         if self.power_to_db is not False and self.feature not in ("mfcc", "melspectrogram"):
             raise self._invalid(f"power_to_db is for melspectrogram and mfcc, and {self.feature} has no power")
-        values: dict[str, Any] = {**known, **self._arguments}
+        values: dict[str, Any] = {**accepted, **self._arguments}
         n_fft, n_mels, n_mfcc = (values.get(key) for key in ("n_fft", "n_mels", "n_mfcc"))
         if n_fft and n_mels and n_mels > 1 + n_fft // 2:
             raise self._invalid(f"n_mels is {n_mels}, and a spectrum of n_fft {n_fft} has {1 + n_fft // 2} points")
@@ -149,13 +149,13 @@ class Librosa(BaseModel):
     @property
     def _arguments(self) -> dict[str, Any]:
         """Keywords of the function."""
-        given = {option: _number(value) for option, value in self._options.items()}
+        keywords = {option: _number(value) for option, value in self._options.items()}
         if self._window == "n_fft":
-            n_fft: Any = given.setdefault("n_fft", self._known["n_fft"])
-            given.setdefault("win_length", min(_WINDOW, n_fft) if isinstance(n_fft, int) else None)
+            n_fft: Any = keywords.setdefault("n_fft", self._known["n_fft"])
+            keywords.setdefault("win_length", min(_WINDOW, n_fft) if isinstance(n_fft, int) else None)
         elif self._window is not None:
-            given.setdefault(self._window, _WINDOW)
-        return {"hop_length": self.hop_length, **given}
+            keywords.setdefault(self._window, _WINDOW)
+        return {"hop_length": self.hop_length, **keywords}
 
     @property
     def _decibels(self) -> dict[str, Any] | None:

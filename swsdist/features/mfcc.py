@@ -223,8 +223,8 @@ def triangles(edges: NDArray[np.float64], bins: NDArray[np.float64]) -> NDArray[
     Returns:
         float64 (filters, bins).
     """
-    widths, away = np.diff(edges), edges[:, None] - bins[None]
-    rising, falling = -away[:-2] / widths[:-1, None], away[2:] / widths[1:, None]
+    widths, ramps = np.diff(edges), edges[:, None] - bins[None]
+    rising, falling = -ramps[:-2] / widths[:-1, None], ramps[2:] / widths[1:, None]
     filters: NDArray[np.float64] = (
         np.maximum(0.0, np.minimum(rising, falling)) * (2.0 / (edges[2:] - edges[:-2]))[:, None]
     )

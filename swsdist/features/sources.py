@@ -77,8 +77,7 @@ def sources_of(features: Sequence[Features]) -> tuple[Source, ...]:
     """The sources of a config, in order.
 
     The name of an extractor's only track is `track` in the config, by default the name of the extractor. An extractor
-    of several
-    tracks names them itself; `track` is then a prefix: `track.name`.
+    of several tracks names them itself; `track` is then a prefix: `track.name`.
 
     Raises:
         ConfigError: an extractor cannot be created.

@@ -1,14 +1,12 @@
 """Means and variances of frames, for normalisation.
 
 A document's statistics are computed once, during indexing, and stored next to it; the stored frames are unnormalised.
-Those of
-a speaker and of the entire collection are merged from the documents' in the order of their keys, so they do not depend
-on
-shards. They are frozen when first indexed, so that results do not change when a store grows.
+Those of a speaker and of the entire collection are merged from the documents' in the order of their keys, so they do
+not depend on shards. They are frozen when first indexed, so that results do not change when a store grows.
 
-A query that is a separate cut is not normalised by its own statistics alone, because the mean of half a second is unreliable.
-It uses
-the statistics of its speaker, if the store knows the speaker, or those of the collection; its own mean may count beside theirs.
+A query that is a separate cut is not normalised by its own statistics alone, because the mean of half a second is
+unreliable. It uses the statistics of its speaker, if the store knows the speaker, or those of the collection; its own
+mean may count beside theirs.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ def parts_of(table: pa.Table) -> tuple[tuple[str, ...], Floats, Flags]:
     column = table["parts"].combine_chunks()
     if isinstance(column, pa.ChunkedArray):  # without chunks
         column = pa.nulls(0, PARTS)
-    there = column.is_valid().to_numpy(zero_copy_only=False)
+    present = column.is_valid().to_numpy(zero_copy_only=False)
     lists = column.drop_null()
     flat = lists.flatten()
     if not len(lists):
@@ -82,8 +82,8 @@ def parts_of(table: pa.Table) -> tuple[tuple[str, ...], Floats, Flags]:
         raise codes.INCONSISTENT_SYSTEMS()
     names = tuple(coded.dictionary.take(coded.indices[:many]).to_pylist())
     scores, detected = np.full((len(column), many), np.nan), np.zeros((len(column), many), bool)
-    scores[there] = flat.field("score").to_numpy(zero_copy_only=False).reshape(-1, many)
-    detected[there] = flat.field("given").to_numpy(zero_copy_only=False).reshape(-1, many)
+    scores[present] = flat.field("score").to_numpy(zero_copy_only=False).reshape(-1, many)
+    detected[present] = flat.field("given").to_numpy(zero_copy_only=False).reshape(-1, many)
     return names, scores, detected
 
 

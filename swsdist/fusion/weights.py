@@ -57,8 +57,8 @@ Ints = NDArray[np.int64]
 Missing = Literal["average", "least"]
 
 
-#: Statistics of a system's scores for a query: least score, in the fused scale, and
-#: mean and standard deviation that convert the system's scale to it; 0 and 1 if it is the same.
+#: Statistics of a system's scores for a query: least score, in the fused scale, and mean and standard deviation that
+#: convert the system's scale to it; 0 and 1 if it is the same.
 KNOWN = pa.schema(
     [pa.field("system", pa.string(), False), pa.field("query_id", pa.string(), False)]
     + [pa.field(name, pa.float64(), False) for name in ("mean", "deviation", "least")]
@@ -164,11 +164,11 @@ def impute_scores(table: pa.Table, missing: Missing, statistics: pa.Table) -> Im
             least_scores = np.array([least.get((system, name), np.nan) for name in names], np.float64)
             scores[:, k] = np.where(lacking[:, k], least_scores[code], scores[:, k])
         by_least = int(lacking.sum() - np.isnan(scores).sum())
-    still = np.isnan(scores)
-    scores = np.where(still, mean_of_rows(np.where(detected, scores, np.nan))[:, None], scores)
+    undetected = np.isnan(scores)
+    scores = np.where(undetected, mean_of_rows(np.where(detected, scores, np.nan))[:, None], scores)
     place = table.schema.get_field_index("score")
     table = table.set_column(place, table.schema.field(place), pa.array(mean_of_rows(scores)))
-    return ImputedList(sort_list(with_parts(table, systems, scores, detected)), int(still.sum()), by_least)
+    return ImputedList(sort_list(with_parts(table, systems, scores, detected)), int(undetected.sum()), by_least)
 
 
 def mean_of_rows(scores: Floats) -> Floats:
@@ -178,11 +178,11 @@ def mean_of_rows(scores: Floats) -> Floats:
         scores: float64 (rows, systems), NaN if missing, at least one per row.
     """
     ordered = np.sort(scores, axis=1)  # NaN last
-    there = ~np.isnan(ordered)
+    defined = ~np.isnan(ordered)
     summed = np.zeros(len(scores))
-    for column, present in zip(ordered.T, there.T, strict=True):
+    for column, present in zip(ordered.T, defined.T, strict=True):
         summed = summed + np.where(present, column, 0.0)
-    result: Floats = summed / there.sum(axis=1)
+    result: Floats = summed / defined.sum(axis=1)
     return result
 
 
@@ -223,14 +223,14 @@ class LabelledRows:
 
     def __add__(self, other: LabelledRows) -> LabelledRows:
         if not self.systems or not other.systems:
-            item, none = (self, other) if self.systems else (other, self)
+            rows, empty = (self, other) if self.systems else (other, self)
             return LabelledRows(
-                item.systems,
-                item.columns,
-                item.hits,
-                item.false_alarms,
-                item.missed + none.missed,
-                item.queries + none.queries,
+                rows.systems,
+                rows.columns,
+                rows.hits,
+                rows.false_alarms,
+                rows.missed + empty.missed,
+                rows.queries + empty.queries,
             )
         if self.systems != other.systems:
             raise codes.MIXED_SYSTEMS(first=", ".join(self.systems), second=", ".join(other.systems))

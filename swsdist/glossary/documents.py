@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.audio.reader import sha256
+from swsdist.audio.streams import sha256
 from swsdist.core.codes import glossary as codes
 from swsdist.core.errors import UserError
 from swsdist.glossary.words import Token
@@ -139,12 +139,10 @@ def replaced_among(tokens: Sequence[tuple[Token, Mapping[str, Any] | None]], sto
         tokens: each with its document, or None: unknown; see `replaced_files`.
         storage: options for s3fs.
     """
-    others = replaced_files([row for _, row in tokens if row is not None], storage)
-    return {
-        token.token_id
-        for token, row in tokens
-        if row is not None and (row["path"] in others or differ(token.content, row["content"]))
-    }
+    known = [(token, row) for token, row in tokens if row is not None]
+    other_content = {token.token_id for token, row in known if differ(token.content, row["content"])}
+    others = replaced_files([row for _, row in known], storage)
+    return other_content | {token.token_id for token, row in known if row["path"] in others}
 
 
 def replaced_files(documents: Sequence[Mapping[str, Any]], storage: Mapping[str, object]) -> set[str]:
@@ -155,17 +153,15 @@ def replaced_files(documents: Sequence[Mapping[str, Any]], storage: Mapping[str,
         storage: options for s3fs.
     """
     known = [row for row in documents if row["content"] is not None and row["path"]]
-    now = identities([row["path"] for row in known], storage)
-    return {row["path"] for row, identity in zip(known, now, strict=True) if _is_other(row, identity)}
-
-
-def _is_other(row: Mapping[str, Any], now: str) -> bool:
-    then, here = (identity.split(":")[:2] for identity in (row["identity"], now))
-    if then == here or not now[:1].isdigit():  # nothing can be read there
-        return False
-    if then[0] != here[0] or is_remote(row["path"]):
-        return True
-    return not row["content"].startswith("size:") and _digest(row["path"], now) != row["content"]
+    replaced = set[str]()
+    for row, now in zip(known, identities([row["path"] for row in known], storage), strict=True):
+        then, here = (identity.split(":")[:2] for identity in (row["identity"], now))
+        if then == here or not now[:1].isdigit():  # nothing can be read there
+            continue
+        other_size = then[0] != here[0] or is_remote(row["path"])
+        if other_size or (not row["content"].startswith("size:") and _digest(row["path"], now) != row["content"]):
+            replaced.add(row["path"])
+    return replaced
 
 
 @lru_cache(100_000)

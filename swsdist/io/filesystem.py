@@ -286,14 +286,11 @@ class Folder:
         try:
             yield path
         except OSError as error:
-            text = (
-                explain(error, str(place.parent if self.local() else tempfile.gettempdir()))
-                if error.errno in OF_WRITING
-                else None
-            )
-            if text is None:
+            where = str(place.parent if self.local() else tempfile.gettempdir())
+            failure = explain(error, where) if error.errno in OF_WRITING else None
+            if failure is None:
                 raise
-            raise text from error
+            raise failure from error
         finally:
             with storage_errors(self.path()):
                 path.unlink(missing_ok=True)

@@ -80,8 +80,8 @@ def walk(
             raise
         unreadable(str(folder), error)
         return
-    selected = (status.st_dev, status.st_ino)
-    if selected in above:  # a loop of links
+    folder_id = (status.st_dev, status.st_ino)
+    if folder_id in above:  # a loop of links
         return
     for entry in entries:
         try:
@@ -97,4 +97,4 @@ def walk(
         if not stat.S_ISDIR(status.st_mode):
             yield prefix + entry.name, status
         elif entry.name != TEMPORARY:
-            yield from walk(Path(entry.path), f"{prefix}{entry.name}/", unreadable, above | {selected})
+            yield from walk(Path(entry.path), f"{prefix}{entry.name}/", unreadable, above | {folder_id})

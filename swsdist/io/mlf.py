@@ -44,10 +44,10 @@ def write_mlf(labels: Mapping[str, Sequence[TimedLabel]], out: Path) -> None:
         DataError: the format cannot represent a name or label.
     """
     lines = [f"{_FIRST}\n"]
-    for name, result in labels.items():
-        if '"' in name or not name.isprintable() or any(not item.label or " " in item.label for item in result):
+    for name, items in labels.items():
+        if '"' in name or not name.isprintable() or any(not item.label or " " in item.label for item in items):
             raise codes.INVALID_MLF_NAME(where=str(out), name=name)
-        lines += [f'"{name}"\n', *label_lines(result), ".\n"]
+        lines += [f'"{name}"\n', *label_lines(items), ".\n"]
     out.write_text("".join(lines), encoding="utf-8")
 
 

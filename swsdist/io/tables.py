@@ -3,12 +3,11 @@
 Either may be packed by gzip or xz. CSV is UTF-8 (a byte order mark is ignored) with a header, RFC 4180. Columns are
 separated by commas, or, as the header shows, by semicolons or tabs; numbers may have decimal commas, if all of them do;
 and `yes` and `no` mean `true` and `false`, as do 1 and 0. A first line `sep=;`, as spreadsheets write it, names the
-separator. Parquet is recognised by its first bytes; text may be of any type of strings, bytes in UTF-8, whole numbers or
-decimals, and numbers any type of numbers, or text. Columns outside the schema are dropped. A glossary's project is read
-as the view of it that has the schema's columns.
-A column of the schema may be absent, or a cell of it empty, if it is nullable (then it is null), or
-if it is `channel` (then it is 1); `example` may be absent (then the rows of a `query_id` count 1, 2, ... in their
-order).
+separator. Parquet is recognised by its first bytes; text may be of any type of strings, bytes in UTF-8, whole numbers
+or decimals, and numbers any type of numbers, or text. Columns outside the schema are dropped. A glossary's project is
+read as the view of it that has the schema's columns. A column of the schema may be absent, or a cell of it empty, if it
+is nullable (then it is null), or if it is `channel` (then it is 1); `example` may be absent (then the rows of a
+`query_id` count 1, 2, ... in their order).
 
 Rows are checked against the schema: numbers are finite, `channel` and `example` at least 1, times not negative, `start`
 before `end`, ids not empty, keys unique. Every error names file, line and column; lines count from 1 as in an editor,
@@ -326,9 +325,9 @@ def _alike(names: Sequence[str], absent: Sequence[str], schema: pa.Schema) -> It
             continue
         plain = re.sub(r"[^a-z0-9]", "", name.lower())
         for meant in absent:
-            known = meant.replace("_", "")
-            close = difflib.SequenceMatcher(None, plain, known).ratio() >= 0.85
-            if plain == known or plain in _OTHERS.get(meant, ()) or close:
+            plain_meant = meant.replace("_", "")
+            close = difflib.SequenceMatcher(None, plain, plain_meant).ratio() >= 0.85
+            if plain == plain_meant or plain in _OTHERS.get(meant, ()) or close:
                 yield name, meant
                 break
 
@@ -337,14 +336,14 @@ def _column(source: _Source, raw: pa.Table, field: pa.Field) -> pa.ChunkedArray:
     """One column in its type, each value checked independently."""
     if field.name not in raw.column_names:
         return pa.chunked_array([_default(raw, field)])
-    given = _plain(source, raw.column(field.name), field)
+    column = _plain(source, raw.column(field.name), field)
     checks: list[tuple[Code[TableError], pa.ChunkedArray]] = []
     if pa.types.is_string(field.type):
-        values = given
+        values = column
         checks.append((codes.LINE_BREAK_IN_CELL, pc.match_substring_regex(values, "[\n\r]")))
         checks.append((codes.NUL_IN_CELL, pc.match_substring(values, "\0")))
     else:
-        values = _numbers(source, given, field)
+        values = _numbers(source, column, field)
     if not field.nullable:
         if field.name == "channel":
             values = pc.fill_null(values, 1)
@@ -384,8 +383,8 @@ def _with_points(raw: pa.Table, schema: pa.Schema) -> pa.Table:
         sure = sure or pc.all(pc.match_substring_regex(commas, _THOUSANDS)).as_py() is False
     for name in names if sure else ():
         commas = pc.match_substring_regex(raw[name], _COMMA)
-        result = pc.if_else(commas, pc.replace_substring(raw[name], ",", "."), raw[name])
-        raw = raw.set_column(raw.schema.get_field_index(name), name, result)
+        column = pc.if_else(commas, pc.replace_substring(raw[name], ",", "."), raw[name])
+        raw = raw.set_column(raw.schema.get_field_index(name), name, column)
     return raw
 
 
@@ -410,50 +409,50 @@ _TEXTS = (
 _NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 
 
-def _plain(source: _Source, given: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
+def _plain(source: _Source, column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
     """A column as text, for a field of numbers as numbers, too.
 
     Raises:
         TableError: it is of a type that is neither, or text that is not UTF-8.
     """
-    kind, text = given.type, pa.types.is_string(field.type)
+    kind, is_text = column.type, pa.types.is_string(field.type)
     if pa.types.is_dictionary(kind):
-        given, kind = given.cast(kind.value_type), kind.value_type
+        column, kind = column.cast(kind.value_type), kind.value_type
     if pa.types.is_null(kind):
-        return given.cast(field.type)
+        return column.cast(field.type)
     if any(known(kind) for known in _TEXTS):
-        return _converted(source, given, field, _utf8, "text in UTF-8")
-    if pa.types.is_floating(kind) and text:  # as pandas writes numbers beside empty cells
-        numbers = pc.if_else(pc.is_nan(given.cast(pa.float64())), None, given.cast(pa.float64()))
+        return _converted(source, column, field, _utf8, "text in UTF-8")
+    if pa.types.is_floating(kind) and is_text:  # as pandas writes numbers beside empty cells
+        numbers = pc.if_else(pc.is_nan(column.cast(pa.float64())), None, column.cast(pa.float64()))
         return _converted(source, numbers, field, lambda some: some.cast(pa.int64()).cast(pa.string()), "text")
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        return given.cast(pa.string()) if text else given
+        return column.cast(pa.string()) if is_text else column
     if pa.types.is_boolean(kind) and pa.types.is_boolean(field.type):
-        return given
-    expected = "text" if text else "true and false" if pa.types.is_boolean(field.type) else "numbers"
+        return column
+    expected = "text" if is_text else "true and false" if pa.types.is_boolean(field.type) else "numbers"
     raise codes.COLUMN_TYPE(where=source.path, column=field.name, type=kind, expected=expected)
 
 
-def _utf8(given: pa.ChunkedArray) -> pa.ChunkedArray:
-    result = given.cast(pa.string())
+def _utf8(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    result = column.cast(pa.string())
     result.validate(full=True)
     return result
 
 
-def _numbers(source: _Source, given: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
+def _numbers(source: _Source, column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
     required = "a whole number" if pa.types.is_integer(field.type) else "a number"
-    if pa.types.is_string(given.type):
-        given = pc.utf8_trim_whitespace(given)
+    if pa.types.is_string(column.type):
+        column = pc.utf8_trim_whitespace(column)
         if pa.types.is_boolean(field.type):
-            given = _yes_and_no(given)
+            column = _yes_and_no(column)
     if pa.types.is_boolean(field.type):
         required = "true or false, yes or no"
-    return _converted(source, given, field, lambda some: _cast(some, field.type), required)
+    return _converted(source, column, field, lambda some: _cast(some, field.type), required)
 
 
 def _converted(
     source: _Source,
-    given: pa.ChunkedArray,
+    column: pa.ChunkedArray,
     field: pa.Field,
     convert: Callable[[pa.ChunkedArray], pa.ChunkedArray],
     required: str,
@@ -464,28 +463,28 @@ def _converted(
         TableError: a value cannot be; with the first such row.
     """
     try:
-        return convert(given)
+        return convert(column)
     except pa.ArrowInvalid:
-        low, high = 0, len(given)
+        low, high = 0, len(column)
     while high - low > 1:
         middle = (low + high) // 2
         try:
-            convert(given.slice(low, middle - low))
+            convert(column.slice(low, middle - low))
             low = middle
         except pa.ArrowInvalid:
             high = middle
-    bad = given.slice(low, 1)
+    bad = column.slice(low, 1)
     value = (bad.cast(pa.binary()) if convert is _utf8 else bad)[0].as_py()
     if "," in str(value) and pa.types.is_floating(field.type):
         required = "decimal points, or commas in all numbers of the table, and not before three digits in each"
     raise codes.BAD_CELL(where=source.place(low), column=field.name, value=_shown(value), expected=required)
 
 
-def _yes_and_no(given: pa.ChunkedArray) -> pa.ChunkedArray:
+def _yes_and_no(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """`yes` and `no`, in any case, as booleans that Arrow accepts."""
     for word, value in (("^yes$", "true"), ("^no$", "false")):
-        given = pc.if_else(pc.match_substring_regex(given, word, ignore_case=True), value, given)
-    return given
+        column = pc.if_else(pc.match_substring_regex(column, word, ignore_case=True), value, column)
+    return column
 
 
 def _shown(value: object) -> str:

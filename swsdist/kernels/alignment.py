@@ -3,12 +3,10 @@
 DTW barycentre averaging uses `align` and `average`, the mean of frames along a path. `in_windows` computes costs only.
 
 A path goes from the first frames of both sequences to the last of both, by steps (1,1), (1,0) and (0,1), and costs the
-sum of its
-local distances (Sakoe and Chiba 1978, "Dynamic programming algorithm optimization for spoken word recognition", without
-weights
-or a slope limit). Costs are integers. Ties are broken from the end of the path: a step in both sequences is preferred
-to one in
-the first alone, and that to one in the second alone. The path is therefore unique, and the same on any machine.
+sum of its local distances (Sakoe and Chiba 1978, "Dynamic programming algorithm optimization for spoken word
+recognition", without weights or a slope limit). Costs are integers. Ties are broken from the end of the path: a step in
+both sequences is preferred to one in the first alone, and that to one in the second alone. The path is therefore
+unique, and the same on any machine.
 """
 
 from __future__ import annotations
@@ -204,19 +202,14 @@ def in_windows(dtype: StateType) -> InWindows:
     """The compiled search of a query in windows of documents, for a type of state.
 
     Steps are (1,1), (1,0) and (0,1), and each cell counts once. Of paths of equal cost the one with fewer document
-    frames wins, then
-    the one that ends first. Sixteen windows are searched in parallel.
+    frames wins, then the one that ends first. Sixteen windows are searched in parallel.
 
     Returns:
-        A function of (distances int16 (groups, height, 16), flat, from `kernels.query_distances`; their rows a
-        group; query
-        frames; windows int64 (many, 2): first column, and columns, at least 1; whether a path may begin and end with
-        any frame of
-        its window, or goes from the first to the last; bits of `packed`; buffers for 16 distances and for 16 states a
-        query
-        frame, aligned; found int64 (many, 3), written: first and last column of the path, counted from the window's
-        first, and
-        its cost).
+        A function of (distances int16 (groups, height, 16), flat, from `kernels.query_distances`; their rows a group;
+        query frames; windows int64 (many, 2): first column, and columns, at least 1; whether a path may begin and end
+        with any frame of its window, or goes from the first to the last; bits of `packed`; buffers for 16 distances and
+        for 16 states a query frame, aligned; matches int64 (many, 3), written: first and last column of the path, counted
+        from the window's first, and its cost).
     """
     number = numba.int64
     signature = numba.void(

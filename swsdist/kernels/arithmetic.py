@@ -1,8 +1,7 @@
 """Choice operations for the plain functions of the kernels.
 
 A recurrence's *cell* and a distance's map use only ``+ - * << >> &`` and these, and so mean the same for Python
-integers (the
-oracles), sixteen lanes of a vector (`kernels.vectors` implements them for numba) and a GPU thread.
+integers (the oracles), sixteen lanes of a vector (`kernels.vectors` implements them for numba) and a GPU thread.
 """
 
 from __future__ import annotations

@@ -80,16 +80,16 @@ def circle(count: int, n: int) -> tuple[Floats, Floats]:
 @compiled("void(float64[::1],float64[::1],float64[::1],float64[::1],int64,int64,float64[::1],float64[::1])")
 def _radix_4(xr: Floats, xi: Floats, yr: Floats, yi: Floats, n: int, s: int, cos: Floats, sin: Floats) -> None:
     stride, step = s * WIDTH, len(cos) // n
-    apart = n // 4 * stride
+    quarter = n // 4 * stride
     for p in range(n // 4):
         c1, d1 = cos[p * step], sin[p * step]
         c2, d2 = cos[2 * p * step], sin[2 * p * step]
         c3, d3 = cos[3 * p * step], sin[3 * p * step]
         for q in range(0, stride, WIDTH):
             i, j = p * stride + q, 4 * p * stride + q
-            x0, x1, x2, x3 = load(xr, i), load(xr, i + apart), load(xr, i + 2 * apart), load(xr, i + 3 * apart)
+            x0, x1, x2, x3 = load(xr, i), load(xr, i + quarter), load(xr, i + 2 * quarter), load(xr, i + 3 * quarter)
             ar, br, cr, dr = x0 + x2, x0 - x2, x1 + x3, x1 - x3
-            x0, x1, x2, x3 = load(xi, i), load(xi, i + apart), load(xi, i + 2 * apart), load(xi, i + 3 * apart)
+            x0, x1, x2, x3 = load(xi, i), load(xi, i + quarter), load(xi, i + 2 * quarter), load(xi, i + 3 * quarter)
             ai, bi, ci, di = x0 + x2, x0 - x2, x1 + x3, x1 - x3
             store(yr, j, ar + cr)
             store(yi, j, ai + ci)
@@ -107,7 +107,7 @@ def _radix_4(xr: Floats, xi: Floats, yr: Floats, yi: Floats, n: int, s: int, cos
 @compiled("void(float64[::1],float64[::1],float64[::1],float64[::1],int64,int64,int64,float64[::1],float64[::1])")
 def _radix(xr: Floats, xi: Floats, yr: Floats, yi: Floats, r: int, n: int, s: int, cos: Floats, sin: Floats) -> None:
     stride, step, turn = s * WIDTH, len(cos) // n, len(cos) // r
-    apart = n // r * stride
+    leg = n // r * stride
     for p in range(n // r):
         for q in range(0, stride, WIDTH):
             i = p * stride + q
@@ -115,7 +115,7 @@ def _radix(xr: Floats, xi: Floats, yr: Floats, yi: Floats, r: int, n: int, s: in
                 re, im = load(xr, i), load(xi, i)
                 for k in range(1, r):
                     c, d = cos[j * k % r * turn], sin[j * k % r * turn]
-                    xk, yk = load(xr, i + k * apart), load(xi, i + k * apart)
+                    xk, yk = load(xr, i + k * leg), load(xi, i + k * leg)
                     re, im = re + (xk * c - yk * d), im + (xk * d + yk * c)
                 c, d = cos[j * p * step], sin[j * p * step]
                 at = (r * p + j) * stride + q

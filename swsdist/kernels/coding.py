@@ -16,8 +16,8 @@ def coded(column: pa.ChunkedArray) -> tuple[list[str], NDArray[np.int64]]:
     parts = [np.empty(0, np.int64)]
     for chunk in column.chunks:
         encoded = chunk.dictionary_encode()
-        here = [places.setdefault(name, len(places)) for name in encoded.dictionary.to_pylist()]
-        parts.append(np.array(here, np.int64)[encoded.indices.to_numpy()])
+        numbers = [places.setdefault(name, len(places)) for name in encoded.dictionary.to_pylist()]
+        parts.append(np.array(numbers, np.int64)[encoded.indices.to_numpy()])
     return list(places), np.concatenate(parts)
 
 

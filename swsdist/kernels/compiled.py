@@ -1,20 +1,14 @@
 """Compiled functions with a cache on disk.
 
 numba keys compiled code by the CPU's name and features, and recompiles a function when its own file changes. But
-kernels are
-assembled from several files, so here the name of the cache folder is a digest of all sources of `swsdist.kernels` and
-of the
-versions of Python, numba and LLVM. Versions of the package never share compiled code.
+kernels are assembled from several files, so here the name of the cache folder is a digest of all sources of
+`swsdist.kernels` and of the versions of Python, numba and LLVM. Versions of the package never share compiled code.
 
 The folder is `$NUMBA_CACHE_DIR/swsdist-<digest>` if that is set, else `$XDG_CACHE_HOME/swsdist/kernels-<digest>`
-(~/.cache),
-else, if the home is not writable, a folder among the temporary files. Its files are unpickled and executed, so a folder
-is used
-only if it belongs to this user, is closed to all others (mode 0700), and nobody else can replace it; otherwise a new
-private one
-is created for this process. The package's own folder is never written to, so it may be read-only. Processes that start
-together
-each compile, and replace files atomically.
+(~/.cache), else, if the home is not writable, a folder among the temporary files. Its files are unpickled and executed,
+so a folder is used only if it belongs to this user, is closed to all others (mode 0700), and nobody else can replace
+it; otherwise a new private one is created for this process. The package's own folder is never written to, so it may be
+read-only. Processes that start together each compile, and replace files atomically.
 """
 
 from __future__ import annotations
@@ -85,8 +79,7 @@ def _enclosed(function: Callable[..., object]) -> str:
     """The closure of a function, as a part of a name; empty without a closure.
 
     numba distinguishes functions of the same name by a counter per process. Functions compiled by different processes
-    may share a
-    number, and a process that loads both from disk would call the wrong one.
+    may share a number, and a process that loads both from disk would call the wrong one.
     """
     cells = [cell.cell_contents for cell in function.__closure__ or ()]
     if not cells:
@@ -102,10 +95,10 @@ def _code_name(function: FunctionType) -> str:
         return name
     code = function.__code__
     try:
-        text = Path(code.co_filename).read_bytes()
+        source = Path(code.co_filename).read_bytes()
     except OSError:
-        text = code.co_code + repr((code.co_consts, code.co_names)).encode()  # of a notebook
-    return f"{name} {hashlib.sha256(text).hexdigest()}"
+        source = code.co_code + repr((code.co_consts, code.co_names)).encode()  # of a notebook
+    return f"{name} {hashlib.sha256(source).hexdigest()}"
 
 
 @cache

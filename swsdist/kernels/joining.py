@@ -27,8 +27,8 @@ def join(
     joins.
 
     The better of two spans has the higher score; ties are broken by the lower first, then last, then system. Two spans
-    meet if they
-    share more than a fraction of the shorter one; or if the midpoint of one lies in the other, both borders included.
+    meet if they share more than a fraction of the shorter one; or if the midpoint of one lies in the other, both
+    borders included.
 
     Args:
         bounds: int64 (groups + 1,), spans bounds[g]..bounds[g + 1] may be joined with each other only.
@@ -46,32 +46,32 @@ def join(
         begin, end = bounds[g], bounds[g + 1]
         order[begin:end] = begin + np.argsort(-score[begin:end], kind="mergesort")
         for i in range(begin + 1, end):  # insertion sort: sorted by score, so only ties are exchanged
-            item = order[i]
+            row = order[i]
             j = i
             while j > begin:
                 other = order[j - 1]
-                if score[other] != score[item]:
+                if score[other] != score[row]:
                     break
-                if first[other] != first[item]:
-                    better = first[item] < first[other]
-                elif last[other] != last[item]:
-                    better = last[item] < last[other]
+                if first[other] != first[row]:
+                    better = first[row] < first[other]
+                elif last[other] != last[row]:
+                    better = last[row] < last[other]
                 else:
-                    better = system[item] < system[other]
+                    better = system[row] < system[other]
                 if not better:
                     break
                 order[j] = other
                 j -= 1
-            order[j] = item
+            order[j] = row
         for i in range(begin, end):
             owner[i] = -1
         for i in range(begin, end):
             if owner[i] >= 0:
                 continue
             owner[i] = i
-            item = order[i]
+            row = order[i]
             seen[:] = False
-            seen[system[item]] = True
+            seen[system[row]] = True
             left = systems - 1
             for j in range(i + 1, end):
                 if left == 0:
@@ -81,13 +81,13 @@ def join(
                     continue
                 if by_middle:
                     # Twice the midpoints, as integers.
-                    middle, other_middle = first[item] + last[item] + 1, first[other] + last[other] + 1
+                    middle, other_middle = first[row] + last[row] + 1, first[other] + last[other] + 1
                     meets = (2 * first[other] <= middle <= 2 * (last[other] + 1)) or (
-                        2 * first[item] <= other_middle <= 2 * (last[item] + 1)
+                        2 * first[row] <= other_middle <= 2 * (last[row] + 1)
                     )
                 else:
-                    common = min(last[item], last[other]) - max(first[item], first[other]) + 1
-                    shorter = min(last[item] - first[item], last[other] - first[other]) + 1
+                    common = min(last[row], last[other]) - max(first[row], first[other]) + 1
+                    shorter = min(last[row] - first[row], last[other] - first[other]) + 1
                     meets = common > share * shorter
                 if meets:
                     owner[j] = i

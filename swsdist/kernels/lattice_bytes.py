@@ -104,11 +104,11 @@ def walk(
         for _ in range(left):
             if at + 8 + fixed + 4 > end:
                 return SHORT, count
-            given, label = _four(data, at), _four(data, at + 4)
-            if given >= limit or label >= limit or (strings and given != label):
+            ilabel, label = _four(data, at), _four(data, at + 4)
+            if ilabel >= limit or label >= limit or (strings and ilabel != label):
                 return WRONG, at
             weight = at + 8
-            frames = np.uint64(1) if given else np.uint64(0)
+            frames = np.uint64(1) if ilabel else np.uint64(0)
             at = weight + fixed
             if strings:
                 frames = _four(data, weight + 2 * size)

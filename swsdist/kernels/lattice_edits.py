@@ -32,6 +32,48 @@ PIECE = 1 << 14
 FAR = np.int64(1) << 61
 
 
+@compiled("UniTuple(int64[::1], 2)(int64[::1], int64[::1], int64[::1], int64[::1])")
+def _deletions(
+    first: NDArray[np.int64], target: NDArray[np.int64], deleted: NDArray[np.int64], final: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The least costs of deleting all labels of a query before each of its states, and after it.
+
+    Args:
+        deleted: int64 (query arcs,), cost of each and of deleting its label.
+    """
+    states = len(final)
+    before, after = np.full(states, FAR), np.full(states, FAR)
+    before[0] = 0
+    for i in range(states):
+        for a in range(first[i], first[i + 1]):
+            before[target[a]] = min(before[target[a]], before[i] + deleted[a])
+    for i in range(states - 1, -1, -1):
+        if final[i] < FAR:
+            after[i] = final[i] << LOW_BITS
+        for a in range(first[i], first[i + 1]):
+            after[i] = min(after[i], after[target[a]] + deleted[a])
+    return before, after
+
+
+@compiled("UniTuple(int64[::1], 2)(int64[::1], int64[::1], int64[::1], int64[::1], int64[::1])")
+def _openings(
+    first: NDArray[np.int64],
+    target: NDArray[np.int64],
+    label: NDArray[np.int64],
+    cost: NDArray[np.int64],
+    begin: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Beginnings at each state of a document, and the best way from any of them over one label into each state."""
+    opening, opened = np.full(len(begin), FAR), np.full(len(begin), FAR)
+    for s in range(len(begin)):
+        if begin[s] < FAR:
+            opening[s] = (begin[s] << LOW_BITS) | s
+            for a in range(first[s], first[s + 1]):
+                if label[a] != 0:
+                    opened[target[a]] = min(opened[target[a]], opening[s] + (cost[a] << LOW_BITS))
+    return opening, opened
+
+
 @compiled(
     "int64[::1](int64[::1], int64[::1], int64[::1], int64[::1], int64[::1],"
     " int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1],"
@@ -75,24 +117,8 @@ def align(
     deleted = np.empty(len(query_label), np.int64)
     for a in range(len(query_label)):
         deleted[a] = (query_cost[a] << LOW_BITS) + (edit_cost + longer if query_label[a] > 0 else 0)
-    before, after = np.full(query_states, FAR), np.full(query_states, FAR)
-    before[0] = 0
-    for i in range(query_states):
-        for a in range(query_first[i], query_first[i + 1]):
-            before[query_target[a]] = min(before[query_target[a]], before[i] + deleted[a])
-    for i in range(query_states - 1, -1, -1):
-        if final[i] < FAR:
-            after[i] = final[i] << LOW_BITS
-        for a in range(query_first[i], query_first[i + 1]):
-            after[i] = min(after[i], after[query_target[a]] + deleted[a])
-    # Beginnings, and the best way from any of them over one label into each state.
-    opening, opened = np.full(states, FAR), np.full(states, FAR)
-    for s in range(states):
-        if begin[s] < FAR:
-            opening[s] = (begin[s] << LOW_BITS) | s
-            for a in range(first[s], first[s + 1]):
-                if label[a] != 0:
-                    opened[target[a]] = min(opened[target[a]], opening[s] + (cost[a] << LOW_BITS))
+    before, after = _deletions(query_first, query_target, deleted, final)
+    opening, opened = _openings(first, target, label, cost, begin)
     cells, best = np.full((query_states, states), FAR), np.full(states, FAR)
     ready, any_arc, paired = np.empty(states, np.int64), np.empty(states, np.int64), np.empty(states, np.int64)
     for i in range(query_states):
@@ -101,11 +127,11 @@ def align(
             any_arc[s] = FAR
         for s in range(states):
             row[s] = min(row[s], any_arc[s] + edit_cost)
-            here = row[s]
-            if here >= FAR:
+            cost_here = row[s]
+            if cost_here >= FAR:
                 continue
             for a in range(first[s], first[s + 1]):
-                value = here + (cost[a] << LOW_BITS)
+                value = cost_here + (cost[a] << LOW_BITS)
                 t = target[a]
                 if label[a] != 0:
                     any_arc[t] = min(any_arc[t], value)
@@ -206,16 +232,12 @@ def search(
             visited += states * query_states
             arcs = slice(first[begun], first[stop])
             inner_first = first[begun : stop + 1] - first[begun]
-            inner_target = target[arcs] - begun
-            inner_label, inner_cost = label[arcs].copy(), cost[arcs]
-            inner_source = np.empty(len(inner_target), np.int64)
-            for s in range(states):
-                inner_source[inner_first[s] : inner_first[s + 1]] = s
+            inner_label, inner_source = label[arcs].copy(), np.repeat(np.arange(states), np.diff(inner_first))
             of_label = np.zeros(labels[0] + 2, np.int64)
-            inside = inner_target < states
+            inside = target[arcs] - begun < states  # others lead out of the piece
+            inner_target = np.minimum(target[arcs] - begun, states - 1)
+            costs = np.where(inside, cost[arcs], FAR >> (LOW_BITS + 1))
             for a in range(len(inner_label)):
-                if not inside[a]:  # it leads out of the piece
-                    inner_target[a] = states - 1
                 of_label[inner_label[a] + 1] += inside[a]
             of_label = np.cumsum(of_label)
             by_label = np.empty(max(1, of_label[-1]), np.int64)
@@ -224,10 +246,6 @@ def search(
                 if inside[a]:
                     by_label[place[inner_label[a]]] = a
                     place[inner_label[a]] += 1
-            costs = inner_cost.copy()
-            for a in range(len(costs)):
-                if not inside[a]:
-                    costs[a] = FAR >> (LOW_BITS + 1)
             of_piece = align(
                 query_first, query_target, query_label, query_cost, final, inner_first, inner_source, inner_target,
                 inner_label, costs, begin[begun:stop], of_label, by_label, edit, cheaper,

@@ -248,16 +248,16 @@ def _search_lattice(
         mass = visits[s0]
         if mask[s0] & root == 0 or mass < least:
             continue
-        here, count, step = 0, 1, 0
+        current, count, step = 0, 1, 0
         while count > 0:
             now += 1
-            there, made = 1 - here, 0
+            following, made = 1 - current, 0
             for k in range(count):
                 # The pair that is extended: in the first step the root at s0, which needs no number.
                 if step == 0:
                     pair, value, state, node = np.int64(-1), mass, np.int64(s0), np.int64(0)
                 else:
-                    pair, value = np.int64(token_pair[here, k]), token_sum[here, k]
+                    pair, value = np.int64(token_pair[current, k]), token_sum[current, k]
                     state, node = first_state + pairs[pair, 0], np.int64(pairs[pair, 1])
                 if pair < 0 or spans[pair, 0] < 0:
                     follows = node_mask[node]
@@ -311,23 +311,23 @@ def _search_lattice(
                         continue
                     other = onward[a]
                     if spans[other, 2] == now:
-                        token_sum[there, pairs[other, 2]] += product
+                        token_sum[following, pairs[other, 2]] += product
                         continue
-                    token_pair[there, made], token_sum[there, made] = other, product
+                    token_pair[following, made], token_sum[following, made] = other, product
                     spans[other, 2], pairs[other, 2] = now, made
                     made += 1
-            here, count = there, made
+            current, count = following, made
             step += 1
             counted += count
             for k in range(count):
-                other = token_pair[here, k]
+                other = token_pair[current, k]
                 node = np.int64(pairs[other, 1])
                 for e in range(accepts[node], accepts[node + 1]):
                     if rows == len(posterior):
                         return -1
                     places[rows, 0], places[rows, 1] = accepted[e], document
                     places[rows, 2], places[rows, 3] = time[s0], time[first_state + pairs[other, 0]]
-                    posterior[rows] = token_sum[here, k] * weight[e]
+                    posterior[rows] = token_sum[current, k] * weight[e]
                     rows += 1
     tokens[0], tokens[1] = counted, now
     return rows

@@ -1,4 +1,4 @@
-"""The best local alignment of two stretches: where they are alike, and from where to where.
+"""The best local alignment of two stretches: begin and end of the like parts.
 
 A cell (i, j) gains ``level - d[i, j]``: frames closer than `level` raise the score, others lower it. A path takes steps
 (1,1), and, for `gap` each, (1,0) and (0,1), which gain nothing; it begins where its score would fall below 0 (Smith and

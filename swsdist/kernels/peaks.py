@@ -18,7 +18,7 @@ from swsdist.kernels.arithmetic import least
 from swsdist.kernels.recurrences.packing import State
 from swsdist.kernels.vectors import WIDTH, below, load, lowest_bit, store
 
-#: Columns of a row of what was found: query, document, end frame, document frames of the path, cost.
+#: Columns of a row of matches: query, document, end frame, document frames of the path, cost.
 COLUMNS = 5
 
 
@@ -67,7 +67,7 @@ def pick(
             how many candidates to keep: those of least cost, earlier ends first.
         query: number that goes into the rows.
         minima: room, as large as curve.
-        found: int64 (many, 5), receives rows from `count` on; needs room for `bound(rows, window)` more a lane.
+        matches: int64 (many, 5), receives rows from `count` on; needs room for `bound(rows, window)` more a lane.
 
     Returns:
         The new count. Rows of a lane are in no particular order.

@@ -177,15 +177,15 @@ def segments(
         kept = 0
         for k in range(active):
             p = phone[k]
-            still = 0.0
+            stayed = 0.0
             fresh = 0.0
             if begun[k] == first + t:
                 fresh = entered[t, p if by_phone else 0]
             for j in range(states - 1, -1, -1):
                 value = weights[t, p, j] * (sums[k, j] + (sums[k, j - 1] if j > 0 else fresh))
                 sums[k, j] = value
-                still += value * inside[t, p, j]
-            if still < least * total:
+                stayed += value * inside[t, p, j]
+            if stayed < least * total:
                 continue
             posterior = sums[k, states - 1] * after[t + 1, p if by_phone else 0] / total
             if posterior >= least:

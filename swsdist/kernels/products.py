@@ -1,12 +1,9 @@
 """Local distances of sixteen documents at a time: int16 products in registers, and their maps.
 
 Coordinates of prepared frames are 16-bit integers, and every sum of their products stays below 2^24
-(`kernels.distances`), so an
-int16 product with int32 sums is exact, with the same bytes as a float32 product of any BLAS. It is up to three times as
-fast:
-VNNI multiplies and adds 32 pairs per instruction, float32 only 16, and documents need no packing because they are
-already laid
-out for the instruction.
+(`kernels.distances`), so an int16 product with int32 sums is exact, with the same bytes as a float32 product of any
+BLAS. It is up to three times as fast: VNNI multiplies and adds 32 pairs per instruction, float32 only 16, and documents
+need no packing because they are already laid out for the instruction.
 
 Layouts, all flat and C-contiguous:
 
@@ -15,12 +12,12 @@ Layouts, all flat and C-contiguous:
 - distances, int16 (frames, rows, 16 lanes): in the order in which a recurrence reads them.
 
 A *fill* writes the distances of one query to some frames. Every map has two: from documents as above (`source`
-"int16"), and from
-float32 products (rows, frames, 16 lanes) computed by numpy ("float32"; their bytes are passed as int16).
+"int16"), and from float32 products (rows, frames, 16 lanes) computed by numpy ("float32"; their bytes are passed as
+int16).
 
 The inner loop takes some query frames and `_FRAMES` document frames at once, so that each value is loaded for several
-products
-and the sums stay in registers (Goto and van de Geijn 2008, "Anatomy of high-performance matrix multiplication").
+products and the sums stay in registers (Goto and van de Geijn 2008, "Anatomy of high-performance matrix
+multiplication").
 """
 
 from __future__ import annotations
@@ -73,9 +70,9 @@ _FEATURES = llvm.get_host_cpu_features() if llvm.get_host_cpu_name() else {}
 
 def has(feature: str) -> bool:
     """Whether code is compiled for CPUs with a feature; numba's setting, if present, decides, as for numba's own code."""
-    given = numba.config.CPU_FEATURES
-    if given is not None:
-        return f"+{feature}" in given.split(",")
+    features = numba.config.CPU_FEATURES
+    if features is not None:
+        return f"+{feature}" in features.split(",")
     if numba.config.CPU_NAME not in (None, "", llvm.get_host_cpu_name()):
         return False
     return bool(_FEATURES.get(feature))
@@ -222,8 +219,7 @@ def fill(from_dot: Map, source: Source) -> Fill:
 
     Args:
         from_dot: a plain module-level function of a product, written with `kernels.arithmetic`; the disk cache
-            identifies
-            it by name.
+            identifies it by name.
         source: origin of the products.
     """
     numba.extending.register_jitable(from_dot)

@@ -1,8 +1,7 @@
 """Integer scales of distances, for planning and the config, which do not load the kernels.
 
 A local distance has 12 bits. The integer that represents a distance of 1 is always a power of two
-(`DistanceEntry.unit`), so
-weighted sums of distances are exact.
+(`DistanceEntry.unit`), so weighted sums of distances are exact.
 """
 
 from __future__ import annotations

@@ -1,14 +1,11 @@
 """The inner loop of the search: a segment of sixteen pieces of documents against a group of queries.
 
 For each query: distances of a few frames (a *fill*, `kernels.products`), the recurrence over them (its `advance`), and
-at the
-segment's end the candidates (`kernels.peaks`). The distances of one turn and the recurrence's columns stay in the
-fastest cache;
-the curve of costs exists for one query at a time.
+at the segment's end the candidates (`kernels.peaks`). The distances of one turn and the recurrence's columns stay in
+the fastest cache; the curve of costs exists for one query at a time.
 
 A segment is a complete piece, or one of several consecutive parts: the columns and the last 2 w rows of the curve are
-carried
-over, so the boundaries do not affect the result.
+carried over, so the boundaries do not affect the result.
 """
 
 from __future__ import annotations
@@ -69,13 +66,11 @@ def scanner(
             a complete document, whose distances are in memory at once.
 
     Returns:
-        A function of (fills, sources: tuples, one a stream; shape int64 (streams, 3): first pair, pairs, weight;
-        shift; pairs of a frame of the source; query frames int16, flat; queries int64 (queries, 10), see `QUERY`;
-        frame of the segment's start; its frames, a multiple of `STRIDE`; whether it is the last; lanes int64 (16, 6),
-        see
+        A function of (fills, sources: tuples, one a stream; shape int64 (streams, 3): first pair, pairs, weight; shift;
+        pairs of a frame of the source; query frames int16, flat; queries int64 (queries, 10), see `QUERY`; frame of the
+        segment's start; its frames, a multiple of `STRIDE`; whether it is the last; lanes int64 (16, 6), see
         `peaks.pick`; window; columns and tails, flat, kept from call to call; buffers for distances int16, sums int32,
-        curve,
-        minima; found int64 (many, 5)) that returns the number of rows found.
+        curve, minima; matches int64 (many, 5)) that returns the number of rows found.
     """
     for function in (advance, restart):
         numba.extending.register_jitable(function)
@@ -186,7 +181,7 @@ def scanner(
 
 
 def room_for_candidates(frames: int, window: int) -> int:
-    """Most rows of `found` for a query in a segment of this many frames."""
+    """Most rows of matches for a query in a segment of this many frames."""
     rows: int = bound(frames + 3 * window, window)
     return WIDTH * rows
 

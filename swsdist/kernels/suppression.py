@@ -55,23 +55,23 @@ def claim(
             order[begin:end] = begin + np.argsort(-score[begin:end], kind="mergesort")
         # Insertion sort: spans are few, or sorted by score, so that only ties are exchanged.
         for i in range(begin + 1, end):
-            item = order[i]
+            row = order[i]
             j = i
             while j > begin:
                 other = order[j - 1]
-                if score[other] != score[item]:
-                    better = score[item] > score[other]
-                elif first[other] != first[item]:
-                    better = first[item] < first[other]
-                elif last[other] != last[item]:
-                    better = last[item] < last[other]
+                if score[other] != score[row]:
+                    better = score[row] > score[other]
+                elif first[other] != first[row]:
+                    better = first[row] < first[other]
+                elif last[other] != last[row]:
+                    better = last[row] < last[other]
                 else:
-                    better = example[item] < example[other]
+                    better = example[row] < example[other]
                 if not better:
                     break
                 order[j] = other
                 j -= 1
-            order[j] = item
+            order[j] = row
         if count <= _FEW:
             for i in range(begin, end):
                 owner[i] = i
@@ -81,8 +81,7 @@ def claim(
                         break
             continue
         # Owners are linked in cells of time, as wide as the longest span, by their first frame: a span that overlaps
-        # another
-        # begins in its last frame's cell, or at most one cell before its first frame's.
+        # another begins in its last frame's cell, or at most one cell before its first frame's.
         width = np.int64(1)
         low = first[begin]
         high = first[begin]

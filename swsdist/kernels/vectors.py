@@ -1,23 +1,19 @@
 """Sixteen lanes as one value: a vector type for numba, so that a plain function of numbers also works on vectors.
 
 numba leaves vectorising to LLVM, which fails for loops with many arrays that might overlap, and widens 32-bit integers
-to 64 bits.
-`Lanes` is a numba type of 16 elements (int32, int64, float32 or float64) that LLVM keeps in vector registers. It supports
-``+ - * / << >> &`` with vectors and numbers, ``//`` of integers that are not negative, and `least`, `most` and `choose`
-of `kernels.arithmetic`. One plain Python function (a *cell*, a map of distances) thus serves Python integers in the
-oracle, sixteen lanes here, and a thread of a GPU.
+to 64 bits. `Lanes` is a numba type of 16 elements (int32, int64, float32 or float64) that LLVM keeps in vector
+registers. It supports ``+ - * / << >> &`` with vectors and numbers, ``//`` of integers that are not negative, and
+`least`, `most` and `choose` of `kernels.arithmetic`. One plain Python function (a *cell*, a map of distances) thus
+serves Python integers in the oracle, sixteen lanes here, and a thread of a GPU.
 
 Integers wrap as int32 or int64 do; nothing is widened. No operation has a fast-math flag, and a product and a sum are
-never
-contracted, so a float32 lane equals numpy's float32.
+never contracted, so a float32 lane equals numpy's float32.
 
 A strided array, ``array[lane::WIDTH]``, is one lane of every vector. `load`, `store` and the others access only that
-lane, as an
-int64, so a GPU thread with one lane runs the same code as a CPU with sixteen.
+lane, as an int64, so a GPU thread with one lane runs the same code as a CPU with sixteen.
 
 Everything except `WIDTH` is for compiled code only. Indices count elements of flat C arrays, are not checked, and must
-be
-multiples of `WIDTH` if an array may be one lane.
+be multiples of `WIDTH` if an array may be one lane.
 """
 
 from __future__ import annotations

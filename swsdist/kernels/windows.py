@@ -1,10 +1,9 @@
 """The bounded-slope recurrence in short windows of documents: vectors of consecutive frames instead of document lanes.
 
 S(i, t) depends on rows i - 1 and i - 2 only (`kernels.recurrences.bounded_slope`), so a row of one document can be
-computed
-sixteen frames at a time, without other documents in parallel. A *window* is a stretch of end frames; their exact costs
-need the
-columns from 2 (N - 1) frames before it. Row i needs only the columns that a path can pass through::
+computed sixteen frames at a time, without other documents in parallel. A *window* is a stretch of end frames; their
+exact costs need the columns from 2 (N - 1) frames before it. Row i needs only the columns that a path can pass
+through::
 
     begin - 2 (N - 1 - i) <= t < stop - ceil((N - 1 - i) / 2)
 
@@ -30,8 +29,7 @@ from swsdist.kernels.recurrences.packing import State, StateType
 from swsdist.kernels.vectors import WIDTH, lanes_of, load, load_unsigned, spread, store
 
 #: Columns of `windows`: its first group, its columns, the first column whose cost is needed, and the first and the stop
-#: column
-#: of candidates.
+#: column of candidates.
 WINDOW = ("group", "columns", "begin", "first", "stop")
 
 #: A compiled scan; see `scanner` for the arguments.
@@ -48,7 +46,7 @@ def _scan(
     windows: NDArray[np.int64],
     bits: int,
     infinity: int,
-    apart: int,
+    window: int,
     rows: State,
     matches: NDArray[np.int64],
 ) -> int:
@@ -88,12 +86,12 @@ def _scan(
                 t += 1
                 continue
             lowest = True
-            for u in range(max(begin, t - apart), t):
+            for u in range(max(begin, t - window), t):
                 if (rows[zero + u] >> bits) <= cost:
                     lowest = False
                     break
             if lowest:
-                for u in range(t + 1, min(columns, t + apart + 1)):
+                for u in range(t + 1, min(columns, t + window + 1)):
                     if (rows[zero + u] >> bits) < cost:
                         lowest = False
                         break
@@ -103,7 +101,7 @@ def _scan(
                 matches[count, 2] = state_here & ((1 << bits) - 1)
                 matches[count, 3] = cost
                 count += 1
-                t += apart
+                t += window
             t += 1
     return count
 
@@ -115,7 +113,7 @@ def scanner(dtype: StateType) -> Scan:
     Returns:
         A function of (distances int16; their rows a group; query frames; windows int64 (many, 5), see `WINDOW`; frame
         bits and infinity of the packing; frames on either side within which a candidate must have the least cost;
-        buffer for three rows, `room(columns)`; found int64 (many, 4), written: window, column, document frames of the path,
+        buffer for three rows, `room(columns)`; matches int64 (many, 4), written: window, column, document frames of the path,
         cost, in the order of windows and columns) that returns the number of rows found.
     """
     number = numba.int64
@@ -145,8 +143,7 @@ def lay(frames: NDArray[np.int32], first: NDArray[np.int64], groups: NDArray[np.
     Args:
         frames: int32 (frames, pairs), each element two coordinates.
         first, groups: int64 (windows,), the first frame of a window in `frames`, and its groups; the last group is
-            filled
-            with the following frames, or at the end with copies of the last frame.
+            filled with the following frames, or at the end with copies of the last frame.
         out: int32 (groups, pairs, 16), written; unused groups become zero.
     """
     group = 0
@@ -228,8 +225,7 @@ def least_sums(
     """Windows of n frames with 50 % overlap and the least sums.
 
     A document's windows begin at multiples of n // 2; if frames remain, an additional window ends with the document. A
-    document
-    shorter than n is one window.
+    document shorter than n is one window.
 
     Args:
         minima: int16, of stretches of documents.
@@ -237,7 +233,7 @@ def least_sums(
             later), the document's frames, and two frames a, b: only windows that end in the frames a to b - 1 count.
         most: int64 (stretches,), the most windows per stretch.
         limit: the largest sum of interest.
-        found: int64 (at least sum of most, 3), written: stretch, first frame, sum.
+        matches: int64 (at least sum of most, 3), written: stretch, first frame, sum.
 
     Returns:
         Number of rows written; those of a stretch are in no particular order. The earlier of windows with equal sums is

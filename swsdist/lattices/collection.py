@@ -73,7 +73,7 @@ def find_files(
             raise codes.UNKNOWN_LATTICE_FORMAT(where=path, formats=", ".join(LATTICE_FORMATS))
         else:
             skipped(where, None)
-    rank = {known: k for k, known in enumerate(LATTICE_FORMATS)}
+    rank = {format_name: k for k, format_name in enumerate(LATTICE_FORMATS)}
     first: dict[str, str] = {}
     for item in files:
         first[_stem(item.path)] = min(item.format, first.get(_stem(item.path), item.format), key=rank.__getitem__)

@@ -75,8 +75,8 @@ def phone_arcs(read: Reader, frames: int, decoder: Decoder, least: float = 1e-3)
         decoder: scale and weights.
         least: posterior of an arc.
     """
-    none, nothing = np.empty(0, np.int32), np.empty(0)
-    empty = PhoneArcs(none, none, none, none, nothing, nothing, frames, -np.inf)
+    ints, floats = np.empty(0, np.int32), np.empty(0)
+    empty = PhoneArcs(ints, ints, ints, ints, floats, floats, frames, -np.inf)
     if frames == 0:
         return empty
     shape = read(0, 1).shape[1:]
@@ -103,8 +103,8 @@ def phone_arcs(read: Reader, frames: int, decoder: Decoder, least: float = 1e-3)
         weights /= factors[first:stop, None, None]
         left = _backward(weights, entry, pairs, onward, left)[0][0].copy()
     parts = []
-    active = none, none, np.empty((0, shape[1]))
-    borders, ending, visits = none, np.empty((0, len(reached))), np.empty((0, len(reached)))
+    active = ints, ints, np.empty((0, shape[1]))
+    borders, ending, visits = ints, np.empty((0, len(reached))), np.empty((0, len(reached)))
     for (first, stop), (mass, reached), (onward, left) in zip(blocks, earlier, reversed(later), strict=True):
         weights, _ = _weights(read(first, stop), decoder.scale)
         ended = _forward(weights, entry, pairs, mass, reached, factors[first:stop])

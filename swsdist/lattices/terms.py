@@ -94,7 +94,7 @@ class TermReader:
         options: units, dictionary and rules.
         recipe: of the store: spelling, and labels that are no words.
         storage: options for S3.
-        known: phones that documents can hold; None: unknown.
+        phones: that documents can hold; None: unknown.
 
     Raises:
         UserError, DataError: the dictionary or the rules cannot be read.
@@ -105,9 +105,9 @@ class TermReader:
         options: Terms,
         recipe: Recipe,
         storage: Mapping[str, object] | None = None,
-        known: Collection[str] | None = None,
+        phones: Collection[str] | None = None,
     ) -> None:
-        self._options, self._recipe, self._known = options, recipe, known
+        self._options, self._recipe, self._phones = options, recipe, phones
         words: Spelling = "folded" if options.units == "phones" else recipe.spelling
         self._spell = partial(spelled, spelling=words)
         read = {} if options.dictionary is None else read_dictionary(options.dictionary, storage, words)
@@ -140,17 +140,17 @@ class TermReader:
                     best[labels] = min(cost, best.get(labels, cost))
         if not any(label != "?" for labels in best for label in labels):
             raise codes.EMPTY_TERM(where=term, term=term)
-        if self._known is not None:
-            self._demand_known(term, self._known, (label for labels in best for label in labels))
+        if self._phones is not None:
+            self._demand_known(term, self._phones, (label for labels in best for label in labels))
         return [Alternative(*item) for item in sorted(best.items(), key=lambda item: (item[1], item[0]))]
 
-    def _demand_known(self, term: str, known: Collection[str], labels: Iterator[str]) -> None:
+    def _demand_known(self, term: str, phones: Collection[str], labels: Iterator[str]) -> None:
         options = self._options
         for label in labels:
-            if label not in known and not (options.patterns and ("?" in label or "*" in label)):
+            if label not in phones and not (options.patterns and ("?" in label or "*" in label)):
                 source = " or ".join(path for path in (options.dictionary, options.rules) if path) or "the term"
-                phones = ", ".join(sorted(known)[:8])
-                raise codes.PHONE_NOT_IN_TRACK(where=term, source=source, phone=label, count=len(known), phones=phones)
+                first = ", ".join(sorted(phones)[:8])
+                raise codes.PHONE_NOT_IN_TRACK(where=term, source=source, phone=label, count=len(phones), phones=first)
 
     def _choices(self, word: str) -> list[Alternative] | None:
         """Labels that a word of a term stands for; None: it is punctuation, or no word to the store."""
@@ -173,11 +173,11 @@ class TermReader:
         if options.units == "phones":
             return [Alternative(item.phones, item.cost) for item in phones]
         nearest = nearest_words([item.phones for item in phones], self._dictionary, options.nearest)
-        return [Alternative((known,), options.edit_cost * edits) for known, edits in nearest]
+        return [Alternative((spelling,), options.edit_cost * edits) for spelling, edits in nearest]
 
     def _pronunciations(self, text: str, word: str) -> Sequence[Pronunciation]:
-        if known := self._dictionary.get(text):
-            return known
+        if pronunciations := self._dictionary.get(text):
+            return pronunciations
         phones = by_rules(text, self._rules)
         if phones is None:
             raise codes.NO_PRONUNCIATION(where=word, word=word)

@@ -93,8 +93,8 @@ def chosen_of(tiers: Sequence[Annotations] | Sequence[Tier], chosen: Sequence[st
     names = [tier.name for tier in tiers]
     for name in chosen:
         if name not in names:
-            known = short(", ".join(map(repr, names)), 200) or "none"
-            raise codes.NO_SUCH_TIER(where=where, tier=name, tiers=known)
+            choices = short(", ".join(map(repr, names)), 200) or "none"
+            raise codes.NO_SUCH_TIER(where=where, tier=name, tiers=choices)
     return [tier.name in chosen if chosen else tier.intervals for tier in tiers]
 
 

@@ -8,8 +8,8 @@
     table = method.rescore(queries, store, spans)   the best match inside each span
 
 A method receives only queries of its kind: a spoken one never receives text. A candidate has a cost and a scale, and
-its score is
-``-cost / scale``; the kind of score (`cost`, `posterior`, `llr`) decides which calibration steps may follow.
+its score is ``-cost / scale``; the kind of score (`cost`, `posterior`, `llr`) decides which calibration steps may
+follow.
 
 A method is registered in `swsdist.registry.registries.METHODS` by a factory that takes the config's section `search`.
 """

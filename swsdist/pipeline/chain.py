@@ -1,7 +1,8 @@
 """Chains: a chain is a list of stages, wired into a graph.
 
-Each stage declares the tables it takes (`Stage.takes`); a table comes from the earlier step that makes it. If several steps
-make it, if it comes from another run, or if the list has a stage twice, a `Step` names the source::
+Each stage declares the tables it takes (`Stage.takes`); a table comes from the earlier step that makes it. A step that reads
+a table and makes a table of its name replaces it for the steps behind it. If several steps make a table, if it comes from
+another run, or if the list has a stage twice, a `Step` names the source::
 
     Index(), Queries(), Search(), Reduce(), Step("align.final", Align(), {"detections": "decide:scored"})
 
@@ -10,7 +11,7 @@ The registry `swsdist.registry.registries.CHAINS` names the function that makes 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field, replace
 from typing import Any
 
@@ -34,15 +35,24 @@ class Step:
         name: name in commands and reports.
         stage: the stage.
         reads: the stage's name of a table -> its source, or several; the chain adds unambiguous sources.
-        digests: names of its tables in the run's digest, if they differ from the tables' names.
+        labels: the chain's names of its tables, if they differ from the stage's; see `Chain.source`.
         inputs: inputs of this step, if they are not the chain's.
     """
 
     name: str
     stage: Stage
     reads: Mapping[str, Source | tuple[Source, ...]] = field(default_factory=dict)
-    digests: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
     inputs: Any = None
+
+    def label(self, table: str) -> str:
+        """The chain's name of a table, in digests and for readers of a run."""
+        return self.labels.get(table, table)
+
+    @property
+    def tables(self) -> dict[str, str]:
+        """The stage's names of its tables, by label."""
+        return {self.label(table): table for table in self.stage.tables}
 
     @property
     def phase(self) -> str:
@@ -72,9 +82,9 @@ class ChainInputs:
         """Restore such a state, to inspect a finished plan."""
         del state
 
-    def read(self, steps: frozenset[str]) -> None:
-        """Read the tables that these steps need, so that mistakes in them show before any work."""
-        del steps
+    def read(self, labels: frozenset[str]) -> None:
+        """Read what the steps that make these tables need, so that mistakes in it show before any work."""
+        del labels
 
 
 @dataclass(frozen=True)
@@ -140,7 +150,7 @@ class Chain:
             step = entry if isinstance(entry, Step) else Step(entry.name, entry)
             reads = dict(step.reads)
             for word, table in {**step.stage.takes, **step.stage.may_take}.items():
-                makers = [item.name for item in before if table in item.stage.tables] if word not in reads else []
+                makers = _makers(before, table) if word not in reads else []
                 if len(makers) == 1:
                     reads[word] = f"{makers[0]}:{table}"
                 elif makers:
@@ -167,15 +177,31 @@ class Chain:
         """The inputs of a step: its own, or the chain's."""
         return self.inputs if step.inputs is None else step.inputs
 
-    def maker(self, table: str) -> Step | None:
-        """The last step that makes a table of this name, or None."""
-        return next((step for step in reversed(self.steps) if table in step.stage.tables), None)
+    def source(self, label: str) -> tuple[Step, str] | None:
+        """The last step that makes a table of this label, and the stage's name of the table; None: no step does."""
+        return next(((step, step.tables[label]) for step in self.makers(label)[::-1]), None)
+
+    def makers(self, label: str) -> list[Step]:
+        """All steps that make a table of this label."""
+        return makers_of(self.steps, label)
 
     def digested(self, step: Step) -> Iterator[tuple[str, str]]:
         """Name in the digest and name of each digested table of a step."""
         for table, declared in step.stage.tables.items():
             if declared.digested:
-                yield step.digests.get(table, table), table
+                yield step.label(table), table
+
+
+def makers_of(steps: Iterable[Step], label: str) -> list[Step]:
+    """The steps that make a table of this label."""
+    return [step for step in steps if label in step.tables]
+
+
+def _makers(steps: Sequence[Step], table: str) -> list[str]:
+    """Names of the steps that make a table, without those whose table a later one of them replaces."""
+    makers = [step for step in steps if table in step.stage.tables]
+    replaced = {source for step in makers for word in step.reads for source in step.sources(word)}
+    return [step.name for step in makers if f"{step.name}:{table}" not in replaced]
 
 
 def _alike(stage: Stage, other: Stage) -> bool:

@@ -21,7 +21,7 @@ from swsdist.pipeline.external_table import ExternalTable
 from swsdist.pipeline.inputs import Inputs, InputTable
 from swsdist.pipeline.ledger import Ledger, StepOutcome
 from swsdist.pipeline.plan import ONLY, Plan, PlannedStep, load_plans
-from swsdist.pipeline.records.lists import Parts, ReceiptList
+from swsdist.pipeline.records.lists import ReceiptList
 from swsdist.pipeline.records.receipts import Digits, Names, Receipts, Rows, first_of_each, names_of
 from swsdist.pipeline.records.spool import Spool
 from swsdist.pipeline.task import Failure, TaskResult
@@ -39,7 +39,8 @@ class StepSelection:
     """The steps to run.
 
     Attributes:
-        until: last step; `index`: also the steps behind it that derive an index from the store; None: run all.
+        until: last step; of the step that makes a store: also those behind it that derive an index from it; None: run all.
+        table: label of the last table, if no step is named.
         redo_from: redo this step and all later ones.
         only: run this step alone; earlier ones must be done.
         keep_going: go on after failed tasks of an `all_or_nothing` stage.
@@ -47,6 +48,7 @@ class StepSelection:
     """
 
     until: str | None = None
+    table: str | None = None
     redo_from: str | None = None
     only: str | None = None
     keep_going: bool = False
@@ -61,12 +63,13 @@ class StepSelection:
         for name in (self.until, self.redo_from, self.only):
             if name is not None:
                 chain.step(name)
-        last = self.only or self.until
-        names = [step.name for step in chain.steps]
+        made = chain.source(self.table) if self.table is not None else None
+        last = self.only or self.until or (made and made[0].name)
         if last is None:
             return list(chain.steps)
-        stop = names.index(last) + 1
-        while self.until == "index" and stop < len(names) and chain.steps[stop].phase == "index":
+        stop = chain.steps.index(chain.step(last)) + 1
+        stores = self.until is not None and "documents" in chain.step(last).stage.tables
+        while stores and stop < len(chain.steps) and chain.steps[stop].phase == "index":
             stop += 1
         return list(chain.steps[:stop])
 
@@ -131,19 +134,36 @@ class ChainRun:
         """Receipts of a step's tasks; empty if it has not run."""
         return self.outcomes[step].receipts if step in self.outcomes else ReceiptList()
 
-    def results(self, step: str, kind: type[T]) -> list[T]:
-        """Results of a step's tasks."""
-        return self.receipts(step).results(kind)
+    def results(self, label: str, kind: type[T]) -> list[T]:
+        """Results of the tasks that made a table. Tables are named by labels (`Chain.source`)."""
+        return self.table(label).receipts.results(kind)
 
-    def parts(self, step: str, table: str) -> Parts:
-        """Files of a table in the step's folder.
+    def table(self, label: str, *, absolute: bool = False) -> InputTable:
+        """A table of the chain.
+
+        Args:
+            label: its label.
+            absolute: name its files by absolute paths, for readers outside the run.
 
         Raises:
-            KeyError: the stage has no such table.
+            KeyError: no step makes it.
         """
-        if table not in (tables := self.chain.step(step).stage.tables):
-            raise KeyError(f"{step} makes no table {table!r}; it makes {', '.join(tables)}")
-        return self.receipts(step).parts(table)
+        source = self.chain.source(label)
+        if source is None:
+            raise KeyError(f"no step of {self.chain.name} makes {label!r}")
+        table = self._input_table(f"{source[0].name}:{source[1]}")
+        return table._replace(root=table.root or self.run.root) if absolute else table
+
+    def ended(self, label: str) -> StepOutcome | None:
+        """Outcome of the step that makes a table; None: it has not run, or no step makes it."""
+        source = self.chain.source(label)
+        return None if source is None else self.outcomes.get(source[0].name)
+
+    def read(self, label: str, columns: list[str] | None = None) -> Iterator[pa.Table]:
+        """Read a table, file by file."""
+        table = self.table(label)
+        for part in table.receipts.parts(table.table):
+            yield parquet.read(self.ledger.folder(table.root), part.name, columns)
 
     def notices(self) -> list[str]:
         """Warnings about the results."""
@@ -156,12 +176,6 @@ class ChainRun:
         rows = [row for outcome in self.outcomes.values() for receipt in outcome.receipts for row in receipt.rejected]
         rows += [failure.row() for outcome in self.outcomes.values() for failure in outcome.failures]
         return pa.Table.from_pylist(rows, REJECTED)
-
-    def read(self, step: str, table: str, columns: list[str] | None = None) -> Iterator[pa.Table]:
-        """Read a table, file by file."""
-        place = self.place(self.chain.step(step))
-        for part in self.parts(step, table):
-            yield parquet.read(self.ledger.folder(place), part.name, columns)
 
 
 @dataclass
@@ -251,7 +265,7 @@ def load_outcome(config: Config) -> Outcome:
         outcome.skipped = len(outcome.receipts)
         names = Names(outcome.receipts.fingerprints)
         chain_run.plan.steps[step.name] = PlannedStep(
-            step.stage.name, names, outcome.tasks, chain_run.inputs(step).place
+            step.stage.name, names, outcome.tasks, chain_run.inputs(step).place, tables=step.tables
         )
         chain_run.plan.state = dict(chain_run.chain.inputs.state)
     return Outcome(ledger, {ONLY: chain_run}, time.time())
@@ -291,10 +305,10 @@ def plan_rounds(chain_run: ChainRun, step: Step) -> Iterator[StepRound]:
     run, planning is exact up to the first round with an open task.
     """
     for number in range(1_000_000):
-        item = _round(chain_run, step, chain_run.inputs(step, number))
-        if len(item.names) or number == 0:
-            yield item
-        if not len(item.names) or not step.stage.rounds or chain_run.outcomes[step.name].failures:
+        step_round = _round(chain_run, step, chain_run.inputs(step, number))
+        if len(step_round.names) or number == 0:
+            yield step_round
+        if not len(step_round.names) or not step.stage.rounds or chain_run.outcomes[step.name].failures:
             return
 
 
@@ -317,6 +331,6 @@ def _round(chain_run: ChainRun, step: Step, inputs: Inputs) -> StepRound:
     names.clear()  # 32 MB for a million tasks
     once = first_of_each(all_names[all_rows < 0])
     if len(once) < len(left):
-        left = left.only(once)
+        left = left.take(once)
     receipts = chain_run.ledger.receipts(stage.name, inputs.place)
     return StepRound(receipts, inputs.place, all_names, np.concatenate(work), all_rows, left)

@@ -68,7 +68,7 @@ def run_plans(configs: Mapping[str, Config], selection: StepSelection, progress:
     clock = time.perf_counter()
     _run_first(outcome, selection, progress)
     for chain_run in chain_runs.values():
-        chain_run.chain.inputs.read(frozenset(step.name for step in chain_run.steps))
+        chain_run.chain.inputs.read(frozenset(label for step in chain_run.steps for label in step.tables))
     with locked(ledger.run, progress.note) as run_lock:
         ledger.forget()
         with ExitStack() as stack:
@@ -210,7 +210,7 @@ def _run_step(
         inputs.commits = partial(_may_commit, name, selection, locks)
         step.stage.finish(inputs)
         names = Names(ended.receipts.fingerprints)
-        chain_run.plan.steps[name] = PlannedStep(step.stage.name, names, ended.tasks, inputs.place)
+        chain_run.plan.steps[name] = PlannedStep(step.stage.name, names, ended.tasks, inputs.place, tables=step.tables)
         chain_run.plan.state = dict(chain_run.chain.inputs.state)
     if ran_tasks:
         _demand_locks(locks)
@@ -341,7 +341,7 @@ def _announce(
         chain_run = chain_runs[key]
         names = Names(np.concatenate([chain_run.outcomes[step.name].receipts.fingerprints, planned_round.names]))
         chain_run.plan.steps[step.name] = PlannedStep(
-            step.stage.name, names, len(names), planned_round.place, ended=False
+            step.stage.name, names, len(names), planned_round.place, ended=False, tables=step.tables
         )
     count, planned_work = _size_of(planned)
     left, work = sum(map(len, open_tasks.values())), sum(tasks.work for tasks in open_tasks.values())

@@ -1,4 +1,4 @@
-"""Tables of other runs that a chain reads, named by run, step and table."""
+"""Tables of other runs that a chain reads, named by run and label."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class ExternalTable(NamedTuple):
 
     Attributes:
         run: folder of the run.
-        table: `step:table` in that run.
+        table: its label in that run (`swsdist.pipeline.chain.Chain.source`).
         plan: name of the plan.
     """
 
@@ -33,21 +33,22 @@ def read(source: ExternalTable, storage: Mapping[str, Any]) -> InputTable:
     """Find a table of another run.
 
     Raises:
-        StoreError: the folder holds no run, or the step is not done.
+        StoreError: the folder holds no run, or its step is not done.
     """
     folder = Folder(source.run, storage)
     plans = load_plans(folder)
-    step, _, table = source.table.partition(":")
-    if source.plan not in plans or step not in plans[source.plan].steps:
+    makers = plans[source.plan].steps if source.plan in plans else {}
+    name = next((name for name in reversed(makers) if source.table in makers[name].tables), None)
+    if name is None:
         raise codes.NO_SUCH_SOURCE(
             where=folder.path(),
-            step=step,
+            table=source.table,
             plan=source.plan,
             plans=", ".join(plans),
-            steps=", ".join(plans[next(iter(plans))].steps),
+            tables=", ".join(label for step in plans[next(iter(plans))].steps.values() for label in step.tables),
         )
-    planned = plans[source.plan].steps[step]
+    planned = makers[name]
     receipts = receipts_of(Ledger(folder), planned)
     if len(receipts) < planned.planned:
-        raise codes.INCOMPLETE_SOURCE(where=folder.path(), step=step)
-    return InputTable(str(source), table, receipts, planned.place or folder.root)
+        raise codes.INCOMPLETE_SOURCE(where=folder.path(), step=name)
+    return InputTable(str(source), planned.tables[source.table], receipts, planned.place or folder.root)

@@ -39,6 +39,14 @@ class InputTable(NamedTuple):
         parts = self.receipts.parts(self.table)
         return parts.under(self.root) if self.root else parts
 
+    def made(self, kind: type[T]) -> Iterator[tuple[Receipt, T, list[Part]]]:
+        """Its receipts, each with its task's result and its files."""
+        for receipt in self.receipts:
+            parts = receipt.parts(self.table)
+            if self.root:
+                parts = [part._replace(name=f"{self.root}/{part.name}") for part in parts]
+            yield receipt, receipt.result_as(kind), parts
+
 
 @dataclass
 class Inputs:
@@ -92,15 +100,17 @@ class Inputs:
     def made(self, word: str, kind: type[T]) -> Iterator[tuple[Receipt, T, list[Part]]]:
         """Those receipts, each with its task's result and its files of the table."""
         for table in self.tables.get(word, ()):
-            for receipt in table.receipts:
-                parts = receipt.parts(table.table)
-                if table.root:
-                    parts = [part._replace(name=f"{table.root}/{part.name}") for part in parts]
-                yield receipt, receipt.result_as(kind), parts
+            yield from table.made(kind)
 
     def parts(self, word: str) -> Parts:
         """Files of a table, with names for `Context.place`."""
         return together([table.parts for table in self.tables.get(word, ())])
+
+    def buckets(self, word: str, *others: str) -> Iterator[tuple[Part, ...]]:
+        """Files of a table, each with the file of every other table that has the same slots."""
+        beside = [{part.slots: part for part in self.parts(name)} for name in others]
+        for part in self.parts(word):
+            yield part, *(parts[part.slots] for parts in beside)
 
     def task(self, *matters: Any, label: str, work: float, payload: P, slots: range = ALL_SLOTS) -> Task[P]:
         """A task of this step.

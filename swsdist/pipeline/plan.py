@@ -56,6 +56,7 @@ class PlannedStep:
         planned: number of tasks.
         place: root of the folder that they write to; empty: the run folder.
         ended: whether the step has ended.
+        tables: names of its stage's tables, by label (`Chain.source`).
     """
 
     stage: str
@@ -63,6 +64,7 @@ class PlannedStep:
     planned: int
     place: str = ""
     ended: bool = True
+    tables: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass

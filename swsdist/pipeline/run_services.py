@@ -136,8 +136,8 @@ class RunServices:
         if self._journal is not None:
             self.save_plans()
             if complete and not set(self._other_plans()) - set(self._own_plans()):
-                still = {failure.file for failure in self._outcome.failures}
-                remove_failures(self.ledger.run, (self._failed or set()) - still)
+                failed = {failure.file for failure in self._outcome.failures}
+                remove_failures(self.ledger.run, (self._failed or set()) - failed)
             return
         saved, plans = self._other_plans(), self._own_plans()
         complete = complete or not self._outcome.single_plan

@@ -14,7 +14,7 @@ with the first round without tasks.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
@@ -107,6 +107,10 @@ class Context:
         """
         return parquet.read(*self.place(name), columns)
 
+    def in_slots(self, name: str, slots: range, codes: Sequence[str] = ()) -> pa.Table:
+        """The rows of a table whose column `slot` is in a range; columns `codes` as dictionaries."""
+        return parquet.in_slots(*self.place(name), slots, codes=codes)
+
     def read_bytes(self, name: str) -> bytes:
         """Read a file."""
         folder, rest = self.place(name)
@@ -157,6 +161,8 @@ class Stage(ABC, Generic[P]):
         replaces: whether its outputs have fixed names, so that another config's replace them.
         any_device: its output has the same bytes on every alternative of `needs`, so workers of several kinds may share its
             tasks; otherwise all workers get the first alternative that fits any node.
+        needs_run: what it needs that a question without a run lacks, such as references, in a few words; empty: nothing
+            (`swsdist.pipeline.in_memory`).
         all_or_nothing: if one of its tasks fails, the run stops before the next step, unless `StepSelection.keep_going`.
         with_hours, with_queries: how its tasks grow with hours of documents and with query examples; for forecasts.
     """
@@ -173,6 +179,7 @@ class Stage(ABC, Generic[P]):
     replaces: ClassVar[bool] = False
     any_device: ClassVar[bool] = False
     all_or_nothing: ClassVar[bool] = False
+    needs_run: ClassVar[str] = ""
     with_hours: ClassVar[Growth] = "larger"
     with_queries: ClassVar[Growth] = "larger"
 
@@ -198,6 +205,10 @@ class Stage(ABC, Generic[P]):
     def reads(self, task: Task[P]) -> Iterable[tuple[str, int]]:
         """SHA-256 and bytes of the store files that a task reads through the node's cache, for its placement."""
         return ()
+
+    def keeps_order(self, config: Config) -> bool:
+        """Whether it keeps the order of a query's detections, so that the best before it are the best after it."""
+        return False
 
     def warm(self, task: Task[P], context: Context) -> None:
         """Load libraries, models and the like before the first task, so that their cost is not charged to it."""

@@ -1,9 +1,9 @@
 """Overlapping candidates of a query in a document become one detection.
 
-Both rules form the same groups: the best candidate of a document is a place, with all candidates that overlap it by more
-than a part of the shorter of the two. The best remaining candidate is the next place, and so on.
-Overlap is counted in ticks, since seconds would need rounding. A document
-is in one file only, so places do not depend on the partition of the work.
+Both rules form the same groups: the best candidate of a document is a place, with all candidates that overlap it by
+more than a part of the shorter of the two. The best remaining candidate is the next place, and so on. Overlap is
+counted in ticks, since seconds would need rounding. A document is in one file only, so places do not depend on the
+partition of the work.
 
 **best**: the place's best candidate is kept unchanged.
 

@@ -92,10 +92,10 @@ class Speakers:
     @cached_property
     def _in_recordings(self) -> Turns:
         spans: dict[Place, list[tuple[float, float, int]]] = {}
-        for doc_id, channel, recording, start, end, second, who in self._turns():
+        for doc_id, channel, recording, start, end, second, speaker in self._turns():
             offset = start or 0.0
-            spans.setdefault((recording or doc_id, channel), []).append((offset + second, offset + end, who))
-        return Turns.of((place, second, who) for place, each in spans.items() for second, who in _latest(each))
+            spans.setdefault((recording or doc_id, channel), []).append((offset + second, offset + end, speaker))
+        return Turns.of((place, second, speaker) for place, each in spans.items() for second, speaker in _latest(each))
 
     def _turns(self) -> Iterator[tuple[str, int, str | None, float | None, float, float, int]]:
         """Document, channel, recording, start; from and to which second of the document, and the speaker's number."""

@@ -1,4 +1,4 @@
-"""How many of the exact search's best hits a search with a first pass has found."""
+"""Recall of a first pass: the part of the exact search's best hits that it keeps."""
 
 from __future__ import annotations
 

@@ -2,13 +2,11 @@
 
 A step maps scores of detections to other scores: q-norm, a logistic regression, term-specific thresholds. Its entry in
 `swsdist.registry.registries.CALIBRATION` states the kinds of score that it takes and gives, the candidate statistics
-that it
-uses, whether it is fitted to labelled detections, and the dependencies of its decisions. The class of a step is in
-`swsdist.calibrate.steps.interface`.
+that it uses, whether it is fitted to labelled detections, and the dependencies of its decisions. The class of a step is
+in `swsdist.calibrate.steps.interface`.
 
 Kinds of score: `cost` is minus a distance, on a scale that differs between queries; `posterior` is the probability that
-the
-detection is right, 0 to 1; `llr` is a log-likelihood ratio; `any` means only that higher is more likely.
+the detection is right, 0 to 1; `llr` is a log-likelihood ratio; `any` means only that higher is more likely.
 """
 
 from __future__ import annotations
@@ -26,9 +24,8 @@ Score = Literal["any", "cost", "posterior", "llr"]
 Dependency = Literal["own query", "other queries", "references"]
 
 #: Columns common to lists of detections and aligned lists, which a step may read besides the scores. Joined lists of
-#: several
-#: systems also have `parts` (`swsdist.core.types.JOINED`); lists of a search before the first step have `speaker`, the
-#: number of the document's speaker.
+#: several systems also have `parts` (`swsdist.core.types.JOINED`); lists of a search before the first step have
+#: `speaker`, the number of the document's speaker.
 COLUMNS = ("doc_id", "channel", "start", "end", "parts", "speaker")
 
 
@@ -40,8 +37,7 @@ class StepEntry(Entry):
         takes: the kind of score it accepts; `any` accepts all.
         gives: the kind of score it returns.
         statistics: names in `swsdist.registry.registries.STATISTICS`, of statistics over all candidates of a query.
-            They
-            describe the scores of the search, so only the first step receives them.
+            They describe the scores of the search, so only the first step receives them.
         first: it requires its statistics, and must therefore be the first step.
         fits: it is fitted on labelled detections.
         own_threshold: it determines the threshold of its scores.
@@ -50,9 +46,8 @@ class StepEntry(Entry):
         columns: columns it reads besides query and score; of `COLUMNS`.
         says: its effect on scores, in a few words.
         cohort: it uses the matches of cohort queries, which only serve to judge others, at each place; if the corpus
-            has none,
-            the run's other queries serve, and decisions depend on these. The option `window` (s) sets the length of the
-            places in documents; without it, a place is a complete document.
+            has none, the run's other queries serve, and decisions depend on these. The option `window` (s) sets the
+            length of the places in documents; without it, a place is a complete document.
     """
 
     takes: Score = "any"

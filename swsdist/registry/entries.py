@@ -125,11 +125,9 @@ class Quantity:
         decimals: number of decimals shown.
         unit: its unit; empty for a plain number.
         of: the key of the value that this is the threshold of, or a rate at that threshold. It is shown beside that
-            value, and
-            its key is that key with `_threshold`, `_pmiss` or `_pfa`.
+            value, and its key is that key with `_threshold`, `_pmiss` or `_pfa`.
         by_query: the column of the table of terms (`swsdist.score.PER_TERM`) whose mean it is, decided at its threshold
-            if it
-            has one; empty if it is not such a mean.
+            if it has one; empty if it is not such a mean.
         missed: the value in that column of a query that a list lacks.
     """
 
@@ -308,14 +306,14 @@ E = TypeVar("E", bound=Entry)
 
 
 def checked(
-    registry: Registry[C], name: str, given: Mapping[str, object], where: str | None = None
+    registry: Registry[C], name: str, options: Mapping[str, object], where: str | None = None
 ) -> dict[str, object]:
     """Validate the options of an entry, and return them complete, as plain Python values.
 
     Args:
         registry: of the entry.
         name: of the entry.
-        given: some of its options.
+        options: some of its options.
         where: place for errors.
 
     Raises:
@@ -323,7 +321,7 @@ def checked(
     """
     model = registry[name].model()
     takes = tuple(model.model_fields) if model else ()
-    for option in given:
+    for option in options:
         if option not in takes:
             raise registry.unknown_option(name, option, takes, where)
     if model is None:
@@ -332,7 +330,7 @@ def checked(
 
     try:
         # By way of JSON, for a strict tuple takes no list.
-        return model.model_validate_json(json.dumps(dict(given)), strict=True).model_dump()
+        return model.model_validate_json(json.dumps(dict(options)), strict=True).model_dump()
     except ValidationError as error:
         errors = error.errors()
         option = ".".join(map(str, errors[0]["loc"]))

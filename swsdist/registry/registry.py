@@ -104,14 +104,14 @@ class Registry(Generic[E]):
 
     def unknown_option(self, name: str, option: str, options: Iterable[str], where: str | None) -> ConfigError:
         """The error of an option that an entry, which has others, does not have."""
-        known = list(options)
+        choices = list(options)
         return codes.UNKNOWN_ENTRY_OPTION(
             where=where,
             kind=self.kind,
             name=name,
             option=option,
-            meant=suggestion(option, known),
-            options=", ".join(known) or "none",
+            meant=suggestion(option, choices),
+            options=", ".join(choices) or "none",
         )
 
     def __getitem__(self, name: str) -> E:

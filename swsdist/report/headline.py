@@ -108,9 +108,9 @@ def key_figures(data: ReportData) -> tuple[SummaryRow, ...]:
     why = undefined_reasons(values)
 
     def figure(name: str, note: str, tone: Tone = "plain") -> SummaryRow:
-        item = quantity_of(name)
-        text = f"not defined where {why[item.name]}" if item.name in why else note
-        return SummaryRow(item.name, fixed(values.get(name), item.decimals), text, tone)
+        quantity = quantity_of(name)
+        text = f"not defined where {why[quantity.name]}" if quantity.name in why else note
+        return SummaryRow(quantity.name, fixed(values.get(name), quantity.decimals), text, tone)
 
     at_most = f"{interval(data)}Pmiss {fixed(results.mtwv_pmiss)}, Pfa {fixed(results.mtwv_pfa, 6)}"
     decided = f"Pmiss {fixed(results.atwv_pmiss)}, Pfa {fixed(results.atwv_pfa, 6)}; {calibration_text(results)}"

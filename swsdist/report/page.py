@@ -348,12 +348,8 @@ def _rules(data: ReportData) -> Table | None:
 
 def measures_table(results: Measures) -> Table:
     """One row per measure."""
-    limits_known = [t for t in results.atwv_thresholds if t is not None]
-    limits = (
-        " to ".join(dict.fromkeys(short(t) for t in (min(limits_known), max(limits_known))))
-        if limits_known
-        else NOTHING
-    )
+    thresholds = sorted(t for t in results.atwv_thresholds if t is not None)
+    limits = " to ".join(dict.fromkeys(short(t) for t in (thresholds[0], thresholds[-1]))) if thresholds else NOTHING
     rows = [
         [item.name, fixed(value, item.decimals), short(threshold), fixed(pmiss), fixed(pfa, 6)]
         for item, value, threshold, pmiss, pfa in _measure_values(results)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from swsdist.calibrate.operating_points.study import Breakdown, Study, SystemStudy, Tests
 from swsdist.calibrate.thresholding import Method, Thresholding
 from swsdist.core.plain import plain
-from swsdist.report.plots.run import Axes, Series, bars_svg, beside, dots_svg, lines_svg
+from swsdist.report.plots.run import Axes, Series, bars_svg, dots_svg, lines_svg, side_by_side
 from swsdist.report.summary import fixed, short
 from swsdist.report.tables import Table, padded
 
@@ -30,16 +30,16 @@ _NOT_DEFINED = "not defined (fewer than two pairs)"
 
 def figures(study: Study) -> dict[str, tuple[str, str]]:
     """Name -> caption and SVG, in the order of the source."""
-    single = study.systems[0]
-    name = single.entry.name
+    system = study.systems[0]
+    name = system.entry.name
     kst, sto = study.best["kst"], study.best["sto"]
     at = f"alpha {kst:g}" if kst == sto else f"alpha {kst:g} (KST), {sto:g} (STO)"
     return {
-        "fig2": ("Optimal threshold and keyword frequency (eq. 3).", _threshold_of_ntrue(single)),
+        "fig2": ("Optimal threshold and keyword frequency (eq. 3).", _threshold_of_ntrue(system)),
         "fig3": (
             f"Posterior sum S(w) and true occurrences, a dot a keyword of {name}; right: up to {_ZOOM:g}. "
             "Dashed: where they are equal.",
-            _sums_and_occurrences(single),
+            _sums_and_occurrences(system),
         ),
         "fig4": (f"Thresholds of estimated KST and STO on raw probabilities, {at}.", _thresholds(study)),
         "fig5": (
@@ -60,18 +60,18 @@ def figures(study: Study) -> dict[str, tuple[str, str]]:
     }
 
 
-def _threshold_of_ntrue(single: SystemStudy) -> str:
-    item = single.entry
-    most = max(int(item.sweep.ntrue.max()), 100)
+def _threshold_of_ntrue(system: SystemStudy) -> str:
+    entry = system.entry
+    most = max(int(entry.sweep.ntrue.max()), 100)
     n = np.arange(0, most + 1)
-    limits = Thresholding("oracle-kst", item.trials, item.beta).thresholds(0, np.maximum(n, 1))
+    limits = Thresholding("oracle-kst", entry.trials, entry.beta).thresholds(0, np.maximum(n, 1))
     limits[0] = 0.0
     axes = Axes("true occurrences of the keyword", "threshold", (0, most), (0, 1))
     return lines_svg([Series("", n, limits)], axes, title="Threshold of KST against keyword frequency")
 
 
-def _sums_and_occurrences(single: SystemStudy) -> str:
-    sweep = single.entry.sweep
+def _sums_and_occurrences(system: SystemStudy) -> str:
+    sweep = system.entry.sweep
     most = max(float(sweep.sums.max()), float(sweep.ntrue.max())) * 1.04
     plots = [
         dots_svg(
@@ -83,14 +83,14 @@ def _sums_and_occurrences(single: SystemStudy) -> str:
         )
         for limit in (most, _ZOOM)
     ]
-    return beside(plots, title="True occurrences against posterior sums")
+    return side_by_side(plots, title="True occurrences against posterior sums")
 
 
 def _thresholds(study: Study) -> str:
-    item = study.systems[0].entry
-    sto = Thresholding("sto", item.trials, item.beta, study.best["sto"])
-    kst = Thresholding("kst", item.trials, item.beta, study.best["kst"])
-    most = max(float(item.sweep.sums.max()), 1.25 / sto.threshold)
+    entry = study.systems[0].entry
+    sto = Thresholding("sto", entry.trials, entry.beta, study.best["sto"])
+    kst = Thresholding("kst", entry.trials, entry.beta, study.best["kst"])
+    most = max(float(entry.sweep.sums.max()), 1.25 / sto.threshold)
     sums = np.linspace(0, most, 400)
     lines = [
         Series("estimated KST", sums, kst.thresholds(sums)),
@@ -114,12 +114,13 @@ def _atwv_of_alpha(study: Study) -> str:
     mean = lines_svg(average, axes, marks=marks, title="Average ATWV against alpha")
     if not many:
         return mean
-    item = [
+    curves = [
         Series(NAMES[method], study.alphas, system.curves[method], kind=kind, thin=system is not study.systems[0])
         for system in reversed(study.systems)
         for kind, method in enumerate(study.best)
     ]
-    return beside([lines_svg(item, axes, title="ATWV of each system against alpha"), mean], title="ATWV against alpha")
+    each = lines_svg(curves, axes, title="ATWV of each system against alpha")
+    return side_by_side([each, mean], title="ATWV against alpha")
 
 
 def _histogram(study: Study) -> str:
@@ -149,7 +150,7 @@ def _two(results: Breakdown, edges: Floats, x_title: str, what: str) -> str:
             (results.per_term, "difference of ATWV per keyword"),
         )
     ]
-    return beside(plots, title=f"{what} by {x_title}")
+    return side_by_side(plots, title=f"{what} by {x_title}")
 
 
 # -- numbers --------------------------------------------------------------------------------------------------------
@@ -157,10 +158,10 @@ def _two(results: Breakdown, edges: Floats, x_title: str, what: str) -> str:
 
 def table_one(study: Study) -> list[list[str]]:
     """Method, alpha, ATWV of the single system, and the average: the rows of table 1."""
-    single = study.systems[0]
+    system = study.systems[0]
     alphas = {method: f"{value:g}" for method, value in study.best.items()}
     return [
-        [name, alphas.get(method, ""), fixed(single.atwv[method]), fixed(study.atwv[method])]
+        [name, alphas.get(method, ""), fixed(system.atwv[method]), fixed(study.atwv[method])]
         for method, name in NAMES.items()
     ]
 
@@ -183,7 +184,7 @@ def _p(tests: Tests) -> list[str]:
 
 def study_tables(study: Study) -> list[Table]:
     """Table 1, the tests, and the systems."""
-    single, many = study.systems[0].entry.name, len(study.systems)
+    name, many = study.systems[0].entry.name, len(study.systems)
     systems = [
         [
             *(system.entry.name, system.entry.task, str(len(system.entry.sweep.ntrue)), str(system.entry.trials)),
@@ -196,7 +197,7 @@ def study_tables(study: Study) -> list[Table]:
     return [
         Table(
             "Thresholds by keyword and sum-to-one",
-            ["", "alpha", f"ATWV ({single})", f"ATWV (average of {many})"],
+            ["", "alpha", f"ATWV ({name})", f"ATWV (average of {many})"],
             table_one(study),
             " ".join(["Oracle KST knows how often each keyword occurs, which no system does.", *remarks(study)]),
         ),

@@ -117,11 +117,11 @@ def plots(data: SweepData) -> dict[str, tuple[str, str]]:
     return results
 
 
-def _rows_by_setup(data: SweepData, rows: list[Row], item: str, other: str) -> dict[str, list[Row]]:
+def _rows_by_setup(data: SweepData, rows: list[Row], down: str, across: str) -> dict[str, list[Row]]:
     """The points of a map; of several maps, one per scoring setup, if a cell would mix setups."""
     cells: dict[tuple[str, str], set[object]] = {}
     for row in rows:
-        cells.setdefault((_cell_text(row[item]), _cell_text(row[other])), set()).add(row["scored_by"])
+        cells.setdefault((_cell_text(row[down]), _cell_text(row[across])), set()).add(row["scored_by"])
     if all(len(setups) == 1 for setups in cells.values()):
         return {"": rows}
     setups = list(dict.fromkeys(str(row["scored_by"]) for row in rows))
@@ -166,12 +166,12 @@ def _curve(data: SweepData, rows: list[Row], key: str, others: list[str]) -> tup
     return f"{title}{lines}{dot}.", lines_svg(series, axes, marks=marks, title=title)
 
 
-def _map(data: SweepData, rows: list[Row], item: str, other: str) -> tuple[str, str] | None:
-    down, across = (_ordered([row[key] for row in rows]) for key in (item, other))
+def _map(data: SweepData, rows: list[Row], row_key: str, column_key: str) -> tuple[str, str] | None:
+    down, across = (_ordered([row[key] for row in rows]) for key in (row_key, column_key))
     if len(down) > len(across):
-        item, other, down, across = other, item, across, down
-    filled = len({(_cell_text(row[item]), _cell_text(row[other])) for row in rows})
-    numbers = _is_number(data.table, item) or _is_number(data.table, other)
+        row_key, column_key, down, across = column_key, row_key, across, down
+    filled = len({(_cell_text(row[row_key]), _cell_text(row[column_key])) for row in rows})
+    numbers = _is_number(data.table, row_key) or _is_number(data.table, column_key)
     least = _LEAST_FILLED if numbers else 0.25
     if not 2 <= len(down) * len(across) <= _MOST_CELLS or filled < least * len(down) * len(across):
         return None  # draws, not a grid
@@ -179,7 +179,7 @@ def _map(data: SweepData, rows: list[Row], item: str, other: str) -> tuple[str, 
     place: dict[tuple[int, int], float] = {}
     frame = None
     for row in rows:
-        at = down.index(_cell_text(row[item])), across.index(_cell_text(row[other]))
+        at = down.index(_cell_text(row[row_key])), across.index(_cell_text(row[column_key]))
         value = row[data.objective]
         assert isinstance(value, int | float)
         values_known = place.get(at)
@@ -187,13 +187,13 @@ def _map(data: SweepData, rows: list[Row], item: str, other: str) -> tuple[str, 
             place[at] = grid[at] = float(value)
         if row["point"] == data.winner:
             frame = at
-    title = f"{data.objective} by {item} and {other}"
+    title = f"{data.objective} by {row_key} and {column_key}"
     drawn = heat_svg(
         grid,
         down,
         across,
-        x_title=other,
-        y_title=item,
+        x_title=column_key,
+        y_title=row_key,
         title=title,
         best=frame,
         less_is_better=data.lowest,
@@ -202,26 +202,24 @@ def _map(data: SweepData, rows: list[Row], item: str, other: str) -> tuple[str, 
     return f"{title}: the best of the points of each cell, the better the darker{framed}.", drawn
 
 
-def _scatter(data: SweepData, rows: list[Row], item: str, other: str) -> tuple[str, str] | None:
-    if not _is_number(data.table, item):
-        item, other = other, item
-    used = [row for row in rows if row[item] is not None and row[other] is not None]
-    across = [value for value in (row[item] for row in used) if isinstance(value, int | float)]
-    up = [
-        float(value) if isinstance(value, int | float) else _cell_text(value) for value in (row[other] for row in used)
-    ]
+def _scatter(data: SweepData, rows: list[Row], x: str, y: str) -> tuple[str, str] | None:
+    if not _is_number(data.table, x):
+        x, y = y, x
+    used = [row for row in rows if row[x] is not None and row[y] is not None]
+    across = [value for value in (row[x] for row in used) if isinstance(value, int | float)]
+    up = [float(value) if isinstance(value, int | float) else _cell_text(value) for value in (row[y] for row in used)]
     texts = {value for value in up if isinstance(value, str)}
-    if not _is_number(data.table, item) or not 2 <= len(used) <= _MOST_DOTS or len(texts) > _MOST_LINES:
+    if not _is_number(data.table, x) or not 2 <= len(used) <= _MOST_DOTS or len(texts) > _MOST_LINES:
         return None
     values = [float(str(row[data.objective])) for row in used]
-    title = f"{data.objective} by {item} and {other}"
+    title = f"{data.objective} by {x} and {y}"
     best = next((k for k, row in enumerate(used) if row["point"] == data.winner), None)
     drawn = scatter_svg(
         across,
         [str(value) for value in up] if texts else [float(value) for value in up],
         values,
-        x_title=item,
-        y_title=other,
+        x_title=x,
+        y_title=y,
         value_title=data.objective,
         title=title,
         best=best,

@@ -1,8 +1,8 @@
 """Scoring of detections against references.
 
-A system lists the detections of each query (document, start, end, score, YES or NO); references are
-the true occurrences. Detections are aligned one to one with references; a pair is a hit, an unpaired detection
-a false alarm, an unpaired reference a miss.
+A system lists the detections of each query (document, start, end, score, YES or NO); references are the true
+occurrences. Detections are aligned one to one with references; a pair is a hit, an unpaired detection a false alarm, an
+unpaired reference a miss.
 
 Conventions: times in seconds, higher scores are more likely, a detection is accepted at a threshold if its score is at
 least the threshold. Trials of a query are the seconds of audio times the trials per second, so N - Ntrue of them are

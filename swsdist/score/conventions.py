@@ -1,7 +1,7 @@
 """Conventions of the scoring programs: one value per program, one field per rule.
 
-Where the programs differ, the code asks the conventions for the rule, never for the
-program's name. Each rule was read from the program's source, and confirmed by running it: STDEval 0.7, KWSEval (F4DE 3.5).
+Where the programs differ, the code asks the conventions for the rule, never for the program's name. Each rule was read
+from the program's source, and confirmed by running it: STDEval 0.7, KWSEval (F4DE 3.5).
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ def default_threshold(method: str, steps: Sequence[str]) -> HitThreshold:
 
 def threshold_of_run(chain_run: ChainRun, steps: tuple[str, ...]) -> HitThreshold | None:
     """The decision threshold of a run; None without decisions, or if it does not apply to scores after these steps."""
-    text = chain_run.results("fit", Fitted)
+    text = chain_run.results("calibration", Fitted)
     training = (
         [threshold for threshold in text[0].thresholds if threshold is not None and math.isfinite(threshold)]
         if text
@@ -100,7 +100,7 @@ def threshold_of_run(chain_run: ChainRun, steps: tuple[str, ...]) -> HitThreshol
         return _with_measured_precision(
             HitThreshold(least, f"score at least {least:.3f}, the threshold of that run"), chain_run
         )
-    (part,) = chain_run.parts("fit", "calibration")
+    (part,) = chain_run.table("calibration").parts
     try:
         limit = _threshold_from_steps(chain_run.run.read_bytes(part.name), part.name, "the threshold of that run")
     except FileNotFoundError:
@@ -110,7 +110,7 @@ def threshold_of_run(chain_run: ChainRun, steps: tuple[str, ...]) -> HitThreshol
 
 def _with_measured_precision(limit: HitThreshold, chain_run: ChainRun) -> HitThreshold:
     """A threshold with its precision in the run; or the threshold of likely hits, if the run keeps the promise."""
-    trials = pa.concat_tables([TRIALS.empty_table(), *chain_run.read("align.final", "trials")])
+    trials = pa.concat_tables([TRIALS.empty_table(), *chain_run.read("trials")])
     if (
         chain_run.config.calibrate.fit == "oracle"
         or protocol_of(chain_run.config.score).trials != "time"

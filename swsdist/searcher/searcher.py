@@ -1,8 +1,7 @@
 """Search without a run: one store, many searches in this process.
 
-The code is that of a run's stages, and so are the results, byte for byte: queries become examples
-(`methods.query.extraction`), a registered method searches unit by unit, candidates are merged (`reduce.examples`) and
-normalised (`calibrate.procedure`).
+Queries become examples (`methods.query.extraction`), a registered method searches unit by unit, and the steps of the run's
+chain turn candidates into scored hits (`swsdist.pipeline.in_memory`): the results are a run's, byte for byte.
 """
 
 from __future__ import annotations
@@ -22,36 +21,27 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.calibrate.procedure import (
-    Procedure,
-    candidate_statistics,
-    check_sample,
-    check_steps,
-    procedures,
-    required_statistics,
-)
-from swsdist.calibrate.statistics import Tally, from_table
+from swsdist.calibrate.procedure import check_sample, check_steps, procedures
+from swsdist.calibrate.statistics import Tally, to_table
 from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.config.calibration import Calibrate, misfit_of
 from swsdist.config.loader import section_from
-from swsdist.config.model import Executor
+from swsdist.config.model import Executor, KeepDetections
 from swsdist.config.search import Search
 from swsdist.core.codes import line_of
 from swsdist.core.codes import methods as methods_codes
 from swsdist.core.codes import searcher as codes
 from swsdist.core.numbers import integer
-from swsdist.core.types import DETECTIONS
+from swsdist.core.partition import ALL_SLOTS
+from swsdist.core.types import CANDIDATES, DETECTIONS
 from swsdist.io.filesystem import Folder
 from swsdist.lattices.terms import Terms
 from swsdist.methods.create import create, demand_readable
 from swsdist.methods.method import Unit
 from swsdist.methods.query.extraction import Cut
 from swsdist.methods.sample import in_sample, limit_of
+from swsdist.pipeline.in_memory import InMemory, MemoryContext, Way
 from swsdist.pipeline.operation.readers import reading
-from swsdist.reduce.detections import Bucket, Reduced
-from swsdist.reduce.examples import reduce_examples, rules_of
-from swsdist.reduce.places import WHERE, in_recordings
-from swsdist.reduce.speakers import WHO, Speakers
 from swsdist.registry.registries import METHODS
 from swsdist.searcher.curves import Pair
 from swsdist.searcher.hit_threshold import scores_after
@@ -59,8 +49,9 @@ from swsdist.searcher.query_input import QueryReader, Skip
 from swsdist.searcher.settings import SearchSetup, setup_of
 from swsdist.searcher.spoken import SpokenQueries
 from swsdist.searcher.written import WrittenQueries
-from swsdist.stages.describe import joined
 from swsdist.stages.inputs.provenance import calibration_file
+from swsdist.stages.inputs.search_inputs import Among, QuestionInputs
+from swsdist.stages.task_results import Extracted
 from swsdist.store.document_keys import keys_of
 from swsdist.store.memory import Memory
 from swsdist.store.reading import Store
@@ -72,9 +63,6 @@ if TYPE_CHECKING:
 
 #: Default for the bytes of prepared shards in memory.
 MEMORY = 2_000_000_000
-
-#: Detections of a query in some documents and a sample, of which few are kept: no limit.
-_ALL = 1 << 40
 
 #: Columns that only a run fills.
 _NOT_SHOWN = ["decision", "system"]
@@ -148,10 +136,7 @@ class Searcher:
         of_run, left_out = ({}, ()) if "steps" in (calibrate or {}) else self.setup.usable_steps()
         self.calibrate = section_from(Calibrate, "calibrate", of_posteriors, of_run, calibrate)
         self.scores = scores_after(self.settings.method, self.calibrate.steps)
-        if left_out:
-            text = line_of(codes.STEPS_LEFT_OUT, steps=", ".join(left_out), scores=self.scores)
-            self.setup = self.setup._replace(warnings=(*self.setup.warnings, text))
-        self._steps = _steps(self.calibrate, self.settings)
+        self._calibration = _calibration(self.calibrate, self.settings)
         self._method = create(self.settings)
         if self.settings.documents_by == "pooled":
             raise methods_codes.POOLED_OUTSIDE(where="search.documents_by")
@@ -164,8 +149,15 @@ class Searcher:
         memory_store = Memory(memory) if memory and where.kind == "serial" else None
         self.store = (now if isinstance(store, str) else opened).with_memory(memory_store)
         self._actors: RayShards | None = None
-        self._among: pa.Array | None = None
-        self._sample: int | None = None
+        settings, corpus = self.setup.config, self.setup.config.corpus.model_copy(update={"cohort": None})
+        sections = {"search": self.settings, "calibrate": self.calibrate, "corpus": corpus}
+        self._config = settings.model_copy(update=sections)
+        self._chain_steps = self.setup.steps(self._config)
+        self._way = Way.between(self._chain_steps, "detections", "scored")
+        if left_out := (*left_out, *self._way.left_out):
+            text = line_of(codes.STEPS_LEFT_OUT, steps=", ".join(left_out), scores=self.scores)
+            self.setup = self.setup._replace(warnings=(*self.setup.warnings, text))
+        self._inputs, self._memory = QuestionInputs(self._config, self.store), dict[str, tuple[object, Any]]()
         if where.kind == "ray":
             from swsdist.searcher.on_ray import RayShards
 
@@ -201,15 +193,16 @@ class Searcher:
         """
         self._demand_open()
         narrowed, queries, store = copy(self), self.queries, self.store  # queries may be places in all documents
-        for name in ("_units", "_places", "_speakers"):
-            narrowed.__dict__.pop(name, None)
+        narrowed.__dict__.pop("_units", None)
         narrowed.settings = section_from(Search, "search", self.options, {"first_pass": {"name": "none"}})
         narrowed._method, narrowed._actors = create(narrowed.settings), None
-        narrowed._sample = limit_of(self.settings.first_pass.sample or math.inf, store.manifest.counts)
-        narrowed._among = keys_of(documents["doc_id"], documents["channel"])
+        sample = limit_of(self.settings.first_pass.sample or math.inf, store.manifest.counts)
+        among = Among(keys_of(documents["doc_id"], documents["channel"]), sample)
+        narrowed._inputs = copy(self._inputs)
+        narrowed._inputs.among = among
         everything = store.documents(columns=["doc_id", "channel", "shard"])
-        wanted = pc.is_in(keys_of(everything["doc_id"], everything["channel"]), narrowed._among)
-        wanted = everything.filter(pc.or_(wanted, pa.array(in_sample(everything, narrowed._sample))))
+        wanted = pc.is_in(keys_of(everything["doc_id"], everything["channel"]), among.keys)
+        wanted = everything.filter(pc.or_(wanted, pa.array(in_sample(everything, sample))))
         narrowed.store, narrowed.queries = store.among(wanted), queries
         shards = set(pc.unique(wanted["shard"]).to_pylist())
         narrowed._units = [unit for unit in narrowed._method.plan(narrowed.store) if shards.intersection(unit.shards)]
@@ -269,37 +262,39 @@ class Searcher:
         if warn is not None:
             for warning in self.queries.warnings(examples):
                 warn(warning)
-        rules = rules_of(
-            *(self.settings, self.setup.reduce),
-            tick=self.store.manifest.shift,
-            nbest=top,
-            system="",
-            statistics=candidate_statistics(self.calibrate),
-            counts=self.store.manifest.counts,
-        )
-        if self._among is not None:
-            rules |= {"sample": self._sample, "nbest": _ALL}
-        how, speakers = rules.pop("examples"), self._speakers
-        fineness, results = rules.pop("fineness"), list[pa.Table]()
-        bucket = Bucket(**rules, speakers=speakers)
+        steps = self._steps(examples, sides, top)
+        results = [CANDIDATES.empty_table()]
 
         def table() -> pa.Table:
-            if how == "best":
-                return _best(self._scored(bucket.reduced(last=False), sides), top)
-            reduced = reduce_examples(how, lambda: results, **rules, fineness=fineness, speakers=speakers)
-            return _best(self._scored(reduced, sides), top)
+            steps.give("candidates", pa.concat_tables(results), ALL_SLOTS)
+            return _best(steps.read("scored"), top).drop_columns(_NOT_SHOWN)
 
         searched, frames = 0, sum(unit.frames for unit in self._units)
         for unit, tables in self._candidates(examples):
-            for candidates in tables:
-                if how == "best":
-                    bucket.add(candidates)
-                else:  # the mean reads them twice
-                    results.append(candidates)
+            results += (part.cast(CANDIDATES) for part in tables)
             searched += unit.frames
             yield Hits(searched / max(frames, 1), table)
         if not self._units:
             yield Hits(1.0, table)
+
+    def _steps(self, examples: pa.Table, sides: dict[str, Tally], top: int) -> InMemory:
+        """The steps of the chain for a question, with its queries."""
+        count = top
+        if not all(step.stage.keeps_order(self._config) for step in self._way.steps):
+            count = max(top, self._config.reduce.nbest.count(self.store.manifest.counts["seconds"]))
+        reduce = self._config.reduce.model_copy(
+            update={"buckets": 1, "nbest": KeepDetections(least=count, per_second=0)}
+        )
+        context = MemoryContext(self.store.folder, {}, self._memory)
+        config = self._config.model_copy(update={"reduce": reduce})
+        steps = InMemory(self._chain_steps, config, self._inputs, context)
+        query_ids = pc.unique(examples["query_id"]).to_pylist()
+        steps.give("groups", examples, ALL_SLOTS, Extracted(examples.num_rows, query_ids, 0, 0.0))
+        if sides:
+            steps.give("described", to_table(sides), ALL_SLOTS)
+        if self._calibration is not None:
+            steps.give("calibration", self._calibration, ALL_SLOTS)
+        return steps
 
     def query_rows(
         self,
@@ -341,20 +336,6 @@ class Searcher:
         for unit in self._units:
             yield unit, self._method.search(prepared, self.store, unit.shards, 1).tables
 
-    def _scored(self, reduced: Reduced, sides: dict[str, Tally]) -> pa.Table:
-        """What was found, where it lies in recordings, with its final scores."""
-        statistics = from_table(reduced.statistics)
-        sides = joined([statistics, sides], required_statistics(self.calibrate))
-        detections = reduced.detections
-        if self._among is not None:
-            detections = detections.filter(pc.is_in(keys_of(detections["doc_id"], detections["channel"]), self._among))
-        detections = in_recordings(detections, self._places, self.setup.reduce.overlap)
-        first, fitted = (replace(step, sides=sides) for step in self._steps)
-        if self._speakers is not None:
-            detections = self._speakers.of_detections(detections, recordings=True)
-        detections = fitted.scores(first.scores(detections, statistics))
-        return detections.select([name for name in DETECTIONS.names if name not in _NOT_SHOWN])
-
     # What every search wants to know of a store, read once.
 
     @cached_property
@@ -368,17 +349,6 @@ class Searcher:
             return WrittenQueries(self.store, self._terms)
         return SpokenQueries(self.store, self.settings, self.calibrate, self.trim)
 
-    @cached_property
-    def _places(self) -> pa.Table:
-        return self.store.documents(columns=list(WHERE))
-
-    @cached_property
-    def _speakers(self) -> Speakers | None:
-        """Who speaks in the documents, where a step or a statistic wants to know."""
-        statistics_wanted = any("speaker" in entry.columns for entry in self.calibrate.entries().values())
-        documents = self.store.documents
-        return Speakers(documents(columns=list(WHO)), self.store.manifest.tick) if statistics_wanted else None
-
 
 def _best(detections: pa.Table, top: int) -> pa.Table:
     """The first so many detections of each query."""
@@ -390,8 +360,8 @@ def _best(detections: pa.Table, top: int) -> pa.Table:
     return detections.filter(pa.array(rank < top))
 
 
-def _steps(calibrate: Calibrate, search: Search) -> tuple[Procedure, Procedure]:
-    """The steps before the first that is fitted, and the others with what a run has fitted.
+def _calibration(calibrate: Calibrate, search: Search) -> bytes | None:
+    """The fitted steps of a section, with what a run has fitted; None: no step is fitted.
 
     Raises:
         ConfigError: a step needs more than a search without a run has.
@@ -408,7 +378,8 @@ def _steps(calibrate: Calibrate, search: Search) -> tuple[Procedure, Procedure]:
     for what, names in needs.items():
         for name in names:
             raise codes.STEP_NEEDS_RUN(where="calibrate.steps", step=name, input=what)
-    first, fitted = procedures(calibrate, TwvParameters(1, 1.0))  # which no step looks at
-    if fitted.steps:
-        fitted = fitted.with_file(calibration_file(calibrate.fit, {}), calibrate.fit, thresholds=False)
-    return first, fitted
+    _, fitted = procedures(calibrate, TwvParameters(1, 1.0))  # which no step looks at
+    if not fitted.steps:
+        return None
+    fitted = fitted.with_file(calibration_file(calibrate.fit, {}), calibrate.fit, thresholds=False)
+    return replace(fitted, thresholds=(None,)).to_json()

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from swsdist.chains.steps import steps as search_steps
 from swsdist.config.calibration import Calibrate
-from swsdist.config.model import Reduce
+from swsdist.config.corpus import Corpus
+from swsdist.config.model import Config
 from swsdist.config.search import Search
 from swsdist.core.codes import line_of
 from swsdist.core.codes import searcher as codes
 from swsdist.features.ssl.settings import search_of
 from swsdist.io.filesystem import Folder
+from swsdist.pipeline.chain import Chain, ChainInputs, Step
 from swsdist.pipeline.inspection.loading import config_of, load_partial_run
+from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.plan import load_plans
 from swsdist.registry.entries import is_chain
 from swsdist.registry.registries import CALIBRATION, CHAINS, METHODS
@@ -30,7 +34,7 @@ class SearchSetup(NamedTuple):
         trim: whether recorded queries are cut to their speech.
         warnings: about settings that were not taken over, and an incomplete store.
         run: the run of these settings, and its plan; None: no run, or several plans.
-        reduce: how candidates become detections.
+        config: of the steps after the search: the run's, or the defaults.
         terms: how written queries become labels: keys of `options.terms` of the chain lattices.
         calibrate: the run's section; None: no run, or plans that differ in it.
     """
@@ -40,7 +44,7 @@ class SearchSetup(NamedTuple):
     trim: bool
     warnings: tuple[str, ...] = ()
     run: tuple[Folder, str] | None = None
-    reduce: Reduce = Reduce()
+    config: Config = Config(run=".", corpus=Corpus(documents="."))
     terms: Mapping[str, object] = {}
     calibrate: Calibrate | None = None
 
@@ -48,6 +52,13 @@ class SearchSetup(NamedTuple):
         """The threshold of likely, or strong, hits of this setup, whose scores are after these steps."""
         threshold = None if self.run is None else threshold_of_run(load_partial_run(*self.run), steps)
         return threshold or default_threshold(str(self.options.get("method", Search().method)), steps)
+
+    def steps(self, config: Config) -> Sequence[Step]:
+        """The steps of the run's chain; without a run, those of the chain search for a config."""
+        if self.run is None:
+            return Chain("search", search_steps(config), ChainInputs()).steps
+        chain: Chain = CHAINS[self.config.chain].load()(self.config, Ledger(self.run[0]))
+        return chain.steps
 
     def usable_steps(self) -> tuple[dict[str, object], tuple[str, ...]]:
         """Keys of the section `calibrate` with the run's steps before the first that is fitted, or needs a cohort or the
@@ -124,9 +135,9 @@ def _setup_of(target: str) -> SearchSetup:
     trims = {config.queries.trim != "none" for config in configs.values()}
     if len(configs) == 1:
         ((name, config),) = configs.items()
-        reduce, terms = config.reduce, config.chain_options.terms_in(config.options)
+        terms = config.chain_options.terms_in(config.options)
         return SearchSetup(
-            stores[0], settings[0], trims.pop(), run=(run, name), reduce=reduce, terms=terms, calibrate=calibrate
+            stores[0], settings[0], trims.pop(), run=(run, name), config=config, terms=terms, calibrate=calibrate
         )
     if len({json.dumps(setting, sort_keys=True) for setting in settings}) > 1 or len(trims) > 1:
         return SearchSetup(stores[0], {}, True, (line_of(codes.SETTINGS_DIFFER, count=len(configs)),))

@@ -1,4 +1,4 @@
-"""The server's addresses: what the page asks, and what it gets."""
+"""HTTP routes of `serve`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from swsdist.core.codes.glossary import PLACE_BEYOND
 from swsdist.core.errors import AudioError, StorageError, SwsdistError
 from swsdist.glossary.exports import EXPORTS
 from swsdist.server import sounds
-from swsdist.server.archive import Archive, Narrowing
+from swsdist.server.archive import Archive, Filters
 from swsdist.server.bodies import error_values, to_file
 from swsdist.server.glossary_routes import GLOSSARY
 from swsdist.server.questions import MOST, TOP, Question, answer, as_line, examples_of
@@ -168,23 +168,23 @@ async def _search(request: Request) -> Response:
     if text is not None and archive.spoken:
         raise codes.NO_TEXTS(where="text")
     entry_id = None if values.get("entry_id") is None else integer(values, "entry_id")
-    given = values.get("examples")
-    if given is None:
+    requested = values.get("examples")
+    if requested is None:
         examples = (
             ()
             if entry_id is None or text is not None
             else await run_in_threadpool(examples_of, service.project, entry_id)
         )
     else:
-        if not isinstance(given, list) or len(given) > _MOST_EXAMPLES:
+        if not isinstance(requested, list) or len(requested) > _MOST_EXAMPLES:
             raise codes.WRONG_REQUEST(where="examples", what=f"examples are a list of {_MOST_EXAMPLES} places at most")
-        examples = tuple(map(place_of, given))
+        examples = tuple(map(place_of, requested))
     narrow = values.get("narrow") or {}
     if not isinstance(narrow, dict):
         raise codes.WRONG_REQUEST(where="narrow", what="narrow is no object")
-    narrowing = Narrowing(**{name: text_of(narrow, name) for name in Narrowing._fields if narrow.get(name)})
-    question = Question(examples, text, entry_id, narrowing, integer(values, "top", TOP, 1, MOST))
-    lines, turns = answer(question, archive, service.project, service.answers), bounds_of(request).searches
+    filters = Filters(**{name: text_of(narrow, name) for name in Filters._fields if narrow.get(name)})
+    question = Question(examples, text, entry_id, filters, integer(values, "top", TOP, 1, MOST))
+    lines, turns = answer(question, archive, service.project, service.searches), bounds_of(request).searches
     first = await turns.do(next, lines)  # a question that cannot be asked is refused
     return StreamingResponse(_lines(turns, first, lines), media_type="application/x-ndjson")
 
@@ -290,11 +290,11 @@ def _span(values: dict[str, Any], usual: float, length: float, most: float) -> t
     after the start.
     """
     start = max(0.0, number(values, "start", 0.0))
-    given = number(values, "end", max(start, min(usual, start + most)))
-    end = min(given, length)
+    requested = number(values, "end", max(start, min(usual, start + most)))
+    end = min(requested, length)
     if start >= end:
         where = values.get("doc_id") or values.get("sound")
-        raise PLACE_BEYOND(where=where, start=start, end=given, length=length)
+        raise PLACE_BEYOND(where=where, start=start, end=requested, length=length)
     return start, end
 
 

@@ -1,4 +1,4 @@
-"""The store that is asked: its searcher, and what its documents are called."""
+"""The searched store: its searcher, and the names of its documents."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from swsdist.config.search import Search
 from swsdist.core.codes import server as codes
 from swsdist.glossary.documents import CONTENT, contents, replaced_among, replaced_files
 from swsdist.glossary.likelihood import prior_of
-from swsdist.glossary.words import Place, Token, within
+from swsdist.glossary.words import Place, Token, is_same, overlap, within
 from swsdist.registry.registries import METHODS
 from swsdist.searcher.searcher import Searcher
 from swsdist.searcher.settings import setup_of
@@ -30,7 +30,7 @@ PAGE = 50
 _LISTED = 500
 
 
-class Narrowing(NamedTuple):
+class Filters(NamedTuple):
     """Which documents are asked; None: all."""
 
     folder: str | None = None
@@ -92,29 +92,29 @@ class Archive:
             "dates": None if days["min"] is None else [days["min"], days["max"]],
         }
 
-    def narrowed(self, narrowing: Narrowing) -> Searcher:
+    def filtered(self, filters: Filters) -> Searcher:
         """The searcher of some documents.
 
         Raises:
             UserError: there are none.
         """
-        if narrowing == Narrowing():
+        if filters == Filters():
             return self.searcher
         table, kept = self.documents, None
         conditions = [
-            narrowing.folder
-            and pc.starts_with(pc.binary_join_element_wise(table["folder"], "", "/"), f"{narrowing.folder}/"),
-            narrowing.recording and pc.equal(table["recording"], narrowing.recording),
-            narrowing.speaker and pc.equal(table["speaker"], narrowing.speaker),
-            narrowing.since and pc.greater_equal(table["day"], narrowing.since),
-            narrowing.until and pc.less_equal(table["day"], narrowing.until),
+            filters.folder
+            and pc.starts_with(pc.binary_join_element_wise(table["folder"], "", "/"), f"{filters.folder}/"),
+            filters.recording and pc.equal(table["recording"], filters.recording),
+            filters.speaker and pc.equal(table["speaker"], filters.speaker),
+            filters.since and pc.greater_equal(table["day"], filters.since),
+            filters.until and pc.less_equal(table["day"], filters.until),
         ]
         for condition in conditions:
             if condition is not None:
                 kept = condition if kept is None else pc.and_kleene(kept, condition)
         chosen = table.filter(kept)
         if not chosen.num_rows:
-            raise codes.NOTHING_THERE(where=", ".join(str(value) for value in narrowing if value))
+            raise codes.NOTHING_THERE(where=", ".join(str(value) for value in filters if value))
         return self.searcher.among(chosen.select(["doc_id", "channel"]))
 
     def page(self, text: str, offset: int) -> tuple[list[dict[str, Any]], int]:
@@ -181,6 +181,22 @@ class Archive:
             for table in (self.documents, earlier.documents)
         )
         return set(earlier.documents.filter(pc.invert(pc.is_in(before, now)))["recording"].to_pylist())
+
+    def source(self, place: Place, others: Sequence[Token]) -> tuple[Place, dict[str, Any]]:
+        """Where an example lies: its place as detections name it, and its document.
+
+        Args:
+            place: in a document or a recording.
+            others: tokens of another sound than the archive has.
+
+        Raises:
+            UserError: there is no such document, or it is shorter; or there is another recording now.
+        """
+        place = self.in_recording(place)
+        document = self.document(str(place.doc_id), place.channel, (place.start + place.end) / 2)
+        if any(is_same(overlap(place, token.place)) for token in others) or self.is_replaced(document):
+            raise codes.RECORDING_REPLACED(where=place.doc_id, document=place.doc_id)
+        return place, document
 
     def is_replaced(self, row: Mapping[str, Any]) -> bool:
         """Whether the file of a document is another than was indexed."""

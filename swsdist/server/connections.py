@@ -1,4 +1,4 @@
-"""Connections that a stranger may hold: bounded in number, and closed where no request comes, or no answer is taken.
+"""Limits on connections: their number, and the time without a request or without reading the response.
 
 uvicorn waits for headers, and for whoever does not read, without end, and for any number of clients. Here a connection that
 waits for its client ends: without a request after `HEADERS` seconds, with an answer of which the client takes nothing after

@@ -1,4 +1,4 @@
-"""Classes of a run of `discover`, to be asked for and named."""
+"""Classes of a run of `discover`, to be searched for and named."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def classes_of(run: str) -> list[dict[str, Any]]:
         StoreError: not a run folder.
     """
     chain_run = load_chain_run(Folder(run.rstrip("/")))
-    if chain_run.chain.maker("classes") is None:
+    if chain_run.chain.source("classes") is None:
         return []
     by_class: dict[int | None, list[Stretch]] = {}
     for member in stretches(chain_run, "classes"):

@@ -1,4 +1,4 @@
-"""Addresses of the glossary: entries, tokens, changes, exports and imports."""
+"""HTTP routes of the glossary: entries, tokens, changes, exports and imports."""
 
 from __future__ import annotations
 
@@ -116,10 +116,10 @@ async def _tokens(request: Request) -> Response:
 
     def judge() -> dict[str, Any]:
         where = service.located(place)
-        kept = service.answers.of(entry_id, name)
-        known = score if kept is None or kept.has_odds else None  # scores of texts say nothing of those of speech
+        kept = service.searches.of(entry_id, name)
+        odds = score if kept is None or kept.has_odds else None  # scores of texts say nothing of those of speech
         fields["content"] = None if service.archive is None else service.archive.content_of(where)
-        token = service.project.judge(entry_id, where, verdict, person=person_of(request), score=known, **fields)
+        token = service.project.judge(entry_id, where, verdict, person=person_of(request), score=odds, **fields)
         (shown,) = _shown(service, [token])
         return {"token": shown, **service.likelihood(entry_id, name)}
 
@@ -135,12 +135,12 @@ def _shown(service: Service, tokens: Sequence[Token]) -> list[dict[str, Any]]:
     listed = []
     for token in tokens:
         row = None if rows is None else rows.of(token.place.doc_id, token.place.channel, token.place.start)
-        known = token.place.sound is not None or row is not None
+        has_path = token.place.sound is not None or row is not None
         listed.append(
             {
                 **token.as_json(),
                 "recording": row["recording"] if row else token.place.doc_id,
-                "path_known": known,
+                "path_known": has_path,
                 "replaced": token.token_id in replaced,
             }
         )

@@ -1,4 +1,4 @@
-"""A folder of recordings is indexed beside the server, by `swsdist index` in a process of its own.
+"""Index a folder of recordings by `swsdist index`, in a process beside the server.
 
 What is indexed can be asked before the rest is: an interrupted index commits what it has when it begins again, so the process
 is interrupted and begun again after `_FIRST` seconds, twice as many, and so on. Nothing is computed twice but the tasks that

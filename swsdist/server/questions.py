@@ -1,4 +1,4 @@
-"""A question: examples of a word, or a text, whose hits come as they are found."""
+"""Searches by examples of a word, or by text, whose hits are sent as they come."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from swsdist.core.errors import SwsdistError
 from swsdist.core.types import QUERIES
 from swsdist.glossary.likelihood import Likelihood, Summary
 from swsdist.glossary.project import Project
-from swsdist.glossary.words import Place, Places, Token, is_same, overlap
+from swsdist.glossary.words import Place, Places, Token
 from swsdist.searcher.query_input import Skip
 from swsdist.searcher.searcher import Searcher
-from swsdist.server.archive import Archive, Narrowing
+from swsdist.server.archive import Archive, Filters
 from swsdist.server.bodies import error_values
 
 #: Hits that are shown, and most that may be asked for.
@@ -35,6 +35,8 @@ LONGEST = 30.0
 _KEPT = 200
 #: Scores beyond count as this one.
 _FAR = 100.0
+#: Least time between two lists of an answer that grows, s.
+_PAUSE = 0.2
 #: Name of the query.
 _QUERY = "word"
 
@@ -46,18 +48,18 @@ class Question(NamedTuple):
         examples: places of it that are heard.
         text: what is written, instead.
         entry_id: the entry of the glossary whose judged places are left out.
-        narrowing: of the documents.
+        filters: of the documents.
         top: hits that are shown.
     """
 
     examples: tuple[Place, ...]
     text: str | None = None
     entry_id: int | None = None
-    narrowing: Narrowing = Narrowing()
+    filters: Filters = Filters()
     top: int = TOP
 
 
-class Kept(NamedTuple):
+class CachedSearch(NamedTuple):
     """A search that is remembered.
 
     Attributes:
@@ -72,14 +74,14 @@ class Kept(NamedTuple):
 
 
 @dataclass
-class Answers:
+class SearchCache:
     """The last searches, whose hits judgements make more or less likely."""
 
-    _kept: dict[str, Kept] = field(default_factory=dict)
+    _kept: dict[str, CachedSearch] = field(default_factory=dict)
     _last: dict[int, str] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
-    def keep(self, name: str, entry_id: int | None, kept: Kept) -> None:
+    def keep(self, name: str, entry_id: int | None, kept: CachedSearch) -> None:
         """Remember a search."""
         with self._lock:
             self._kept[name] = kept
@@ -95,7 +97,7 @@ class Answers:
                 if any(hit["doc_id"] in recordings for hit in kept.hits):
                     del self._kept[name]
 
-    def of(self, entry_id: int, name: str | None) -> Kept | None:
+    def of(self, entry_id: int, name: str | None) -> CachedSearch | None:
         """A search, or the entry's last; None: it is forgotten."""
         with self._lock:
             return self._kept.get(name or self._last.get(entry_id, ""))
@@ -127,7 +129,7 @@ class Answers:
 
 
 def answer(
-    question: Question, archive: Archive, project: Project, answers: Answers, searcher: Searcher | None = None
+    question: Question, archive: Archive, project: Project, answers: SearchCache, searcher: Searcher | None = None
 ) -> Iterator[dict[str, Any]]:
     """What has been found, each time that more has been searched.
 
@@ -143,7 +145,7 @@ def answer(
     began, name = time.perf_counter(), uuid4().hex
     warnings, unusable = list[str](), list[SwsdistError]()
     tokens, others = _current(project, archive, question.entry_id) if question.entry_id is not None else ([], [])
-    searcher = searcher or archive.narrowed(question.narrowing)
+    searcher = searcher or archive.filtered(question.filters)
 
     def skip(_: str, number: int, error: SwsdistError) -> None:
         unusable.append(error)
@@ -155,15 +157,19 @@ def answer(
     fitted, places = _fitted(tokens, archive) if archive.has_odds else None, _placed(tokens)
     hits: list[dict[str, Any]] = []
     most = max(_LOOKED_AT, question.top)
+    due = began + _PAUSE
     for part in searcher.stream(queries, most, skip=skip, say=warnings.append, warn=warnings.append):
         if part.part < 1:
+            if (now := time.perf_counter()) < due:
+                continue
             hits = _hits(part.table(), archive, question.top, places, fitted)
             yield {"search": name, "part": part.part, "hits": hits, "final": False}
+            due = time.perf_counter() + max(_PAUSE, 4 * (time.perf_counter() - now))  # at most a fifth of the time
         else:
             hits = _hits(part.table(), archive, most, places, fitted)
     if len(unusable) == max(1, len(question.examples)):
         raise unusable[0]
-    answers.keep(name, question.entry_id, Kept(hits, question.top, archive.has_odds))
+    answers.keep(name, question.entry_id, CachedSearch(hits, question.top, archive.has_odds))
     summary = None if fitted is None else _summary_of(fitted.summary(_scores(hits), question.top), tokens)
     yield {
         "search": name,
@@ -224,10 +230,7 @@ def _example(place: Place, archive: Archive, project: Project, others: Sequence[
     if place.sound is not None:
         facts: dict[str, Any] = {"path": str(project.sound_file(place.sound))}
     else:
-        place = archive.in_recording(place)
-        document = archive.document(str(place.doc_id), place.channel, (place.start + place.end) / 2)
-        if any(is_same(overlap(place, token.place)) for token in others) or archive.is_replaced(document):
-            raise codes.RECORDING_REPLACED(where=place.doc_id, document=place.doc_id)
+        place, document = archive.source(place, others)
         facts = {"path": document["path"], "speaker": document["speaker"]}
     return {"query_id": _QUERY, "channel": place.channel, "start": place.start, "end": place.end, **facts}
 

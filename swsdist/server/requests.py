@@ -94,8 +94,8 @@ def person_of(request: Request) -> str:
 
 def file_name(request: Request, other: str) -> str:
     """The name of a file that is sent, its last part, in one line of 255 characters at most; `other` where it has none."""
-    given = unquote(request.headers.get("x-name", "")).replace("\\", "/").rpartition("/")[2]
-    name = "".join(" " if unicodedata.category(each)[0] == "C" else each for each in given)[-_NAME:]
+    sent = unquote(request.headers.get("x-name", "")).replace("\\", "/").rpartition("/")[2]
+    name = "".join(" " if unicodedata.category(each)[0] == "C" else each for each in sent)[-_NAME:]
     return other if name.strip(". ") == "" else name
 
 
@@ -164,8 +164,8 @@ def text_of(values: Mapping[str, Any], name: str) -> str:
 
 def id_of(request: Request) -> int:
     """The id in an address; 0, which nothing has, where it is no id."""
-    given = request.path_params["id"]
-    return int(given) if given.isascii() and given.isdigit() and len(given) <= _DIGITS else 0
+    digits = request.path_params["id"]
+    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) <= _DIGITS else 0
 
 
 def place_of(values: Any) -> Place:

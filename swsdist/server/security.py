@@ -1,4 +1,4 @@
-"""Who may ask: a token in the printed address, or a password, or a proxy that names people; and what a browser may do.
+"""Access: a token in the printed address, a password, or a proxy that names users; and what a browser may do.
 
 Pages of other origins can neither read answers (cookies are `SameSite=Strict`, no CORS) nor change anything (changes need a
 header that a form cannot send, and an `Origin` of this server). A request for another host's name is refused, so that a name
@@ -30,7 +30,7 @@ from swsdist.server.bodies import error_values, whole_body
 from swsdist.server.connections import LET_IN
 
 SESSION, PERSON = "swsdist_session", "swsdist_person"
-#: Of whom nobody has named.
+#: Default user name.
 NOBODY = "me"
 #: Longest name of a person.
 _LONGEST_NAME = 64
@@ -145,8 +145,8 @@ class Guard:
         """End a session."""
         self._sessions.pop(request.cookies.get(session_cookie(request.headers), ""), None)
 
-    def _enter(self, request: Request, given: str, secret: str | None, kind: str) -> str | None:
-        if secret is None or not hmac.compare_digest(given.encode("utf-8", "replace"), secret.encode()):
+    def _enter(self, request: Request, sent: str, secret: str | None, kind: str) -> str | None:
+        if secret is None or not hmac.compare_digest(sent.encode("utf-8", "replace"), secret.encode()):
             _LOG.warning("a wrong %s from %s", kind, self._address(request))
             return None
         session = secrets.token_urlsafe(32)
@@ -209,17 +209,9 @@ class Gate:
 
     async def _answer(self, request: Request) -> Response | None:
         """The answer to a request that does not pass."""
-        guard, headers = self._guard, request.headers
-        host, _ = _host_and_port(headers)
-        if host not in guard.hosts:
-            given = headers.get("host", "")
-            return error_response(codes.OTHER_HOST(where=given, host=given), 421)
-        origin, path = headers.get("origin"), request.url.path
-        if origin is not None and _netloc(origin) != headers.get("host"):
-            return error_response(codes.OTHER_ORIGIN(where=origin, origin=origin), 403)
-        is_opened = path == "/" and headers.get("sec-fetch-dest") == "document"  # somebody follows a link
-        if headers.get("sec-fetch-site") == "cross-site" and not is_opened:
-            return error_response(codes.OTHER_ORIGIN(where=path, origin="another page"), 403)
+        if (refused := self._refusal(request)) is not None:
+            return refused
+        guard, path = self._guard, request.url.path
         if path == "/login" and guard.password is not None:
             return await self._login(request)
         if path == "/" and "token" in request.query_params and guard.token is not None:
@@ -233,13 +225,29 @@ class Gate:
                 return HTMLResponse(_LOGIN.format(said=""))
             error = codes.WRONG_TOKEN() if guard.user_header is None else codes.NO_USER_HEADER(header=guard.user_header)
             return error_response(error, 401)
-        if request.method not in ("GET", "HEAD") and headers.get("x-swsdist") != "1":
-            return error_response(codes.OTHER_ORIGIN(where=path, origin=origin or "a form"), 403)
+        if request.method not in ("GET", "HEAD") and request.headers.get("x-swsdist") != "1":
+            origin = request.headers.get("origin") or "a form"
+            return error_response(codes.OTHER_ORIGIN(where=path, origin=origin), 403)
         if path == "/logout" and request.method == "POST":
             guard.leave(request)
             answer = JSONResponse({})
-            answer.delete_cookie(session_cookie(headers))
+            answer.delete_cookie(session_cookie(request.headers))
             return answer
+        return None
+
+    def _refusal(self, request: Request) -> Response | None:
+        """The answer to a request by another name of this machine, or from another page."""
+        headers, path = request.headers, request.url.path
+        host, _ = _host_and_port(headers)
+        if host not in self._guard.hosts:
+            given = headers.get("host", "")
+            return error_response(codes.OTHER_HOST(where=given, host=given), 421)
+        origin = headers.get("origin")
+        if origin is not None and _netloc(origin) != headers.get("host"):
+            return error_response(codes.OTHER_ORIGIN(where=origin, origin=origin), 403)
+        is_opened = path == "/" and headers.get("sec-fetch-dest") == "document"  # somebody follows a link
+        if headers.get("sec-fetch-site") == "cross-site" and not is_opened:
+            return error_response(codes.OTHER_ORIGIN(where=path, origin="another page"), 403)
         return None
 
     async def _login(self, request: Request) -> Response:

@@ -1,4 +1,4 @@
-"""What the server holds: an archive that may grow, a project, and what was found in new recordings."""
+"""The server's state: an archive that may grow, a project, and hits in new recordings."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from swsdist.searcher.settings import setup_of
 from swsdist.server.archive import PAGE, Archive
 from swsdist.server.discovered import classes_of
 from swsdist.server.indexing import Indexing
-from swsdist.server.questions import Answers, Question, answer, examples_of
+from swsdist.server.questions import Question, SearchCache, answer, examples_of
 from swsdist.server.sounds import Clips
 from swsdist.store.document_keys import keys_of
 from swsdist.store.reading import Store
@@ -94,7 +94,7 @@ class Service:
         self.settings = settings
         store = f"{settings.target}/store" if settings.source is not None else setup_of(settings.target).store
         self.project = Project.open(settings.project, store=store)
-        self.answers = Answers()
+        self.searches = SearchCache()
         self.archive: Archive | None = None
         self._lock = threading.Lock()
         self._older: list[Archive] = []
@@ -146,7 +146,7 @@ class Service:
                 for old in self._older[:-2]:
                     old.close()
                 self._older = self._older[-2:]
-                self.answers.forget(archive.replaced_since(self.archive))
+                self.searches.forget(archive.replaced_since(self.archive))
             self.archive = archive
 
     def _grown(self) -> None:
@@ -189,10 +189,10 @@ class Service:
         return self.demand_archive().in_recording(place)
 
     def likelihood(self, entry_id: int, name: str | None) -> dict[str, Any]:
-        """How likely the hits of a search are; see `Answers.likelihood`."""
+        """How likely the hits of a search are; see `SearchCache.likelihood`."""
         if self.archive is None:
             return {"likelihood": None, "likely": []}
-        return self.answers.likelihood(self.project, self.archive, entry_id, name)
+        return self.searches.likelihood(self.project, self.archive, entry_id, name)
 
     def classes(self, offset: int) -> dict[str, Any]:
         """A page of the classes of a run of `discover`: name, number of members, and the place of the first."""
@@ -246,7 +246,7 @@ class Service:
         self, searcher: Any, archive: Archive, entry: Any, examples: tuple[Place, ...], documents: int
     ) -> list[_News]:
         question = Question(examples, entry_id=entry.entry_id)
-        *_, last = answer(question, archive, self.project, Answers(), searcher)
+        *_, last = answer(question, archive, self.project, SearchCache(), searcher)
         hits = [hit for hit in last["hits"] if hit["likely"] is None or hit["likely"] >= _LIKELY]
         return [{"entry_id": entry.entry_id, "form": entry.form, "hits": hits, "documents": documents}] if hits else []
 
@@ -266,10 +266,10 @@ def _new_documents(archive: Archive, state: str | None) -> pa.Table:
     folder: Folder = archive.searcher.store.folder
     try:
         before = None if state is None else Store.at(folder.root, state, storage=folder.storage)
-        known = None if before is None else before.documents(columns=["doc_id", "channel"])
+        indexed = None if before is None else before.documents(columns=["doc_id", "channel"])
     except (SwsdistError, OSError):
-        known = None
-    if known is None:
+        indexed = None
+    if indexed is None:
         return keys.slice(0, 0)
-    here, there = (keys_of(table["doc_id"], table["channel"]) for table in (keys, known))
-    return keys.filter(pc.invert(pc.is_in(here, there)))
+    current, earlier = (keys_of(table["doc_id"], table["channel"]) for table in (keys, indexed))
+    return keys.filter(pc.invert(pc.is_in(current, earlier)))

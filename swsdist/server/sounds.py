@@ -1,4 +1,4 @@
-"""What is heard: clips of recordings as WAV, waveforms, and recordings that people send."""
+"""Sounds: clips of recordings as WAV, waveforms, and recordings that people send."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ import numpy as np
 import soundfile
 
 from swsdist.audio.clips import Clip, read_clip
-from swsdist.audio.reader import only_files, probe, read_blocks
+from swsdist.audio.reader import probe, read_blocks
 from swsdist.audio.speech import find_speech
+from swsdist.audio.streams import only_files
 from swsdist.core.codes import audio as audio_codes
 from swsdist.core.codes import server as codes
 from swsdist.core.errors import AudioError

@@ -46,6 +46,7 @@ class Align(BucketStage[Aligning]):
 
     name = "align"
     version = 1
+    needs_run = "references"
     phase = "score"
     takes = {"detections": "normalised"}
     with_hours = "kept"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -24,12 +23,6 @@ class BucketStage(Stage[P]):
         """The task of a bucket by number; other arguments as for `Inputs.task`."""
         slots = slots_of(bucket, inputs.config.reduce.buckets)
         return inputs.task(*matters, label=f"bucket {bucket}", work=work, payload=payload, slots=slots)
-
-    def buckets(self, inputs: Inputs, word: str, *others: str) -> Iterator[tuple[Part, ...]]:
-        """The files of a table, each with those of other tables for the same bucket; tables by this stage's names."""
-        beside = [{part.slots: part for part in inputs.parts(name)} for name in others]
-        for part in inputs.parts(word):
-            yield part, *(parts[part.slots] for parts in beside)
 
     def following(self, part: Part, inputs: Inputs, *matters: Any, payload: P) -> Task[P]:
         """The task for the bucket of a file; other arguments as for `Inputs.task`."""

@@ -36,6 +36,7 @@ class Cohort(Reduce):
 
     name = "cohort"
     version = 1
+    needs_run = "other queries"
     tables = {"sums": Table(COHORT_SUMS, None, digested=False)}
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Reducing]]:

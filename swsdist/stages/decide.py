@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from swsdist.calibrate.procedure import Procedure
+from swsdist.calibrate.procedure import Procedure, keep_order
 from swsdist.calibrate.threshold import decide
+from swsdist.config import Config
 from swsdist.core.types import DETECTIONS
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Table
@@ -43,6 +44,10 @@ class Decide(BucketStage[Deciding]):
             payload = Deciding(part.name, files[0] if files else None, sides)
             matters = files, part.name, fitted, *([sides] if sides else [])
             yield self.following(part, inputs, *matters, payload=payload)
+
+    def keeps_order(self, config: Config) -> bool:
+        """Whether its steps depend on the score alone."""
+        return keep_order(config.calibrate, config.calibrate.fitted)
 
     def run(self, task: Task[Deciding], context: Context) -> TaskOutput:
         """Compare scores with the threshold."""

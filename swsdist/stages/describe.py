@@ -66,7 +66,7 @@ class Describe(Stage[Describing]):
         trim, rows = inputs.config.queries.trim == "auto" and not given, defaultdict[str, list[Values]](list)
         for row in chain_inputs.examples if needs_speech else ():
             rows[row["query_id"]].append(row)
-        for (receipt, group), part in zip(inputs.results("queries", Extracted), inputs.parts("queries"), strict=True):
+        for receipt, group, (part,) in inputs.made("queries", Extracted):
             selected = [row for query_id in group.query_ids for row in rows[query_id]]
             payload = Describing(part.name, selected, names, trim, are_permitted())
             matters = [STATISTICS.identity(name) for name in names], receipt.fingerprint

@@ -14,7 +14,7 @@ from swsdist.exports.interface import BestHit, Material
 from swsdist.io.filesystem import Folder
 from swsdist.io.remote.scratch import scratch
 from swsdist.pipeline.inputs import Inputs
-from swsdist.pipeline.stage import Context, Stage
+from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Part, Task, TaskOutput
 from swsdist.registry.registries import EXPORTS
 from swsdist.stages import top_hits
@@ -51,6 +51,7 @@ class Export(Stage[Exporting]):
     takes = {"queries": "groups", "scored": "scored"}
     may_take = {"trials": "trials"}
     with_hours = "kept"
+    tables = {"exports": Table(None, None, digested=False)}
     in_driver = True
     replaces = True
 

@@ -30,7 +30,7 @@ class Fitting(NamedTuple):
 
     Attributes:
         calibrate: section of the config.
-        own: threshold of the last step if that decides; then nothing is fitted.
+        own_threshold: of the last step if that decides; then nothing is fitted.
         file: earlier calibration; None: fit on this run's lists.
         seen: the file was fitted on the scored data.
         folds: 1 fits on all.
@@ -39,7 +39,7 @@ class Fitting(NamedTuple):
         aligned: files of the list.
         of: system and corpus of the thresholds.
         sides: of `sides_of`.
-        asked: queries whose trials count.
+        query_ids: queries whose trials count.
     """
 
     calibrate: Calibrate
@@ -60,6 +60,7 @@ class Fit(Stage[Fitting]):
 
     name = "fit"
     version = 4
+    needs_run = "references"
     unit = "detections"
     phase = "score"
     takes = {"trials": "trials"}

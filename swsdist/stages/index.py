@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ from swsdist.audio.commands import are_permitted, permitted
 from swsdist.audio.formats import ffmpeg
 from swsdist.config import Config
 from swsdist.core.codes import stages as codes
+from swsdist.core.errors import SwsdistError
 from swsdist.core.needs import Needs
 from swsdist.core.types import DOCUMENTS, FRAMES
 from swsdist.corpora.kaldi import demand_permission
@@ -28,19 +29,20 @@ from swsdist.io.filesystem import Folder
 from swsdist.io.remote.scratch import scratch
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
-from swsdist.pipeline.task import Part, Task, TaskOutput
+from swsdist.pipeline.task import Part, Receipt, Task, TaskOutput
 from swsdist.stages.inputs.corpus_documents import StoreContents, compare_tables, places_in, still_rejected
+from swsdist.stages.inputs.features import RunFeatures
 from swsdist.stages.inputs.precomputed_features import row_for
 from swsdist.stages.inputs.recordings import Row
 from swsdist.stages.inputs.search_inputs import SearchInputs
+from swsdist.stages.inputs.state import StoreState
 from swsdist.stages.inputs.unfitted_models import pinned_names
 from swsdist.stages.task_results import Indexed
 from swsdist.store import digest, parquet
 from swsdist.store.document_keys import keys_of
 from swsdist.store.kept_frames import KeptFrames
-from swsdist.store.libraries import made_with
-from swsdist.store.manifest import REJECTED_DOCUMENTS, File, NewTrack, Shard, commit, frozen_statistics
-from swsdist.store.reading import Store
+from swsdist.store.libraries import Libraries, made_with
+from swsdist.store.manifest import REJECTED_DOCUMENTS, File, Manifest, NewTrack, Shard, commit, frozen_statistics
 from swsdist.store.sharding import cut
 from swsdist.store.spooled import SpooledDocuments
 from swsdist.store.stored_frames import reuse_frames
@@ -114,20 +116,19 @@ class Index(Stage[Indexing]):
     def plan(self, inputs: Inputs) -> Iterator[Task[Indexing]]:
         """A task per new shard, and per shard that lacks frames of an extractor; for each extractor."""
         chain_inputs, config = inputs.chain_inputs(SearchInputs), inputs.config
-        state = chain_inputs.store.load(anew=inputs.redo)
-        for name in chain_inputs.store.lost:
-            code = codes.LOST_TABLE if chain_inputs.store.manifest is None else codes.LOST_MODEL
-            chain_inputs.notices.add(code, where=chain_inputs.store.folder.path(name), count=1)
+        store, sources = chain_inputs.store, chain_inputs.features.sources
+        state = store.load(anew=inputs.redo)
+        for name in store.lost:
+            code = codes.LOST_TABLE if store.manifest is None else codes.LOST_MODEL
+            chain_inputs.notices.add(code, where=store.folder.path(name), count=1)
         corpus = chain_inputs.corpus_documents
-        _, same, _, carry = chain_inputs.store.compare(corpus)
+        _, same, _, carry = store.compare(corpus)
         new = np.flatnonzero(~same)
-        self._demand_permission(chain_inputs, new, chain_inputs.features.sources)
+        self._demand_permission(chain_inputs, new, sources)
         lengths = corpus.seconds(new, config.storage)
         ranges = cut(lengths, config.index.shard_hours * 3600, config.index.shards)
-        chain_inputs.store.planned.clear()
-        listening = next(
-            (source for source in chain_inputs.features.sources if isinstance(source.extractor, Extractor)), None
-        )
+        store.planned.clear()
+        listening = next((source for source in sources if isinstance(source.extractor, Extractor)), None)
 
         def task(
             source: Source, documents: list[Row], partition: str | None, label: str, work: float
@@ -140,23 +141,20 @@ class Index(Stage[Indexing]):
             marks_speech = source is listening
             matters = source.fingerprint, [[row[name] for name in _MATTERS] for row in rows]
             more = *([] if partition is None else [partition]), *([marks.VERSION] if marks_speech else [])
-            label = label if len(chain_inputs.features.sources) == 1 else f"{source.tracks[0].name}, {label}"
-            sources = chain_inputs.features.sources
+            label = label if len(sources) == 1 else f"{source.tracks[0].name}, {label}"
             later = sources[sources.index(source) + 1 :]
             keep = (source.name, source.options) in [(other.name, other.options) for other in later]
             payload = Indexing(rows, source.planned, partition, marks_speech, keep, are_permitted())
             result = inputs.task(*matters, *more, label=label, work=work, payload=payload)
-            chain_inputs.store.planned[result.fingerprint] = source, partition or shard_name(result.fingerprint), work
+            store.planned[result.fingerprint] = source, partition or shard_name(result.fingerprint), work
             return result
 
         for k, chosen in enumerate(ranges):
             rows = corpus.rows(new[chosen.start : chosen.stop])
             seconds = sum(lengths[chosen.start : chosen.stop])
             label = f"shard {k + 1} of {len(ranges)}: {len(rows)} documents"
-            first, *more = chain_inputs.features.sources
-            leading = task(first, rows, None, label, seconds)
-            yield leading
-            for source in more:
+            yield (leading := task(sources[0], rows, None, label, seconds))
+            for source in sources[1:]:
                 yield task(source, rows, shard_name(leading.fingerprint), label, seconds)
         for shard, keys in state.documents_of(state.lacking).items():
             places = corpus.places(keys)
@@ -245,142 +243,165 @@ class Index(Stage[Indexing]):
         self._commit(inputs, Unfinished(len(done), len(planned), left, before))
 
     def _commit(self, inputs: Inputs, unfinished: Unfinished | None) -> None:
+        """Commit what stays and what is new, unless the store's state says that already."""
         chain_inputs, ended = inputs.chain_inputs(SearchInputs), inputs.outcome
-        old, corpus, state = chain_inputs.store.manifest, chain_inputs.corpus_documents, chain_inputs.store.contents
-        store = Store(chain_inputs.store.folder, old) if old is not None else None
-        rejected = store.rejected() if store is not None and not state.left else REJECTED_DOCUMENTS.empty_table()
-        still = rejected.filter(pa.array(still_rejected(corpus, rejected)))
-        same = still.num_rows == rejected.num_rows
-        # The sources of frames are small to read; means and variances are large, and only read for a new state.
-        kept = [name for name in chain_inputs.features.tracks if store is not None and name in state.kept]
-        matches = (
-            {name: store.documents(columns=_KNOWN, track=name, codes=["shard"]) for name in kept}
-            if store is not None
-            else {}
-        )
-        _, current = compare_tables(corpus, matches, dict(chain_inputs.features.recipes))
-        moved = chain_inputs.store.moved
-        current[moved] = True
-        same = same and not len(moved)
-        masks: dict[str, NDArray[np.bool_]] = {}
-        for name, documents in matches.items():
-            there = [shard for shard, files in state.files.items() if name in files]
-            at = corpus.places(keys_of(documents["doc_id"], documents["channel"]))
-            shards = pc.is_in(documents["shard"], pa.array(there, pa.string())).to_numpy()
-            masks[name] = (at >= 0) & current[at] & shards if len(current) else np.zeros(len(at), bool)
-            same = same and bool(masks[name].all())
-        # A recipe contains paths of files, its fingerprint does not: a moved model is found again.
-        recipes = [
-            [track.name, recipe(source.extractor)]
-            for source in chain_inputs.features.sources
-            for track in source.tracks
-        ]
-        unchanged = old is not None and json.loads(json.dumps(recipes)) == [
-            [track.name, track.recipe] for track in old.tracks
-        ]
+        store, features, old = chain_inputs.store, chain_inputs.features, chain_inputs.store.manifest
+        stay, still, unchanged = _stored(chain_inputs)
         # Of plans that share a store, the first commits everything.
         new = [
             receipt
             for receipt in ended.receipts
-            if not _is_held(state, *chain_inputs.store.planned[receipt.fingerprint][:2])
+            if not _is_held(store.contents, *store.planned[receipt.fingerprint][:2])
         ]
-        pending = chain_inputs.store.interrupted or (old is not None and old.provisional) or chain_inputs.store.lost
-        if not new if unfinished else old is not None and same and unchanged and not new and not pending:
+        if not new and (unfinished or (unchanged and _is_final(store))):
             return
-        files = {shard: dict(known) for shard, known in state.files.items()}
-        refusals, added = [still], dict[str, list[str]]()
-        for receipt in new:
-            source, shard, _ = chain_inputs.store.planned[receipt.fingerprint]
-            refusals.append(parquet.read(chain_inputs.store.folder, rejected_name(receipt.fingerprint)))
-            outputs = {output.name: output for output in receipt.outputs}
-            for track, yielded in zip(source.tracks, tracks_of(source.extractor), strict=True):
-                leads = yielded.first == 0
-                end = receipt.fingerprint if leads else f"{receipt.fingerprint}-{yielded.name}"
-                added.setdefault(track.name, []).append(documents_name(end))
-                file = shard_name(end) if leads else track_file(receipt.fingerprint, yielded.name)
-                output = outputs[file]
-                files.setdefault(shard, {})[track.name] = File(output.name, output.size, output.sha256)
-        bad = _once(pa.concat_tables(refusals).combine_chunks())
-
-        def documents_of(source: Source, track: str) -> Iterator[pa.Table]:
-            if old is not None and track in masks:
-                first = 0
-                for batch in parquet.rows(chain_inputs.store.folder, old.track(track).documents):
-                    there = pa.array(masks[track][first : first + batch.num_rows])
-                    first += batch.num_rows
-                    yield _where_now(pa.table(batch).filter(there), chain_inputs, source)
-            for name in added.get(track, ()):
-                yield parquet.read(chain_inputs.store.folder, name)
-
+        files, added = _outputs(store, new)
+        refusals = [parquet.read(store.folder, rejected_name(receipt.fingerprint)) for receipt in new]
+        rejected = _once(pa.concat_tables([still, *refusals]).combine_chunks())
         live = {
-            track.name: SpooledDocuments(_without(table, bad) for table in documents_of(source, track.name))
-            for source in chain_inputs.features.sources
+            track.name: SpooledDocuments(
+                _without(table, rejected)
+                for table in _documents(chain_inputs, source, track.name, stay, added.get(track.name, ()))
+            )
+            for source in features.sources
             for track in source.tracks
         }
-        for name, documents in live.items():
-            if documents.num_rows == 0:
-                if unfinished:
-                    return  # no document can be searched yet
-                first = bad.to_pylist()[0] if bad.num_rows else None
-                text = "".join(
-                    f"look at {inputs.ledger.run.path(failure.file)}: {failure.message}"
-                    for failure in ended.failures[:1]
-                )
-                raise codes.NO_USABLE_DOCUMENT(
-                    where=inputs.config.corpus.documents,
-                    documents=len(corpus),
-                    track=f" for {name}" if len(live) > 1 else "",
-                    advice=f"the first: {first['path']}: {first['message']}" if first else text,
-                )
+        empty = next((name for name, documents in live.items() if not documents.num_rows), None)
+        if empty is not None and unfinished:
+            return  # no document can be searched yet
+        if empty is not None:
+            raise _nothing_usable(inputs, rejected, f" for {empty}" if len(live) > 1 else "")
         _note_copies(chain_inputs, next(iter(live.values())))
-        used = [Shard(name, files[name], *stored) for name, stored in _by_shard(live.values()).items()]
-        result = [
+        shards = [Shard(name, files[name], *counts) for name, counts in _by_shard(live.values()).items()]
+        tracks = [
             NewTrack(
                 track.name,
                 recipe(source.extractor),
                 track.stop - track.first,
                 live[track.name],
                 # Frozen statistics stay even if other files of the store were lost, unless everything is redone.
-                None if inputs.redo else frozen_statistics(chain_inputs.store.folder, track.name, source.fingerprint),
+                None if inputs.redo else frozen_statistics(store.folder, track.name, source.fingerprint),
                 source.columns(track),
                 kind_of(source.extractor),
             )
-            for source in chain_inputs.features.sources
+            for source in features.sources
             for track in source.tracks
         ]
-        shift = frame_shift(chain_inputs.features.sources[0].extractor)
-        models = {} if old is None else {n: file for n, file in old.models.items() if not n.startswith("statistics.")}
-        models |= pinned_names(chain_inputs.features.fitted)
-        provisional = bool(ended.failures) or unfinished is not None
-        libraries = {} if old is None else old.libraries
-        results = [item.result_as(Indexed) for item in new]
-        computed = any(item.held < item.documents for item in results)  # not only copied
-        libraries = chain_inputs.features.libraries(libraries, results) if computed or not libraries else libraries
         inputs.commits()
-        state_now = commit(
-            chain_inputs.store.folder,
-            result,
-            shift,
-            used,
-            bad,
-            provisional=provisional,
-            models=models,
-            libraries=libraries,
+        state = commit(
+            store.folder,
+            tracks,
+            frame_shift(features.sources[0].extractor),
+            shards,
+            rejected,
+            provisional=bool(ended.failures) or unfinished is not None,
+            models=_models(old, features),
+            libraries=_libraries(old, features, [receipt.result_as(Indexed) for receipt in new]),
             unfinished=unfinished,
         )
-        if unfinished:
-            chain_inputs.store.interrupted = True
-            return
-        chain_inputs.store.manifest, chain_inputs.store.interrupted = state_now, False
-        chain_inputs.store.contents = StoreContents(
-            kept=[track.name for track in chain_inputs.store.manifest.tracks],
-            files={shard.name: shard.files for shard in used},
-        )
+        store.interrupted = unfinished is not None
+        if not unfinished:
+            store.manifest = state
+            store.contents = StoreContents(
+                kept=[track.name for track in state.tracks], files={shard.name: shard.files for shard in shards}
+            )
 
     def digests(self, inputs: Inputs) -> dict[str, str]:
         """Digests of the live documents and their frames, independent of shards."""
         chain_inputs = inputs.chain_inputs(SearchInputs)
         return {} if chain_inputs.store.manifest is None else digest.of_store(chain_inputs.store.open())
+
+
+def _stored(chain_inputs: SearchInputs) -> tuple[dict[str, NDArray[np.bool_]], pa.Table, bool]:
+    """Which of the store's documents stay, by track; which of its rejections do; and whether all do, as they are."""
+    store, corpus, stay = chain_inputs.store, chain_inputs.corpus_documents, dict[str, NDArray[np.bool_]]()
+    if store.manifest is None:
+        return stay, REJECTED_DOCUMENTS.empty_table(), False
+    stored, contents, features = store.open(), store.contents, chain_inputs.features
+    rejected = REJECTED_DOCUMENTS.empty_table() if contents.left else stored.rejected()
+    still = rejected.filter(pa.array(still_rejected(corpus, rejected)))
+    # The sources of frames are small to read; means and variances are large, and only read for a new state.
+    kept = [name for name in features.tracks if name in contents.kept]
+    matches = {name: stored.documents(columns=_KNOWN, track=name, codes=["shard"]) for name in kept}
+    _, current = compare_tables(corpus, matches, dict(features.recipes))
+    current[store.moved] = True
+    for name, documents in matches.items():
+        complete = [shard for shard, files in contents.files.items() if name in files]
+        at = corpus.places(keys_of(documents["doc_id"], documents["channel"]))
+        shards = pc.is_in(documents["shard"], pa.array(complete, pa.string())).to_numpy()
+        stay[name] = (at >= 0) & current[at] & shards if len(current) else np.zeros(len(at), bool)
+    changed = still.num_rows < rejected.num_rows or len(store.moved) or not all(mask.all() for mask in stay.values())
+    return stay, still, not changed
+
+
+def _is_final(store: StoreState) -> bool:
+    """Whether a state has the recipes of the features, and nothing is pending."""
+    if store.manifest is None or store.manifest.provisional or store.interrupted or store.lost:
+        return False
+    # A recipe contains paths of files, its fingerprint does not: a moved model is found again.
+    recipes = [[track.name, recipe(source.extractor)] for source in store.features.sources for track in source.tracks]
+    return bool(json.loads(json.dumps(recipes)) == [[track.name, track.recipe] for track in store.manifest.tracks])
+
+
+def _outputs(store: StoreState, receipts: Iterable[Receipt]) -> tuple[dict[str, dict[str, File]], dict[str, list[str]]]:
+    """The store's files with those of tasks, by shard and track; and the tasks' tables of documents, by track."""
+    files = {shard: dict(tracks) for shard, tracks in store.contents.files.items()}
+    added: dict[str, list[str]] = {}
+    for receipt in receipts:
+        source, shard, _ = store.planned[receipt.fingerprint]
+        outputs = {output.name: output for output in receipt.outputs}
+        for track, yielded in zip(source.tracks, tracks_of(source.extractor), strict=True):
+            leads = yielded.first == 0
+            end = receipt.fingerprint if leads else f"{receipt.fingerprint}-{yielded.name}"
+            added.setdefault(track.name, []).append(documents_name(end))
+            output = outputs[shard_name(end) if leads else track_file(receipt.fingerprint, yielded.name)]
+            files.setdefault(shard, {})[track.name] = File(output.name, output.size, output.sha256)
+    return files, added
+
+
+def _documents(
+    chain_inputs: SearchInputs,
+    source: Source,
+    track: str,
+    stay: Mapping[str, NDArray[np.bool_]],
+    added: Iterable[str],
+) -> Iterator[pa.Table]:
+    """Documents of a track that stay, then those of tables that are added."""
+    store, first = chain_inputs.store, 0
+    for batch in parquet.rows(store.folder, store.open().manifest.track(track).documents) if track in stay else ():
+        mask = pa.array(stay[track][first : first + batch.num_rows])
+        first += batch.num_rows
+        yield _where_now(pa.table(batch).filter(mask), chain_inputs, source)
+    for name in added:
+        yield parquet.read(store.folder, name)
+
+
+def _nothing_usable(inputs: Inputs, rejected: pa.Table, track: str) -> SwsdistError:
+    """The error for a corpus all of whose documents are rejected, or whose tasks failed."""
+    first = next(iter(rejected.slice(0, 1).to_pylist()), None)
+    failed = [
+        f"look at {inputs.ledger.run.path(failure.file)}: {failure.message}" for failure in inputs.outcome.failures[:1]
+    ]
+    return codes.NO_USABLE_DOCUMENT(
+        where=inputs.config.corpus.documents,
+        documents=len(inputs.chain_inputs(SearchInputs).corpus_documents),
+        track=track,
+        advice=f"the first: {first['path']}: {first['message']}" if first else "".join(failed),
+    )
+
+
+def _models(old: Manifest | None, features: RunFeatures) -> dict[str, str]:
+    """Files of pinned models by name: those of the previous state, but statistics, and of those that the chain fits."""
+    models = {} if old is None else old.models
+    models = {name: file for name, file in models.items() if not name.startswith("statistics.")}
+    return models | pinned_names(features.fitted)
+
+
+def _libraries(old: Manifest | None, features: RunFeatures, results: Sequence[Indexed]) -> Libraries:
+    """Versions of libraries of the previous state, and of tasks, unless these only copied."""
+    libraries = {} if old is None else old.libraries
+    computed = any(result.held < result.documents for result in results)
+    return features.libraries(libraries, results) if computed or not libraries else libraries
 
 
 def _note_copies(chain_inputs: SearchInputs, documents: SpooledDocuments) -> None:

@@ -32,6 +32,7 @@ class Measure(BucketStage[Measuring]):
 
     name = "measure"
     version = 1
+    needs_run = "references"
     unit = "trials"
     phase = "score"
     takes = {"trials": "trials"}

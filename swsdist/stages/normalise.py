@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from swsdist.calibrate.procedure import procedures
+from swsdist.calibrate.procedure import keep_order, procedures
 from swsdist.calibrate.statistics import from_table, summed
 from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.calibrate.steps.zt_norm import ALL, COHORT, cohort_of
+from swsdist.config import Config
 from swsdist.config.calibration import Calibrate
 from swsdist.core.types import DETECTIONS
 from swsdist.pipeline.inputs import Inputs
@@ -52,7 +53,7 @@ class Normalise(BucketStage[Normalising]):
         settings = inputs.config.calibrate
         entries = settings.entries()
         point = TwvParameters(1, 1.0)  # for steps that do not use it
-        if any(entries[name].operating_point or entries[name].own_threshold for name in settings.unfitted):
+        if any(entries[name].operating_point for name in settings.unfitted):
             settled = point_of(inputs)
             point = TwvParameters(settled.trials, settled.beta)
         first, _ = procedures(settings, point)
@@ -63,12 +64,22 @@ class Normalise(BucketStage[Normalising]):
         by_document = trials == "document" and any(step.of_list() for step in first.steps)
         cohort = [part.name for part in inputs.parts("cohort")]
         known = COHORT if inputs.config.corpus.cohort is not None else ALL
-        for detections, statistics in self.buckets(inputs, "detections", "statistics"):
+        for detections, statistics in inputs.buckets("detections", "statistics"):
             sides, sums = sides_of(inputs, detections.slots), {known: cohort} if cohort else {}
             payload = Normalising(settings, point, detections.name, statistics.name, sides, sums, store, by_document)
-            matters: list[Any] = [first.identity(), first.point, detections.name, statistics.name, *([sides] if sides else [])]
+            matters: list[Any] = [
+                first.identity(),
+                first.point,
+                detections.name,
+                statistics.name,
+                *([sides] if sides else []),
+            ]
             matters += [*([known, cohort] if cohort else []), *(["by document"] if by_document else [])]
             yield self.following(detections, inputs, *matters, payload=payload)
+
+    def keeps_order(self, config: Config) -> bool:
+        """Whether its steps depend on the score alone."""
+        return keep_order(config.calibrate, config.calibrate.unfitted)
 
     def run(self, task: Task[Normalising], context: Context) -> TaskOutput:
         """Scores after these steps; other columns are unchanged."""

@@ -41,6 +41,7 @@ class PooledStatistics(Stage[Pooling]):
 
     name = "pooled-statistics"
     version = 1
+    needs_run = "all queries"
     unit = "examples"
     phase = "search"
     takes = {"queries": "groups"}
@@ -53,10 +54,9 @@ class PooledStatistics(Stage[Pooling]):
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Pooling]]:
         """The task, if there are queries."""
-        groups = inputs.results("queries", Extracted)
+        groups = list(inputs.made("queries", Extracted))
         demand_examples(inputs, groups)
-        parts = inputs.parts("queries")
-        some = [(part, group) for part, (_, group) in zip(parts, groups, strict=True) if group.examples]
+        some = [(part, group) for _, group, (part,) in groups if group.examples]
         if some:
             payload = Pooling([part.name for part, _ in some])
             examples = sum(group.examples for _, group in some)
@@ -74,7 +74,7 @@ class PooledStatistics(Stage[Pooling]):
             for batch in read_group(context, name).select(["frames", "features"]).to_batches(max_chunksize=64):
                 for row in batch.to_pylist():
                     frames = np.frombuffer(row["features"], "<f4").reshape(row["frames"], -1)
-                    sums.append(Sums.of([frames], frames.shape[1]))
+                    sums.append(Sums.from_blocks([frames], frames.shape[1]))
         total = reduce(add, sums)
         value = total.statistics()
         table = pa.Table.from_pylist(

@@ -276,18 +276,18 @@ def _joined(group: Store, place: int) -> pa.Table:
     return table.filter(pa.array([key in keys_in_all for key in there], pa.bool_()))
 
 
-def demand_examples(inputs: Inputs, groups: Sequence[tuple[Receipt, Extracted]]) -> None:
+def demand_examples(inputs: Inputs, groups: Sequence[tuple[Receipt, Extracted, list[Part]]]) -> None:
     """Demand that an example of some groups can be searched.
 
     Raises:
         DataError: there are groups, and none has an example.
     """
-    if groups and not any(group.examples for _, group in groups):
+    if groups and not any(group.examples for _, group, _ in groups):
         first, notices = groups[0][0].rejected[0], inputs.chain_inputs(SearchInputs).notices.entries.values()
         causes = [str(notice) for notice in notices if notice.code is corpora_codes.RECORDINGS_WITHOUT_PATH]
         raise codes.NO_USABLE_EXAMPLE(
             where=inputs.config.corpus.queries,
-            examples=sum(len(receipt.rejected) for receipt, _ in groups),
+            examples=sum(len(receipt.rejected) for receipt, *_ in groups),
             path=first["path"] or first["id"],
             error="; ".join([first["message"], *causes]),
         )
@@ -329,7 +329,8 @@ def bandwidths_in(chain_run: ChainRun) -> pa.Table:
 
 
 def _groups_in(chain_run: ChainRun) -> Iterator[Store]:
-    folder = chain_run.ledger.folder(chain_run.place(chain_run.chain.step("queries")))
-    for part in chain_run.parts("queries", "groups"):
+    table = chain_run.table("groups")
+    folder = chain_run.ledger.folder(table.root)
+    for part in table.receipts.parts(table.table):
         if part.name.endswith(".json"):
             yield Store(folder, require(folder, part.name))

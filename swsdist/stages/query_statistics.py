@@ -72,6 +72,7 @@ class QueryStatistics(Stage[Summing | Merging]):
 
     name = "query-statistics"
     version = 1
+    needs_run = "all queries"
     unit = "s"
     phase = "search"
     with_hours = "same"
@@ -137,7 +138,7 @@ class QueryStatistics(Stage[Summing | Merging]):
         with permitted(payload.commands):
             for row in payload.documents:
                 try:
-                    result = Sums.of(read_recording(row, extractor, folder), extractor.dimension)
+                    result = Sums.from_blocks(read_recording(row, extractor, folder), extractor.dimension)
                 except AudioError as error:
                     raise_transient(row, error)
                     continue  # other documents remain

@@ -30,14 +30,14 @@ from swsdist.stages.document_lookup import places_of, speakers_of
 from swsdist.stages.inputs.search_inputs import CorpusInputs
 from swsdist.stages.task_results import Extracted
 from swsdist.store import parquet
-from swsdist.store.digest import of_rows
+from swsdist.store.document_keys import keys_of
 
 #: Most files of candidates named in a task; longer lists are a table in the run folder.
 MOST_NAMED = 4096
 _LISTED = pa.schema([OUTPUT.field(name) for name in ("name", "first_slot", "last_slot")])
 
-#: Order of documents, independent of shards.
-_ORDER = [("doc_id", "ascending"), ("channel", "ascending")]
+#: Detections of a query in some documents and a sample, of which few are kept: no limit.
+_ALL = 1 << 40
 
 
 def _list_name(files: Parts) -> str:
@@ -57,6 +57,7 @@ class Reducing(NamedTuple):
         by_speaker: whether a statistic needs the speaker.
         excluded: places that the queries were cut from, to be excluded.
         window: of a cohort.
+        among: keys of the documents that are asked; None: all.
     """
 
     rules: Values
@@ -66,6 +67,7 @@ class Reducing(NamedTuple):
     by_speaker: bool
     excluded: list[list[Any]]
     window: float | None = None
+    among: pa.Array | None = None
 
 
 def _files(task: Task[Reducing], context: Context) -> list[str]:
@@ -132,13 +134,11 @@ class Reduce(BucketStage[Reducing]):
         )
         versions = [STATISTICS.identity(name) for name in required]
         by_speaker = any(getattr(item, "by_speaker", False) for item in load_statistics(required).values())
-        who = [of_rows(chain_inputs.store.open().documents(columns=list(WHO)).sort_by(_ORDER))] if by_speaker else []
+        who = [chain_inputs.documents_digest(WHO)] if by_speaker else []
         # Names and times of recordings come from the documents.
-        placed = (
-            [of_rows(chain_inputs.store.open().documents(columns=list(WHERE)).sort_by(_ORDER))]
-            if chain_inputs.corpus.placed
-            else []
-        )
+        placed = [chain_inputs.documents_digest(WHERE)] if chain_inputs.corpus.placed else []
+        if chain_inputs.among is not None:
+            rules |= {"nbest": _ALL, "sample": chain_inputs.among.sample}
         apart: dict[int, list[list[Any]]] = {}
         for (query_id, recording), spans in chain_inputs.corpus.own_places.items():
             apart.setdefault(bucket_of(query_id, settings.buckets), []).append([query_id, recording, spans])
@@ -149,7 +149,8 @@ class Reduce(BucketStage[Reducing]):
             naming = inputs.naming(rules, versions, [slots[0], slots[-1]]).listing(selected.pieces())
             name = naming(*placed, *who, *matters, *gone)
             payload = Reducing(
-                rules, names, chain_inputs.store.state, chain_inputs.corpus.placed, by_speaker, gone, window
+                *(rules, names, chain_inputs.store.state, chain_inputs.corpus.placed, by_speaker, gone, window),
+                among=None if chain_inputs.among is None else chain_inputs.among.keys,
             )
             yield inputs.named(name, label=f"bucket {bucket}", work=work, payload=payload, slots=slots)
 
@@ -180,7 +181,7 @@ class Reduce(BucketStage[Reducing]):
 
         def candidates() -> Iterator[pa.Table]:
             for name in _files(task, context):
-                yield parquet.in_slots(*context.place(name), task.slots, codes=("query_id", "doc_id"))
+                yield context.in_slots(name, task.slots, codes=("query_id", "doc_id"))
 
         reduced = reduce_examples(
             candidates=candidates,
@@ -188,6 +189,10 @@ class Reduce(BucketStage[Reducing]):
             speakers=speakers_of(payload.store, context) if payload.by_speaker else None,
             span_filter=span_filter,
         )
+        if payload.among is not None:
+            detections = reduced.detections
+            asked = pc.is_in(keys_of(detections["doc_id"], detections["channel"]), payload.among)
+            reduced = reduced._replace(detections=detections.filter(asked))
         if not payload.placed:
             return reduced
         where = places_of(payload.store, context)

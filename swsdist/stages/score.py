@@ -39,6 +39,7 @@ class Score(Stage[Scoring]):
 
     name = "score"
     version = 2
+    needs_run = "references"
     unit = "parts"
     phase = "score"
     takes = {"parts": "parts"}
@@ -51,12 +52,12 @@ class Score(Stage[Scoring]):
     def plan(self, inputs: Inputs) -> Iterator[Task[Scoring]]:
         """One task; none without references."""
         references = inputs.chain_inputs(CorpusInputs).corpus.references
-        counted = inputs.results("parts", Counted)
+        counted = list(inputs.made("parts", Counted))
         if references is None or references.num_rows == 0 or not counted:
             return
         files: dict[str, list[str]] = {}
-        for receipt, counts in counted:
-            for name, part in zip(counts.names, receipt.parts("parts"), strict=True):
+        for _, counts, parts in counted:
+            for name, part in zip(counts.names, parts, strict=True):
                 files.setdefault(name, []).append(part.name)
         point = point_of(inputs)
         fitted = [text for _, text in inputs.results("calibration", Fitted)]

@@ -94,7 +94,7 @@ class Search(Stage[Searching]):
         chain_inputs, settings = inputs.chain_inputs(SearchInputs), inputs.config.search
         store, method = chain_inputs.store.open(), create(settings)
         demand_readable(settings, store)
-        groups = inputs.results("queries", Extracted)
+        groups = list(inputs.made("queries", Extracted))
         demand_examples(inputs, groups)
         matters = identity(settings)
         units = list(method.plan(store)) if groups else []
@@ -114,9 +114,9 @@ class Search(Stage[Searching]):
             )
         pooled = inputs.parts("pooled")  # then a single file
         of_theirs = [part.sha256 for part in (*query_inputs[:1], *pooled)]
-        query_ids = {query_id for _, group in groups for query_id in group.query_ids}
+        query_ids = {query_id for _, group, _ in groups for query_id in group.query_ids}
         chosen = set(sorted(query_ids, key=stable_hash)[: first_pass.verify if first_pass.name != "none" else 0])
-        for (receipt, group), part in zip(groups, inputs.parts("queries"), strict=True):
+        for receipt, group, (part,) in groups:
             if group.examples == 0:
                 continue
             weight = method.weight(len(group.query_ids), group.examples, group.frames)

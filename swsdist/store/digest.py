@@ -39,10 +39,10 @@ def _of_track(store: Store, track: str) -> dict[str, str]:
             # A running hash per document: its frames are consecutive, so blocks add up.
             running = frames.setdefault((block.doc_id, block.channel), hashlib.sha256())
             running.update(block.features.tobytes())
-    full = hashlib.sha256()
+    total = hashlib.sha256()
     for key in sorted(frames):
-        full.update(f"{key[0]}\0{key[1]}\0{frames[key].hexdigest()}\n".encode())
-    return {"documents": of_rows(table), "features": full.hexdigest()}
+        total.update(f"{key[0]}\0{key[1]}\0{frames[key].hexdigest()}\n".encode())
+    return {"documents": of_rows(table), "features": total.hexdigest()}
 
 
 def of_rows(table: pa.Table) -> str:

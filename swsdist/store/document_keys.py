@@ -1,4 +1,4 @@
-"""Keys of documents: what tells them apart in tables."""
+"""Keys that identify documents in tables."""
 
 from __future__ import annotations
 

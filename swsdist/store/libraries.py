@@ -17,9 +17,9 @@ def made_with(more: Iterable[str] = ()) -> dict[str, str]:
     Args:
         more: further names, as in pip, from an extractor (`features.interface.libraries_of`).
     """
-    here = versions()
+    installed = versions()
     names = ("numpy", "scipy", "soxr", "soundfile", "libsndfile")
-    result = {name: here[name] for name in names if name in here}
+    result = {name: installed[name] for name in names if name in installed}
     for name in more:
         try:
             result.setdefault(name, version(name))

@@ -136,8 +136,8 @@ def _check_lattices(store: Store, shard: Shard, intact: bool) -> Iterator[str]:
     for _, lattices in read_lattices(store.folder, shard.files):
         yield from faults(lattices)
         for key, ticks in zip(zip(lattices.doc_ids, lattices.channels, strict=True), lattices.ticks, strict=True):
-            if (known := left.pop(key, ticks)) != ticks:
-                yield f"document {key}: it has {ticks} ticks, the documents table tells {known}"
+            if (expected := left.pop(key, ticks)) != ticks:
+                yield f"document {key}: it has {ticks} ticks, the documents table tells {expected}"
     yield from (f"document {key}: its lattice is missing" for key in sorted(left))
 
 
@@ -164,9 +164,9 @@ def compact(folder: Folder, hours: float) -> Compacted:
     numbers = np.empty(len(order), np.int64)
     for number, chosen in enumerate(cut(rows["duration"].take(order).to_pylist(), hours * 3600)):
         # In reading order, so the name determines the bytes, and the documents table the order of rows.
-        here = np.sort(order[chosen.start : chosen.stop])
-        numbers[here] = number
-        part = sorted(rows.take(here).to_pylist(), key=lambda row: str(row["shard"]))
+        members = np.sort(order[chosen.start : chosen.stop])
+        numbers[members] = number
+        part = sorted(rows.take(members).to_pylist(), key=lambda row: str(row["shard"]))
         by_shard: dict[str, set[tuple[str, int]]] = {}
         for row in part:
             by_shard.setdefault(row["shard"], set()).add((row["doc_id"], row["channel"]))

@@ -300,19 +300,15 @@ def frozen_statistics(folder: Folder, track: str, recipe: str) -> pa.Table | Non
         STATISTICS; None if the store, track or file is missing, or the recipe differs.
     """
     manifest = load(folder)
-    known = (
-        []
-        if manifest is None
-        else [item for item in manifest.tracks if (item.name, item.fingerprint) == (track, recipe)]
-    )
-    if manifest is None or not known or not folder.exists(manifest.models[f"statistics.{track}"]):
+    if manifest is None or (track, recipe) not in ((item.name, item.fingerprint) for item in manifest.tracks):
         return None
-    return parquet.read(folder, manifest.models[f"statistics.{track}"])
+    name = manifest.models[f"statistics.{track}"]
+    return parquet.read(folder, name) if folder.exists(name) else None
 
 
 def commit(
     folder: Folder,
-    result: NewTrack | Sequence[NewTrack],
+    new_tracks: NewTrack | Sequence[NewTrack],
     tick: float,
     shards: Iterable[Shard],
     rejected: pa.Table,
@@ -328,7 +324,7 @@ def commit(
 
     Args:
         folder: the store.
-        result: its tracks, the default first.
+        new_tracks: its tracks, the default first.
         tick: seconds per unit of its integer times, for all tracks.
         shards: those with a live document.
         rejected: REJECTED_DOCUMENTS.
@@ -339,7 +335,7 @@ def commit(
         libraries: versions used to make its parts; by default the installed ones.
         unfinished: the state belongs to an interrupted index.
     """
-    tracks, shards = [result] if isinstance(result, NewTrack) else list(result), tuple(shards)
+    tracks, shards = [new_tracks] if isinstance(new_tracks, NewTrack) else list(new_tracks), tuple(shards)
     documents = {track.name: _spooled(track.documents) for track in tracks}
     fitted = {
         track.name: pinned(folder, track.name, documents[track.name], track.dimension, track.frozen, provisional)
@@ -352,13 +348,13 @@ def commit(
         stay = {f"voices.{recipe_fingerprint(track.recipe)}" for track in tracks if not fitted[track.name].anew}
         files = {key: path for key, path in files.items() if not key.startswith("voices.") or key in stay}
         of_track = f"voices.{recipe_fingerprint(tracks[0].recipe)}"
-        known = files.get(of_track)
-        column, file = voices.pinned(folder, documents[tracks[0].name], tick, known)
+        pinned_before = files.get(of_track)
+        column, file = voices.pinned(folder, documents[tracks[0].name], tick, pinned_before)
         marked = {track.name: voices.nothing(documents[track.name].num_rows) for track in tracks[1:]}
         if column is not None:
             marked[tracks[0].name] = column
         # Those that a provisional state fits are fitted anew at the next commit.
-        if file is not None and (known is not None or not provisional):
+        if file is not None and (pinned_before is not None or not provisional):
             files[of_track] = file
     recipes = [[track.name, recipe_fingerprint(track.recipe)] for track in tracks]
     cut = [[shard.name, sorted(file.name for file in shard.files.values())] for shard in shards]
@@ -384,7 +380,7 @@ def commit(
         },
         source=source,
         provisional=provisional,
-        libraries={name: tuple(known) for name, known in (with_these({}) if libraries is None else libraries).items()},
+        libraries={name: tuple(names) for name, names in (with_these({}) if libraries is None else libraries).items()},
         unfinished=unfinished,
         recordings=recordings_root(folder, first.read(["path"])["path"]),
     )
@@ -425,18 +421,14 @@ def _publish(folder: Folder, manifest: Manifest) -> None:
 
 
 def _track(new_track: NewTrack, state: str, place: int) -> Track:
-    columns = (
-        tuple(new_track.columns)
-        if new_track.columns is not None
-        else tuple(f"c{k}" for k in range(new_track.dimension))
-    )
+    columns = (f"c{k}" for k in range(new_track.dimension)) if new_track.columns is None else new_track.columns
     table = f"documents-{state}.parquet" if place == 0 else f"documents-{state}-{place}.parquet"
     return Track(
         new_track.name,
         new_track.recipe,
         recipe_fingerprint(new_track.recipe),
         new_track.dimension,
-        columns,
+        tuple(columns),
         new_track.kind,
         table,
     )

@@ -17,10 +17,10 @@ from swsdist.io.filesystem import Folder
 
 def recordings_root(folder: Folder, paths: pa.ChunkedArray) -> str | None:
     """Path from a store to the common folder of local recordings."""
-    root, here = _folder_of(paths), folder.local()
-    if root is None or here is None or len(os.path.commonpath([root, str(here)])) < 2:
+    root, local = _folder_of(paths), folder.local()
+    if root is None or local is None or len(os.path.commonpath([root, str(local)])) < 2:
         return None
-    return os.path.relpath(root, here)
+    return os.path.relpath(root, local)
 
 
 def relocated_paths(folder: Folder, way: str | None, paths: pa.ChunkedArray, every: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -32,10 +32,10 @@ def relocated_paths(folder: Folder, way: str | None, paths: pa.ChunkedArray, eve
         paths: of some documents.
         every: of all.
     """
-    root, here = _folder_of(every), folder.local()
-    if way is None or root is None or here is None:
+    root, local = _folder_of(every), folder.local()
+    if way is None or root is None or local is None:
         return paths
-    now = os.path.normpath(here / way)
+    now = os.path.normpath(local / way)
     first = pc.min(every).as_py()
     if now == root or not Path(now + first[len(root) :]).exists():
         return paths

@@ -23,7 +23,7 @@ from swsdist.io.frames.item import MISSING, UNREADABLE, Item
 
 
 def precomputed_frames(
-    document: Mapping[str, Any], given: Precomputed, folder: Folder
+    document: Mapping[str, Any], precomputed: Precomputed, folder: Folder
 ) -> Generator[NDArray[np.float32], None, float]:
     """Yield the frames of a document; return its duration: that of the recording, else of the table, else of the
     frames.
@@ -32,7 +32,7 @@ def precomputed_frames(
 
     Args:
         document: row with `item`, `key`, `duration`, `path`; of a place also `doc_id`, `start`, `end`, `listed`.
-        given: reader of its frames.
+        precomputed: reader of its frames.
         folder: gives the storage options.
 
     Raises:
@@ -51,19 +51,19 @@ def precomputed_frames(
     elif seconds is None:
         seconds = document["duration"]
     frames = 0
-    for block in given.read(item, document["key"], folder.storage, seconds):
+    for block in precomputed.read(item, document["key"], folder.storage, seconds):
         frames += len(block)
         yield block
-    return float(seconds) if seconds is not None else frames_seconds(given, frames)
+    return float(seconds) if seconds is not None else frames_seconds(precomputed, frames)
 
 
-def precomputed_example(document: Mapping[str, Any], given: Precomputed, folder: Folder) -> NDArray[np.float32]:
+def precomputed_example(document: Mapping[str, Any], precomputed: Precomputed, folder: Folder) -> NDArray[np.float32]:
     """Frames of a query example: all of its item, or those of its place in a document.
 
     Args:
         document: row with `item`, `key`, `cut` (whether to cut out the place), `begins` (start, in the recording, of
             the audio that the place is cut from, s), and `example`, its row of QUERIES with times in the recording.
-        given: reader of its frames.
+        precomputed: reader of its frames.
         folder: gives the storage options.
 
     Returns:
@@ -76,16 +76,16 @@ def precomputed_example(document: Mapping[str, Any], given: Precomputed, folder:
     item = demand_item(document["item"], key)
     start, end = row["start"], row["end"]
     if document["cut"]:
-        frames = np.concatenate(list(given.read(item, key, folder.storage)))
-        shift, begins = frame_shift(given), document.get("begins", 0.0)
+        frames = np.concatenate(list(precomputed.read(item, key, folder.storage)))
+        shift, begins = frame_shift(precomputed), document.get("begins", 0.0)
         shown = f"from {start or 0:g} to {'the end' if end is None else f'{end:g}'} s"
         start, end = (None if time is None else round(time - begins, 9) for time in (start, end))
         first = 0 if start is None else round(max(0.0, start) / shift)
         # Only frames that lie entirely in the place.
-        ticks = None if end is None else round((end - max(0.0, start or 0.0)) * given.sample_rate)
-        cut = frames[first:] if ticks is None else frames[first : first + frame_count(given, ticks)]
+        ticks = None if end is None else round((end - max(0.0, start or 0.0)) * precomputed.sample_rate)
+        cut = frames[first:] if ticks is None else frames[first : first + frame_count(precomputed, ticks)]
         early = start is not None and start < -SLACK
-        if len(cut) == 0 or early or (end is not None and end > frames_seconds(given, len(frames)) + shift):
+        if len(cut) == 0 or early or (end is not None and end > frames_seconds(precomputed, len(frames)) + shift):
             of = f", which begins at {begins:g} s" if begins else ""
             raise codes.PLACE_OUTSIDE_FRAMES(
                 where=item.file, key=key, place=shown, frames=len(frames), shift=shift, offset=of
@@ -94,7 +94,7 @@ def precomputed_example(document: Mapping[str, Any], given: Precomputed, folder:
     seconds = end if end is not None or row["path"] == item.file else recording_seconds(row["path"], folder.storage)
     if seconds is not None:
         seconds -= start or 0.0
-    return _varied(np.concatenate(list(given.read(item, key, folder.storage, seconds))), key, item)
+    return _varied(np.concatenate(list(precomputed.read(item, key, folder.storage, seconds))), key, item)
 
 
 def _varied(frames: NDArray[np.float32], key: str, item: Item) -> NDArray[np.float32]:

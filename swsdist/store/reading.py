@@ -157,12 +157,12 @@ class Store:
             names: of recordings; by default all.
         """
         documents = self.documents(columns=["doc_id", "channel", "path", "duration", "recording", "start"])
-        everywhere = documents["path"]
+        all_paths = documents["path"]
         recording_names = pc.coalesce(documents["recording"], documents["doc_id"])
         documents = documents.set_column(documents.schema.get_field_index("doc_id"), "doc_id", recording_names)
         if names is not None:
             documents = documents.filter(pc.is_in(documents["doc_id"], pa.array(names, pa.string())))
-        paths = relocated_paths(self.folder, self.manifest.recordings, documents["path"], everywhere)
+        paths = relocated_paths(self.folder, self.manifest.recordings, documents["path"], all_paths)
         documents = documents.set_column(documents.schema.get_field_index("path"), "path", paths)
         result: dict[tuple[str, int], Recording] = {}
         for row in documents.to_pylist():

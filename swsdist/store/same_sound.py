@@ -56,11 +56,11 @@ def copies(documents: pa.Table) -> dict[Key, Key]:
     for place, end in enumerate(ends.tolist()):
         this, others = int(order[place]), order[place + 1 : end]
         others = others[np.abs(spoken[others] - spoken[this]) <= _MARKS * rows[this]["frames"] + 1]
-        away = np.maximum(
+        distance = np.maximum(
             np.abs(means[others] - means[this]).mean(axis=1) / _MEAN,
             np.abs(spreads[others] - spreads[this]).mean(axis=1) / _VARIANCE,
         )
-        for other, far in zip(others[away <= 1].tolist(), away[away <= 1].tolist(), strict=True):
+        for other, far in zip(others[distance <= 1].tolist(), distance[distance <= 1].tolist(), strict=True):
             enough = (far <= 0.5 and duration[this] <= _SHORT) or _when(rows[this]) == _when(rows[other])
             if far == 0 or _alike(marks[this], marks[other], enough):
                 low, high = sorted((first[this], first[other]))

@@ -92,19 +92,19 @@ def fitted(
     stay = provisional or any(
         scope == "collection" and bool(np.isin(there, marks).any()) for (scope, _), there in taken_from.items()
     )
-    known: dict[Scope, dict[str, Any]] = {(row["scope"], row["name"]): row for row in rows} if stay else {}
-    anew = ("collection", "") not in known
+    kept_rows: dict[Scope, dict[str, Any]] = {(row["scope"], row["name"]): row for row in rows} if stay else {}
+    anew = ("collection", "") not in kept_rows
     speakers = pc.fill_null(documents.read(["speaker"])["speaker"], "").combine_chunks().dictionary_encode()
     names = speakers.dictionary.to_pylist()
     for scopes, codes in (
         ([("collection", "")], np.zeros(len(marks), np.int64)),
         ([("speaker", name) for name in names], speakers.indices.to_numpy().astype(np.int64)[order]),
     ):
-        required = np.array([scope not in known and scope != ("speaker", "") for scope in scopes], bool)
+        required = np.array([scope not in kept_rows and scope != ("speaker", "") for scope in scopes], bool)
         group = np.where(required[codes], codes, -1) if len(scopes) else codes
         of = _by_group(group)
         for k, value in _merged(documents, order, group, dimension).items():
-            known[scopes[k]] = {
+            kept_rows[scopes[k]] = {
                 "scope": scopes[k][0],
                 "name": scopes[k][1],
                 "frames": value.frames,
@@ -113,9 +113,9 @@ def fitted(
                 "frozen": not provisional,
                 "taken_from": np.sort(marks[of[k]]),
             }
-    collection = known.get(("collection", ""))
+    collection = kept_rows.get(("collection", ""))
     gone = 0 if collection is None else int((~np.isin(collection["taken_from"], marks)).sum())
-    return pa.Table.from_pylist([known[scope] for scope in sorted(known)], STATISTICS), gone, anew
+    return pa.Table.from_pylist([kept_rows[scope] for scope in sorted(kept_rows)], STATISTICS), gone, anew
 
 
 def marks_of(documents: SpooledDocuments) -> NDArray[np.uint64]:
@@ -131,8 +131,8 @@ def _by_group(group: NDArray[np.int64]) -> dict[int, NDArray[np.int64]]:
     """Positions of each group's documents; negative groups are skipped."""
     order = np.argsort(group, kind="stable")
     numbers, first = np.unique(group[order], return_index=True)
-    result = zip(numbers.tolist(), np.split(order, first[1:]), strict=True) if len(numbers) else ()
-    return {number: places for number, places in result if number >= 0}
+    groups = zip(numbers.tolist(), np.split(order, first[1:]), strict=True) if len(numbers) else ()
+    return {number: places for number, places in groups if number >= 0}
 
 
 def _merged(

@@ -60,11 +60,11 @@ def _copied(stored: dict[str, Any], channel: int, folder: Folder) -> Generator[N
 
 def _blocks(store: Store, stored: dict[str, Any], channel: int, track: str) -> Iterator[NDArray[np.float32]]:
     """Blocks of the document's frames in one track; a row group at a time."""
-    known, name = store.manifest.track(track), store.manifest.shard(stored["shard"]).files[track].name
+    entry, name = store.manifest.track(track), store.manifest.shard(stored["shard"]).files[track].name
     with parquet.reader(store.folder, name, keep=True) as file:
         for group in parquet.row_groups_with(file, "doc_id", stored["doc_id"]):
             rows = file.read_row_group(group, use_threads=False)
             selected = pc.and_(pc.equal(rows["doc_id"], stored["doc_id"]), pc.equal(rows["channel"], channel))
             for blob in rows["features"].filter(selected):
-                frames = np.frombuffer(blob.as_buffer(), parquet.numbers(known.dtype)).reshape(-1, known.dimension)
+                frames = np.frombuffer(blob.as_buffer(), parquet.numbers(entry.dtype)).reshape(-1, entry.dimension)
                 yield frames.astype(np.float32, copy=False)

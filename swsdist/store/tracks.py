@@ -55,8 +55,8 @@ class Tracks:
         audible = self.store.manifest.counts.get("heard_seconds")
         if not audible or "speech" not in table.column_names or table["speech"].null_count == 0:
             return table
-        full = table if columns is None else self._joint(shard, [*_MARKED, "speech"])
-        marked = pa.array(_with_marks(full, self._others(shard)), pa.large_binary())
+        marked_rows = table if columns is None else self._joint(shard, [*_MARKED, "speech"])
+        marked = pa.array(_with_marks(marked_rows, self._others(shard)), pa.large_binary())
         index = table.schema.get_field_index("speech")
         return table.set_column(index, table.schema.field(index), marked)
 
@@ -115,8 +115,8 @@ def _with_marks(documents: pa.Table, others: Iterable[pa.Table]) -> list[bytes |
     marks: list[bytes | None] = []
     for row in rows:
         speech, frames = row["speech"], row["frames"]
-        if speech is None and (known := result.get((row["doc_id"], row["channel"]))) is not None:
-            audible = unpack_marks(*known)
+        if speech is None and (marks_and_frames := result.get((row["doc_id"], row["channel"]))) is not None:
+            audible = unpack_marks(*marks_and_frames)
             speech = pack_marks(np.pad(audible, (0, max(0, frames - len(audible))), "edge")[:frames])
         marks.append(speech)
     return marks

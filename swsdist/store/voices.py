@@ -100,8 +100,8 @@ class Stretches(NamedTuple):
         """The Gaussian of all frames; no variance is below `floor`."""
         total = self.frames.sum()
         mean = _total(self.frames * self.mean) / total
-        away = self.mean - mean[:, None]
-        variance = _total(self.frames * (self.variance + away * away)) / total
+        difference = self.mean - mean[:, None]
+        variance = _total(self.frames * (self.variance + difference * difference)) / total
         return Gaussian(int(total), mean, np.maximum(variance, floor))
 
 
@@ -114,8 +114,8 @@ class Gaussian(NamedTuple):
 
     def distance(self, stretches: Stretches) -> Floats:
         """-2 ln p a frame, less a constant: float64 (stretches,)."""
-        away = stretches.mean - self.mean[:, None]
-        terms = (stretches.variance + away * away) / self.variance[:, None]
+        difference = stretches.mean - self.mean[:, None]
+        terms = (stretches.variance + difference * difference) / self.variance[:, None]
         return np.asarray(_total(terms.T) + sum(map(math.log, self.variance.tolist())))
 
 
@@ -195,11 +195,11 @@ def fitted(documents: SpooledDocuments, tick: float) -> list[Gaussian]:
     chosen, first = [], 0
     for some in documents.pieces(_COLUMNS):
         for k, stop in _pieces(some):
-            here = np.flatnonzero((rows >= first + k) & (rows < first + stop))
+            kept = np.flatnonzero((rows >= first + k) & (rows < first + stop))
             stretches, many = stretches_of(some.slice(k, stop - k))
-            chosen.append((here, stretches.take((np.cumsum(many) - many)[rows[here] - first - k] + stretch[here])))
+            chosen.append((kept, stretches.take((np.cumsum(many) - many)[rows[kept] - first - k] + stretch[kept])))
         first += some.num_rows
-    order = np.argsort(np.concatenate([here for here, _ in chosen]))
+    order = np.argsort(np.concatenate([kept for kept, _ in chosen]))
     joined = Stretches(
         *(np.concatenate(several, axis=-1) for several in zip(*(part for _, part in chosen), strict=True))
     )
@@ -270,9 +270,9 @@ def _halves(stretches: Stretches, floor: Floats) -> tuple[float, list[Gaussian]]
     if not len(stretches.frames):
         return 0.0, []
     mean, variance = (item[:, None] for item in stretches.gaussian(floor)[1:])
-    away = stretches.mean - mean
-    spread = _total(stretches.frames * away * away / variance)
-    above = away[int(np.argmax(spread))] > 0
+    difference = stretches.mean - mean
+    spread = _total(stretches.frames * difference * difference / variance)
+    above = difference[int(np.argmax(spread))] > 0
     if above.all() or not above.any():
         return 0.0, []
     return float(sum(spread.tolist())), [stretches.take(above).gaussian(floor), stretches.take(~above).gaussian(floor)]
@@ -289,8 +289,8 @@ def _voices(documents: pa.Table, groups: list[Gaussian]) -> pa.Array:
         return pa.nulls(documents.num_rows, DOCUMENTS.field("voices").type)
     stretches, counts = stretches_of(documents.filter(pa.array(nameless)))
     voices = np.split(_nearest(stretches, groups), np.cumsum(counts)[:-1])
-    given = iter(voices)
-    rows = [next(given).tolist() if there else None for there in nameless.tolist()]
+    unassigned = iter(voices)
+    rows = [next(unassigned).tolist() if lacks_name else None for lacks_name in nameless.tolist()]
     return pa.array(rows, DOCUMENTS.field("voices").type)
 
 

@@ -19,14 +19,13 @@ from numpy.typing import NDArray
 
 from swsdist.audio import commands, places
 from swsdist.audio.formats import ffmpeg
-from swsdist.audio.formats.headers import CutOffError, ForeignError
 from swsdist.audio.marks import Listener, pack_marks
-from swsdist.audio.reader import digested, probe, read_blocks, sha256
-from swsdist.audio.streams import Digest, digesting
+from swsdist.audio.reader import probe, read_blocks
+from swsdist.audio.streams import Digest, digested, digesting, sha256
 from swsdist.core.codes import audio as audio_codes
 from swsdist.core.codes import storage as storage_codes
 from swsdist.core.codes import store as codes
-from swsdist.core.errors import DataError, StorageError, UnusableError
+from swsdist.core.errors import CutOffError, DataError, ForeignError, StorageError, UnusableError
 from swsdist.core.types import DOCUMENTS, FRAMES
 from swsdist.features.blocks import in_blocks
 from swsdist.features.interface import (
@@ -204,13 +203,13 @@ def write_tracks(
             outputs.append(output)
     refused = pa.Table.from_pylist(rejected, REJECTED_DOCUMENTS)
     listed = parquet.publish(folder, rejected_name(fingerprint), [refused], REJECTED_DOCUMENTS)
-    result = []
+    indexed = []
     for k, (rows, output) in enumerate(zip(live, outputs, strict=True)):
         table = pa.Table.from_pylist(rows, DOCUMENTS)
         name = documents_name(fingerprint if k == 0 else f"{fingerprint}-{tracks[k].name}")
         placed = parquet.publish(folder, name, [table], DOCUMENTS)
-        result.append(Indexed((output, placed, listed), table, refused, seconds))
-    return result
+        indexed.append(Indexed((output, placed, listed), table, refused, seconds))
+    return indexed
 
 
 def _write_document(
@@ -352,8 +351,8 @@ def samples_of(
     return None
 
 
-def with_progress(reading: Reading, text: Callable[[float], None]) -> Reading:
-    """The same reading; reports the seconds of frames yielded so far, over all rows, to `text`."""
+def with_progress(reading: Reading, report: Callable[[float], None]) -> Reading:
+    """The same reading; reports the seconds of frames yielded so far, over all rows, to `report`."""
     seconds = 0.0
 
     def read(
@@ -364,7 +363,7 @@ def with_progress(reading: Reading, text: Callable[[float], None]) -> Reading:
         for frames in blocks:
             yield frames
             seconds += len(frames) * shift
-            text(seconds)
+            report(seconds)
         return blocks.result
 
     return read

@@ -29,7 +29,8 @@ LEVELS = (
     ("calibrate", "methods"),
     ("evaluation", "pipeline", "reduce"),
     ("metrics", "report", "stages", "testing"),
-    ("bench", "chains", "description", "glossary", "searcher"),
+    ("bench", "chains", "description", "glossary"),
+    ("searcher",),
     ("api", "server"),
     ("__init__", "cli"),
 )

@@ -13,7 +13,7 @@ from commands import Command
 
 from swsdist.cli.main import COMMANDS
 from swsdist.cli.options import Integer
-from swsdist.cli.outputs import FOLDER, Writing, written
+from swsdist.cli.outputs import FOLDER, OutputCommand, written
 
 LIST = "query_id,doc_id,start,end,score\nq1,d1,1.0,1.5,3.0\nq1,d2,2.0,2.5,1.0\n"
 TRUE = "query_id,doc_id,start,end\nq1,d1,1.0,1.5\n"
@@ -46,7 +46,7 @@ def test_every_command_that_writes_files_looks() -> None:
     kinds = (type(FOLDER), type(written()))
     writing = [one for one in all_commands() if any(isinstance(param.type, kinds) for param in one.params)]
     assert {"search", "fuse", "calibrate"} <= {one.name for one in writing}
-    assert [one.name for one in writing if not isinstance(one, Writing)] == []
+    assert [one.name for one in writing if not isinstance(one, OutputCommand)] == []
 
 
 def test_every_number_of_an_option_is_checked() -> None:

@@ -13,7 +13,7 @@ import pytest
 from commands import Command, in_this_process
 from pydantic import ValidationError
 
-from swsdist.chains.search.report.finished import run_config
+from swsdist.chains.report.finished import run_config
 from swsdist.cli import main
 from swsdist.config import Config
 from swsdist.core.codes import pipeline as codes

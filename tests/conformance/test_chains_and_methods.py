@@ -63,8 +63,20 @@ def searched(folder: Path) -> tuple[pa.Table, Store]:
 
 @pytest.mark.slow
 def test_the_search_chain(folder: Path) -> None:
-    tables = check_chain(lambda word: config(folder, word))
-    assert {"documents", "queries", "candidates", "detections", "normalised", "scored", "measures"} <= set(tables)
+    """With all optional steps after the index."""
+    make_corpus(folder / "others", documents=2, queries=4, voices=2, seed=9)
+    corpus = {
+        "documents": "docs.csv",
+        "queries": "queries.csv",
+        "references": "refs.csv",
+        "cohort": "others/queries.csv",
+    }
+    options = {"llr": {"covariates": ["speech"]}}
+    calibrate = {"steps": ["zt-norm", "llr"], "options": options, "folds": 2}
+    search = {"first_pass": {"name": "quantised", "over": "document"}}
+    tables = check_chain(lambda word: config(folder, word, corpus=corpus, calibrate=calibrate, search=search))
+    names = {"documents", "queries", "candidates", "candidates.cohort", "described", "normalised", "scored", "measures"}
+    assert names <= set(tables)
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ def searched(folder: Path) -> tuple[pa.Table, Store]:
         outcome = run_stages(config(folder, "searched"), StepSelection(until="queries"), Progress())
     assert not outcome.failures
     chain_run = load_chain_run(Folder(str(folder / "runs" / "searched")))
-    return pa.concat_tables(chain_run.read("queries", "groups")), chain_run.chain.inputs.store.open()
+    return pa.concat_tables(chain_run.read("groups")), chain_run.chain.inputs.store.open()
 
 
 @pytest.mark.slow

@@ -103,7 +103,7 @@ def made(outcome: Outcome, name: str) -> str:
     rows = [
         f"{table} {json.dumps(row, default=bytes.hex)}"
         for table in stage.tables
-        for part in outcome.chain_run.read(name, table)
+        for part in outcome.chain_run.read(table)
         for row in part.to_pylist()
     ]
     return hashlib.sha256("\n".join(sorted(rows)).encode()).hexdigest()
@@ -117,7 +117,7 @@ def test_bytes_change_with_versions_only(outcome: Callable[[str], Outcome], by: 
 @pytest.mark.parametrize("by", GOLDEN)
 def test_the_input_is_worth_it(outcome: Callable[[str], Outcome], by: str) -> None:
     run = outcome(by).chain_run
-    members, parse = ([row for part in run.read("group-matches", name) for row in part.to_pylist()] for name in TABLES)
+    members, parse = ([row for part in run.read(name) for row in part.to_pylist()] for name in TABLES)
     assert len({row["class"] for row in members}) > 5
-    assert sum(part.num_rows for part in run.read("find-boundaries", "boundaries")) > 50
+    assert sum(part.num_rows for part in run.read("boundaries")) > 50
     assert {row["class"] is None for row in parse} == {True, False}

@@ -47,11 +47,5 @@ def digest(parts: Iterable[pa.Table]) -> str:
 def test_rows_and_measures_are_what_they_were(mboshi_dev: RunResult) -> None:
     chain_run, measures = mboshi_dev.outcome.chain_run, mboshi_dev.measures()
     assert swsdist.digest(mboshi_dev.folder)["features"] == FEATURES
-    steps = {
-        "detections": ("reduce", "detections"),
-        "normalised": ("normalise", "normalised"),
-        "scored": ("decide", "scored"),
-        "trials": ("align.final", "trials"),
-    }
-    assert {name: digest(chain_run.read(*place)) for name, place in steps.items()} == RECORDED
+    assert {name: digest(chain_run.read(name)) for name in RECORDED} == RECORDED
     assert {name: measures[name] for name in MEASURES} == MEASURES

@@ -169,6 +169,6 @@ def test_the_input_is_worth_it(outcome: Outcome) -> None:
     assert 0.3 < measures["mtwv"] < 1
     assert 0 < measures["mtwv_pmiss"] < 1
     decisions = set()
-    for table in outcome.chain_run.read("align.final", "trials"):
+    for table in outcome.chain_run.read("trials"):
         decisions |= set(table["decision"].to_pylist())
     assert {True, False} <= decisions

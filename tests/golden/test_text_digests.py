@@ -56,7 +56,7 @@ def outcome(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
 def made(outcome: Outcome, name: str) -> str:
     chain_run = outcome.chain_run
     if name == "queries":
-        rows = [row for table in chain_run.read("queries", "groups") for row in table.to_pylist()]
+        rows = [row for table in chain_run.read("groups") for row in table.to_pylist()]
         return hashlib.sha256(json.dumps(rows, sort_keys=True).encode()).hexdigest()
     return digests(chain_run)[{"index": "documents", "search": "candidates"}[name]]
 
@@ -67,6 +67,6 @@ def test_bytes_change_with_versions_only(outcome: Outcome, name: str) -> None:
 
 
 def test_the_input_is_worth_it(outcome: Outcome) -> None:
-    rows = [row for table in outcome.chain_run.read("search", "candidates") for row in table.to_pylist()]
+    rows = [row for table in outcome.chain_run.read("candidates") for row in table.to_pylist()]
     assert {row["query_id"] for row in rows} == {"a", "b", "c"}
     assert len({row["cost"] for row in rows}) == 2

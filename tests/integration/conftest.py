@@ -162,7 +162,7 @@ class Scene:
 
     def reported(self, run: str = "run") -> bool:
         """Whether the report's digest, which is of the end of the way only, is of the tables that are there."""
-        from swsdist.chains.search.report.reporting import FINAL
+        from swsdist.chains.report.reporting import FINAL
         from swsdist.store.digest import combined
 
         digests = self.digest(run)

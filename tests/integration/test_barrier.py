@@ -12,7 +12,7 @@ import pytest
 import soundfile
 from click.testing import CliRunner
 
-from swsdist.chains.search.check import check
+from swsdist.chains.check import check
 from swsdist.cli.scoring import score
 from swsdist.config import load_config
 from swsdist.core.codes import chains as chains_codes

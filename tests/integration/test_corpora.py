@@ -325,7 +325,7 @@ def test_check_tells_it_all(scene: Any) -> None:
     others.data_folder(scene.corpus, scene.folder / "data")
     segments = scene.folder / "data" / "segments"
     segments.write_text(segments.read_text() + "late rec1 1 900\n")
-    from swsdist.chains.search.check import check
+    from swsdist.chains.check import check
     from swsdist.config import config_from_dict
     from swsdist.pipeline.chain_run import StepSelection, prepare_chain_run
     from swsdist.pipeline.ledger import Ledger

@@ -67,8 +67,8 @@ def discovered(given: Config) -> Outcome:
     return outcome
 
 
-def rows(outcome: Outcome, stage: str, table: str) -> list[dict[str, Any]]:
-    return [row for part in outcome.chain_run.read(stage, table) for row in part.to_pylist()]
+def rows(outcome: Outcome, table: str) -> list[dict[str, Any]]:
+    return [row for part in outcome.chain_run.read(table) for row in part.to_pylist()]
 
 
 def findings(outcome: Outcome) -> dict[str, str]:
@@ -109,7 +109,7 @@ def undisturbed(small_corpus: Path, tmp_path_factory: pytest.TempPathFactory) ->
 def test_what_it_finds(undisturbed: Outcome) -> None:
     """Stretches of matches and members are speech of their documents; a parse overlaps nowhere, and has each class's tokens."""
     assert set(digests(undisturbed.chain_run)) >= FINDINGS
-    matches = rows(undisturbed, "align-pairs", "matches")
+    matches = rows(undisturbed, "matches")
     assert len(matches) > 50
     for match in matches:
         left, right = (match["doc_id"], match["channel"]), (match["other_doc_id"], match["other_channel"])
@@ -117,13 +117,13 @@ def test_what_it_finds(undisturbed: Outcome) -> None:
         assert min(match["stop"] - match["first"], match["other_stop"] - match["other_first"]) >= 30
         assert match["score"] > 0
         assert left != right or match["stop"] <= match["other_first"] or match["other_stop"] <= match["first"]
-    members = rows(undisturbed, "group-matches", "classes")
+    members = rows(undisturbed, "classes")
     sizes = [sum(row["class"] == number for row in members) for number in range(members[-1]["class"] + 1)]
     assert sizes == sorted(sizes, reverse=True)
     assert min(sizes) >= 2
     places = [(row["doc_id"], row["channel"], row["start"], row["end"]) for row in members]
     assert len(places) == len(set(places))
-    parse = rows(undisturbed, "group-matches", "parse")
+    parse = rows(undisturbed, "parse")
     for before, after in itertools.pairwise(parse):
         if (before["doc_id"], before["channel"]) == (after["doc_id"], after["channel"]):
             assert before["end"] <= after["start"]
@@ -179,7 +179,7 @@ def test_a_stretch_of_two_documents_is_found_every_way(small_corpus: Path, tmp_p
     outcome = discovered(config(folder, tmp_path / "run", index={"shards": 2}, options=WAYS[way]))
     found = [
         (row["first"], row["stop"])
-        for row in rows(outcome, "align-pairs", "matches")
+        for row in rows(outcome, "matches")
         if (row["doc_id"], row["other_doc_id"]) == ("left", "right")
         and abs(row["first"] - row["other_first"] - 100) <= 2
     ]
@@ -195,8 +195,8 @@ def test_one_document_that_does_not_repeat_itself(small_corpus: Path, tmp_path: 
         folder = corpus_of(tmp_path / f"corpus{number}", small_corpus, [], a=speech)
         options = {**WAYS[way], "segments": {**WAYS[way].get("segments", {}), "speech": share}}
         outcome = discovered(config(folder, tmp_path / f"run{number}", options=options))
-        assert rows(outcome, "align-pairs", "matches") == []
-        assert {row["doc_id"] for row in rows(outcome, "group-matches", "parse")} == {"a"}
+        assert rows(outcome, "matches") == []
+        assert {row["doc_id"] for row in rows(outcome, "parse")} == {"a"}
 
 
 @pytest.mark.ray
@@ -284,7 +284,7 @@ def test_a_document_more(small_corpus: Path, tmp_path: Path, undisturbed: Outcom
     second = discovered(config(folder, tmp_path / "run", index={"shards": 1}))
     outcomes = second.chain_run.outcomes
     assert (outcomes["index"].done, outcomes["cut-segments"].done, outcomes["cut-segments"].skipped) == (1, 1, 2)
-    assert "d008" in {row["doc_id"] for row in rows(second, "group-matches", "classes")}
+    assert "d008" in {row["doc_id"] for row in rows(second, "classes")}
     assert findings(second) == findings(discovered(config(folder, tmp_path / "anew")))
 
 
@@ -314,8 +314,8 @@ def test_other_options_take_what_is_there(small_corpus: Path, tmp_path: Path) ->
 @pytest.mark.slow
 def test_boundaries_are_of_plain_mfcc(small_corpus: Path, tmp_path: Path, undisturbed: Outcome) -> None:
     """Tokens end at them; of other frames there are none, and tokens end beside pauses and members only."""
-    boundaries = {(row["doc_id"], row["frame"]) for row in rows(undisturbed, "find-boundaries", "boundaries")}
-    parse = rows(undisturbed, "group-matches", "parse")
+    boundaries = {(row["doc_id"], row["frame"]) for row in rows(undisturbed, "boundaries")}
+    parse = rows(undisturbed, "parse")
     inner = [
         (after["doc_id"], round(100 * after["start"]))
         for before, after in itertools.pairwise(parse)
@@ -327,8 +327,8 @@ def test_boundaries_are_of_plain_mfcc(small_corpus: Path, tmp_path: Path, undist
     assert set(inner) <= boundaries
     features = {"name": "mfcc", "transforms": [{"name": "mean-variance"}]}
     other = discovered(config(small_corpus, tmp_path / "run", features=features))
-    assert rows(other, "find-boundaries", "boundaries") == []
-    assert len(rows(other, "group-matches", "parse")) < len(parse)
+    assert rows(other, "boundaries") == []
+    assert len(rows(other, "parse")) < len(parse)
 
 
 @pytest.mark.slow
@@ -345,7 +345,7 @@ def test_ways_of_grouping(small_corpus: Path, tmp_path: Path) -> None:
 
 def found(outcome: Outcome, table: str) -> list[tuple[Any, ...]]:
     """Rows of classes or parse."""
-    return [tuple(row.values()) for row in rows(outcome, "group-matches", table)]
+    return [tuple(row.values()) for row in rows(outcome, table)]
 
 
 @pytest.fixture(scope="module")
@@ -375,7 +375,7 @@ def test_copies_change_nothing(small_corpus: Path, tmp_path: Path, two: Outcome,
     assert [found(outcome, table) for table in ("classes", "parse")] == [
         found(two, table) for table in ("classes", "parse")
     ]
-    assert {row["doc_id"] for row in rows(outcome, "group-matches", "parse")} == {"d003", "d004"}
+    assert {row["doc_id"] for row in rows(outcome, "parse")} == {"d003", "d004"}
     (line,) = (line for line in outcome.chain_run.chain.notices(outcome.chain_run) if "copies" in line)
     assert "2 documents" in line
 
@@ -407,7 +407,7 @@ def test_one_time_of_a_recording_is_one_place(small_corpus: Path, tmp_path: Path
     for documents in ("docs.csv", "data"):
         outcome = discovered(config(folder, tmp_path / documents, corpus={"documents": documents}))
         begin = {"first": 0, "second": 200, "both": 0}
-        matches = rows(outcome, "align-pairs", "matches")
+        matches = rows(outcome, "matches")
         assert matches
         for row in matches:
             first, other_first = row["first"] + begin[row["doc_id"]], row["other_first"] + begin[row["other_doc_id"]]
@@ -415,7 +415,7 @@ def test_one_time_of_a_recording_is_one_place(small_corpus: Path, tmp_path: Path
             assert first + lengths[0] <= other_first or other_first + lengths[1] <= first
         members = sorted(
             (row["class"], *(row[edge] + begin[row["doc_id"]] / 100 for edge in ("start", "end")))
-            for row in rows(outcome, "group-matches", "classes")
+            for row in rows(outcome, "classes")
         )
         assert members
         for (number, start, end), (after, start_after, end_after) in itertools.pairwise(members):
@@ -432,7 +432,7 @@ def test_no_class_lies_in_digital_silence(small_corpus: Path, tmp_path: Path) ->
             [part for piece in parts for part in (piece, np.zeros(rng.choice([5000, 6400, 9600]), np.int16))]
         )
     outcome = discovered(config(corpus_of(tmp_path / "corpus", small_corpus, [], **sounds), tmp_path / "run"))
-    members = rows(outcome, "group-matches", "classes")
+    members = rows(outcome, "classes")
     assert len(members) > 4
     for row in members:
         samples = sounds[row["doc_id"]][round(row["start"] * RATE) : round(row["end"] * RATE)]
@@ -494,7 +494,7 @@ def test_recordings_in_which_nothing_recurs(small_corpus: Path, tmp_path: Path, 
     outcome = discovered(config(folder, tmp_path / "run", index={"shards": 4}, options=options))
     for stage, table in (("align-pairs", "matches"), ("group-matches", "classes")):
         assert {row["doc_id"] for row in rows(outcome, stage, table)} <= set(names)
-    parse = rows(outcome, "group-matches", "parse")
+    parse = rows(outcome, "parse")
     assert not {row["doc_id"] for row in parse} & {"faint", "zeros"}
     assert all(row["class"] is None for row in parse if row["doc_id"] in odd)
 
@@ -535,17 +535,17 @@ def test_nothing_to_compare(small_corpus: Path, tmp_path: Path, shards: int) -> 
     speech = sound(small_corpus, "d001")[RATE : 2 * RATE]
     folder = corpus_of(tmp_path / "none", small_corpus, [], a=speech[: RATE // 3], b=speech[: RATE // 4])
     nothing = discovered(config(folder, tmp_path / "run1", index={"shards": shards}))
-    assert rows(nothing, "group-matches", "classes") == []
-    assert {row["class"] for row in rows(nothing, "group-matches", "parse")} == {None}
+    assert rows(nothing, "classes") == []
+    assert {row["class"] for row in rows(nothing, "parse")} == {None}
     folder = corpus_of(tmp_path / "lone", small_corpus, [], a=speech[: int(0.53 * RATE)], b=speech[: RATE // 4])
     options = {"segments": {"speech": 0.0}}
     lone = discovered(config(folder, tmp_path / "run2", index={"shards": shards}, options=options))
-    assert rows(lone, "group-matches", "classes") == []
+    assert rows(lone, "classes") == []
     unlike = {"neighbours": {"unlike": 0.001}}
     folder = corpus_of(tmp_path / "unlike", small_corpus, ["d001", "d002"])
     apart = discovered(config(folder, tmp_path / "run3", index={"shards": shards}, options=unlike))
-    assert rows(apart, "group-matches", "classes") == []
-    assert {row["doc_id"] for row in rows(apart, "group-matches", "parse")} == {"d001", "d002"}
+    assert rows(apart, "classes") == []
+    assert {row["doc_id"] for row in rows(apart, "parse")} == {"d001", "d002"}
 
 
 def phones(folder: Path, recordings: list[tuple[str, int]]) -> dict[str, str]:
@@ -556,7 +556,7 @@ def phones(folder: Path, recordings: list[tuple[str, int]]) -> dict[str, str]:
 
 
 def measures(outcome: Outcome) -> dict[str, Any]:
-    (part,) = outcome.chain_run.parts("score-discovery", "measures")
+    (part,) = outcome.chain_run.table("measures").parts
     values: dict[str, Any] = json.loads(outcome.chain_run.run.read_bytes(part.name))
     return values
 
@@ -585,7 +585,7 @@ def test_places_are_scored_in_their_recordings(small_corpus: Path, tmp_path: Pat
     (data / "segments").write_text("first long 0.0 3.0\nsecond long 3.0 6.0\n")
     tables = {"documents": "data", "alignments": phones(folder, [("long", 1)])}
     outcome = discovered(config(folder, tmp_path / "run", corpus=tables))
-    parse = rows(outcome, "group-matches", "parse")
+    parse = rows(outcome, "parse")
     assert {row["doc_id"] for row in parse} == {"first", "second"}
     assert measures(outcome)["parse"]["all"]["n_empty"] < len(parse)
 
@@ -685,4 +685,4 @@ def test_frames_without_speech_marks(small_corpus: Path, tmp_path: Path) -> None
         discovered(config(small_corpus, tmp_path / "run", features=external))
     assert not (tmp_path / "run" / "store").exists()
     outcome = discovered(config(small_corpus, tmp_path / "both", features=[external, {"name": "mfcc"}]))
-    assert rows(outcome, "group-matches", "parse")
+    assert rows(outcome, "parse")

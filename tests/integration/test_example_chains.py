@@ -71,7 +71,7 @@ def kmeans(own_corpus: Any) -> Any:
 
 def model(scene: Any, run: str = "run") -> list[list[int]]:
     chain_run = load_chain_run(folder(scene, run))
-    (part,) = chain_run.parts("model", "model")
+    (part,) = chain_run.table("model").parts
     found: list[list[int]] = json.loads(folder(scene, run).read_bytes(part.name))
     return found
 
@@ -193,7 +193,7 @@ def test_overlapping_pronunciations_are_summed(text: Any, tiny: Path) -> None:
     text.run()
     text.run("reduce.merge=best", run="best")
     chain_run = load_chain_run(folder(text))
-    rows = pa.concat_tables(chain_run.read("search", "candidates")).to_pylist()
+    rows = pa.concat_tables(chain_run.read("candidates")).to_pylist()
     found: dict[tuple[Any, ...], list[tuple[int, int, int]]] = {}
     for row in rows:
         key = row["query_id"], row["doc_id"], row["channel"]
@@ -210,7 +210,7 @@ def test_overlapping_pronunciations_are_summed(text: Any, tiny: Path) -> None:
             group.append(worth)
     assert sorted(sums) != sorted(bests), "no two pronunciations stand in one place, so this shows nothing"
     for run, expected in (("run", sums), ("best", bests)):
-        costs = pa.concat_tables(load_chain_run(folder(text, run)).read("reduce", "detections"))["cost"].to_pylist()
+        costs = pa.concat_tables(load_chain_run(folder(text, run)).read("detections"))["cost"].to_pylist()
         assert sorted(-cost for cost in costs) == sorted(expected), run
 
 
@@ -251,9 +251,9 @@ def joined(scene: Any) -> Any:
 def test_two_runs_with_other_buckets_are_one(joined: Any) -> None:
     result = joined.run("reduce.buckets=4")
     chain_run = result.outcome.chain_run
-    places = pa.concat_tables(chain_run.read("join", "places")).to_pandas()
+    places = pa.concat_tables(chain_run.read("places")).to_pandas()
     sides = [
-        pa.concat_tables(load_chain_run(folder(joined, name)).read("normalise", "normalised")).to_pandas()
+        pa.concat_tables(load_chain_run(folder(joined, name)).read("normalised")).to_pandas()
         for name in ("one", "other")
     ]
     key = ["query_id", "doc_id", "channel", "start", "end"]
@@ -272,7 +272,7 @@ def test_two_runs_with_other_buckets_are_one(joined: Any) -> None:
 def test_places_of_different_queries_do_not_overlap(joined: Any) -> None:
     joined.run("reduce.buckets=4")
     joined.run("reduce.buckets=1", run="single")
-    final = pa.concat_tables(load_chain_run(folder(joined)).read("apart", "final")).to_pandas()
+    final = pa.concat_tables(load_chain_run(folder(joined)).read("final")).to_pandas()
     assert final["query_id"].nunique() > 1
     for _, rows in final.sort_values("start").groupby(["doc_id", "channel"]):
         assert (rows["start"].to_numpy()[1:] >= rows["end"].to_numpy()[:-1]).all()

@@ -70,7 +70,7 @@ def test_means_are_over_all_examples_of_a_place(scene: Any) -> None:
     found = {}
     for run, sets in {"exact": settings[1:], "fast": settings}.items():
         ended = scene.run("corpus.examples=all", "search.examples=mean", *sets, run=run)
-        tables = ended.outcome.chain_run.read("search", "candidates")
+        tables = ended.outcome.chain_run.read("candidates")
         rows = [row for table in tables for row in table.to_pylist()]
         keys = ("query_id", "doc_id", "channel", "example")
         found[run] = {(tuple(row[key] for key in keys), row["first"], row["last"], row["cost"]) for row in rows}

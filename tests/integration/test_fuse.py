@@ -71,7 +71,7 @@ class Fusing:
     def joined(self, run: str) -> pa.Table:
         """What was filled."""
         chain_run = load_chain_run(Folder(str(self.folder / run)))
-        return pa.concat_tables(chain_run.read("impute-scores", "filled"))
+        return pa.concat_tables(chain_run.read("filled"))
 
 
 @pytest.fixture(scope="module")
@@ -117,11 +117,10 @@ def test_systems_are_run_first_and_share_what_they_can(fused: Fusing) -> None:
     assert told["joined"] == fused.joined("fused").num_rows
     chain_run = load_chain_run(Folder(str(place)))
     rows = {
-        step: sum(told.rows for told in chain_run.results(step, Bucket))
-        for step in ("merge-lists", "combine", "decide")
+        label: sum(told.rows for told in chain_run.results(label, Bucket)) for label in ("joined", "combined", "scored")
     }
-    assert told["overlapping"] == rows["merge-lists"] - told["joined"]
-    assert told["outdone"] == rows["combine"] - rows["decide"] > 0
+    assert told["overlapping"] == rows["joined"] - told["joined"]
+    assert told["outdone"] == rows["combined"] - rows["scored"] > 0
     assert told["offset"] is not None
     first, second = told["systems"]
     assert (first["system"], second["system"]) == ("one", "two")
@@ -166,9 +165,9 @@ def test_a_system_alone_keeps_its_list(fusing: Fusing) -> None:
     config = {"calibrate": {"steps": []}}
     found = fusing.fuse("alone", systems=TAKEN[:1], between_queries=False, config=config)
     part = load_chain_run(Folder(str(fusing.folder / "fused/systems/one")))
-    before = pa.concat_tables(part.read("decide", "scored")).select(["query_id", "doc_id", "start", "end", "score"])
+    before = pa.concat_tables(part.read("scored")).select(["query_id", "doc_id", "start", "end", "score"])
     order = [(name, "ascending") for name in before.column_names]
-    after = pa.concat_tables(found.outcome.chain_run.read("decide", "scored")).select(before.column_names)
+    after = pa.concat_tables(found.outcome.chain_run.read("scored")).select(before.column_names)
     assert after.sort_by(order).equals(before.sort_by(order))
     told = json.loads((fusing.folder / "fused/systems/one/report.json").read_text())["measures"]
     assert found.measures()["mtwv"] == told["mtwv"]
@@ -187,7 +186,7 @@ def test_missing_scores(fusing: Fusing) -> None:
         lists[missing] = dict(zip(keys, zip(scores.tolist(), given.tolist(), strict=True), strict=True))
     both = set(lists["average"]) & set(lists["least"]) & set(lists["rescore"])
     runs = [load_chain_run(Folder(str(fusing.folder / "fused/systems" / name))) for name in ("one", "two")]
-    tables = [pa.concat_tables(run.read("normalise", "normalised")) for run in runs]
+    tables = [pa.concat_tables(run.read("normalised")) for run in runs]
     found = [table.group_by("query_id").aggregate([("score", "min")]).to_pylist() for table in tables]
     least = [{row["query_id"]: row["score_min"] for row in rows} for rows in found]
     lacking = [key for key in both if not all(lists["average"][key][1])]
@@ -215,7 +214,7 @@ def test_side_information_of_queries(fusing: Fusing) -> None:
     config = {"calibrate": calibrate}
     found = fusing.fuse("informed", systems=TAKEN, between_queries=False, config=config)
     assert not found.outcome.failures
-    (part,) = found.outcome.chain_run.parts("fit", "calibration")
+    (part,) = found.outcome.chain_run.table("calibration").parts
     steps = json.loads((fusing.folder / "informed" / part.name).read_text())["steps"]
     assert all({"offset", "score", "duration", "speech"} == set(model) for model in steps[1]["models"])
     calibrate["options"]["llr"]["covariates"] = ["mean"]
@@ -249,7 +248,7 @@ def test_places_are_searched_again_by_speaker_too(fusing: Fusing) -> None:
 def test_fitted_elsewhere_and_applied_here(fusing: Fusing) -> None:
     config = {"calibrate": {"fit": str(fusing.folder / "fused")}}
     found = fusing.fuse("applied", systems=TAKEN, config=config)
-    (told,) = found.outcome.chain_run.results("fit", Fitted)
+    (told,) = found.outcome.chain_run.results("calibration", Fitted)
     # What is scored is the same, and that is told.
     assert told.fit == "oracle"
     assert any(says(one, stages_codes.CALIBRATION_ON_TEST_DATA) for one in found.report.warnings)

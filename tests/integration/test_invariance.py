@@ -83,7 +83,7 @@ def test_parts_of_queries(scene: Any, how: str) -> None:
         done = scene.run(*how_searched, *sets, run=f"run{k}")
         digests.append(scene.digest(f"run{k}"))
     assert digests[0] == digests[1]
-    detections = pa.concat_tables(done.outcome.chain_run.read("reduce", "detections"))
+    detections = pa.concat_tables(done.outcome.chain_run.read("detections"))
     with (scene.corpus / "queries.csv").open(newline="") as file:
         assert set(detections["example"].to_pylist()) <= {int(row["example"]) for row in csv.DictReader(file)}
 

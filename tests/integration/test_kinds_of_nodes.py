@@ -21,7 +21,7 @@ from ray.cluster_utils import Cluster
 
 import swsdist
 from swsdist.accounts.journal import DriverJournal
-from swsdist.chains.search import chain
+from swsdist.chains import steps
 from swsdist.config.model import Executor as Settings
 from swsdist.core.needs import Needs
 from swsdist.io.filesystem import Folder
@@ -140,7 +140,7 @@ def test_a_gpu_and_a_cpu_search_one_run_and_find_the_bytes_of_a_cpu_alone(
         "index": {"shards": 6},
     }
     alone = swsdist.run({**config, "run": str(tmp_path / "cpu"), "executor": {"kind": "serial"}})
-    monkeypatch.setattr(chain, "Search", Together)
+    monkeypatch.setattr(steps, "Search", Together)
     ray = {"kind": "ray", "address": cluster, "memory_per_worker_gb": 0.2, "in_flight": 1}
     mixed = swsdist.run(
         {**config, "run": str(tmp_path / "mixed"), "executor": ray, "search": {"backend": "auto"}},

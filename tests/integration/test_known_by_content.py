@@ -92,7 +92,7 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
 
 
 def held(outcome: Outcome) -> Iterator[int]:
-    return (told.held for told in outcome.chain_run.results("index", Indexed))
+    return (told.held for told in outcome.chain_run.results("documents", Indexed))
 
 
 def test_all_moved_together(scene: Scene) -> None:

@@ -11,7 +11,7 @@ import pytest
 from commands import in_this_process
 
 import swsdist
-from swsdist.chains.search.report import publish
+from swsdist.chains.report import publish
 from swsdist.config import load_config
 from swsdist.core.codes import pipeline as codes
 from swsdist.core.codes import storage as storage_codes

@@ -53,7 +53,7 @@ def test_own_places(scene: Any, table: str, option: str | None, left_out: bool) 
     sets = [f"corpus.queries={scene.corpus}/{table}.csv", "calibrate.fit=none", "report.exports=[csv]"]
     result = scene.run(*sets, *([f"corpus.own_places={option}"] if option else []), run=f"{table}-{option}")
     assert at_own(scene, result) == (0 if left_out else len(scene.first))
-    (measured,) = result.outcome.chain_run.results("score", Measured)
+    (measured,) = result.outcome.chain_run.results("measures", Measured)
     true = measured.point["true"]
     assert true == scene.count - (len(scene.first) if left_out else 0)
     told = [one for one in result.outcome.chain_run.notices() if "cut from" in one]

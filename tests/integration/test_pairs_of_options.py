@@ -320,7 +320,7 @@ class Scene:
         """Why a run would not start."""
         try:
             chain_run = self.prepared(row)
-            chain_run.chain.inputs.read(frozenset(step.name for step in chain_run.steps))
+            chain_run.chain.inputs.read(frozenset(label for step in chain_run.steps for label in step.tables))
         except SwsdistError as error:
             return str(error)
         return ""

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from swsdist.audio import reader
+from swsdist.audio import streams
 from swsdist.core.codes import pipeline as pipeline_codes
 from swsdist.core.codes import storage as codes
 from swsdist.pipeline.chain_run import StepSelection
@@ -36,7 +36,7 @@ def scene(own_corpus: Any) -> Any:
 
 def opening(monkeypatch: pytest.MonkeyPatch, doc_id: str, how: Callable[[int], None]) -> list[str]:
     """Let something happen when a recording is opened; it is told how often it was before."""
-    real, opened = reader.open_path, []
+    real, opened = streams.open_path, []
 
     def open_path(path: str, *others: Any) -> Any:
         if path.endswith(f"{doc_id}.flac"):
@@ -44,7 +44,7 @@ def opening(monkeypatch: pytest.MonkeyPatch, doc_id: str, how: Callable[[int], N
             how(len(opened) - 1)
         return real(path, *others)
 
-    monkeypatch.setattr(reader, "open_path", open_path)
+    monkeypatch.setattr(streams, "open_path", open_path)
     return opened
 
 
@@ -83,7 +83,7 @@ def test_a_worker_that_does_not_see_the_file(
 def test_a_query_is_not_rejected_either(
     scene: Any, monkeypatch: pytest.MonkeyPatch, undisturbed: dict[str, str]
 ) -> None:
-    real = reader.open_path
+    real = streams.open_path
 
     def open_path(path: str, *others: Any) -> Any:
         if "/queries/" in path:
@@ -91,7 +91,7 @@ def test_a_query_is_not_rejected_either(
         return real(path, *others)
 
     with monkeypatch.context() as patch:
-        patch.setattr(reader, "open_path", open_path)
+        patch.setattr(streams, "open_path", open_path)
         assert len(scene.run().outcome.failures) == 1
     scene.run()
     assert scene.digest() == undisturbed
@@ -184,7 +184,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, stages: set[str], names: tuple[str,
     """Let the system refuse to open some recordings as long as tasks of some stages are done."""
     from swsdist.pipeline.execution.worker import Worker
 
-    done, real, opened = Worker.run, reader.open_path, []
+    done, real, opened = Worker.run, streams.open_path, []
     working: list[str] = []
 
     def run(self: Any, task: Any) -> Any:
@@ -201,7 +201,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, stages: set[str], names: tuple[str,
         return real(path, *others)
 
     monkeypatch.setattr(Worker, "run", run)
-    monkeypatch.setattr(reader, "open_path", open_path)
+    monkeypatch.setattr(streams, "open_path", open_path)
     return opened
 
 

@@ -25,7 +25,6 @@ from swsdist.pipeline.inspection.loading import load_chain_run
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.pipeline.plan import ONLY
-from swsdist.store import parquet
 from swsdist.testing.conformance import check_chain
 from tests.support.coded import raises
 
@@ -62,9 +61,8 @@ def searched(given: Config) -> ChainRun:
     return outcome.chain_run
 
 
-def hits(chain_run: ChainRun, step: str, table: str) -> list[dict[str, Any]]:
-    folder = chain_run.ledger.folder(chain_run.place(chain_run.chain.step(step)))
-    return [row for part in chain_run.parts(step, table) for row in parquet.read(folder, part.name).to_pylist()]
+def hits(chain_run: ChainRun, table: str) -> list[dict[str, Any]]:
+    return [row for part in chain_run.read(table) for row in part.to_pylist()]
 
 
 @pytest.fixture(scope="module", params=METHODS)
@@ -83,7 +81,7 @@ def test_the_cut_does_not_matter(small_corpus: Path, tmp_path: Path, method: str
     assert {"lattices", "candidates", "detections"} <= set(undisturbed)
     chain_run = searched(config(small_corpus, tmp_path, method, index={"shards": 3}))
     assert digests(chain_run) == undisturbed
-    assert len(hits(chain_run, "reduce", "detections")) > 10
+    assert len(hits(chain_run, "detections")) > 10
 
 
 @pytest.mark.ray
@@ -129,7 +127,7 @@ def test_another_decoder_decodes_again_and_reads_no_audio(small_corpus: Path, tm
 def test_queries_in_phones(small_corpus: Path, tmp_path: Path) -> None:
     """The string of a query that was cut out of a document lies in the document's lattice, if it has one."""
     chain_run = searched(config(small_corpus, tmp_path, "lattice"))
-    strings = hits(chain_run, "queries", "groups")
+    strings = hits(chain_run, "groups")
     assert all(label.startswith("g") and label != "g7" for row in strings for label in row["labels"])
     (tmp_path / "words.txt").write_text(
         "".join(f"word{k} {' '.join(row['labels'])}\n" for k, row in enumerate(strings))
@@ -139,7 +137,7 @@ def test_queries_in_phones(small_corpus: Path, tmp_path: Path) -> None:
     tables = {"documents": "docs.csv", "queries": str(tmp_path / "terms.csv")}
     options = {"source": "frames", "decoding": DECODING, "terms": {"dictionary": str(tmp_path / "words.txt")}}
     written = searched(config(small_corpus, tmp_path / "written", "lattice", corpus=tables, options=options))
-    ours = [sorted(row["labels"]) for row in hits(written, "queries", "groups")]
+    ours = [sorted(row["labels"]) for row in hits(written, "groups")]
     assert sorted(ours) == sorted(sorted(row["labels"]) for row in strings)
 
 
@@ -158,10 +156,7 @@ def test_several_texts_of_a_query(small_corpus: Path, tmp_path: Path, method: st
             calibrate={"steps": []},
         )
         found.append(
-            {
-                tuple(row[k] for k in ("doc_id", "first", "last"))
-                for row in hits(searched(given), "search", "candidates")
-            }
+            {tuple(row[k] for k in ("doc_id", "first", "last")) for row in hits(searched(given), "candidates")}
         )
     assert found[0]
     assert found[0] != found[1]
@@ -191,7 +186,7 @@ def test_phones_that_the_track_lacks(small_corpus: Path, tmp_path: Path, method:
     assert {name: row["reason"] for name, row in rejected.items()} == {"two": reason.name, "three": reason.name}
     for name, phone in (("two", "AH"), ("three", "g7")):
         assert f"words.txt has {phone}," in rejected[name]["message"]
-    assert {row["query_id"] for row in hits(run, "queries", "groups")} == {"one", "four"}
+    assert {row["query_id"] for row in hits(run, "groups")} == {"one", "four"}
     for found in (before, odd()):
         (finding,) = found
         assert "2 of 4" in finding
@@ -210,7 +205,7 @@ def test_queries_of_too_many_phones_are_rejected(small_corpus: Path, tmp_path: P
         options={"source": "frames", "decoding": DECODING, "terms": {"dictionary": str(tmp_path / "words.txt")}},
     )
     chain_run = searched(given)
-    assert {row["query_id"] for row in hits(chain_run, "reduce", "detections")} == {"short", "shorter"}
+    assert {row["query_id"] for row in hits(chain_run, "detections")} == {"short", "shorter"}
     rejected = chain_run.rejected().to_pylist()
     assert [(row["id"], row["reason"]) for row in rejected] == [("long", methods_codes.TOO_MANY_LABELS.name)]
 
@@ -244,7 +239,7 @@ def test_a_search_of_a_run(small_corpus: Path, tmp_path: Path, method: str, name
     options = {"source": "frames", "decoding": DECODING, "terms": {"dictionary": str(tmp_path / "words.txt")}, **store}
     tables = {"documents": "docs.csv", "queries": str(tmp_path / "terms.csv")}
     given = config(small_corpus, tmp_path / "run", method, corpus=tables, options=options)
-    expected = {row["doc_id"] for row in hits(searched(given), "reduce", "detections")}
+    expected = {row["doc_id"] for row in hits(searched(given), "detections")}
     if method == "lattice-edits":
         with raises(searcher_codes.SEARCH_OF_DECODED, where=given.run):
             swsdist.search(given.run, "word")

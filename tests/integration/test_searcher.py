@@ -38,7 +38,7 @@ QUANTISED = {"name": "quantised", "factor": 3, "over": "document", "sample": 0}
 def found_by_run(scene: Any, *sets: str, step: str = "normalise", table: str = "normalised") -> tuple[pa.Table, int]:
     """What a run found, as a searcher gives it, and how many detections it keeps of a query."""
     done = scene.run(*EXAMPLES, *sets, selection=StepSelection(until=step))
-    parts = list(done.outcome.chain_run.read(step, table))
+    parts = list(done.outcome.chain_run.read(table))
     assert len(parts) > 1
     found = pa.concat_tables(parts).sort_by("query_id")  # stable: best first within each
     config = load_config(scene.config, [*EXAMPLES, *sets])

@@ -75,11 +75,11 @@ def test_the_list_of_document_trials(own_corpus: Any) -> None:
     steps = ("calibrate.steps=[q-norm, llr]", "calibrate.options={llr: {covariates: [best, gap]}}", "report.exports=[]")
     done = own_corpus.run(*steps, "score.trials=document")
     chain_run = load_chain_run(Folder(str(own_corpus.folder / "run")))
-    (part,) = chain_run.parts("fit", "calibration")
+    (part,) = chain_run.table("calibration").parts
     procedure = Procedure.from_run(chain_run.run.read_bytes(part.name))
     assert procedure.by_document
     key = ["query_id", "doc_id", "channel", "start", "end"]
-    trained = pa.concat_tables(procedure.scores(table) for table in chain_run.read("align.train", "trials")).to_pandas()
+    trained = pa.concat_tables(procedure.scores(table) for table in chain_run.read("aligned")).to_pandas()
     trained = trained.dropna(subset="score")
     both = trained[[*key, "score"]].merge(done.detections(), on=key)
     assert len(both) == len(trained) < len(done.detections())
@@ -163,9 +163,9 @@ def test_a_cohort_is_held_by_places(
         return cohort_sums(detections, length)
 
     monkeypatch.setattr(module, "cohort_sums", counted)
-    found = pa.concat_tables(scene.run(*sets, run="a").outcome.chain_run.read("cohort", "sums"))
+    found = pa.concat_tables(scene.run(*sets, run="a").outcome.chain_run.read("sums"))
     monkeypatch.setattr(module, "best_of_places", lambda spans, tick, length: spans)
-    whole = pa.concat_tables(scene.run(*sets, run="b").outcome.chain_run.read("cohort", "sums"))
+    whole = pa.concat_tables(scene.run(*sets, run="b").outcome.chain_run.read("sums"))
     assert found.equals(whole)
     assert rows[0] == sum(found["queries"].to_pylist()) < rows[1]
 

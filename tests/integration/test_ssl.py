@@ -34,7 +34,6 @@ from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.inspection.digest import digests
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.searcher.settings import setup_of
-from swsdist.store import parquet
 from swsdist.store.reading import Store
 from swsdist.testing.conformance import check_extractor
 from swsdist.testing.synthesis.encoder import KINDS, make_encoder
@@ -418,16 +417,14 @@ def test_labels_of_a_head_are_decoded(tmp_path: Path, small_corpus: Path) -> Non
         runs.append(outcome.chain_run)
     one, three = runs
     assert digests(one) == digests(three)
-    folder = one.ledger.folder(one.place(one.chain.step("queries")))
-    rows = [row for part in one.parts("queries", "groups") for row in parquet.read(folder, part.name).to_pylist()]
+    rows = [row for part in one.read("groups") for row in part.to_pylist()]
     strings = {row["query_id"]: row["labels"] for row in rows}
     extractor = Ssl(**options)
     for query in one.chain.inputs.corpus.queries.to_pylist():
         samples, _ = soundfile.read(query["path"], dtype="float32")
         best = [TOKENS[k] for k, _ in groupby(extractor.extract(samples).argmax(axis=1))]
         assert strings[query["query_id"]] == [label for label in best if label in ("a", "tʃ", "n")]
-    folder = one.ledger.folder(one.place(one.chain.step("reduce")))
-    found = [row for part in one.parts("reduce", "detections") for row in parquet.read(folder, part.name).to_pylist()]
+    found = [row for part in one.read("detections") for row in part.to_pylist()]
     assert {row["query_id"] for row in found} <= set(strings)
     assert found
     assert all(0 < row["score"] <= 1 for row in found)

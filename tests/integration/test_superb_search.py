@@ -129,7 +129,7 @@ def test_plans_that_share_a_group_have_statistics_of_their_own(tmp_path: Path) -
     def costs(run: str, **queries: list[str]) -> list[list[int]]:
         configs = {name: config(run, some) for name, some in queries.items()}
         outcome = run_plans(configs, StepSelection(until="search", shared=True), Progress())
-        return [part["cost"].to_pylist() for part in outcome.chain_runs["all"].read("search", "candidates")]
+        return [part["cost"].to_pylist() for part in outcome.chain_runs["all"].read("candidates")]
 
     everything = [*names, "z"]
     assert costs("both", some=names, all=everything) == costs("alone", all=everything)

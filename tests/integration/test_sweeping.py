@@ -19,7 +19,7 @@ import pytest
 import swsdist
 from swsdist.api import SweepResult
 from swsdist.calibrate.fitting import fit_models
-from swsdist.chains.search.report.finished import from_run
+from swsdist.chains.report.finished import from_run
 from swsdist.core.codes import calibrate as calibrate_codes
 from swsdist.core.codes import sweep as sweep_codes
 from swsdist.core.errors import ConfigError

@@ -107,8 +107,8 @@ def test_the_sums_are_before_duplicates_are_removed(tmp_path: Path, systems: lis
     config = tmp_path / "config.yaml"
     config.write_text(json.dumps({**systems[0], "calibrate": {"steps": []}, "run": "alone"}))
     chain_run = swsdist.run(config).outcome.chain_run
-    candidates = [row for table in chain_run.read("search", "candidates") for row in table.to_pylist()]
-    listed = [row for table in chain_run.read("reduce", "detections") for row in table.to_pylist()]
+    candidates = [row for table in chain_run.read("candidates") for row in table.to_pylist()]
+    listed = [row for table in chain_run.read("detections") for row in table.to_pylist()]
     for query, swept in zip(studied["terms"]["query_id"], studied["terms"]["posterior_sum"], strict=True):
         every = [-row["cost"] / row["scale"] for row in candidates if row["query_id"] == query]
         kept = [row["score"] for row in listed if row["query_id"] == query]

@@ -30,7 +30,7 @@ def test_a_run_with_a_projection(scene: Any) -> None:
     features = [{"name": "mfcc"}, {"name": "mfcc", "track": "pca", "transforms": transforms}]
     sets = (f"features={json.dumps(features)}", 'search.streams=[{"track": "pca", "normalise": "none"}]')
     found = scene.run(*sets, until="reduce")
-    assert sum(table.num_rows for table in found.outcome.chain_run.read("reduce", "detections")) > 0
+    assert sum(table.num_rows for table in found.outcome.chain_run.read("detections")) > 0
     store, queries = (Store(Folder(str(scene.folder / "run" / name))) for name in ("store", "queries"))
     assert [(track.name, track.dimension) for track in store.manifest.tracks] == [("mfcc", 39), ("pca", 12)]
     assert store.manifest.track("pca").columns == tuple(f"p{k}" for k in range(12))

@@ -22,7 +22,6 @@ from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.inspection.digest import digests
 from swsdist.pipeline.inspection.loading import load_chain_run
 from swsdist.pipeline.operation.progress import Progress
-from swsdist.store import parquet
 from swsdist.testing.conformance import check_chain
 from tests.support.coded import raises
 from tests.support.english.words import small_corpus, small_recogniser
@@ -72,9 +71,7 @@ def searched(given: Config) -> ChainRun:
 
 def found(chain_run: ChainRun) -> set[tuple[str, str]]:
     """Query and document of each detection."""
-    folder = chain_run.ledger.folder(chain_run.place(chain_run.chain.step("reduce")))
-    tables = [parquet.read(folder, part.name) for part in chain_run.parts("reduce", "detections")]
-    return {(row["query_id"], row["doc_id"]) for table in tables for row in table.to_pylist()}
+    return {(row["query_id"], row["doc_id"]) for table in chain_run.read("detections") for row in table.to_pylist()}
 
 
 def true(corpus: Path, queries: str) -> set[tuple[str, str]]:
@@ -154,9 +151,8 @@ def test_spoken_and_written_queries_together(corpus: Path, tmp_path: Path) -> No
     (rejected,) = chain_run.rejected().to_pylist()
     assert (rejected["kind"], rejected["id"], rejected["reason"]) == ("query", "S1", codes.NOTHING_RECOGNISED.name)
     words = {}
-    for part in chain_run.parts("queries", "groups"):
-        folder = chain_run.ledger.folder(chain_run.place(chain_run.chain.step("queries")))
-        words |= {row["query_id"]: " ".join(row["labels"]) for row in parquet.read(folder, part.name).to_pylist()}
+    for table in chain_run.read("groups"):
+        words |= {row["query_id"]: " ".join(row["labels"]) for row in table.to_pylist()}
     assert words["W1"] == "nowhere"
     assert set(words) == {row["query_id"] for row in spoken} | {"W1"}
     assert sum(words[row["query_id"]] == row["term"] for row in spoken) >= len(spoken) / 2
@@ -176,10 +172,7 @@ def test_any_channel_rate_and_place(corpus: Path, tmp_path: Path) -> None:
     )
     tables = {"documents": "wide.csv", "queries": "terms1.csv"}
     chain_run = searched(config(corpus, tmp_path, corpus=tables))
-    folder = chain_run.ledger.folder(chain_run.place(chain_run.chain.step("reduce")))
-    detections = [
-        row for part in chain_run.parts("reduce", "detections") for row in parquet.read(folder, part.name).to_pylist()
-    ]
+    detections = [row for table in chain_run.read("detections") for row in table.to_pylist()]
     best = min(detections, key=lambda row: row["cost"])
     assert best["start"] == pytest.approx(1 + float(reference["start"]), abs=0.1)
 

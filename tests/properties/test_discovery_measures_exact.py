@@ -14,7 +14,7 @@ from swsdist.discovery.measures.evaluating import evaluated
 from swsdist.discovery.modes.seed import score
 from swsdist.discovery.results import shuffled
 from swsdist.discovery.scene import Scene
-from swsdist.discovery.units import Beside, Corpus, Fragments, Units
+from swsdist.discovery.units import Corpus, EvaluationSetup, Fragments, Units
 from swsdist.registry.registries import DISCOVERY_MEASURES
 from tests.oracles import discovery as oracle
 from tests.support.discovered import evaluation as of_lines
@@ -135,7 +135,7 @@ def test_names_do_not_matter(evaluation, documents, groups) -> None:
         talker=talker,
     )
     renamed = replace(classes, document=order[classes.document], group=np.array(groups)[classes.group])
-    here, there = score(corpus, classes, Beside()), score(moved, renamed, Beside())
+    here, there = score(corpus, classes, EvaluationSetup()), score(moved, renamed, EvaluationSetup())
     assert {key: here.get(key) for key in ("all", "within", "across")} == {
         key: there.get(key) for key in ("all", "within", "across")
     }

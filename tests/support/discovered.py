@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from swsdist.discovery.units import TICKS, Beside, Corpus, Fragments, Intervals, Ints, Units
+from swsdist.discovery.units import TICKS, Corpus, EvaluationSetup, Fragments, Intervals, Ints, Units
 
 #: `DOC ONSET OFFSET` and a symbol, in seconds.
 Line = str
@@ -52,16 +52,16 @@ def evaluation(
     split: Sequence[Line] = (),
     gold: Sequence[Sequence[Line]] = (),
     folds: Sequence[Sequence[Line]] = (),
-) -> tuple[Corpus, Fragments, Beside]:
+) -> tuple[Corpus, Fragments, EvaluationSetup]:
     """What a mode takes; the set of folds is called `cross`."""
     documents = names(phones, words, split, *classes, *gold, *folds)
     corpus = Corpus(documents, units(phones, documents), units(words, documents))
-    beside = Beside(
+    setup = EvaluationSetup(
         {"cross": tuple(intervals(fold, documents) for fold in folds)},
         intervals(split, documents),
         fragments(gold, documents),
     )
-    return corpus, fragments(classes, documents), beside
+    return corpus, fragments(classes, documents), setup
 
 
 def series(document: str, onset: float, *steps: tuple[str, float]) -> list[Line]:

@@ -16,13 +16,13 @@ import pytest
 import soundfile
 import soxr
 
-from swsdist.audio import pieces, reader
+from swsdist.audio import reader, streams
 from swsdist.audio.formats import ffmpeg
-from swsdist.audio.formats.headers import CutOffError
-from swsdist.audio.reader import AudioInfo, probe, read_blocks, sha256
+from swsdist.audio.reader import AudioInfo, probe, read_blocks
+from swsdist.audio.streams import sha256
 from swsdist.core.codes import audio as codes
 from swsdist.core.codes import codes_of
-from swsdist.core.errors import AudioError
+from swsdist.core.errors import AudioError, CutOffError
 from swsdist.io.filesystem import Folder
 from tests.support.coded import raises
 
@@ -131,7 +131,7 @@ def test_rates_and_cuts(tmp_path, kind, rate, monkeypatch):
     decoded = read(path, rate=rate)
     assert np.array_equal(found, soxr.resample(decoded, rate, 16000, quality="HQ") if rate != 16000 else decoded)
     for block_seconds, piece in ((0.37, 1 << 16), (100.0, 777), (1.0, 4000)):
-        monkeypatch.setattr(pieces, "_PIECE", piece)
+        monkeypatch.setattr(reader, "_PIECE", piece)
         blocks = list(read_blocks(path, rate=16000, block_seconds=block_seconds))
         assert np.array_equal(np.concatenate(blocks), found)
         assert {len(block) for block in blocks[:-1]} <= {round(block_seconds * 16000)}
@@ -162,7 +162,7 @@ def test_a_failing_network_is_not_a_bad_recording(tmp_path, monkeypatch):
                 raise OSError("connection lost")
             return super().read(size)
 
-    monkeypatch.setattr(reader, "open_path", lambda *_: Failing(data))
+    monkeypatch.setattr(streams, "open_path", lambda *_: Failing(data))
     with pytest.raises(OSError, match="connection lost"):
         read("s3://bucket/a.wav")
 
@@ -226,6 +226,17 @@ def test_damage_in_the_middle_is_no_cut(tmp_path, kind):
     assert not isinstance(caught.value, CutOffError)
 
 
+def test_an_extensible_header_that_ends_early(tmp_path):
+    path = tmp_path / "a.wav"
+    soundfile.write(path, np.zeros(100), 8000, format="WAVEX", subtype="PCM_16")
+    data = bytearray(path.read_bytes())
+    fmt = data.index(b"fmt ")
+    data[fmt + 4 : fmt + 8] = (16).to_bytes(4, "little")
+    path.write_bytes(data[: fmt + 12])
+    with pytest.raises(AudioError):
+        probe(str(path))
+
+
 def test_an_error_in_reading_is_no_cut(tmp_path, monkeypatch):
     for kind in ("flac", "mp3", "vorbis", "wav16"):
         data = Path(write(tmp_path, kind, sweep(20, 16000))).read_bytes()
@@ -241,7 +252,7 @@ def test_an_error_in_reading_is_no_cut(tmp_path, monkeypatch):
                 return super().read(size)
 
         with monkeypatch.context() as patch:
-            patch.setattr(reader, "open_path", lambda *_, data=data: Failing(data))
+            patch.setattr(streams, "open_path", lambda *_, data=data: Failing(data))
             with pytest.raises(OSError, match="connection lost"):
                 read("s3://bucket/a.wav")
 
@@ -271,7 +282,7 @@ def test_an_interrupt_is_neither_lost_nor_damage(tmp_path, monkeypatch, kind):
             self.meet()
             return super().tell()
 
-    monkeypatch.setattr(reader, "open_path", lambda *_: Interrupted(data))
+    monkeypatch.setattr(streams, "open_path", lambda *_: Interrupted(data))
     assert len(read("s3://bucket/a.wav")) > 70_000
     count = next(Interrupted.calls)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's job in the background ignores it
@@ -282,7 +293,7 @@ def test_an_interrupt_is_neither_lost_nor_damage(tmp_path, monkeypatch, kind):
                 read("s3://bucket/a.wav")
     finally:
         signal.signal(signal.SIGINT, before)
-    assert sys.unraisablehook.__module__ != "swsdist.audio.streams"
+    assert sys.unraisablehook.__module__ != "swsdist.audio.formats.libsndfile"
 
 
 def test_streams_that_do_not_tell_their_length(tmp_path):

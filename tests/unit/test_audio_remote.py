@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import soundfile
 
-from swsdist.audio.reader import digested, read_blocks, sha256
-from swsdist.audio.streams import Digest, digesting
+from swsdist.audio.reader import read_blocks
+from swsdist.audio.streams import Digest, digested, digesting, sha256
 from swsdist.features.extractors import create
 from swsdist.io.filesystem import READ_AHEAD, Folder
 from swsdist.store.writing import write_tracks

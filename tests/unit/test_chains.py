@@ -21,6 +21,7 @@ from swsdist.pipeline.chain import Chain, ChainInputs, Step
 from swsdist.pipeline.chain_run import Outcome, StepSelection
 from swsdist.pipeline.driver import run_plans, run_stages
 from swsdist.pipeline.external_table import ExternalTable, read
+from swsdist.pipeline.in_memory import Way
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.inspection.digest import digests
 from swsdist.pipeline.inspection.estimate import estimates
@@ -145,7 +146,7 @@ def go(made: Config, selection: StepSelection | None = None) -> Outcome:
 
 def test_rounds_go_on_until_none_is_left(tmp_path: Path) -> None:
     first = go(config(tmp_path)).chain_run
-    assert [told.total for told in first.results("halve", Told)] == [5, 2, 1, 0]
+    assert [told.total for told in first.receipts("halve").results(Told)] == [5, 2, 1, 0]
     assert [ended.done for ended in first.outcomes.values()] == [5, 4, 1]
     again = go(config(tmp_path))
     assert again.tasks_done == 0
@@ -251,7 +252,7 @@ def test_steps_by_name(tmp_path: Path) -> None:
         ((Step("a", Make()), Step("b", Make())), codes.DUPLICATE_DIGEST, {"names": "numbers, numbers"}),
         ((Halve(), Make()), codes.MISSING_TABLE, {"step": "halve", "chain": "wrong", "table": "numbers"}),
         (
-            (Make(), Step("b", Make(), digests={"numbers": "others"}), Halve()),
+            (Make(), Step("b", Make(), labels={"numbers": "others"}), Halve()),
             codes.AMBIGUOUS_TABLE,
             {"step": "halve", "table": "numbers", "makers": "make, b"},
         ),
@@ -281,28 +282,28 @@ def test_a_list_of_stages_is_wired() -> None:
 
 
 def test_one_stage_may_stand_in_a_chain_twice() -> None:
-    chain = Chain("twice", (Step("a", Make()), Step("b", Make(), digests={"numbers": "others"})), Own(1))
+    chain = Chain("twice", (Step("a", Make()), Step("b", Make(), labels={"numbers": "others"})), Own(1))
     assert [label for step in chain.steps for label, _ in chain.digested(step)] == ["numbers", "others"]
 
 
 def test_another_run_s_tables(tmp_path: Path) -> None:
     go(config(tmp_path))
     run = str(tmp_path / "run")
-    made = read(ExternalTable(run, "make:numbers"), {})
+    made = read(ExternalTable(run, "numbers"), {})
     assert len(made.parts) == 5
     assert all(part.name.startswith(f"{run}/tables/numbers/") for part in made.parts)
-    with raises(codes.NO_SUCH_SOURCE, step="nonsense", plan="run", plans="run"):
-        read(ExternalTable(run, "nonsense:numbers"), {})
+    with raises(codes.NO_SUCH_SOURCE, table="nonsense", plan="run", plans="run"):
+        read(ExternalTable(run, "nonsense"), {})
     with raises(codes.NOT_A_RUN, where="nowhere"):
-        read(ExternalTable(str(tmp_path / "nowhere"), "make:numbers"), {})
+        read(ExternalTable(str(tmp_path / "nowhere"), "numbers"), {})
     next((tmp_path / "run" / "tables" / "numbers").iterdir()).unlink()
     with raises(codes.INCOMPLETE_SOURCE, step="make"):
-        read(ExternalTable(run, "make:numbers"), {})
+        read(ExternalTable(run, "numbers"), {})
 
 
 def test_a_plan_knows_its_chain(tmp_path: Path) -> None:
-    with pytest.raises(KeyError, match="make makes no table 'number'; it makes numbers"):
-        go(config(tmp_path)).chain_run.parts("make", "number")
+    with pytest.raises(KeyError, match=r"no step of .* makes 'number'"):
+        go(config(tmp_path)).chain_run.table("number")
     with pytest.raises(ConfigError, match="did you mean small"):
         config(tmp_path, chain="smal")
     with raises(codes.DIFFERENT_RUN_FOLDERS, where="run"):
@@ -343,8 +344,41 @@ def test_each_plan_of_a_ledger_is_given_what_it_needs(tmp_path: Path) -> None:
     finally:
         CHAINS.remove("needing")
     # What all have was done once, for the first; what is a plan's own, as that plan says.
-    assert [[told.total for told in chain_runs[name].results("granted", Told)] for name in plans] == [
+    assert [[told.total for told in chain_runs[name].receipts("granted").results(Told)] for name in plans] == [
         [0, 0],
         [0, 3],
         [0, 7],
     ]
+
+
+class Needing(Stage):
+    """Makes another table of the numbers, and needs a run for it."""
+
+    name = "needing-run"
+    version = 1
+    unit = "numbers"
+    needs_run = "references"
+    takes = {"numbers": "numbers"}
+    tables = {"others": Table(NUMBERS)}
+
+    def plan(self, inputs: Inputs) -> Iterator[Task]:
+        yield from ()
+
+    def run(self, task: Task, context: Context) -> TaskOutput:
+        raise AssertionError
+
+
+class Replacing(Needing):
+    """Replaces the numbers."""
+
+    name = "replacing"
+    tables = {"numbers": Table(NUMBERS, digested=False)}
+
+
+def test_a_way_without_the_steps_that_need_a_run() -> None:
+    make, needing = Make(), Needing()
+    chain = Chain("replaced", (make, Replacing(), Step("needing", needing)), Own(1))
+    assert chain.step("needing").reads == {"numbers": "replacing:numbers"}
+    assert Way.between(chain.steps, "numbers", "numbers") == Way((), ("replacing",))
+    with raises(codes.NEEDS_RUN, step="needing", lacking="references"):
+        Way.between(chain.steps, "numbers", "others")

@@ -77,7 +77,7 @@ def test_a_legend_beside_the_curves_covers_none() -> None:
         Line(f"system {k}", [0.001, 0.01, 0.1], [0.9, 0.5, 0.1], (Mark("ATWV", 0.01, 0.5), Mark("MTWV", 0.1, 0.1)))
         for k in range(9)
     ]
-    plot = ElementTree.fromstring(det_svg(lines, beside=300))
+    plot = ElementTree.fromstring(det_svg(lines, legend_width=300))
     assert plot.get("width") == "940"
     box = plot.find(f"{SVG}rect[@class='paper']")
     assert float(box.get("x", "")) >= 640

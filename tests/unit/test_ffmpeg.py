@@ -13,13 +13,13 @@ import pytest
 import scipy.signal
 import soundfile
 
-from swsdist.audio import pieces, reader
+from swsdist.audio import reader
 from swsdist.audio.clips import write_clip
 from swsdist.audio.formats import ffmpeg
-from swsdist.audio.formats.headers import CutOffError
-from swsdist.audio.reader import AudioInfo, probe, read_blocks, sha256
+from swsdist.audio.reader import AudioInfo, probe, read_blocks
+from swsdist.audio.streams import sha256
 from swsdist.core.codes import audio as codes
-from swsdist.core.errors import AudioError
+from swsdist.core.errors import AudioError, CutOffError
 from swsdist.corpora.documents import read_documents, readable_endings
 from swsdist.io.filesystem import Folder
 
@@ -130,7 +130,7 @@ def test_pieces_and_places(made, sound: Path, monkeypatch: pytest.MonkeyPatch) -
     path, wav = made("alac.m4a", "-c:a", "alac"), str(sound)
     whole = read(path)
     for piece, block in ((777, 0.31), (1 << 16, 100.0)):
-        monkeypatch.setattr(pieces, "_PIECE", piece)
+        monkeypatch.setattr(reader, "_PIECE", piece)
         assert np.array_equal(read(path, block_seconds=block), whole)
         for place in ((0.0, 1.0), (1.31, 1.9), (3.5, 4.0), (0.5, None), (None, 0.25), (3.5, 4.005)):
             start, end = place

@@ -29,7 +29,7 @@ DOCUMENTS = [np.random.default_rng(k).normal(k, 3 + k, (20 + 7 * k, 5)).astype(n
 def summed(order: list[int]) -> Sums:
     total = Sums(0, [0] * 5, [0] * 5)
     for k in order:
-        total = total + Sums.of([DOCUMENTS[k]], 5)
+        total = total + Sums.from_blocks([DOCUMENTS[k]], 5)
     return total
 
 
@@ -58,7 +58,7 @@ def test_small_numbers_count_too() -> None:
     """Posteriors: most of them near 0."""
     small = np.full((100, 2), 1e-4, np.float32)
     small[:, 1] *= np.arange(100, dtype=np.float32)
-    mean, deviation = Sums.of([small], 2).mean_and_deviation()
+    mean, deviation = Sums.from_blocks([small], 2).mean_and_deviation()
     assert deviation[0] == 1  # it does not vary
     assert deviation[1] == pytest.approx(small[:, 1].std(dtype=np.float64), rel=1e-4)
     assert mean == pytest.approx(small.mean(axis=0, dtype=np.float64), rel=1e-5)

@@ -137,7 +137,7 @@ def test_tasks_wait_in_a_file_and_share_what_is_common() -> None:
     queue.append(first[1])
     rest = list(queue)
     assert (rest[0], rest[-1], len(rest), len(queue)) == (first[0], first[1], 33, 0)
-    assert list(spool.only(np.array([5, 2]))) == [tasks[5], tasks[2]]
+    assert list(spool.take(np.array([5, 2]))) == [tasks[5], tasks[2]]
 
 
 def test_a_listing_knows_what_was_made_and_removed_since() -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from swsdist.core.codes import report as report_codes
 from swsdist.core.errors import UserError
 from swsdist.report.pictures import PICTURES, write_picture
-from swsdist.report.plots.run import Axes, Series, beside, lines_svg
+from swsdist.report.plots.run import Axes, Series, lines_svg, side_by_side
 from swsdist.report.tables import TABLES, Table, latex, markdown, to_json, write_tables
 from tests.support.coded import raises
 
@@ -59,7 +59,7 @@ def test_a_pdf_holds_lines_and_letters(tmp_path: Path) -> None:
 
 def test_a_png_has_300_dots_an_inch_on_white(tmp_path: Path) -> None:
     pytest.importorskip("vl_convert")
-    write_picture(beside([plot(), plot()], title="Two"), tmp_path / "p.png")
+    write_picture(side_by_side([plot(), plot()], title="Two"), tmp_path / "p.png")
     data = (tmp_path / "p.png").read_bytes()
     assert data[:8] == b"\x89PNG\r\n\x1a\n"
     width, _ = struct.unpack(">II", data[16:24])

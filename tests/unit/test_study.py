@@ -28,7 +28,7 @@ from swsdist.evaluation.evaluate import evaluate
 from swsdist.evaluation.lists import make_system, named_paths, read_system
 from swsdist.evaluation.reading import protocol_for, read_task
 from swsdist.io.notices import Notices
-from swsdist.report.plots.run import Axes, Series, bars_svg, beside, dots_svg, lines_svg
+from swsdist.report.plots.run import Axes, Series, bars_svg, dots_svg, lines_svg, side_by_side
 from swsdist.report.study import captioned_figures, figures, study_files, study_json, study_tables, text_lines
 from swsdist.report.sweep import Ranking, SweepData, render_sweep
 from swsdist.score import Counts, atwv, per_term
@@ -263,7 +263,7 @@ def test_plots_of_nothing_and_of_one_value_are_drawn() -> None:
     ):
         assert ElementTree.fromstring(svg).tag == NS + "svg"
         assert "nan" not in svg
-        assert ElementTree.fromstring(beside([svg, svg], title="two")).get("width") == "920"
+        assert ElementTree.fromstring(side_by_side([svg, svg], title="two")).get("width") == "920"
 
 
 def test_bars_reach_what_they_say() -> None:

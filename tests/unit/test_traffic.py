@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from swsdist.audio import reader
+from swsdist.audio import reader, streams
 from swsdist.io.byte_count import bytes_read
 from swsdist.io.filesystem import Folder
 
@@ -48,4 +48,4 @@ def test_a_recording_is_counted_as_it_is_decoded(tmp_path: Path, told: bool) -> 
         assert sum(len(block) for block in reader.read_blocks(str(path), rate=16000)) == 320_000
 
     assert read_by(decode) == pytest.approx(size, rel=0.1)
-    assert read_by(lambda: reader.sha256(str(path))) == 0, "that is no reading for its content"
+    assert read_by(lambda: streams.sha256(str(path))) == 0, "that is no reading for its content"

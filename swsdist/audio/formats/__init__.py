@@ -1,1 +1,1 @@
-"""Kinds of files: what their bytes tell, archives, and what ffmpeg decodes."""
+"""File formats: extent and faults by a file's bytes, archives, and decoding by ffmpeg."""

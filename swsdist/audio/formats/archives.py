@@ -36,13 +36,13 @@ def inside(archive: BinaryIO, begin: int, path: str) -> View:
     Raises:
         AudioError: there is no WAV file at that byte.
     """
-    full = archive.seek(0, io.SEEK_END)
+    length = archive.seek(0, io.SEEK_END)
     match = _PLACE.fullmatch(path)
     if match and match[6]:
-        return View(archive, [(begin, max(begin, min(full, begin + int(match[6]))))])
-    archive.seek(min(begin, full))
+        return View(archive, [(begin, max(begin, min(length, begin + int(match[6]))))])
+    archive.seek(min(begin, length))
     head = archive.read(8)
     size = int.from_bytes(head[4:8], "little")
     if len(head) < 8 or not head.startswith(b"RIFF"):
         raise codes.NO_WAV_IN_ARCHIVE(where=path, byte=begin)
-    return View(archive, [(begin, min(full, begin + 8 + size) if 0 < size < PLACEHOLDER else full)])
+    return View(archive, [(begin, min(length, begin + 8 + size) if 0 < size < PLACEHOLDER else length)])

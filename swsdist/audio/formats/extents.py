@@ -1,4 +1,4 @@
-"""How far the sound of a file goes, by its bytes: what a header states of its length is a claim.
+"""Extent of a file's sound, by its bytes: the length that a header states may be wrong.
 
 libsndfile stops where a length in the header says so. Here chunks are followed, pages walked, MPEG frames counted; where they
 contradict the header, libsndfile is given the file with another header, and each part of a joined file as a file of its own
@@ -22,7 +22,6 @@ from typing import NamedTuple
 import numpy as np
 
 from swsdist.audio.formats.frames import FRAMES, adts_frame, of_mpeg, of_others
-from swsdist.audio.formats.headers import sphere_lengths
 from swsdist.audio.formats.views import (
     BLOCK,
     PADDING,
@@ -91,6 +90,20 @@ def _first(file: Readable, size: int, brief: bool, remote: bool) -> Extent:
 # Chunks
 
 
+class _Chunk(NamedTuple):
+    """A chunk: its name, the bytes at which it and its body begin, and the size that it states of the body."""
+
+    name: bytes
+    place: int
+    body: int
+    size: int
+
+    @property
+    def end(self) -> int:
+        """The byte after the body, without padding."""
+        return self.body + self.size
+
+
 class _Chunks(NamedTuple):
     """A format of chunks.
 
@@ -110,13 +123,21 @@ class _Chunks(NamedTuple):
     unit: int
     data: bytes
 
-    def read(self, file: Readable, place: int) -> tuple[bytes, int, int] | None:
-        """Name of a chunk, its first byte, and its size; None at the end."""
+    def read(self, file: Readable, place: int) -> _Chunk | None:
+        """The chunk at a place; None at the end."""
         head = bytes_at(file, place, self.name + struct.calcsize(self.size))
         if len(head) < self.name + struct.calcsize(self.size):
             return None
         (size,) = struct.unpack(self.size, head[self.name :])
-        return head[: self.name], place + len(head), max(0, size - len(head)) if self.inclusive else size
+        size = max(0, size - len(head)) if self.inclusive else size
+        return _Chunk(head[: self.name], place, place + len(head), size)
+
+    def up_to_data(self, file: Readable) -> Iterator[_Chunk]:
+        """The chunks up to the samples, or else all."""
+        chunk = self.read(file, self.first)
+        while chunk is not None:
+            yield chunk
+            chunk = None if chunk.name.startswith(self.data) else self.read(file, self.after(chunk))
 
     def stated_end(self, head: bytes, long: int) -> int:
         """The end of the file that its header states; 0 if it states none."""
@@ -127,9 +148,9 @@ class _Chunks(NamedTuple):
             return 8 + (long if head.startswith(b"RF64") else size)
         return 0
 
-    def after(self, body: int, size: int) -> int:
+    def after(self, chunk: _Chunk) -> int:
         """The byte of the next chunk."""
-        return body + size + -size % self.unit
+        return chunk.body + chunk.size + -chunk.size % self.unit
 
 
 _CHUNKED = {
@@ -155,63 +176,77 @@ _PCM, _MP3, _EXTENSIBLE = 1, 0x55, 0xFFFE
 
 def _of_chunks(file: Readable, size: int, head: bytes) -> Extent:
     kind = _CHUNKED[head[:4]]
-    place, ds64, long, long_riff, coding = kind.first, (kind.first, kind.first), 0xFFFFFFFF, 0, b""
-    while (chunk := kind.read(file, place)) is not None and not chunk[0].startswith(kind.data):
-        name, body, stated = chunk
-        if name == b"ds64":
-            ds64 = place, kind.after(body, stated)
-            long_riff, long = struct.unpack("<QQ", bytes_at(file, body, 16).ljust(16, b"\0"))
-        elif name == b"fmt ":
-            coding, bits = bytes_at(file, body, 2), bytes_at(file, body + 14, 2)
-            if coding == struct.pack(kind.size[0] + "H", _EXTENSIBLE) and stated < 40 and max(bits) <= 24:
-                # Without its extension it can only be PCM; 32 bits could be float.
-                plain = struct.pack(kind.size[0] + "H", _PCM)
-                known = extent(View(file, [(0, body), plain, (body + 2, size)]))
-                return known._replace(parts=[_patched(part, body, plain) for part in known.parts])
-        place = kind.after(body, stated)
-    if chunk is None:
+    chunks = {chunk.name: chunk for chunk in kind.up_to_data(file)}
+    fmt, ds64 = chunks.get(b"fmt "), chunks.get(b"ds64")
+    if fmt is not None and (pcm := _as_pcm(file, size, kind, fmt)) is not None:
+        return pcm
+    data = next((chunk for name, chunk in chunks.items() if name.startswith(kind.data)), None)
+    if data is None:
         return all_of(size)  # libsndfile tells what is lacking
-    _, body, stated = chunk
-    stated = long if head.startswith(b"RF64") and stated == 0xFFFFFFFF else stated
-    endless, stop = stated >= 1 << 63, kind.after(body, stated)
-    right, rest, reached, following, end = True, 0, size, None, min(body + stated, size)
-    if stated >= PLACEHOLDER and body + stated > size:
-        end = _before_chunks(file, kind, size)
-        right = end == size and not endless
-    elif body + stated < size:
-        reached, named, following = _followed(file, kind, head, stop, size)
-        if following is None and size - reached >= PADDING and not _only_zeros(file, reached, size):
-            following = next(places_of(file, _header_of(head), body, size), None)
-            if following is not None:  # the first was cut off before
-                counted = _counted(kind, bytes_at(file, place, kind.name), following - body)
-                part = Part([(0, place), counted, (body, following)])
-                return Extent([part], torn=(stated, following - body), next=following)
-            stated_end = kind.stated_end(head, long_riff)
-            believed = stop <= stated_end < stop + PADDING if stated_end else bool(stated)
-            wraps = (size - stop) % (1 << 32) < PADDING
-            right = named or (believed and not wraps and not _goes_on(file, body, body + stated, size))
-            rest = 0 if not right else size - reached if named else size - body - stated
-            end = min(body + stated, size) if right else _before_chunks(file, kind, size)
-    torn = (stated, size - body) if body + stated > size and stated < PLACEHOLDER else None
-    if coding == struct.pack(kind.size[0] + "H", _MP3):
-        inner = extent(View(file, [(body, end)]))
-        torn = inner.torn or torn
-        return Extent([moved(part, body) for part in inner.parts], inner.rest or rest, torn, following)
-    if right and (torn is None or not head.startswith(b"caff")):
-        return all_of(following or reached)._replace(next=following, rest=rest)
-    if head[:4] in (b"RIFF", b"RF64") and (end - body >= 1 << 32 or ds64[1] > ds64[0]):
-        before = [(kind.first, ds64[0]), (ds64[1], place + 4)]
-        total = 40 + sum(last - first for first, last in before) + 4 + end - body
-        start = struct.pack("<4sI4s4sIQQQI", b"RF64", 0xFFFFFFFF, b"WAVE", b"ds64", 28, total, end - body, 0, 0)
-        return Extent([Part([start, *before, b"\xff\xff\xff\xff", (body, end)])])
-    most = body + (1 << 8 * struct.calcsize(kind.size)) - 1
-    counted = _counted(kind, bytes_at(file, place, kind.name), min(end, most) - body)
-    return Extent([Part([(0, place), counted, (body, min(end, most))])], rest + max(0, end - most), torn)
+    riff, long = struct.unpack("<QQ", bytes_at(file, ds64.body, 16).ljust(16, b"\0")) if ds64 else (0, 0xFFFFFFFF)
+    if head.startswith(b"RF64") and data.size == 0xFFFFFFFF:
+        data = data._replace(size=long)
+    torn = (data.size, size - data.body) if data.end > size and data.size < PLACEHOLDER else None
+    known = _as_stated(file, kind, head, data, size, kind.stated_end(head, riff))
+    end = min(data.end, size) if known or torn else _before_chunks(file, kind, size)
+    is_mp3 = fmt is not None and bytes_at(file, fmt.body, 2) == struct.pack(kind.size[0] + "H", _MP3)
+    if known is not None and (known.torn or not is_mp3):
+        return known
+    if is_mp3:
+        inner, behind = extent(View(file, [(data.body, end)])), known or all_of(size)
+        parts = [moved(part, data.body) for part in inner.parts]
+        return Extent(parts, inner.rest or behind.rest, inner.torn or torn, behind.next)
+    if head[:4] in (b"RIFF", b"RF64") and (ds64 is not None or end - data.body >= 1 << 32):
+        return Extent([_as_rf64(kind, ds64, data, end)])
+    most = data.body + (1 << 8 * struct.calcsize(kind.size)) - 1
+    return Extent([_counted(file, kind, data, min(end, most))], max(0, end - most), torn)
 
 
-def _counted(kind: _Chunks, name: bytes, size: int) -> bytes:
-    """Name and size of a chunk."""
-    return name + struct.pack(kind.size, size + (kind.name + struct.calcsize(kind.size) if kind.inclusive else 0))
+def _as_pcm(file: Readable, size: int, kind: _Chunks, fmt: _Chunk) -> Extent | None:
+    """A file of extensible coding without its extension as one of PCM: of 32 bits it could be float."""
+    coding, bits = bytes_at(file, fmt.body, 2), bytes_at(file, fmt.body + 14, 2)
+    if coding != struct.pack(kind.size[0] + "H", _EXTENSIBLE) or fmt.size >= 40 or max(bits, default=25) > 24:
+        return None
+    plain = struct.pack(kind.size[0] + "H", _PCM)
+    plain_extent = extent(View(file, [(0, fmt.body), plain, (fmt.body + 2, size)]))
+    return plain_extent._replace(parts=[_patched(part, fmt.body, plain) for part in plain_extent.parts])
+
+
+def _as_stated(file: Readable, kind: _Chunks, head: bytes, data: _Chunk, size: int, stated_end: int) -> Extent | None:
+    """The file as it is, if its samples end where their chunk states it; None: they do not."""
+    if data.end > size and data.size >= PLACEHOLDER:
+        return all_of(size) if data.size < 1 << 63 and _before_chunks(file, kind, size) == size else None
+    if data.end >= size:
+        return None if data.end > size and head.startswith(b"caff") else all_of(size)
+    stop = kind.after(data)
+    reached, named, following = _followed(file, kind, head, stop, size)
+    if following is not None or size - reached < PADDING or _only_zeros(file, reached, size):
+        return all_of(following or reached)._replace(next=following)
+    following = next(places_of(file, _header_of(head), data.body, size), None)
+    if following is not None:  # the first was cut off before
+        torn = data.size, following - data.body
+        return Extent([_counted(file, kind, data, following)], torn=torn, next=following)
+    agrees = stop <= stated_end < stop + PADDING if stated_end else bool(data.size)
+    wraps = (size - stop) % (1 << 32) < PADDING
+    if named or (agrees and not wraps and not _goes_on(file, data.body, data.end, size)):
+        return all_of(reached)._replace(rest=size - (reached if named else data.end))
+    return None
+
+
+def _as_rf64(kind: _Chunks, ds64: _Chunk | None, data: _Chunk, end: int) -> Part:
+    """Samples behind a header of 64 bits, in place of one of 32 or of another one of 64."""
+    first, after = (ds64.place, kind.after(ds64)) if ds64 else (kind.first, kind.first)
+    before = [(kind.first, first), (after, data.place + 4)]
+    total = 40 + sum(last - first for first, last in before) + 4 + end - data.body
+    start = struct.pack("<4sI4s4sIQQQI", b"RF64", 0xFFFFFFFF, b"WAVE", b"ds64", 28, total, end - data.body, 0, 0)
+    return Part([start, *before, b"\xff\xff\xff\xff", (data.body, end)])
+
+
+def _counted(file: Readable, kind: _Chunks, data: _Chunk, end: int) -> Part:
+    """Samples up to an end behind a chunk's head that counts them."""
+    size = end - data.body + (kind.name + struct.calcsize(kind.size) if kind.inclusive else 0)
+    name = bytes_at(file, data.place, kind.name)
+    return Part([(0, data.place), name + struct.pack(kind.size, size), (data.body, end)])
 
 
 def _patched(part: Part, at: int, data: bytes) -> Part:
@@ -239,10 +274,10 @@ def _followed(file: Readable, kind: _Chunks, head: bytes, place: int, size: int)
         if around[kind.unit :].startswith(TAGS):
             return size, named, None
         for at in (place, *range(place - 1, place - kind.unit - 1, -1), place + 1):
-            name, body, stated = kind.read(file, at) or (b"", 0, 0)
-            known = name[:4].upper() in _NAMES
-            if known or (at == place and stated and _OTHER.match(name) and body + stated <= size):
-                named, place = named or (known and place == begin), min(size, kind.after(body, stated))
+            chunk = kind.read(file, at) or _Chunk(b"", at, 0, 0)
+            known = chunk.name[:4].upper() in _NAMES
+            if known or (at == place and chunk.size and _OTHER.match(chunk.name) and chunk.end <= size):
+                named, place = named or (known and place == begin), min(size, kind.after(chunk))
                 break
         else:
             return place, named, None
@@ -260,8 +295,8 @@ def _before_chunks(file: Readable, kind: _Chunks, size: int) -> int:
     tail = bytes_at(file, first, BLOCK)
     for begin in sorted(at for name in _NAMES for each in {name, name.lower()} for at in _places_in(tail, each)):
         place = first + begin
-        while place < size - 1 and (chunk := kind.read(file, place)) and chunk[0][:4].upper() in _NAMES:
-            place = kind.after(*chunk[1:])
+        while place < size - 1 and (chunk := kind.read(file, place)) and chunk.name[:4].upper() in _NAMES:
+            place = kind.after(chunk)
         if place in (size, size + 1):
             return first + begin
     return size
@@ -297,14 +332,6 @@ def _goes_on(file: Readable, body: int, stop: int, size: int) -> bool:
     return False
 
 
-def _another(file: Readable, head: bytes, end: int, size: int) -> int | None:
-    """Where another file of the kind begins at the stated end, if one does."""
-    if size - end < PADDING:
-        return None
-    match = _header_of(head).search(bytes_at(file, end, 32))
-    return end + match.start() if match else None
-
-
 # One block of samples behind a header
 
 _AU = {b".snd": ">II", b"dns.": "<II"}
@@ -314,6 +341,24 @@ _REPEATED = (b"Creative Voice File", b"PVF1\n", b"2BIT", b"MATLAB 5.0", b"\x64\x
 def _of_au(file: Readable, size: int, head: bytes) -> Extent:
     begin, stated = struct.unpack(_AU[head[:4]], head[4:12].ljust(8, b"\xff"))
     return _of_block(file, begin, begin + stated, size, head[:8], [(0, 8), b"\xff\xff\xff\xff", (12, size)])
+
+
+def sphere_fields(head: bytes) -> dict[str, str]:
+    """Of text: `NIST_1A`, its length in bytes, then lines `name -type value` to `end_head`."""
+    text = head.decode("latin-1").partition("end_head")[0]
+    return dict(re.findall(r"^(\w+) -\w+ (.*?)\s*$", text, re.MULTILINE))
+
+
+def sphere_lengths(head: bytes) -> tuple[int, int, float] | None:
+    """Bytes of the header, and of the file; and seconds. None where they are not stated, of which libsndfile tells."""
+    fields = sphere_fields(head)
+    try:
+        header = int(head.split(b"\n", 2)[1])
+        samples = int(fields["sample_count"])
+        end = header + samples * int(fields["channel_count"]) * int(fields["sample_n_bytes"])
+        return header, end, samples / int(fields["sample_rate"])
+    except (KeyError, ValueError, IndexError, ZeroDivisionError):
+        return None
 
 
 def _of_block(file: Readable, begin: int, end: int, size: int, mark: bytes, everything: list[Piece]) -> Extent:
@@ -441,8 +486,8 @@ def _of_ogg(file: Readable, size: int, brief: bool) -> Extent:
             wrong, positions = wrong or not _ordered(positions), {}
         data = not starting
         if ending and broken is None:
-            known = positions.setdefault(stream, [0])
-            known[:] = [max(known), position]
+            greatest_and_last = positions.setdefault(stream, [0])
+            greatest_and_last[:] = [max(greatest_and_last), position]
     parts = [Part([span]) for span in zip(starts, [*starts[1:], size], strict=True)]
     return Extent(parts, torn=torn, foreign=wrong or not _ordered(positions))
 

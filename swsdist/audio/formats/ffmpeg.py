@@ -38,10 +38,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.audio.commands import KILL_SIGNALS
-from swsdist.audio.formats.headers import CutOffError
+from swsdist.audio.formats.extents import extent
+from swsdist.audio.formats.views import check_extent, check_shape
 from swsdist.core.codes import audio as codes
-from swsdist.core.errors import recast
-from swsdist.io.byte_count import open_counted
+from swsdist.core.errors import CutOffError
+from swsdist.io.byte_count import open_counted, uncounted
 from swsdist.io.failures import transient_messages
 
 _ENDINGS = (
@@ -206,12 +207,13 @@ class Decoded:
         strict: end at the first error.
 
     Attributes:
+        path: as given.
         samplerate: Hz.
         channels: number of channels.
         format: `FFMPEG`.
         frames: `UNKNOWN` of libsndfile.
         duration: s by container, with `brief` else by packets; set at the end; None where neither states it.
-        cut: set at the end if the recording is cut off there.
+        cut: set if the recording is cut off: by its bytes, or at the end.
 
     Raises:
         AudioError: ffmpeg does not start, or finds no audio in the file.
@@ -230,7 +232,7 @@ class Decoded:
         complete: bool = True,
         strict: bool = True,
     ) -> None:
-        self._path, self._program, self._source = path, ffmpeg, source
+        self.path, self._program, self._source = path, ffmpeg, source
         self._log: list[str] = []
         self._stamp: float | None = None  # timestamp of the track's first sample, in samples
         self._started = threading.Event()
@@ -270,11 +272,21 @@ class Decoded:
                 if strict and (more := len(self._tracks("Audio:")) - 1) > 0 and path not in _printed:
                     _printed.add(path)
                     print(f"warning: {path}: {more} more sound track{'s' * (more > 1)}, not read", file=sys.stderr)
+            for versions in _recorders:
+                versions.add(version(ffmpeg))
+            if strict:
+                self._check(brief)
         except BaseException:
             self.close()
             raise
-        for versions in _recorders:
-            versions.add(version(ffmpeg))
+
+    def _check(self, brief: bool) -> None:
+        """Check the header, and how far the file goes."""
+        frames = round((self.duration or 0) * self.samplerate)
+        check_shape(self.path, self.samplerate, self.channels, frames, Path(self._source).stat().st_size)
+        if not brief:
+            with uncounted(), open_counted(Path(self._source)) as file:
+                self.cut = check_extent(self.path, extent(file))
 
     def __enter__(self) -> Decoded:
         return self
@@ -326,7 +338,7 @@ class Decoded:
             ready.register(pipe, selectors.EVENT_READ)
             while len(taken) < size:
                 if not ready.select(TIMEOUT):
-                    raise codes.FFMPEG_TIMEOUT(where=self._path, seconds=TIMEOUT)
+                    raise codes.FFMPEG_TIMEOUT(where=self.path, seconds=TIMEOUT)
                 part = os.read(pipe.fileno(), min(size - len(taken), 1 << 20))
                 if not part:
                     break
@@ -339,11 +351,11 @@ class Decoded:
             self._wait()
             self._raise_foreign_fault()
             if any("matches no streams" in line for line in self._log):
-                raise codes.NO_AUDIO_TRACK(where=self._path)
-            raise codes.FFMPEG_CANNOT_READ(where=self._path, detail=self._complaint())
+                raise codes.NO_AUDIO_TRACK(where=self.path)
+            raise codes.FFMPEG_CANNOT_READ(where=self.path, detail=self._complaint())
         magic, offset, _, encoding, rate, channels = _HEADER.unpack(data)
         if magic != b".snd" or encoding != _FLOAT or not rate or not channels:
-            raise codes.FFMPEG_OUTPUT(where=self._path)
+            raise codes.FFMPEG_OUTPUT(where=self.path)
         self._take(offset - _HEADER.size)
         return rate, channels
 
@@ -402,19 +414,18 @@ class Decoded:
             self._strict, self._torn, self._tail = False, True, self._after_error(self._frames_read + last)
             last += len(self._tail)
         elif self._process.returncode and lenient:
-            raise codes.DAMAGED_STREAM(where=self._path, detail=f"ffmpeg: {self._complaint()}")
+            raise codes.DAMAGED_STREAM(where=self.path, detail=f"ffmpeg: {self._complaint()}")
         self.duration = stated = self._stated_seconds()
         pictures = bool(self._tracks("Video:"))
         torn = self._process.returncode or any("ended prematurely" in line for line in self._errors)
         if torn or (self._errors and not pictures):
-            error = codes.TRUNCATED_STREAM(where=self._path, detail=self._complaint())
-            self.cut = recast(error, CutOffError, expected_seconds=stated)
+            self.cut = codes.TRUNCATED_STREAM(where=self.path, detail=self._complaint()).expecting(stated)
         seconds = (self._frames_read + last) / self.samplerate
         if not seconds:
-            raise codes.FFMPEG_CANNOT_READ(where=self._path, detail="it holds no sound")
+            raise codes.FFMPEG_CANNOT_READ(where=self.path, detail="it holds no sound")
         if stated is not None and not pictures and seconds < stated - _SHORTFALL:
-            error = codes.TRUNCATED(where=self._path, stated=f"{stated:.2f} s", actual=f"{seconds:.2f} s")
-            self.cut = recast(error, CutOffError, expected_seconds=stated)
+            cut = codes.TRUNCATED(where=self.path, stated=f"{stated:.2f} s", actual=f"{seconds:.2f} s")
+            self.cut = cut.expecting(stated)
 
     def _after_error(self, position: int) -> NDArray[np.float32]:
         """The samples after an error, if it is of the last frame.
@@ -422,11 +433,11 @@ class Decoded:
         Raises:
             AudioError: more follow: the stream is damaged.
         """
-        with Decoded(self._program, self._source, self._path, strict=False) as lenient:
+        with Decoded(self._program, self._source, self.path, strict=False) as lenient:
             lenient.seek(position)
             rest = lenient.read(round(_LAST * self.samplerate))
             if len(lenient.read(1)):
-                raise codes.DAMAGED_STREAM(where=self._path, detail=f"ffmpeg: {self._complaint()}")
+                raise codes.DAMAGED_STREAM(where=self.path, detail=f"ffmpeg: {self._complaint()}")
         return rest
 
     def _raise_foreign_fault(self) -> None:
@@ -438,7 +449,7 @@ class Decoded:
         """
         code = self._process.returncode
         if -code in KILL_SIGNALS:
-            raise codes.FFMPEG_KILLED(where=self._path, signal=-code)
+            raise codes.FFMPEG_KILLED(where=self.path, signal=-code)
         if not any(word in line for line in self._errors for word in transient_messages()):
             return
         with open_counted(Path(self._source)) as file:
@@ -447,7 +458,7 @@ class Decoded:
         # ffmpeg says the same of truncated files, so it reads the file a second time.
         again = [self._program, *_QUIET, "-loglevel", "quiet", "-xerror", *_input(self._source), "-f", "null", "-"]
         if subprocess.run(again, stdin=subprocess.DEVNULL, check=False).returncode == 0:
-            raise codes.FFMPEG_READ_ERROR(where=self._path, detail=self._complaint())
+            raise codes.FFMPEG_READ_ERROR(where=self.path, detail=self._complaint())
 
     def _wait(self) -> int:
         """Wait for the end of the program, whose pipe is at its end; return the exit status.
@@ -460,8 +471,8 @@ class Decoded:
             self._process.kill()
             code = self._process.wait()
         self._listener.join()
-        if not is_for(self._path) and any("misdetection possible" in line for line in self._log):
-            raise codes.FFMPEG_CANNOT_READ(where=self._path, detail="its format is a guess")
+        if not is_for(self.path) and any("misdetection possible" in line for line in self._log):
+            raise codes.FFMPEG_CANNOT_READ(where=self.path, detail="its format is a guess")
         return code
 
     def _complaint(self) -> str:

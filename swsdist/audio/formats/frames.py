@@ -1,4 +1,4 @@
-"""How far the sound of a file goes that consists of frames, packets or boxes: MPEG audio, AAC, AC-3, streams of MPEG, MP4.
+"""Extent of the sound of a file of frames, packets or boxes: MPEG audio, AAC, AC-3, streams of MPEG, MP4.
 
 Decoders estimate the length of MPEG audio without a Xing tag; they are given one that counts the frames. A second tag begins
 another part. ffmpeg drops a torn last frame, and reads MP4 up to a second file, without a word.
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from swsdist.audio.formats.views import (
@@ -148,9 +149,30 @@ def _tag_offset(header: bytes) -> int:
 def _walked(file: Readable, begin: int, size: int) -> tuple[list[_Run], tuple[int, int] | None]:
     """Runs of frames of one kind; and the bytes that the last frame states and has, if it is torn."""
     runs: list[_Run] = []
+    last, torn = begin, None  # place of the frame before
+    for place, head, is_other, follows_gap in _frames(file, begin, size):
+        length = _header(head)[1]
+        if place + length > size:
+            return runs, torn or (length, size - place)
+        if runs and place < runs[-1].end:
+            torn = torn or (runs[-1].end - last, place - last)
+            runs[-1].frames, runs[-1].end = runs[-1].frames - 1, last
+        counts, other = _tags(head)
+        if counts or other or is_other:
+            runs.append(_Run(place + length if other else place, place + _tag_offset(head) if counts else None))
+        elif follows_gap:
+            runs[-1].unbroken = False
+        runs[-1].frames += not (counts or other)
+        last, runs[-1].end = place, place + length
+    return runs, torn
+
+
+def _frames(file: Readable, begin: int, size: int) -> Iterator[tuple[int, bytes, bool, bool]]:
+    """The first byte and the beginning of each frame; whether its kind is another than that of the frame before; and whether
+    there is something else between them.
+    """
     buffer, base, place = b"", 0, begin
-    like, gap = b"", False  # kind of the frames before; whether there is something else between them and the place
-    last, torn = -1, None  # place of the frame before
+    like, gap, last = b"", False, -1  # kind of the frame before; whether something else came after it; its place
 
     def read(at: int) -> bytes:
         nonlocal buffer, base
@@ -160,48 +182,38 @@ def _walked(file: Readable, begin: int, size: int) -> tuple[list[_Run], tuple[in
 
     while place < size:
         head = read(place)
-        length = FRAMES.get(head[1:3], 0) if head[:1] == b"\xff" else 0
-        kind = bytes([head[1] & 0xFE, head[2] & 0x0C, head[3] & 0xC0 == 0xC0]) if length and len(head) > 3 else b""
-        if kind and (gap or kind != like) and place + length < size:
-            following = read(place + length)
-            if following[:1] != b"\xff" or following[1:3] not in FRAMES:
-                kind = b""  # a chance
-        if not kind:
-            after = _after_tag(file, head, place)
-            if after == place:
-                if not gap and last >= 0:
-                    place = last + 1  # another frame may cut it short
-                    head = read(place)
-                gap = True
-                sync = buffer.find(b"\xff", place + 1 - base)
-                place = base + (sync if sync > 0 else len(buffer))
-            else:
-                place = after
-                last = -1
-                if head.startswith(b"ID3"):
-                    like = b""
-            continue
-        if place + length > size:
-            return runs, torn or (length, size - place)
-        if runs and place < runs[-1].end:
-            torn = torn or (runs[-1].end - last, place - last)
-            runs[-1].frames, runs[-1].end = runs[-1].frames - 1, last
-        offset = _tag_offset(head)
-        tag = other = False
-        if head[offset : offset + 4] in (b"Xing", b"Info"):
-            tag = bool(head[offset + 7] & 1)
-            other = not tag
-        other = other or head[36:40] == b"VBRI"
-        if tag or other or kind != like:
-            runs.append(_Run(place + length if other else place, place + offset if tag else None))
-        elif gap:
-            runs[-1].unbroken = False
-        like, gap = kind, False
-        runs[-1].frames += not (tag or other)
-        last = place
-        place += length
-        runs[-1].end = place
-    return runs, torn
+        kind, length = _header(head)
+        if kind and (gap or kind != like) and place + length < size and not _header(read(place + length))[1]:
+            kind = b""  # a chance
+        if kind:
+            yield place, head, kind != like, gap
+            like, gap, last = kind, False, place
+            place += length
+        elif (after := _after_tag(file, head, place)) > place:
+            place, last, like = after, -1, b"" if head.startswith(b"ID3") else like
+        else:
+            if not gap and last >= 0:
+                place = last + 1  # another frame may cut it short
+                read(place)
+            gap = True
+            sync = buffer.find(b"\xff", place + 1 - base)
+            place = base + (sync if sync > 0 else len(buffer))
+
+
+def _header(head: bytes) -> tuple[bytes, int]:
+    """Kind of a frame, by version, layer, rate and whether it is mono; and its bytes. Empty, and 0, where none begins."""
+    length = FRAMES.get(head[1:3], 0) if head[:1] == b"\xff" else 0
+    if not length or len(head) < 4:
+        return b"", length
+    return bytes([head[1] & 0xFE, head[2] & 0x0C, head[3] & 0xC0 == 0xC0]), length
+
+
+def _tags(head: bytes) -> tuple[bool, bool]:
+    """Whether a frame only holds a tag: one with a number of frames; one without."""
+    offset = _tag_offset(head)
+    xing = head[offset : offset + 4] in (b"Xing", b"Info")
+    counts = xing and bool(head[offset + 7] & 1)
+    return counts, xing != counts or head[36:40] == b"VBRI"
 
 
 def _after_tag(file: Readable, head: bytes, place: int) -> int:

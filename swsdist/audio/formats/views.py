@@ -1,6 +1,5 @@
-"""A file that is pieced together from another one's bytes, and how far the sound of a file goes.
-
-`swsdist.audio.formats.extents` finds that out.
+"""Views: a file made of parts of another; the extent of a file's sound, which `swsdist.audio.formats.extents` finds; and checks of
+what a header states.
 """
 
 from __future__ import annotations
@@ -10,6 +9,9 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol, TypeAlias
+
+from swsdist.core.codes import audio as codes
+from swsdist.core.errors import CutOffError
 
 #: Bytes given to the decoder: these, or those of the file from the first place to the second.
 Piece: TypeAlias = bytes | tuple[int, int]
@@ -25,6 +27,10 @@ BLOCK = 1 << 20
 
 #: Least size that a program states when it does not know it: 2 GiB (sox, arecord) or 4 GiB, less some.
 PLACEHOLDER = 0x7FFFF000
+
+#: Rates in Hz, and numbers of channels, that a recording can have.
+RATES = (500, 768_000)
+CHANNELS = 256
 
 
 class Readable(Protocol):
@@ -113,6 +119,39 @@ class Extent(NamedTuple):
     next: int | None = None
     counted: int | None = None
     foreign: bool = False
+
+
+def check_extent(path: str, reach: Extent, unread: str = "") -> CutOffError | None:
+    """The error if there are bytes that cannot be read, or the last frame is incomplete."""
+    if unread or reach.rest or reach.foreign:
+        more = f"{reach.rest} bytes more than its header counts"
+        detail = unread or (more if reach.rest else "its end is numbered wrongly")
+        return codes.UNREAD_REST(where=path, detail=detail, rest=reach.rest or "BYTES")
+    if reach.torn is None:
+        return None
+    return codes.TRUNCATED(where=path, stated=f"{reach.torn[0]} bytes", actual=f"{reach.torn[1]} bytes")
+
+
+def check_shape(path: str, rate: int, channels: int, frames: int = 0, size: int = 0) -> None:
+    """Refuse a header with impossible numbers.
+
+    Args:
+        path: of the recording.
+        rate: Hz.
+        channels: number of channels.
+        frames: samples a channel; 0: unknown.
+        size: bytes of the file.
+
+    Raises:
+        AudioError: a number is impossible.
+    """
+    low, high = RATES
+    if not low <= rate <= high:
+        raise codes.IMPOSSIBLE_RATE(where=path, rate=rate, low=low, high=high)
+    if not 1 <= channels <= CHANNELS:
+        raise codes.IMPOSSIBLE_CHANNELS(where=path, channels=channels, highest=CHANNELS)
+    if frames * channels > PER_BYTE * size:
+        raise codes.IMPOSSIBLE_LENGTH(where=path, hours=frames / rate / 3600, size=size)
 
 
 def all_of(size: int) -> Extent:

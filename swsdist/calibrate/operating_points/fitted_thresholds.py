@@ -111,7 +111,7 @@ class ThresholdFitter:
     """A list whose terms are sorted once, for fits on subsets of terms.
 
     Args:
-        whole: terms with references; scores of any kind.
+        rescoring: terms with references; scores of any kind.
     """
 
     def __init__(self, rescoring: Rescoring) -> None:

@@ -269,8 +269,8 @@ class Rescoring:
         hits, false_alarms = self._kept(limits)
         if self.contest is not None:
             for k in range(limits.shape[1]):
-                how = Thresholding(method, trials, float(betas[k]), float(alphas[k]))
-                paired = self._paired(self.contest, how) & (self.probability >= limits[self.term, k])
+                thresholding = Thresholding(method, trials, float(betas[k]), float(alphas[k]))
+                paired = self._paired(self.contest, thresholding) & (self.probability >= limits[self.term, k])
                 more = np.bincount(self.term[paired], minlength=len(limits))
                 hits[:, k] += more
                 false_alarms[:, k] -= more
@@ -308,12 +308,12 @@ class Rescoring:
         pmiss, pfa = Means.of(classes, terms, trials=trials).rates(zip(*by_class, strict=True))
         return MeanRates(1 - (pmiss + betas * pfa), pmiss, pfa)
 
-    def _paired(self, contest: Contest, how: Thresholding) -> NDArray[np.bool_]:
+    def _paired(self, contest: Contest, rule: Thresholding) -> NDArray[np.bool_]:
         ntrue = self.ntrue[self.term]
-        scores = how.normalised(self.probability, self.sums[self.term], ntrue)
+        scores = rule.normalised(self.probability, self.sums[self.term], ntrue)
         if not conventions_of(self.rules).list_limits:
             return contest.hits(scores, None, None)
-        low, high = score_limits(how.normalised(self.extremes, self.extreme_sums[None], self.extreme_true[None]))
+        low, high = score_limits(rule.normalised(self.extremes, self.extreme_sums[None], self.extreme_true[None]))
         return contest.hits(scores, low, high)
 
 

@@ -180,14 +180,14 @@ def _studied(study_entry: StudyEntry, curves: dict[Method, Floats], best: dict[M
     atwv: dict[Method, float] = {}
     methods: tuple[Method, ...] = ("oracle-kst", "kst", "sto")
     for method in methods:
-        how = Thresholding(method, study_entry.trials, study_entry.beta, best.get(method, 1.0))
+        thresholding = Thresholding(method, study_entry.trials, study_entry.beta, best.get(method, 1.0))
         rescored, ntrue = (
-            study_entry.sweep.at(method, how.alpha, study_entry.beta, trials=study_entry.trials),
+            study_entry.sweep.at(method, thresholding.alpha, study_entry.beta, trials=study_entry.trials),
             study_entry.sweep.ntrue,
         )
         kept = rescored.hits[:, 0], rescored.false_alarms[:, 0]
         values[method] = query_values(ntrue, *kept, beta=study_entry.beta, trials=study_entry.trials)
-        limits[method] = how.thresholds(study_entry.sweep.sums, ntrue)
+        limits[method] = thresholding.thresholds(study_entry.sweep.sums, ntrue)
         atwv[method] = float(rescored.points.twv[0])
     return SystemStudy(study_entry, curves, atwv, values, limits, _tests(values["kst"], values["sto"]))
 

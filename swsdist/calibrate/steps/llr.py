@@ -143,10 +143,10 @@ class LlrExamples:
     def summed(self) -> LlrExamples:
         """With distinct rows in ascending order, independent of the input's order."""
         keys = np.column_stack([self.columns + 0.0, self.true])  # -0.0 and 0.0 are equal
-        rows, which = np.unique(keys, axis=0, return_inverse=True)
+        rows, inverse = np.unique(keys, axis=0, return_inverse=True)
         hits, false = (np.zeros(len(rows), np.int64) for _ in range(2))
-        np.add.at(hits, which.reshape(-1), self.hits)
-        np.add.at(false, which.reshape(-1), self.false_alarms)
+        np.add.at(hits, inverse.reshape(-1), self.hits)
+        np.add.at(false, inverse.reshape(-1), self.false_alarms)
         true = rows[:, -1].astype(np.int64)
         return LlrExamples(rows[:, :-1], true, hits, false, self.queries, self.occurrences, self.point)
 
@@ -260,10 +260,10 @@ class Llr(Step[LlrOptions, LlrExamples]):
         columns = np.zeros((len(scores), len(self._names)))
         if not detected.any():
             return columns
-        there = table.filter(pa.array(detected))
+        detections = table.filter(pa.array(detected))
         columns[detected, 0] = scores[detected]
         for place, name in enumerate(self.options.covariates, 1):
-            columns[detected, place] = _COVARIATES[name](there, statistics or {})
+            columns[detected, place] = _COVARIATES[name](detections, statistics or {})
         return columns
 
 

@@ -74,10 +74,10 @@ class Labelled:
 
 
 def _summed(score: Floats, hits: Ints, false_alarms: Ints, missed: int) -> Labelled:
-    distinct, which = np.unique(score + 0.0, return_inverse=True)  # -0.0 and 0.0 are equal
+    distinct, inverse = np.unique(score + 0.0, return_inverse=True)  # -0.0 and 0.0 are equal
     true, false = (np.zeros(len(distinct), dtype=np.int64) for _ in range(2))
-    np.add.at(true, which, hits)
-    np.add.at(false, which, false_alarms)
+    np.add.at(true, inverse, hits)
+    np.add.at(false, inverse, false_alarms)
     return Labelled(distinct, true, false, missed)
 
 

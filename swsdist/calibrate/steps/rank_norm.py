@@ -51,8 +51,8 @@ class RankNorm(Step[RankNormOptions, Addable]):
         names, code = coded(table["query_id"])
         scores = scores_of(table)
         result = np.full(len(scores), np.nan)
-        there = np.flatnonzero(~np.isnan(scores))
-        order = there[np.argsort(code[there], kind="stable")]
+        scored = np.flatnonzero(~np.isnan(scores))
+        order = scored[np.argsort(code[scored], kind="stable")]
         for k, query_rows in enumerate(np.split(order, np.searchsorted(code[order], np.arange(1, len(names))))):
             bins, counts = histogram_of[names[k]]
             part = (ranks(scores[query_rows], bins, counts) + 0.5) / (int(counts.sum()) + 1)

@@ -1,17 +1,16 @@
 """speaker-norm: q-norm among the documents of one speaker.
 
-A spoken query is nearer to all speech of its own speaker and of similar voices. With one mean and
-deviation for all documents, these scores exceed true occurrences by other speakers. So the
-scores of a query in the documents of a speaker are normalised by the mean and deviation of these scores.
+A spoken query is nearer to all speech of its own speaker and of similar voices. With one mean and deviation for all
+documents, these scores exceed true occurrences by other speakers. So the scores of a query in the documents of a
+speaker are normalised by the mean and deviation of these scores.
 
 The mean of a speaker with few candidates is unreliable: the query's moments over the whole collection count as `relevance`
 candidates beside the n of the speaker, ::
 
     mean = (n own + r whole) / (n + r), and so the mean of squares
 
-Only the query's own scores are used. Voices stand for speakers who are not named
-(`swsdist.store.voices`). Sums are integers, and
-moments are computed as fractions, so they do not depend on sharding.
+Only the query's own scores are used. Voices stand for speakers who are not named (`swsdist.store.voices`). Sums are
+integers, and moments are computed as fractions, so they do not depend on sharding.
 
 Sources: the z-norm of a speaker model by a part of the impostors: Reynolds, Quatieri and Dunn 2000, "Speaker verification using
 adapted Gaussian mixture models", Digital Signal Processing 10 (H-norm, by handset; and `relevance`, section 3.2).

@@ -72,12 +72,12 @@ class ZtNorm(Step[ZtNormOptions, Addable]):
             return result
         includes_query = ALL in statistics
         cohort_values = statistics[ALL if includes_query else COHORT].values
-        there = table.take(pa.array(scored))
-        places, code = _places(there, self.options.window)
+        rows = table.take(pa.array(scored))
+        places, code = _places(rows, self.options.window)
         sums = np.array([cohort_values.get(place, (0, 0, 0)) for place in places], dtype=object)[code]
         if includes_query:
             # Equal to those in the sums: every list of a query contains its best score at each place.
-            best_scores = _best(there, code, z[scored])
+            best_scores = _best(rows, code, z[scored])
             count = (sums[:, 0] > 0).astype(int)  # nothing to subtract at a place without sums
             sums = (
                 sums
@@ -106,8 +106,8 @@ def cohort_sums(detections: pa.Table, window: float | None) -> Tally:
     values: dict[Key, tuple[int, ...]] = {}
     for row in first.tolist():
         key, score = places[code[row]], int(best[row])
-        count, item, two = values.get(key, (0, 0, 0))
-        values[key] = (count + 1, item + score, two + score * score)
+        count, total, squares = values.get(key, (0, 0, 0))
+        values[key] = (count + 1, total + score, squares + score * score)
     return Tally(QUANTITIES, values)
 
 
@@ -124,7 +124,7 @@ def cohort_of(table: pa.Table) -> Tally:
     """The sums in a table from `cohort_table`."""
     columns = (table[name].to_pylist() for name in COHORT_SUMS.names)
     rows = zip(*columns, strict=True)
-    return Tally(QUANTITIES, {(doc, channel, k): (n, int(item), int(two)) for doc, channel, k, n, item, two in rows})
+    return Tally(QUANTITIES, {(doc, c, k): (n, int(total), int(squares)) for doc, c, k, n, total, squares in rows})
 
 
 def _places(table: pa.Table, window: float | None) -> tuple[list[Key], NDArray[np.int64]]:

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+from swsdist.chains.check import check
 from swsdist.chains.discover.align_pairs import AlignPairs
 from swsdist.chains.discover.cut_segments import CutSegments
 from swsdist.chains.discover.export_classes import ExportClasses
@@ -20,9 +21,8 @@ from swsdist.chains.discover.score_discovery import ScoreDiscovery
 from swsdist.chains.discover.search_segments import SearchSegments
 from swsdist.chains.discover.select_pairs import SelectPairs
 from swsdist.chains.discover.writing import KINDS
-from swsdist.chains.search.check import check
-from swsdist.chains.search.report.notices import barrier
-from swsdist.chains.search.report.reporting import rejected_rows
+from swsdist.chains.report.notices import barrier
+from swsdist.chains.report.reporting import rejected_rows
 from swsdist.config import Config
 from swsdist.core.codes import discovery as codes
 from swsdist.pipeline.chain import Chain, Step

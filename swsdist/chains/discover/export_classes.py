@@ -10,7 +10,7 @@ from swsdist.chains.discover.places import places
 from swsdist.chains.discover.propose_pairs import files_of
 from swsdist.chains.discover.writing import writers
 from swsdist.pipeline.inputs import Inputs
-from swsdist.pipeline.stage import Context, Stage
+from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.stages.export import write_exports
 from swsdist.store.reading import Store
@@ -35,6 +35,7 @@ class ExportClasses(Stage[Exporting]):
     takes = {"classes": "classes", "parse": "parse"}
     with_hours = "larger"
     with_queries = "same"
+    tables = {"exports": Table(None, None, digested=False)}
     in_driver = True
     replaces = True
 

@@ -45,9 +45,9 @@ class DiscoverInputs(SearchInputs):
             self._copies = state, copies(Tracks(store).documents(columns=list(SOUND)))
         return self._copies[1]
 
-    def read(self, steps: frozenset[str]) -> None:
+    def read(self, labels: frozenset[str]) -> None:
         """Read the corpus, and refuse features in which speech is unknown."""
         if not self.from_audio:
             raise codes.UNMARKED_SPEECH(where="features")
         self.demand_searchable()
-        super().read(steps)
+        super().read(labels)

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from swsdist.chains.discover.inputs import DiscoverInputs
 from swsdist.chains.discover.places import places
-from swsdist.chains.search.report import notices as of_search
+from swsdist.chains.report import notices as of_search
 from swsdist.core.codes import discovery as codes
 from swsdist.core.fingerprint import fingerprint
 from swsdist.core.text import counted
@@ -29,8 +29,6 @@ SCHEMA = "swsdist-classes/1"
 JSON, PAGE = "classes.json", "classes.html"
 FILES = (JSON, PAGE)
 
-_MAKER = "group-matches"
-
 #: Matches of two recordings at one lag that last so long (s) together are of the same sound: speech is not repeated so exactly.
 _EXCERPT = 10.0
 
@@ -47,9 +45,9 @@ def publish_report(outcome: Outcome, chain_run: ChainRun, force: bool = False) -
         The counts; None if there are no classes yet, or the report is up to date.
     """
     run = chain_run.run
-    if _MAKER not in chain_run.outcomes or chain_run.outcomes[_MAKER].failures:
+    if not _is_grouped(chain_run):
         return None
-    digests = [part.sha256 for table in ("classes", "parse") for part in chain_run.parts(_MAKER, table)]
+    digests = [part.sha256 for table in ("classes", "parse") for part in chain_run.table(table).parts]
     made_of = fingerprint("classes", SCHEMA, digests, chain_run.config.report.clips)
     if not force and run.exists(PAGE) and _present_fingerprint(run) == made_of:
         return None
@@ -62,6 +60,12 @@ def publish_report(outcome: Outcome, chain_run: ChainRun, force: bool = False) -
     return counts
 
 
+def _is_grouped(chain_run: ChainRun) -> bool:
+    """Whether the classes are complete."""
+    ended = chain_run.ended("classes")
+    return ended is not None and not ended.failures
+
+
 def _present_fingerprint(run: Folder) -> object:
     try:
         return json.loads(run.read_bytes(JSON))["made_of"]
@@ -72,12 +76,12 @@ def _present_fingerprint(run: Folder) -> object:
 def stretches(chain_run: ChainRun, table: str) -> list[Stretch]:
     """The table `classes` or `parse` of a run."""
     inputs: DiscoverInputs = chain_run.chain.inputs
-    return places(chain_run.read(_MAKER, table), inputs.store.open())
+    return places(chain_run.read(table), inputs.store.open())
 
 
 def words_of(chain_run: ChainRun) -> list[Word]:
     """The word list of a run; empty before its classes are there."""
-    return word_list(stretches(chain_run, "classes")) if _MAKER in chain_run.outcomes else []
+    return word_list(stretches(chain_run, "classes")) if chain_run.ended("classes") is not None else []
 
 
 def _counts(classes: Sequence[Stretch], parse: Sequence[Stretch]) -> ClassCounts:
@@ -101,7 +105,7 @@ def _seconds(tokens: Sequence[Stretch]) -> float:
 def summary(chain_run: ChainRun) -> list[str]:
     """The contents of the store; the counts of classes and parse, and where they are."""
     lines = of_search.summary(chain_run)
-    if _MAKER not in chain_run.outcomes or chain_run.outcomes[_MAKER].failures:
+    if not _is_grouped(chain_run):
         return lines
     counts = _counts(*(stretches(chain_run, table) for table in ("classes", "parse")))
     share = (
@@ -131,25 +135,24 @@ def notices(chain_run: ChainRun) -> list[str]:
     inputs: DiscoverInputs = chain_run.chain.inputs
     inputs.notices.force = True  # implausible inputs ended the run before, or were forced
     inputs.check_tables()
-    doubted = [of_search.barrier(chain_run, "index", force=True)] if "index" in chain_run.outcomes else []
     left_out = Notices()
-    if "index" in chain_run.outcomes:
+    if chain_run.ended("documents") is not None:
         for (name, channel), (other, its) in sorted(inputs.copies.items()):
             where = f"{document_name(name, channel)} of {document_name(other, its)}"
             left_out.add(codes.COPIES_LEFT_OUT, where=where, count=1)
-    if _MAKER in chain_run.outcomes:
+    if chain_run.ended("classes") is not None:
         for where in _excerpts(chain_run, inputs):
             left_out.add(codes.EXCERPT, where=where, count=1)
-    noted = [*doubted, inputs.notices, of_search.note_store(inputs), left_out]
+    noted = [*of_search.doubts(chain_run), inputs.notices, of_search.note_store(inputs), left_out]
     warnings = [str(notice) for some in noted for notice in some.entries.values()]
-    return [*warnings, *(text for result in chain_run.results("export", Exported) for text in result.warnings)]
+    return [*warnings, *(text for result in chain_run.results("exports", Exported) for text in result.warnings)]
 
 
 def _excerpts(chain_run: ChainRun, inputs: DiscoverInputs) -> Iterator[str]:
     """Recordings with common sound, two by two."""
     documents = ["doc_id", "channel", "other_doc_id", "other_channel"]
     least = _EXCERPT / inputs.store.open().manifest.shift
-    for table in chain_run.read("align-pairs", "matches"):
+    for table in chain_run.read("matches"):
         table = table.filter(pc.not_equal(table["doc_id"], table["other_doc_id"]))
         lag, length = pc.subtract(table["first"], table["other_first"]), pc.subtract(table["stop"], table["first"])
         table = table.append_column("lag", lag).append_column("length", length)

@@ -13,7 +13,6 @@ from swsdist.pipeline.stage import Context, Table
 from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.stages.buckets import BucketStage
 from swsdist.stages.task_results import Bucket
-from swsdist.store import parquet
 
 
 class Selecting(NamedTuple):
@@ -62,5 +61,5 @@ class SelectPairs(BucketStage[Selecting]):
 
 def pairs_in(files: tuple[str, ...], slots: range, context: Context) -> Pairs:
     """Pairs of some slots, of all files."""
-    tables = [parquet.in_slots(*context.place(name), slots) for name in files]
+    tables = [context.in_slots(name, slots) for name in files]
     return joined([Pairs(*(table[column].to_numpy() for column in Pairs._fields)) for table in tables])

@@ -27,9 +27,9 @@ from swsdist.chains.fuse.merge_lists import TABLES, MergeLists
 from swsdist.chains.fuse.report import notices, publish
 from swsdist.chains.fuse.rescore import Rescore
 from swsdist.chains.fuse.systems import configs
-from swsdist.chains.search.report.notices import summary
-from swsdist.chains.search.report.publish import FILES
-from swsdist.chains.search.report.reporting import rejected_rows
+from swsdist.chains.report.notices import summary
+from swsdist.chains.report.publish import FILES
+from swsdist.chains.report.reporting import rejected_rows
 from swsdist.config import Config
 from swsdist.core.codes import fuse as codes
 from swsdist.pipeline.chain import Chain, Step
@@ -80,7 +80,7 @@ def build(config: Config, ledger: Ledger) -> Chain:
         *([Rescore()] if options.missing == "rescore" else []),
         ImputeScores(),
         *([DescribeExamples()] if load_statistics(sides, "examples") else []),
-        Step("align.train", AlignJoined(), digests={"trials": "aligned"}),
+        Step("align.train", AlignJoined(), labels={"trials": "aligned"}),
         Fit(),
         *deciding,
         Step("align.final", Align(), {"detections": "decide:scored"}),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from swsdist.chains.check import Checking, findings, more_than_trials
 from swsdist.chains.fuse.inputs import FuseInputs
 from swsdist.chains.fuse.systems import configs
-from swsdist.chains.search.check import Checking, findings, more_than_trials
 from swsdist.core.codes import fuse as codes
 from swsdist.core.codes import line_of
 from swsdist.core.errors import SwsdistError
@@ -25,7 +25,7 @@ def check(inputs: FuseInputs) -> Iterator[Finding]:
             continue
         try:
             chain_run = load_chain_run(Folder(inputs.place(system), inputs.config.storage))
-            done = "decide" in chain_run.outcomes
+            done = chain_run.ended("scored") is not None
             text = chain_run.run.path() if done else line_of(codes.UNFINISHED_SYSTEM, system=system.name)
             finished_systems |= {system.name} if done else set()
             yield Finding(f"{system.name}: run", done, text)

@@ -31,7 +31,7 @@ class CollectQueries(Stage[Extracted]):
         seen: set[str] = set()
         result: dict[str, Any] = {"examples": 0, "query_ids": [], "frames": 0, "seconds": 0.0, "cuts": []}
         for chain_run in fuse_inputs.chain_runs.values():
-            for group in chain_run.results("queries", Extracted):
+            for group in chain_run.results("groups", Extracted):
                 fresh = [query_id for query_id in group.query_ids if query_id not in seen]
                 if not fresh:
                     continue

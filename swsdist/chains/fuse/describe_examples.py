@@ -32,12 +32,10 @@ class DescribeExamples(Describe):
             rows = defaultdict[str, list[Values]](list)
             for row in searched.examples:
                 rows[row["query_id"]].append(row)
-            folder = chain_run.place(chain_run.chain.step("queries")) or chain_run.run.root
-            groups = chain_run.results("queries", Extracted)
-            for group, part in zip(groups, chain_run.parts("queries", "groups"), strict=True):
+            for _, group, (part,) in chain_run.table("groups", absolute=True).made(Extracted):
                 selected = [row for query_id in group.query_ids for row in rows[query_id]]
                 trim = config.queries.trim == "auto" and not given
-                payload = Describing(f"{folder}/{part.name}", selected, names, trim, are_permitted())
+                payload = Describing(part.name, selected, names, trim, are_permitted())
                 matters = [STATISTICS.identity(each) for each in names], part.sha256
                 label = f"{name}, {group.examples} examples"
                 yield inputs.task(*matters, label=label, work=group.examples, payload=payload)

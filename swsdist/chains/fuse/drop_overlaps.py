@@ -13,7 +13,6 @@ from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Table
 from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.stages.buckets import BucketStage
-from swsdist.store import parquet
 
 
 class Leaving(NamedTuple):
@@ -43,6 +42,6 @@ class DropOverlaps(BucketStage[Leaving]):
         table = context.read(task.payload.scored)
         gone: set[tuple[object, ...]] = set()
         for name in task.payload.gone:
-            gone.update(row_keys(parquet.in_slots(*context.place(name), task.slots)))
+            gone.update(row_keys(context.in_slots(name, task.slots)))
         stays = [key not in gone for key in row_keys(table)]
         return self.done(task, context, table.filter(pa.array(stays, pa.bool_())))

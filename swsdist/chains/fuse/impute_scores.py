@@ -46,7 +46,7 @@ class ImputeScores(BucketStage[Filling]):
         options, system = inputs.chain_inputs(FuseInputs).options, inputs.config.system
         rule: Literal["average", "least"] = "average" if options.missing == "average" else "least"
         rescored = inputs.parts("rescored")
-        for joined, statistics in self.buckets(inputs, "joined", "known"):
+        for joined, statistics in inputs.buckets("joined", "known"):
             rescored_files = [part.name for part in rescored if part.slots == joined.slots]
             payload = Filling(
                 joined.name, statistics.name, rescored_files, rule, options.overlap, system, options.found_by

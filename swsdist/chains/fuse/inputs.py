@@ -55,11 +55,11 @@ class FuseInputs(CorpusInputs):
         for system in self.options.systems:
             chain_run = load_chain_run(Folder(self.place(system), self.config.storage))
             where = f"options.systems: {system.name}"
-            if not isinstance(chain_run.chain.inputs, SearchInputs) or "reduce" not in chain_run.plan.order:
+            if not isinstance(chain_run.chain.inputs, SearchInputs) or chain_run.chain.source("detections") is None:
                 raise codes.NOT_A_SEARCH_RUN(
                     where=f"{where} ({chain_run.run.path()})", system=system.name, chain=chain_run.config.chain
                 )
-            if "decide" not in chain_run.outcomes:
+            if chain_run.ended("scored") is None:
                 raise codes.UNFINISHED_SYSTEM(where=f"{where} ({chain_run.run.path()})", system=system.name)
             results[system.name] = chain_run
         return results
@@ -119,10 +119,10 @@ class FuseInputs(CorpusInputs):
             self.store.folder = Folder(state["store"], self.config.storage)
         super().recall(state)
 
-    def read(self, steps: frozenset[str]) -> None:
-        """Read the runs of the systems, and the tables that these steps need."""
+    def read(self, labels: frozenset[str]) -> None:
+        """Read the runs of the systems, and what the steps that make these tables need."""
         self.settle()
-        if self.corpus.queries.num_rows and "align.train" in steps:
+        if self.corpus.queries.num_rows and "aligned" in labels:
             self.check_scorable()
         for check in self.document_checks:
             check(self.corpus.documents)

@@ -21,7 +21,7 @@ from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.stages.buckets import BucketStage
 
 #: The table with a system's scores.
-TABLES = {"normalised": "normalise:normalised", "q-norm": "normalise:normalised", "final": "decide:scored"}
+TABLES = {"normalised": "normalised", "q-norm": "normalised", "final": "scored"}
 
 
 class Joining(NamedTuple):

@@ -9,10 +9,10 @@ from dataclasses import replace
 
 from swsdist.calibrate.steps.fusion import fusions_in
 from swsdist.chains.fuse.inputs import FuseInputs
-from swsdist.chains.search.report import notices as of_search
-from swsdist.chains.search.report.finished import scored_of
-from swsdist.chains.search.report.publish import publish_report
-from swsdist.chains.search.report.reporting import build_report
+from swsdist.chains.report import notices as of_search
+from swsdist.chains.report.finished import scored_of
+from swsdist.chains.report.publish import publish_report
+from swsdist.chains.report.reporting import build_report
 from swsdist.core.codes import fuse as codes
 from swsdist.core.codes import line_of
 from swsdist.evaluation.comparison import compare_min_cnxe
@@ -62,14 +62,14 @@ def _dependencies(system: ChainRun, *, final: bool) -> set[Dependency]:
 def _fusion(chain_run: ChainRun) -> FusionReport:
     inputs: FuseInputs = chain_run.chain.inputs
     fusions: list[Fusion] = []
-    for part in chain_run.parts("fit", "calibration"):
+    for part in chain_run.table("calibration").parts:
         fusions = fusions_in(json.loads(chain_run.run.read_bytes(part.name)))
     joined, detected, alone = (
         0,
         dict.fromkeys(sorted(inputs.chain_runs), 0),
         dict.fromkeys(sorted(inputs.chain_runs), 0),
     )
-    for table in chain_run.read("impute-scores", "filled", ["parts"]):
+    for table in chain_run.read("filled", ["parts"]):
         names, _, present = parts_of(table)
         joined += table.num_rows
         single = present.sum(axis=1) == 1
@@ -80,7 +80,7 @@ def _fusion(chain_run: ChainRun) -> FusionReport:
     weights = _means(fusions)
     rows = []
     for name, system in inputs.chain_runs.items():
-        result = system.results("score", Measured)
+        result = system.results("measures", Measured)
         measures = result[0].measures if result else {}
         weight, mark = weights.get(name, (None, None))
         rows.append(
@@ -96,16 +96,17 @@ def _fusion(chain_run: ChainRun) -> FusionReport:
             )
         )
     offset = math.fsum(fusion.offset for fusion in fusions) / len(fusions) if fusions else None
+    decided = "combined" if inputs.options.between_queries else "scored"
     counts = {
-        name: sum(result.rows for result in chain_run.results(name, Bucket))
-        for name in ("merge-lists", "impute-scores", "combine", "decide")
+        label: sum(result.rows for result in chain_run.results(label, Bucket))
+        for label in ("joined", "filled", decided, "scored")
     }
     return FusionReport(
         missing=inputs.options.missing,
         between_queries=inputs.options.between_queries,
         joined=joined,
-        overlapping=counts["merge-lists"] - counts["impute-scores"],
-        outdone=counts["combine"] - counts["decide"] if inputs.options.between_queries else 0,
+        overlapping=counts["joined"] - counts["filled"],
+        outdone=counts[decided] - counts["scored"],
         offset=offset,
         systems=tuple(rows),
     )
@@ -124,11 +125,11 @@ def _means(fusions: list[Fusion]) -> dict[str, tuple[float, float | None]]:
 def _gains(chain_run: ChainRun) -> dict[str, Gain]:
     """Gains over each system with the same trials; empty if the fusion was not scored."""
     inputs: FuseInputs = chain_run.chain.inputs
-    result = chain_run.results("score", Measured)
+    result = chain_run.results("measures", Measured)
     alike = {
         name: part
         for name, part in inputs.chain_runs.items()
-        if (measured := part.results("score", Measured)) and result and measured[0].point == result[0].point
+        if (measured := part.results("measures", Measured)) and result and measured[0].point == result[0].point
     }
     if not alike or result[0].measures.get("cnxe_min") is None:
         return {}
@@ -161,8 +162,8 @@ def notices(chain_run: ChainRun) -> list[str]:
     inputs: FuseInputs = chain_run.chain.inputs
     results = of_search.notices(chain_run)
     common, disjoint = Counter[tuple[str, str]](), Notices()
-    if (ended := chain_run.outcomes.get("merge-lists")) is not None and not ended.failures:
-        for table in chain_run.read("merge-lists", "joined", ["parts"]):
+    if (ended := chain_run.ended("joined")) is not None and not ended.failures:
+        for table in chain_run.read("joined", ["parts"]):
             common.update(count_common_places(table))
         warn_disjoint_systems(common, disjoint)
     results += [str(notice) for notice in disjoint.entries.values()]

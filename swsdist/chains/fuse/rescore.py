@@ -9,12 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from swsdist.calibrate.procedure import procedures
-from swsdist.calibrate.statistics import from_table
-from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.chains.fuse.inputs import FuseInputs
-from swsdist.config.calibration import Calibrate
-from swsdist.config.search import Search
+from swsdist.chains.fuse.merge_lists import TABLES
+from swsdist.config import Config
 from swsdist.core.codes import fuse as codes
 from swsdist.core.times import seconds_to_frame
 from swsdist.core.types import DETECTIONS
@@ -22,37 +19,44 @@ from swsdist.fusion.parts import KEY, parts_of
 from swsdist.fusion.weights import RESCORED
 from swsdist.methods.create import create, identity
 from swsdist.methods.method import SPANS
+from swsdist.pipeline.chain import Step
 from swsdist.pipeline.chain_run import ChainRun
+from swsdist.pipeline.in_memory import InMemory, MemoryContext, Way
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Table
 from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.stages.buckets import BucketStage
-from swsdist.stages.document_lookup import speakers_of
 from swsdist.stages.inputs.cross_corpus import takes_query_statistics
+from swsdist.stages.inputs.search_inputs import QuestionInputs
 from swsdist.stages.queries import read_group
 from swsdist.stages.task_results import Bucket
 from swsdist.store.reading import Store
 
 
 class System(NamedTuple):
-    """The parts of a system that rescoring needs: its method and its normalisation.
+    """The parts of a system that rescoring needs: its method, and the steps of its chain from detections to scores.
 
     Attributes:
         reads: SHA-256 of the files that are read.
         statistics: files of its score statistics, each with its first and last slot.
+        described: files of its statistics of examples.
         queries: files of its queries.
         store: of the system.
-        method: settings that affect its matches.
-        search, calibrate: sections of its config.
+        config: of the system.
+        steps: of its chain.
+        scored: label of the list that is fused.
+        identity: settings and steps that affect its matches and their scores.
     """
 
     reads: list[str]
     statistics: list[tuple[str, int, int]]
+    described: list[str]
     queries: list[str]
     store: tuple[str, str]
-    method: Any
-    search: Search
-    calibrate: Calibrate
+    config: Config
+    steps: tuple[Step, ...]
+    scored: str
+    identity: list[Any]
 
 
 class Rescoring(NamedTuple):
@@ -87,13 +91,15 @@ class Rescore(BucketStage[Rescoring]):
         fuse_inputs = inputs.chain_inputs(FuseInputs)
         margin, runs = (
             fuse_inputs.options.margin,
-            {name: system_of(name, chain_run) for name, chain_run in fuse_inputs.chain_runs.items()},
+            {
+                name: system_of(name, chain_run, TABLES[fuse_inputs.options.scores])
+                for name, chain_run in fuse_inputs.chain_runs.items()
+            },
         )
-        for joined, statistics_part in self.buckets(inputs, "joined", "known"):
+        for joined, statistics_part in inputs.buckets("joined", "known"):
             for name, run in runs.items():
-                method = [run.reads, run.method, run.store, run.calibrate.model_dump(mode="json")]
                 payload = Rescoring(joined.name, statistics_part.name, name, run, margin)
-                matters = joined.name, statistics_part.name, name, method, margin
+                matters = joined.name, statistics_part.name, name, [run.reads, run.store, *run.identity], margin
                 task = self.following(joined, inputs, *matters, payload=payload)
                 yield replace(task, label=f"{name}, {task.label}", work=task.work / len(runs))
 
@@ -108,13 +114,13 @@ class Rescore(BucketStage[Rescoring]):
         return TaskOutput((context.publish(task, "rescored", [rows], RESCORED),), Bucket(rows.num_rows))
 
 
-def system_of(name: str, chain_run: ChainRun) -> System:
+def system_of(name: str, chain_run: ChainRun, scored: str) -> System:
     """The parts of a system that a task needs.
 
     Raises:
         ConfigError: its scores of single places would not be comparable with its list.
     """
-    inputs, root = chain_run.chain.inputs, chain_run.run.root
+    inputs = chain_run.chain.inputs
     settings = chain_run.config.calibrate
     entries = settings.entries()
     where = "options.missing: rescore"
@@ -128,16 +134,23 @@ def system_of(name: str, chain_run: ChainRun) -> System:
         raise codes.RESCORED_ACROSS_CORPORA(where=where, system=name)
     if any(entries[step].cohort or entries[step].operating_point for step in settings.unfitted):
         raise codes.RESCORED_WITH_COHORT(where=where, system=name, steps=", ".join(settings.unfitted))
-    folder = chain_run.place(chain_run.chain.step("queries")) or root
-    statistics, queries = chain_run.parts("reduce", "statistics"), chain_run.parts("queries", "groups")
+    steps = chain_run.chain.steps
+    way = Way.between(steps, "detections", scored)
+    if way.left_out:
+        raise codes.RESCORED_WITH_COHORT(where=where, system=name, steps=", ".join(way.left_out))
+    labels = [label for label in ("statistics", "described", "groups") if chain_run.chain.makers(label)]
+    files = {label: chain_run.table(label, absolute=True).parts for label in labels}
+    of_steps = [(step.stage.name, step.stage.version) for step in way.steps]
     return System(
-        [part.sha256 for part in (*statistics, *queries)],
-        [(f"{root}/{part.name}", *part.slots) for part in statistics],
-        [f"{folder}/{part.name}" for part in queries],
+        [part.sha256 for parts in files.values() for part in parts],
+        [(part.name, *part.slots) for part in files["statistics"]],
+        [part.name for part in files.get("described", ())],
+        [part.name for part in files["groups"]],
         inputs.store.state,
-        identity(chain_run.config.search),
-        chain_run.config.search,
-        settings,
+        chain_run.config,
+        tuple(replace(step, inputs=None) for step in steps),
+        scored,
+        [identity(chain_run.config.search), settings.model_dump(mode="json"), of_steps],
     )
 
 
@@ -145,7 +158,7 @@ def rescore_bucket(lacking: pa.Table, task: Task[Rescoring], context: Context) -
     """RESCORED for the places of a bucket that a system did not detect."""
     system, margin = task.payload.system, task.payload.margin
     store = Store.at(*system.store, storage=context.storage)
-    method, shift = create(system.search), store.manifest.tick
+    method, shift = create(system.config.search), store.manifest.tick
     query_ids = set(lacking["query_id"].to_pylist())
     groups = [read_group(context, name) for name in system.queries]
     queries = pa.concat_tables(
@@ -165,8 +178,6 @@ def rescore_bucket(lacking: pa.Table, task: Task[Rescoring], context: Context) -
     raw |= {name: pa.nulls(len(rows), DETECTIONS.field(name).type) for name in DETECTIONS.names if name not in raw}
     raw |= {"score": score, "example": results["example"]}
     listed = pa.table({name: raw[name] for name in DETECTIONS.names}).cast(DETECTIONS)
-    if any("speaker" in entry.columns for entry in system.calibrate.entries().values()):
-        listed = speakers_of(system.store, context).of_detections(listed, recordings=False)
     return scale_scores(listed, task, context)
 
 
@@ -193,12 +204,21 @@ def match_spans(spans: dict[str, list[Any]], results: pa.Table) -> list[int]:
 
 
 def scale_scores(listed: pa.Table, task: Task[Rescoring], context: Context) -> pa.Table:
-    """RESCORED on the scale of the fusion: by the system's unfitted steps, then by the scale of its list."""
+    """RESCORED on the scale of the fusion: by the steps of the system's chain, then by the scale of its list."""
     payload, low, high = task.payload, task.slots[0], task.slots[-1]
-    files = [name for name, first, last in payload.system.statistics if first <= high and low <= last]
-    statistics = from_table(pa.concat_tables(context.read(name) for name in files))
-    first, _ = procedures(payload.system.calibrate, TwvParameters(1, 1.0))
-    listed = first.scores(listed, statistics)
+    system = payload.system
+
+    def inputs() -> QuestionInputs:
+        return QuestionInputs(system.config, Store.at(*system.store, storage=context.storage))
+
+    of_system = context.cached("system", (payload.name, system.store), inputs)
+    steps = InMemory(system.steps, system.config, of_system, MemoryContext(context.run, {}, context.memory))
+    files = [name for name, first, last in system.statistics if first <= high and low <= last]
+    steps.give("detections", listed, task.slots)
+    steps.give("statistics", pa.concat_tables(context.read(name) for name in files), task.slots)
+    if system.described:
+        steps.give("described", pa.concat_tables(context.read(name) for name in system.described), task.slots)
+    listed = steps.read(system.scored)
     statistics_part = context.read(payload.known)
     system_rows = [row for row in statistics_part.to_pylist() if row["system"] == payload.name]
     scale = {row["query_id"]: (row["mean"], row["deviation"]) for row in system_rows}

@@ -19,14 +19,18 @@ from swsdist.chains.lattices.check import check
 from swsdist.chains.lattices.index_lattices import IndexLatticeFiles, IndexLattices
 from swsdist.chains.lattices.inputs import LatticeInputs
 from swsdist.chains.lattices.label_queries import LabelQueries
-from swsdist.chains.search.chain import assemble
+from swsdist.chains.steps import assemble, steps
 from swsdist.config import Config
 from swsdist.core.codes import chains as codes
 from swsdist.core.codes import lattices as lattice_codes
 from swsdist.pipeline.chain import Chain, Step
 from swsdist.pipeline.ledger import Ledger
+from swsdist.pipeline.stage import Stage
 from swsdist.registry.registries import METHODS
+from swsdist.stages.fit_transforms import FitTransforms
+from swsdist.stages.index import Index
 from swsdist.stages.lattice_store import LATTICE_STORE
+from swsdist.stages.queries import Queries
 
 
 def build(config: Config, ledger: Ledger) -> Chain:
@@ -47,23 +51,22 @@ def build(config: Config, ledger: Ledger) -> Chain:
         raise lattice_codes.OPTION_OF_OTHER_SOURCE(where="features", key="features", sources="frames", source=source)
     if inputs.options.terms.patterns and METHODS[method].queries == "lattices":
         raise lattice_codes.PATTERNS_OF_LATTICES(where="options.terms.patterns", method=method)
-    chain = assemble(config, ledger, inputs)
-    return dataclasses.replace(chain, name="lattices", check=check, stages=tuple(_steps(chain, inputs)))
+    chain = assemble(config, ledger, tuple(_steps(config, inputs)), inputs)
+    return dataclasses.replace(chain, check=check, stages=chain.steps)
 
 
-def _steps(chain: Chain, inputs: LatticeInputs) -> Iterator[Step]:
+def _steps(config: Config, inputs: LatticeInputs) -> Iterator[Step | Stage]:
     """The steps of a search, of which the source replaces the first, or adds to them."""
     frames, queries = inputs.frames, Step("queries", LabelQueries())
     index = IndexLatticeFiles() if inputs.options.source == "files" else IndexLattices()
-    for step in chain.steps:
-        if step.name == "search":
-            shards = "index:features" if frames is None else "decode:features"
-            yield dataclasses.replace(step, reads={"queries": "queries:groups", "shards": shards})
-        elif frames is None:
+    for step in steps(config):
+        if frames is None:
             yield {"index": Step("index", index), "queries": queries}.get(step.name, step)
         elif step.name == "queries":
-            yield dataclasses.replace(step, name="examples", inputs=frames)
+            yield Step("examples", Queries(), labels={"groups": "examples"}, inputs=frames)
             yield queries
             yield Step("decode", index)
+        elif isinstance(step, FitTransforms | Index):
+            yield Step(step.name, step, inputs=frames)
         else:
-            yield dataclasses.replace(step, inputs=frames) if step.name in ("fit-transforms", "index") else step
+            yield step

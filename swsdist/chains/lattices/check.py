@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from swsdist.audio.probing import probe_all
+from swsdist.chains.check import Checking, findings, lattice_store_finding, rejection_finding
 from swsdist.chains.lattices.files import FileSource
 from swsdist.chains.lattices.frames import FrameSource
 from swsdist.chains.lattices.inputs import LatticeInputs
 from swsdist.chains.lattices.label_queries import examples_of
-from swsdist.chains.search.check import Checking, findings, lattice_store_finding, rejection_finding
 from swsdist.core.errors import UnusableError
 from swsdist.core.needs import LEAST
 from swsdist.lattices.terms import TermReader
@@ -17,7 +17,7 @@ from swsdist.pipeline.finding import Finding
 
 
 def check(inputs: LatticeInputs) -> Iterator[Finding]:
-    """As `swsdist.chains.search.check.check`."""
+    """As `swsdist.chains.check.check`."""
     yield from findings(inputs, _Checking(inputs))
 
 

@@ -92,7 +92,7 @@ class LabelQueries(Stage[Labelling]):
         by_query = examples_of(source.queries())
         made = list(inputs.made("examples", Extracted))
         if not by_query:
-            demand_examples(inputs, [(receipt, group) for receipt, group, _ in made])
+            demand_examples(inputs, made)
         for receipt, group, (part,) in made:
             if group.examples:
                 payload = Labelling([], part.name, group.cuts, *common)

@@ -135,7 +135,7 @@ def _run(
         plan = f"{split}-layer{layer}"
         write_config(folder, plan, config)
         configs[plan] = config
-    outcome = run_plans(configs, StepSelection(until="decide", shared=True), progress)
+    outcome = run_plans(configs, StepSelection(table="scored", shared=True), progress)
     if outcome.failures:
         failure = outcome.failures[0]
         first = f"{failure.task.stage}, {failure.task.label}: {failure.message.splitlines()[0]}"
@@ -154,7 +154,7 @@ def _run(
 def _trials(chain_run: ChainRun, database: QuesstDatabase, split: Split) -> pa.Table:
     """All trials of a set, by query, with four decimals as in SUPERB's list; those of queries that were not searched have 0."""
     table = pa.concat_tables(
-        [SCORES.empty_table(), *(part.select(SCORES.names).cast(SCORES) for part in chain_run.read("decide", "scored"))]
+        [SCORES.empty_table(), *(part.select(SCORES.names).cast(SCORES) for part in chain_run.read("scored"))]
     )
     rounded = pa.array(np.round(table["score"].to_numpy(), 4))
     table = table.set_column(SCORES.get_field_index("score"), SCORES.field("score"), rounded)

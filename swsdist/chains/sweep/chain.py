@@ -38,9 +38,9 @@ def build(config: Config, ledger: Ledger) -> Chain:
     if config.options.keys() - {"searched", "queries", "sums", "tolerance", "conventions", "rejects_all", "points"}:
         raise codes.SWEEP_OPTIONS(where="options", options=", ".join(config.options))
     searched = str(config.options.get("searched", ""))
-    reads = {"trials": ExternalTable(config.run, "align.train:trials", searched)} if searched else {}
+    reads = {"trials": ExternalTable(config.run, "aligned", searched)} if searched else {}
     listed = dict(reads)
     if searched and config.options.get("sums"):
-        listed["statistics"] = ExternalTable(config.run, "reduce:statistics", searched)
+        listed["statistics"] = ExternalTable(config.run, "statistics", searched)
     stages = Step("fit-calibration", FitCalibration(), reads), Step("sort-scores", SortScores(), listed), ScorePoints()
     return Chain("sweep", stages, ChainInputs())

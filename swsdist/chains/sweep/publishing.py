@@ -169,7 +169,7 @@ def study_of(plans: Plans, swept: SweepRun, alphas: Sequence[float], alpha: floa
         if name not in swept.rescorings or not group.by_term:
             continue
         chain_run, point = swept.rescorings[name], group.points[0]
-        tables = [list(chain_run.read("sort-scores", table)) for table in ("terms", "ranks", "contested")]
+        tables = [list(chain_run.read(table)) for table in ("terms", "ranks", "contested")]
         options = chain_run.config.options
         at = point_at(group.config, swept.searches[name])
         scored = Rescoring.of(

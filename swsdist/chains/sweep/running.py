@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from swsdist.calibrate.operating_points.rescoring import query_values
 from swsdist.chains.sweep.planning import FITTED, RESCORED, PlannedPoint, Plans, PointGroup, SweepPoint, alpha_of
-from swsdist.chains.sweep.score_points import point_id
+from swsdist.chains.sweep.score_points import ScorePoints, point_id
 from swsdist.config import Config
 from swsdist.core.errors import DataError, LockedError, StorageError, UserError
 from swsdist.evaluation.scored_system import finite_threshold
@@ -99,7 +99,7 @@ def run_sweep(plans: Plans, objective: str, progress: Progress) -> SweepRun:
     """
     swept, failed = SweepRun(), dict[str, str]()
     searches = _run_all(
-        {name: group.config for name, group in plans.groups.items()}, "align.train", progress, swept, failed
+        {name: group.config for name, group in plans.groups.items()}, "aligned", progress, swept, failed
     )
     scored = {
         f"{name}.points": _rescoring(group, searches[name]) for name, group in plans.groups.items() if name in searches
@@ -143,15 +143,15 @@ def notices_of(chain_runs: Iterable[ChainRun]) -> list[str]:
 
 
 def _run_all(
-    configs: Mapping[str, Config], until: str | None, progress: Progress, swept: SweepRun, failed: dict[str, str]
+    configs: Mapping[str, Config], table: str | None, progress: Progress, swept: SweepRun, failed: dict[str, str]
 ) -> dict[str, ChainRun]:
-    """Run plans of a chain together, or one by one if one fails; return the complete ones."""
+    """Run plans of a chain together up to a table, or one by one if one fails; return the complete ones."""
     done: dict[str, ChainRun] = {}
     # Steps of one name are of one stage in a chain only.
     for chain in dict.fromkeys(config.chain for config in configs.values()):
         some = {name: config for name, config in configs.items() if config.chain == chain}
         try:
-            outcome = _run(some, until, progress, swept)
+            outcome = _run(some, table, progress, swept)
             done |= {name: chain_run for name, chain_run in outcome.chain_runs.items() if _is_complete(chain_run)}
         except _OF_ALL:
             raise
@@ -161,7 +161,7 @@ def _run_all(
         if name in done:
             continue
         try:
-            outcome = _run({name: config}, until, progress, swept)
+            outcome = _run({name: config}, table, progress, swept)
         except _OF_ALL:
             raise
         except _OF_A_POINT as error:
@@ -175,8 +175,8 @@ def _run_all(
     return done
 
 
-def _run(configs: Mapping[str, Config], until: str | None, progress: Progress, swept: SweepRun) -> Outcome:
-    outcome = run_plans(configs, StepSelection(until=until, shared=True), progress)
+def _run(configs: Mapping[str, Config], table: str | None, progress: Progress, swept: SweepRun) -> Outcome:
+    outcome = run_plans(configs, StepSelection(table=table, shared=True), progress)
     swept.tasks_done += outcome.tasks_done
     swept.wall += outcome.wall
     return outcome
@@ -193,9 +193,7 @@ def point_at(config: Config, chain_run: ChainRun) -> OperatingPoint:
 
 
 def _searching(config: Config, chain_run: ChainRun) -> Inputs:
-    inputs = chain_run.inputs(chain_run.chain.step("align.train"))
-    inputs.config = config
-    return inputs
+    return Inputs(config, chain_run.ledger, chain_run.chain.inputs, ("", 0))
 
 
 def _rescoring(group: PointGroup, search: ChainRun) -> Config:
@@ -264,9 +262,9 @@ def _cost(receipts: list[Receipt], uses: Mapping[tuple[str, str], int]) -> tuple
 def _own_plan_result(
     point: PlannedPoint, chain_run: ChainRun, objective: str, uses: Mapping[tuple[str, str], int]
 ) -> PointResult:
-    scored = chain_run.results("score", Measured)
+    scored = chain_run.results("measures", Measured)
     cpu, share = _cost(list(receipts_of(chain_run)), uses)
-    if any(text.fit == "oracle" for text in chain_run.results("fit", Fitted)):
+    if any(text.fit == "oracle" for text in chain_run.results("calibration", Fitted)):
         point = replace(point, oracle=True)  # a file may have been fitted on the scored references
     if not scored:
         return PointResult(point, cpu=cpu, share=share, failed="nothing was scored: there are no references")
@@ -278,7 +276,7 @@ def _values(chain_run: ChainRun, objective: str, scored: Measured) -> dict[str, 
     """The values of queries with references whose mean is the objective."""
     at = OperatingPoint(**scored.point)
     if objective == "otwv":  # a query's row does not show whether rejecting everything is allowed
-        lists = chain_run.read("align.final", "trials")
+        lists = chain_run.read("trials")
         rows = [optimum_rows(Ranking.of(table), trials=at.trials, beta=at.beta) for table in lists]
         best = optimum(pa.concat_tables(rows), beta=at.beta)
         return dict(sorted(zip(best.names.to_pylist(), best.twv.tolist(), strict=True)))
@@ -291,10 +289,10 @@ def _values(chain_run: ChainRun, objective: str, scored: Measured) -> dict[str, 
         )
         tables = [
             per_term(decided_at(table, threshold), trials=at.trials, beta=at.beta, best=False)
-            for table in chain_run.read("align.final", "trials")
+            for table in chain_run.read("trials")
         ]
     else:
-        tables = list(chain_run.read("measure", "terms"))
+        tables = list(chain_run.read("terms"))
     results: dict[str, float] = {}
     for table in tables:
         for query, ntrue, value in zip(
@@ -312,19 +310,21 @@ def _group_results(
     rows: dict[str, Values] = {}
     shares: dict[str, float] = {}
     cpu_by_point: dict[str, float] = {}
-    for receipt in chain_run.receipts("score_points"):
+    for receipt in chain_run.table("rescored").receipts:
         points = receipt.result["points"]
         for item in points:
             cpu_by_point[point_id(item)] = receipt.cost.cpu
             shares[point_id(item)] = receipt.cost.cpu / len(points)
-    for table in chain_run.read("score_points", "rescored"):
+    for table in chain_run.read("rescored"):
         for row in table.to_pylist():
             rows[row["point"]] = row
-    (queries, *_) = list(chain_run.read("score_points", "queries"))
+    (queries, *_) = list(chain_run.read("queries"))
     names, ntrue = queries["query_id"].to_pylist(), queries["ntrue"].to_numpy()
     fitted = group.config.calibrate.fit in ("crossfit", "oracle")
     of_scored = not fitted and named_calibration(group.config, search.chain.inputs)[1]
-    before = [receipt for receipt in (*receipts_of(search), *receipts_of(chain_run)) if receipt.stage != "score_points"]
+    before = [
+        receipt for receipt in (*receipts_of(search), *receipts_of(chain_run)) if receipt.stage != ScorePoints.name
+    ]
     cpu, share = _cost(before, uses)
     results: dict[int, PointResult] = {}
     for point in group.points:

@@ -77,7 +77,7 @@ class ScorePoints(Stage[Scoring]):
     version = 1
     unit = "points"
     phase = "score"
-    takes = {"compacted": "terms"}
+    takes = {"terms": "terms", "ranks": "ranks", "contested": "contested"}
     tables = {
         "rescored": Table(RESCORED, None, digested=False),
         "queries": Table(QUERIES_OF, None, digested=False),
@@ -85,12 +85,12 @@ class ScorePoints(Stage[Scoring]):
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Scoring]]:
         """Finished tasks with any of the points, and tasks for the other points."""
-        receipts, options = inputs.receipts("compacted"), inputs.config.options
-        if not receipts:
+        lists, options = list(inputs.buckets("terms", "ranks", "contested")), inputs.config.options
+        if not lists:
             return
-        files = [[part.name for part in receipt.outputs] for receipt in receipts]
+        files = [[part.name for part in parts] for parts in lists]
         rules: Values = {name: options[name] for name in ("tolerance", "conventions", "rejects_all")}
-        source = fingerprint([[part.sha256 for part in receipt.outputs] for receipt in receipts], rules)
+        source = fingerprint([[part.sha256 for part in parts] for parts in lists], rules)
         points: Any = options["points"]
         left = {point_id(point): point for point in points}
 

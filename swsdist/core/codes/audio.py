@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from swsdist.core.codes import Code
-from swsdist.core.errors import AudioError, DataError, TransientError, UserError
+from swsdist.core.errors import AudioError, CutOffError, DataError, ForeignError, TransientError, UserError
 
 _PAIR = "give a pair of float samples of shape (n,), full scale 1, and their rate in Hz: (samples, 16000)"
 _COPY = "copy the file again from its source"
@@ -86,7 +86,7 @@ NO_WAV_IN_ARCHIVE = Code(
 NOT_AUDIO = Code(
     "not-audio", AudioError, "no audio format is recognised", f"leave the file out; if it plays elsewhere, {_CONVERT}"
 )
-NEEDS_FFMPEG = Code("needs-ffmpeg", AudioError, "{format} cannot be read without ffmpeg", _INSTALL)
+NEEDS_FFMPEG = Code("needs-ffmpeg", ForeignError, "{format} cannot be read without ffmpeg", _INSTALL)
 HEADERLESS_SAMPLES = Code(
     "headerless-samples",
     AudioError,
@@ -115,11 +115,11 @@ IMPOSSIBLE_LENGTH = Code(
 
 # Truncation and damage
 
-TRUNCATED = Code("truncated", AudioError, "the header states {stated}, the recording has {actual}", _COPY)
+TRUNCATED = Code("truncated", CutOffError, "the header states {stated}, the recording has {actual}", _COPY)
 TRUNCATED_HEADER = Code("truncated-header", AudioError, "the header is cut off ({detail})", _COPY)
-TRUNCATED_OGG = Code("truncated-ogg", AudioError, "the last page is not the end of the Ogg stream", _COPY)
+TRUNCATED_OGG = Code("truncated-ogg", CutOffError, "the last page is not the end of the Ogg stream", _COPY)
 TRUNCATED_STREAM = Code(
-    "truncated-stream", AudioError, "ffmpeg reports that the file ends early, or is damaged ({detail})", _COPY
+    "truncated-stream", CutOffError, "ffmpeg reports that the file ends early, or is damaged ({detail})", _COPY
 )
 DAMAGED_STREAM = Code(
     "damaged-stream",
@@ -129,7 +129,7 @@ DAMAGED_STREAM = Code(
 )
 UNREAD_REST = Code(
     "unread-rest",
-    AudioError,
+    CutOffError,
     "the file goes on after what can be read ({detail})",
     "if that is another recording, make it a file of its own, since converters lose it: tail -c {rest} INPUT > OUTPUT",
 )
@@ -182,5 +182,5 @@ SEGMENT_OUTSIDE = Code(
     "segment-outside",
     AudioError,
     "{doc_id} is {start:g} to {end:g} s of a recording of {duration:.3f} s ({source})",
-    "correct its times, or remove it; an end may exceed the recording's by 0.5 s",
+    "give times inside the recording, or remove it; an end may exceed the recording's by 0.5 s",
 )

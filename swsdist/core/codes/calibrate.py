@@ -58,7 +58,7 @@ NOT_A_RUN_TO_FIT_BY = Code(
     "name the folder of a finished run, or a file of fitted steps (calibration/ in a run)",
 )
 CONFLICTING_PRIORS = Code(
-    "conflicting-priors", ConfigError, "prior and vocabulary both set the prior", "give one of them"
+    "conflicting-priors", ConfigError, "prior and vocabulary both set the prior", "give prior or vocabulary"
 )
 DUPLICATE_COVARIATE = Code("duplicate-covariate", ConfigError, "duplicate covariate {name}", "name it once")
 NEGATIVE_SLOPE = Code(

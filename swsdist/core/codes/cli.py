@@ -125,7 +125,7 @@ OTHER_KIND_OF_QUERY = Code(
     "give {instead}, or name a store of {store}",
 )
 DRY_RUN_WITH_QUERY = Code("dry-run-with-query", UserError, "--dry-run needs a config, not --query", "remove --dry-run")
-TWO_FORMATS = Code("two-formats", UserError, "--csv and --json are both given", "give one of them")
+TWO_FORMATS = Code("two-formats", UserError, "--csv and --json are both given", "give --csv or --json")
 WORD_WITH_TABLE = Code(
     "word-with-table",
     UserError,

@@ -7,9 +7,9 @@ from swsdist.core.errors import ConfigError
 
 # Files
 
-UNREADABLE_CONFIG = Code("unreadable-config", ConfigError, "cannot read the {what}: {reason}", "check the path{hint}")
+UNREADABLE_CONFIG = Code("unreadable-config", ConfigError, "cannot read the {what}: {reason}", "name a YAML file{hint}")
 CONFIG_NOT_UTF8 = Code("config-not-utf8", ConfigError, "the {what} is not UTF-8 text", "save it as UTF-8")
-UNREADABLE_CORPUS = Code("unreadable-corpus", ConfigError, "{path}: {reason}", "check the path")
+UNREADABLE_CORPUS = Code("unreadable-corpus", ConfigError, "{path}: {reason}", "name a YAML file that can be read")
 INVALID_CONFIG = Code("invalid-config", ConfigError, "{count} errors{listing}", "correct each of them")
 
 # YAML
@@ -66,7 +66,7 @@ DOCUMENTS_NOT_GIVEN = Code(
     "give queries_from.documents",
 )
 REFERENCES_AND_TEXT = Code(
-    "references-and-text", ConfigError, "references and text both say where queries occur", "give one of them"
+    "references-and-text", ConfigError, "references and text both say where queries occur", "give references or text"
 )
 
 # Features

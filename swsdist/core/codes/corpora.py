@@ -135,7 +135,7 @@ DUPLICATE_DATASET_ROW = Code(
     "duplicate-dataset-row", DataError, "duplicate row {row!r}", "add a column id with unique names"
 )
 
-EMPTY_DATASET = Code("empty-dataset", UserError, "the data set has no rows", "check the path")
+EMPTY_DATASET = Code("empty-dataset", UserError, "the data set has no rows", "name a data set with rows")
 
 UNREADABLE_DATASET = Code(
     "unreadable-dataset", DataError, "the data set cannot be read ({error})", "save it again (save_to_disk)"
@@ -247,10 +247,10 @@ WRONG_KIND_OF_FILE = Code(
 )
 
 NO_SUCH_TABLE_OR_FOLDER = Code(
-    "no-such-table-or-folder", UserError, "there is no such table or folder", "check the path"
+    "no-such-table-or-folder", UserError, "there is no such table or folder", "name a table or folder that exists"
 )
 
-EMPTY_MANIFEST = Code("empty-manifest", UserError, "the manifest has no {what}", "check the path")
+EMPTY_MANIFEST = Code("empty-manifest", UserError, "the manifest has no {what}", "name a manifest of {what}")
 
 QUERY_OF_SEVERAL_CHANNELS = Code(
     "query-of-several-channels", DataError, "the query has several channels", "keep the channel that the query is on"
@@ -328,7 +328,7 @@ CONFLICTING_TERM_TEXT = Code(
     "conflicting-term-text",
     TableError,
     "the term is {example!r}, and {listed!r} in {list}",
-    "correct it, or drop the column",
+    "write {listed!r}, or drop the column term",
 )
 
 UNUSED_SPOKEN_EXAMPLES = Code(
@@ -339,10 +339,10 @@ UNUSED_SPOKEN_EXAMPLES = Code(
 )
 
 PATH_AND_DOCUMENT = Code(
-    "path-and-document", TableError, "query {query!r} has both path and doc_id", "give one of them"
+    "path-and-document", TableError, "query {query!r} has both path and doc_id", "give path or doc_id"
 )
 EMPTY_QUERY = Code(
-    "empty-query", TableError, "query {query!r} has neither path nor doc_id nor text", "give one of them"
+    "empty-query", TableError, "query {query!r} has neither path nor doc_id nor text", "give path, doc_id or text"
 )
 TEXT_AND_TERM = Code(
     "text-and-term",
@@ -354,7 +354,7 @@ TEXT_QUERY_AMONG_SPOKEN = Code(
     "text-query-among-spoken",
     TableError,
     "query {query!r} has neither path nor doc_id, and others have one",
-    "give one of them; or, of a written query, a column text",
+    "give path or doc_id; or, of a written query, a column text",
 )
 RECORDINGS_WITHOUT_PATH = Code(
     "recordings-without-path",

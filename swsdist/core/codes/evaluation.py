@@ -222,7 +222,7 @@ END_FRAME_BEFORE_FIRST = Code(
     "end-frame-before-first",
     DataError,
     "end frame {last} is before first frame {first}",
-    "swap or correct them",
+    "give the lower of the two first",
 )
 SCORE_NOT_POSTERIOR = Code(
     "score-not-posterior",
@@ -231,7 +231,7 @@ SCORE_NOT_POSTERIOR = Code(
     "Kaldi's scores are posteriors, from 0 to 1; calibrate the list first",
 )
 IMPOSSIBLE_TIMES = Code(
-    "impossible-times", DataError, "a detection from {start} to {end} s is impossible", "correct it"
+    "impossible-times", DataError, "a detection from {start} to {end} s is impossible", "give 0 <= start <= end"
 )
 BLANK_IN_NAME = Code("blank-in-name", DataError, "Kaldi's results cannot contain the name {name!r}", "rename it")
 INVALID_KALDI_SHIFT = Code(
@@ -242,7 +242,7 @@ INVALID_KALDI_SHIFT = Code(
 )
 
 # Comparisons.
-NO_SUCH_RESULT = Code("no-such-result", UserError, "no such run folder, list or table", "check the path")
+NO_SUCH_RESULT = Code("no-such-result", UserError, "no such run folder, list or table", "look at its spelling")
 LIST_WITHOUT_TASK = Code(
     "list-without-task",
     UserError,

@@ -17,7 +17,7 @@ WRONG_FRAME_SHAPE = Code(
     "wrong-frame-shape",
     ConfigError,
     "extractor {name!r} returned {shape} for {samples} samples; its hop, frame_length and dimension promise {expected}",
-    "correct it, or times are wrong; swsdist.testing.conformance.check_extractor checks an extractor",
+    "return {expected}, or times are wrong; swsdist.testing.conformance.check_extractor checks an extractor",
 )
 TOO_SHORT = Code(
     "too-short", AudioError, "the recording is shorter than one frame ({seconds:g} s)", "remove it, or record more"

@@ -19,7 +19,9 @@ MAJORITY_TOO_LARGE = Code(
     "found_by asks for {found_by} systems, and there are {systems}",
     "give at most {systems}, or more systems",
 )
-RUN_OR_CONFIG = Code("run-or-config", ConfigError, "system {system} needs either a run or a config", "give one of them")
+RUN_OR_CONFIG = Code(
+    "run-or-config", ConfigError, "system {system} needs either a run or a config", "give run or config"
+)
 SET_WITHOUT_CONFIG = Code(
     "set-without-config", ConfigError, "`set` of system {system} has no config to change", "give config instead of run"
 )
@@ -97,7 +99,7 @@ RESCORED_ACROSS_CORPORA = Code(
 RESCORED_WITH_COHORT = Code(
     "rescored-with-cohort",
     ConfigError,
-    "{system} cannot rescore: a step of {steps} needs a cohort or the operating point",
+    "{system} cannot rescore: a step of {steps} needs a cohort, the operating point or references",
     _NO_RESCORING,
 )
 UNFITTED_FUSION = Code(

@@ -23,7 +23,7 @@ NOT_A_REGULAR_FILE = Code(
     "write it to a file first, and name that (it may be compressed)",
 )
 
-NO_SUCH_FILE = Code("no-such-file", UserError, "there is no such {what}", "check the path")
+NO_SUCH_FILE = Code("no-such-file", UserError, "there is no such {what}", "name a {what} that exists")
 
 NO_FILE_BUT_FOLDER = Code("no-file-but-folder", UserError, "this is a folder, not a file", "name a file")
 
@@ -315,7 +315,7 @@ MALFORMED_XML = Code(
     "malformed-xml",
     DataError,
     "the file is not well-formed XML ({error}, column {column})",
-    "correct it there, or write the list again",
+    "write well-formed XML there, or write the list again",
 )
 
 MISSING_ATTRIBUTE = Code(
@@ -449,7 +449,7 @@ NUL_IN_CELL = Code("nul-in-cell", TableError, "{column}{value} holds a NUL{also}
 EMPTY_TABLE_CELL = Code(
     "empty-table-cell", TableError, "{column}{value} is empty{also}", "give a {column}, or drop the row"
 )
-NON_FINITE_CELL = Code("non-finite-cell", TableError, "{column}{value} is not a finite number{also}", "correct it")
+NON_FINITE_CELL = Code("non-finite-cell", TableError, "{column}{value} is not a finite number{also}", "give a number")
 CELL_BELOW_ONE = Code("cell-below-one", TableError, "{column}{value} is less than 1{also}", "count from 1")
 NEGATIVE_CELL = Code("negative-cell", TableError, "{column}{value} is negative{also}", "give seconds, from 0")
 CELL_TOO_LARGE = Code(

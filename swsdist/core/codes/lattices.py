@@ -76,7 +76,7 @@ MALFORMED_SLF_LINE = Code(
     "malformed-slf-line",
     DataError,
     "the line {fault}",
-    "correct it, or write the lattice again; a line is NAME=VALUE fields: of the header, a node (I=) or a link (J=, S=, E=)",
+    "a line is NAME=VALUE fields: of the header, a node (I=) or a link (J=, S=, E=); or write the lattice again",
 )
 
 SLF_COUNTS = Code(

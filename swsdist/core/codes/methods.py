@@ -64,7 +64,7 @@ UNUSED_SEARCH_KEY = Code(
     "remove it, or search with a method that uses it (search.method)",
 )
 CONFUSIONS_LINE = Code(
-    "confusions-line", DataError, "the line is not QUERY-LABEL DOCUMENT-LABEL COST: {text}", "correct it"
+    "confusions-line", DataError, "the line is not QUERY-LABEL DOCUMENT-LABEL COST: {text}", "give these three"
 )
 NEGATIVE_CONFUSION = Code(
     "negative-confusion", DataError, "the cost of a substitution is {cost:g}", "give a cost of 0 or more"

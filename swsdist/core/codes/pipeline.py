@@ -89,8 +89,14 @@ INCOMPLETE_SOURCE = Code(
 NO_SUCH_SOURCE = Code(
     "no-such-source",
     StoreError,
-    "the source run has no step {step} in a plan {plan!r}",
-    "name one of its plans ({plans}) and one of their steps ({steps})",
+    "the source run has no table {table} in a plan {plan!r}",
+    "name one of its plans ({plans}) and one of their tables ({tables})",
+)
+NEEDS_RUN = Code(
+    "needs-run",
+    UserError,
+    "a search without a run cannot execute the step {step} of the chain: it lacks {lacking}",
+    "run the config with these queries: `swsdist run CONFIG`",
 )
 FOREIGN_FOLDER = Code(
     "foreign-folder",

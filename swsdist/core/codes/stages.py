@@ -182,7 +182,7 @@ UNREADABLE_PART = Code(
     "unreadable-part",
     ConfigError,
     "the documents of this part cannot be read",
-    "check the path; it is a table with a column doc_id",
+    "name a table with a column doc_id",
 )
 
 NO_LABELS = Code(
@@ -276,7 +276,7 @@ STEP_NEEDS_WHOLE_RECORDINGS = Code(
     "leave the step out (of llr the covariates best, gap, posterior-sum), or make recordings of the places",
 )
 
-NO_SPEECH_FILE = Code("no-speech-file", UserError, "there is no such file", "check the path")
+NO_SPEECH_FILE = Code("no-speech-file", UserError, "there is no such file", "name an RTTM, or a table of speech")
 
 NO_STATISTICS_OF_FRAMES = Code(
     "no-statistics-of-frames",

@@ -12,7 +12,7 @@ _CREDENTIALS = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or `storage: {{
 
 # File systems
 
-MISSING_FILE = Code("missing-file", StorageError, "no such file or folder{detail}", "check the path")
+MISSING_FILE = Code("missing-file", StorageError, "no such file or folder{detail}", "name a file or folder that exists")
 DISK_FULL = Code(
     "disk-full",
     TransientError,

@@ -11,7 +11,7 @@ CONFIG_OR_LISTS = Code(
     "config-or-lists",
     ConfigError,
     "a sweep needs either config or lists",
-    f"give one of them, or a config in each point; {_HOW_TO}",
+    f"give config or lists, or a config in each point; {_HOW_TO}",
 )
 TWO_CONFIGS = Code(
     "two-configs",

@@ -1,4 +1,4 @@
-"""Lists of pairs of fragments, and parses: what a system gives that does only a part of the work.
+"""Lists of pairs of fragments, and parses: output of systems that do only a part of the task.
 
 - A pair a line: `DOC ONSET OFFSET DOC ONSET OFFSET`, with anything behind, such as a score. It is a class of two.
 - A fragment of a parse a line: `DOC ONSET OFFSET`, with anything behind, such as a class. It is a class of one.

@@ -1,4 +1,4 @@
-"""What a measure of term discovery is: integers that add up, and ratios of them.
+"""Interface of measures of term discovery: counts that add up, and ratios of them.
 
 A measure is registered in `swsdist.registry.registries.DISCOVERY_MEASURES`. It is counted block by block; its parts are sums
 over blocks, so how the documents are parted does not matter (`swsdist.testing.conformance.check_discovery_measure`).

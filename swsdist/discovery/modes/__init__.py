@@ -2,7 +2,7 @@
 
 A mode is a function of a module of its own, loaded when it is asked for:
 
-    score(corpus: Corpus, classes: Fragments, beside: Beside) -> dict[str, object]
+    score(corpus: Corpus, classes: Fragments, setup: EvaluationSetup) -> dict[str, object]
 
 `swsdist.discovery.units` has the types. The result is nested plain dicts and lists: counts are int, ratios float, undefined
 is None; its keys are documented in the mode's module. The corpus is as the files have it: a mode drops silences itself. It
@@ -16,11 +16,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from swsdist.discovery.units import Beside, Corpus, Fragments
+from swsdist.discovery.units import Corpus, EvaluationSetup, Fragments
 from swsdist.registry.registry import Entry
 
 #: What a mode computes.
-Score = Callable[[Corpus, Fragments, Beside], dict[str, object]]
+Score = Callable[[Corpus, Fragments, EvaluationSetup], dict[str, object]]
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Mode(Entry):
     """A mode by the place of its function.
 
     Attributes:
-        needs: what it does not work without, beside phones and classes.
+        needs: what it does not work without, besides phones and classes.
         instants: whether a fragment may have no length.
         known: whether each document of the classes must have phones.
         partial: whether it scores lists of pairs, and a parse, too.

@@ -29,8 +29,8 @@ def among(keys: Ints, others: Ints) -> Flags:
     if not len(others):
         return np.zeros(len(keys), bool)
     at = np.minimum(np.searchsorted(others, keys), len(others) - 1)
-    these: Flags = others[at] == keys
-    return these
+    present: Flags = others[at] == keys
+    return present
 
 
 def counted(keys: Ints, weight: Ints) -> Pairs:

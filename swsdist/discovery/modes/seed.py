@@ -22,7 +22,7 @@ from swsdist.discovery.measures.interface import Measure
 from swsdist.discovery.ratios import Value
 from swsdist.discovery.scene import Scene
 from swsdist.discovery.summary import summarised
-from swsdist.discovery.units import Beside, Corpus, Fragments, Intervals
+from swsdist.discovery.units import Corpus, EvaluationSetup, Fragments, Intervals
 from swsdist.registry.registries import DISCOVERY_MEASURES
 
 #: Departures from the letter of the description, and the measures beside them that follow it.
@@ -35,9 +35,9 @@ READINGS = {
 }
 
 
-def score(corpus: Corpus, classes: Fragments, beside: Beside) -> dict[str, object]:
+def score(corpus: Corpus, classes: Fragments, setup: EvaluationSetup) -> dict[str, object]:
     """The result; see the module. Words may be missing."""
-    left_out = _left_out(corpus, beside)
+    left_out = _left_out(corpus, setup)
     measures = {name: DISCOVERY_MEASURES[name].load()() for name in DISCOVERY_MEASURES if name not in left_out}
     scene = Scene.of(corpus, classes)
     empty = {"n_empty": scene.empty}
@@ -47,20 +47,20 @@ def score(corpus: Corpus, classes: Fragments, beside: Beside) -> dict[str, objec
         result["within"] = {**evaluated(of_pairs, scene, "within"), **empty}
         if len(np.unique(corpus.talker[scene.gold.phones.document])) > 1:
             result["across"] = {**evaluated(of_pairs, scene, "across"), **empty}
-    folds = dict(beside.folds)
+    folds = dict(setup.folds)
     if corpus.talker is not None:
         folds["talkers"] = by_talker(corpus)
     result["folds"] = {name: _over_folds(measures, corpus, classes, some) for name, some in folds.items()}
     return {**result, "left_out": left_out, "readings": READINGS}
 
 
-def _left_out(corpus: Corpus, beside: Beside) -> dict[str, str]:
+def _left_out(corpus: Corpus, setup: EvaluationSetup) -> dict[str, str]:
     """The measures that are not defined, and why."""
     result = {}
     for name in DISCOVERY_MEASURES:
         entry = DISCOVERY_MEASURES[name]
-        if beside.given not in entry.of:
-            result[name] = f"not defined for {'a parse' if beside.given == 'parse' else beside.given}"
+        if setup.given not in entry.of:
+            result[name] = f"not defined for {'a parse' if setup.given == 'parse' else setup.given}"
         elif entry.words and corpus.words is None:
             result[name] = "no words are given"
     return result

@@ -6,7 +6,7 @@ papers means folds of one talker. It needs a split, gold classes and folds. Keys
 - `n_classes`, `n_fragments`: those left after cutting to the split, fragments once;
 - the name of each set of folds: `ned` and `coverage` with statistics; the others with `precision`, `recall` and `fscore` of
   statistics: `folds`, `mean`, `std` (of the population), `min`, `max`. Folds without a value are left out; if none is left, a
-  NED of 1 and zeros for the others are the only fold. Where the program dies at NED and coverage, the set has in their place
+  NED of 1 and zeros for the others are the only fold. Where the program raises at NED and coverage, the set has in their place
   `nlp` with `error`, the exception.
 """
 
@@ -24,24 +24,24 @@ from swsdist.discovery.modes.tde1_pairs import PairMeasures
 from swsdist.discovery.modes.tde1_types import Ratios
 from swsdist.discovery.modes.tde1_words import boundary, token_and_type
 from swsdist.discovery.ratios import f_score
-from swsdist.discovery.units import SILENCES, Beside, Corpus, Fragments, Intervals
+from swsdist.discovery.units import SILENCES, Corpus, EvaluationSetup, Fragments, Intervals
 
 #: A figure of each fold that has it, and mean, population standard deviation and range over these folds.
 Statistics = dict[str, float | list[float]]
 
 
-def score(corpus: Corpus, classes: Fragments, beside: Beside) -> dict[str, object]:
+def score(corpus: Corpus, classes: Fragments, setup: EvaluationSetup) -> dict[str, object]:
     """All measures of classes in all sets of folds; silences are gaps."""
     assert corpus.words is not None
-    assert beside.split is not None
-    assert beside.gold_classes is not None
+    assert setup.split is not None
+    assert setup.gold_classes is not None
     phones = InRuns.of(corpus.speech)
-    disc = Members.of(cut(classes, beside.split), phones)
-    gold = Members.of(beside.gold_classes, phones)
+    disc = Members.of(cut(classes, setup.split), phones)
+    gold = Members.of(setup.gold_classes, phones)
     words = InRuns.of(corpus.words.without(SILENCES))
     pairs = PairMeasures(phones.units, disc, gold)
     counts = {"n_classes": len(distinct(disc.group)), "n_fragments": len(disc.fragments)}
-    return {**counts, **{name: _measures(folds, disc, gold, words, pairs) for name, folds in beside.folds.items()}}
+    return {**counts, **{name: _measures(folds, disc, gold, words, pairs) for name, folds in setup.folds.items()}}
 
 
 def _measures(
@@ -50,11 +50,11 @@ def _measures(
     """The measures of one set of folds."""
     neds, times, ratios = [], [], []
     for fold in folds:
-        here, gold_here = inside(disc.fragments, fold), inside(gold.fragments, fold)
-        ned, matching, grouping = pairs.fold(here, gold_here)
+        disc_in_fold, gold_in_fold = inside(disc.fragments, fold), inside(gold.fragments, fold)
+        ned, matching, grouping = pairs.fold(disc_in_fold, gold_in_fold)
         neds.append(ned)
-        fragments = disc.fragments.take(here)
-        times.append((fragments, gold.fragments.take(gold_here)))
+        fragments = disc.fragments.take(disc_in_fold)
+        times.append((fragments, gold.fragments.take(gold_in_fold)))
         spoken = words.take(inside(words.units, fold))
         ratios.append((matching, grouping, *token_and_type(fragments, spoken), boundary(fragments, spoken.units)))
     names = ("matching", "grouping", "token", "type", "boundary")

@@ -34,9 +34,9 @@ class InRuns:
         new[1:] = (units.document[1:] != units.document[:-1]) | (np.abs(units.onset[1:] - units.offset[:-1]) >= _GAP)
         return cls(units, np.cumsum(new) - 1)
 
-    def take(self, which: Flags) -> InRuns:
+    def take(self, rows: Flags) -> InRuns:
         """Some units; a run that has a gap then is one run still."""
-        return InRuns(self.units.take(which), self.run[which])
+        return InRuns(self.units.take(rows), self.run[rows])
 
     def spans(self, stretches: Intervals) -> tuple[Flags, Ints, Ints]:
         """The units of stretches.

@@ -52,9 +52,9 @@ class Completion:
             phones.offset[last] == gold.fragments.offset[some]
         )
         some, code = some[exact], (first * _LENGTHS + length[some] - _LEAST)[exact]
-        here = among(code, self._codes)
+        present = among(code, self._codes)
         parts = np.full(len(length), -1, np.int64)
-        parts[some[here]] = np.searchsorted(self._codes, code[here])
+        parts[some[present]] = np.searchsorted(self._codes, code[present])
         return parts
 
     def keys(self, x: Ints, y: Ints) -> Ints:

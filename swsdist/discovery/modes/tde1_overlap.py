@@ -72,8 +72,8 @@ def in_run(runs: Intervals, stretches: Intervals) -> Ints:
     nth = 0
     while len(some):
         at = lo[some] + nth
-        here = overlap(runs.take(at), stretches.take(some))
-        result[some[here]] = at[here]
+        overlaps = overlap(runs.take(at), stretches.take(some))
+        result[some[overlaps]] = at[overlaps]
         nth += 1
         some = some[lo[some] + nth < hi[some]]
     return result

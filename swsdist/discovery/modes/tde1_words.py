@@ -25,9 +25,9 @@ def token_and_type(fragments: Intervals, words: InRuns) -> tuple[Ratios, Ratios]
     """
     near, first, last = words.spans(fragments)
     units = words.units
-    single = np.flatnonzero(near & (last - first == 1))
-    word, beside = units.take(first[single]), fragments.take(single)
-    hit = single[_close(word.onset, beside.onset) & _close(word.offset, beside.offset)]
+    one_word = np.flatnonzero(near & (last - first == 1))
+    word, fragment = units.take(first[one_word]), fragments.take(one_word)
+    hit = one_word[_close(word.onset, fragment.onset) & _close(word.offset, fragment.offset)]
     seen = string_ids(units.symbol, first[near], last[near])
     n_seen, n_kinds = len(distinct(seen)), len(distinct(units.symbol))
     n_hit_kinds = len(distinct(units.symbol[first[hit]]))
@@ -57,8 +57,8 @@ def _near(edges: Ints, others: Ints) -> float | None:
     after = np.searchsorted(others, edges)
     near = np.zeros(len(edges), bool)
     for at in (after - 1, after):
-        some = np.flatnonzero((at >= 0) & (at < len(others)))
-        a, b = edges[some], others[at[some]]
+        present = np.flatnonzero((at >= 0) & (at < len(others)))
+        a, b = edges[present], others[at[present]]
         close = np.abs(a % BEYOND / TICKS - b % BEYOND / TICKS) < CLOSE
-        near[some] |= close & (a // BEYOND == b // BEYOND)
+        near[present] |= close & (a // BEYOND == b // BEYOND)
     return ratio(int(near.sum()), len(edges))

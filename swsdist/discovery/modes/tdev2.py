@@ -21,10 +21,10 @@ from swsdist.discovery.modes.tdev2_pairs import ned_and_grouping
 from swsdist.discovery.modes.tdev2_scores import Measure
 from swsdist.discovery.modes.tdev2_words import boundary, token_and_type
 from swsdist.discovery.ratios import ratio
-from swsdist.discovery.units import SILENCES, Beside, Corpus, Fragments
+from swsdist.discovery.units import SILENCES, Corpus, EvaluationSetup, Fragments
 
 
-def score(corpus: Corpus, classes: Fragments, beside: Beside) -> dict[str, object]:
+def score(corpus: Corpus, classes: Fragments, setup: EvaluationSetup) -> dict[str, object]:
     """All measures of classes; documents of these have phones and words."""
     assert corpus.words is not None
     words = corpus.words.without(("SIL",))

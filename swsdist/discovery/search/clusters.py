@@ -66,12 +66,12 @@ def nodes_of(
         times: of each document.
     """
     nodes: list[Side] = []
-    known: dict[str, list[tuple[int, int]]] = defaultdict(list)  # of a recording: first frame and number, ascending
+    starts: dict[str, list[tuple[int, int]]] = defaultdict(list)  # of a recording: first frame and number, ascending
     edges: dict[tuple[int, int], Edge] = {}
 
     def node(side: Side) -> tuple[int, Side]:
         recording, origin = times[side.document]
-        length, others, time = side.stop - side.first, known[recording], side.first + origin
+        length, others, time = side.stop - side.first, starts[recording], side.first + origin
         # The longer is at most length / overlap, and all but its share `overlap` may lie before the other's first frame.
         reach = int(length * (1 - overlap) / overlap) + 1
         begin, end = bisect_left(others, (time - reach,)), bisect_left(others, (time + reach + 1,))
@@ -96,13 +96,13 @@ def distinct(places: Sequence[Side], duplicates: float, times: Sequence[Time]) -
     """Numbers of the places of a class with which no earlier one that stays shares `duplicates`, in any document of a
     recording.
     """
-    known: dict[str, list[Side]] = defaultdict(list)
+    kept: dict[str, list[Side]] = defaultdict(list)
     result = []
     for number, place in enumerate(places):
         recording, origin = times[place.document]
         time = Side(0, place.first + origin, place.stop + origin)
-        if not any(_share(time, other, duplicates) for other in known[recording]):
-            known[recording].append(time)
+        if not any(_share(time, other, duplicates) for other in kept[recording]):
+            kept[recording].append(time)
             result.append(number)
     return result
 

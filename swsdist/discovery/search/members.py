@@ -1,4 +1,4 @@
-"""Members: from where to where each stretch of a class goes.
+"""Members: begin and end of each stretch of a class.
 
 Matches of a class's centre begin and end at different frames of it. So that members are all the same part of a word, the ends
 of the centre, moved to boundaries, are found again in every stretch that matches it, and moved to boundaries there.

@@ -1,10 +1,9 @@
 """Interfaces of fitted transforms and extractors.
 
 A model is fitted in rounds. In each round every document adds totals, and a step turns their sum into the next model.
-Totals are
-integers, so the model has the same bytes whatever the order, shards or tasks. `Rounds.totals` depends only on the
-document and
-on the model of the round before. A chain runs the rounds (`stages.fit_transforms`); `fit` runs them in this process.
+Totals are integers, so the model has the same bytes whatever the order, shards or tasks. `Rounds.totals` depends only
+on the document and on the model of the round before. A chain runs the rounds (`stages.fit_transforms`); `fit` runs them
+in this process.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Frame labels from a CTM or a master label file of phones, words, or other classes.
 
 A frame has the label of the segment that contains its middle; outside all segments it has none. Of overlapping
-segments, the one
-that begins last wins.
+segments, the one that begins last wins.
 """
 
 from __future__ import annotations

@@ -1,22 +1,16 @@
 """Gaussian mixtures with diagonal covariances, fitted by expectation maximisation with integer sums.
 
 Fitting begins with one Gaussian of the frames' mean and variances. All Gaussians are split, each into two whose means
-are 0.2
-deviations to either side, up or down per column by a hash of its number, until there are enough. `_BETWEEN` rounds
-follow each
-split, and `iterations` rounds the last. There is no randomness.
+are 0.2 deviations to either side, up or down per column by a hash of its number, until there are enough. `_BETWEEN`
+rounds follow each split, and `iterations` rounds the last. There is no randomness.
 
 Frames are normalised to deviations from the overall mean, in steps of 2^-12, clipped at 32; their squares are rounded
-to steps of
-2^-12 too. Log densities are products of these and of integers that represent means and variances, exact in float64 on
-any BLAS;
-posteriors are rounded to 2^-16 and multiplied with the frames, again exactly. A frame's posteriors therefore do not
-depend on
-its block, nor the sums on how documents are cut.
+to steps of 2^-12 too. Log densities are products of these and of integers that represent means and variances, exact in
+float64 on any BLAS; posteriors are rounded to 2^-16 and multiplied with the frames, again exactly. A frame's posteriors
+therefore do not depend on its block, nor the sums on how documents are cut.
 
 Sources: Dempster, Laird and Rubin (1977), "Maximum likelihood from incomplete data via the EM algorithm"; splitting as
-in
-Linde, Buzo and Gray (1980), "An algorithm for vector quantizer design".
+in Linde, Buzo and Gray (1980), "An algorithm for vector quantizer design".
 """
 
 from __future__ import annotations
@@ -218,9 +212,9 @@ class MixtureRounds:
         most: Any = model.settings.get("most", self.components)
         return self._going_on(self._maximised(before, totals, frames), likelihoods, left - 1, most)
 
-    def towards(self, known: Model | None, totals: Totals) -> Step:
+    def towards(self, previous: Model | None, totals: Totals) -> Step:
         """The next mixture, if another round follows the mixture's last; a final mixture `is_done`."""
-        model, done = self.go_on(known, totals)
+        model, done = self.go_on(previous, totals)
         return Step(replace(model, name=_DONE) if done else model, False)
 
     @staticmethod
@@ -257,15 +251,15 @@ class MixtureRounds:
 def split(mixture: Mixture, most: int) -> Mixture:
     """Split each component in two, up to `most` in all; those of the largest weight first."""
     chosen = np.argsort(-mixture.weights, kind="stable")[: most - mixture.components]
-    away = _APART * _signs(chosen.tolist(), mixture) * np.sqrt(mixture.variances[chosen])
+    shift = _APART * _signs(chosen.tolist(), mixture) * np.sqrt(mixture.variances[chosen])
     weights, means = mixture.weights.copy(), mixture.means.copy()
     weights[chosen] /= 2
-    means[chosen] -= away
+    means[chosen] -= shift
     return Mixture(
         mixture.mean,
         mixture.deviation,
         np.concatenate([weights, weights[chosen]]),
-        np.concatenate([means, mixture.means[chosen] + away]),
+        np.concatenate([means, mixture.means[chosen] + shift]),
         np.concatenate([mixture.variances, mixture.variances[chosen]]),
     )
 

@@ -1,11 +1,9 @@
 """Means and covariances of frames, by integer sums.
 
 Integer sums do not depend on the order of documents, on shards or tasks. First `Sums`: for each document the sums of
-its columns
-and of their squares, in float64, each rounded to 2^-60. Then, with the mean and deviation, `products`: normalised
-numbers are
-rounded to 2^-12, clipped at 64, and multiplied in float64 block by block, where every partial sum is an integer below
-2^53.
+its columns and of their squares, in float64, each rounded to 2^-60. Then, with the mean and deviation, `products`:
+normalised numbers are rounded to 2^-12, clipped at 64, and multiplied in float64 block by block, where every partial
+sum is an integer below 2^53.
 """
 
 from __future__ import annotations
@@ -56,7 +54,7 @@ class Sums(NamedTuple):
     squares: list[int]
 
     @classmethod
-    def of(cls, blocks: Iterable[NDArray[np.float32]], columns: int) -> Sums:
+    def from_blocks(cls, blocks: Iterable[NDArray[np.float32]], columns: int) -> Sums:
         """Sums over the blocks of one document."""
         frames, sums, squares = 0, np.zeros(columns), np.zeros(columns)
         for block in blocks:
@@ -77,7 +75,7 @@ class Sums(NamedTuple):
     @classmethod
     def of_document(cls, document: Document) -> Sums:
         """Sums over one document."""
-        return cls.of(document.blocks, document.blocks[0].shape[1])
+        return cls.from_blocks(document.blocks, document.blocks[0].shape[1])
 
     @classmethod
     def of_totals(cls, totals: Totals) -> Sums:
@@ -201,11 +199,11 @@ class OfCovariance:
         }
         if not self._positions or document.positions is None:
             return totals
-        here = np.flatnonzero(document.positions < _POSITIONS)
+        placed = np.flatnonzero(document.positions < _POSITIONS)
         sums = np.zeros((_POSITIONS, len(mean)), np.int64)
-        integers = _integers(np.concatenate(document.blocks)[here], mean, deviation)
-        np.add.at(sums, document.positions[here], integers.astype(np.int64))
-        return {**totals, "counts": np.bincount(document.positions[here], minlength=_POSITIONS), "sums": sums}
+        integers = _integers(np.concatenate(document.blocks)[placed], mean, deviation)
+        np.add.at(sums, document.positions[placed], integers.astype(np.int64))
+        return {**totals, "counts": np.bincount(document.positions[placed], minlength=_POSITIONS), "sums": sums}
 
     def go_on(self, model: Model | None, totals: Totals) -> Step:
         """The mean and deviation, or the model."""

@@ -3,14 +3,11 @@
     p(phone | x) = sum over components c of p(c | x) p(phone | c)
 
 The mixture is fitted without labels (`fitting.mixture`). One more round adds up, by label, the posteriors of the
-components,
-in integer multiples of 2^-16; p(phone | c) is a phone's share of a component's sum, smoothed by `prior` frames
-distributed as the
-phones of the corpus.
+components, in integer multiples of 2^-16; p(phone | c) is a phone's share of a component's sum, smoothed by `prior`
+frames distributed as the phones of the corpus.
 
 Sources: Tejedor and others (2016), the systems P1L-STD and DTW-Spanish; Gomez and Castro (2002), "Automatic
-segmentation of
-speech at the phonetic level".
+segmentation of speech at the phonetic level".
 """
 
 from __future__ import annotations

@@ -1,18 +1,13 @@
 """Linear discriminant analysis and its heteroscedastic variant, of labelled frames, by integer sums.
 
 Frames are normalised to deviations from the mean of all labelled frames, in steps of 2^-12, clipped at 64
-(`fitting.moments`).
-Classes with fewer frames than columns are pooled, because their covariance cannot be estimated.
+(`fitting.moments`). Classes with fewer frames than columns are pooled, because their covariance cannot be estimated.
 
 Sources: LDA: Fisher (1936), Rao (1948); directions v of the generalised eigenproblem B v = lambda W v, B between
-classes and W
-within them, with v' W v = 1. HLDA: Kumar and Andreou (1998), "Heteroscedastic discriminant analysis and reduced rank
-HMMs for
-improved speech recognition", with diagonal covariances, maximised row by row as in Gales (1999), "Semi-tied covariance
-matrices
-for hidden Markov models", and Burget (2004), "Combination of speech features using smoothed heteroscedastic linear
-discriminant
-analysis".
+classes and W within them, with v' W v = 1. HLDA: Kumar and Andreou (1998), "Heteroscedastic discriminant analysis and
+reduced rank HMMs for improved speech recognition", with diagonal covariances, maximised row by row as in Gales (1999),
+"Semi-tied covariance matrices for hidden Markov models", and Burget (2004), "Combination of speech features using
+smoothed heteroscedastic linear discriminant analysis".
 """
 
 from __future__ import annotations
@@ -84,7 +79,7 @@ class OfClasses:
         """In the first round sums of frames, in the second sums of frames and of column products by class."""
         frames, labels = labelled(document)
         if model is None:
-            return Sums.of([frames], frames.shape[1]).totals()
+            return Sums.from_blocks([frames], frames.shape[1]).totals()
         mean, deviation = mean_and_deviation(model)
         columns, classes = len(mean), len(self.names)
         of_products = classes if self.heteroscedastic else 1

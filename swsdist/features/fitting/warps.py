@@ -2,10 +2,8 @@
 speech.
 
 The columns of all factors are concatenated. The frames of a document are normalised to mean 0 and variance 1 for each
-factor
-separately, so that the effect of a warp on the scale does not count as likelihood. Likelihoods of a speaker's documents
-are added
-in steps of 2^-20, so the factors do not depend on shards.
+factor separately, so that the effect of a warp on the scale does not count as likelihood. Likelihoods of a speaker's
+documents are added in steps of 2^-20, so the factors do not depend on shards.
 """
 
 from __future__ import annotations

@@ -1,14 +1,11 @@
 """The feature extractor `phnrec`: posteriors or logits of phones, or of their states.
 
 Recognisers that subtract the mean of a recording (CZ, HU, RU) are whole-utterance extractors: recordings of up to five
-minutes are
-computed at once, and longer ones in chunks of five minutes that share ten seconds, with one mean per chunk. The others
-(EN) need
-15 frames of context on either side. Frame t covers samples [t * hop, t * hop + frame_length).
+minutes are computed at once, and longer ones in chunks of five minutes that share ten seconds, with one mean per chunk.
+The others (EN) need 15 frames of context on either side. Frame t covers samples [t * hop, t * hop + frame_length).
 
 The mean of a word cut out of speech is unreliable, and higher than that of a sentence with pauses. With `corpus_frames`
-n, the
-mean of a recording of m frames is (m own + n corpus) / (n + m); a chain fits the corpus's mean first.
+n, the mean of a recording of m frames is (m own + n corpus) / (n + m); a chain fits the corpus's mean first.
 """
 
 from __future__ import annotations

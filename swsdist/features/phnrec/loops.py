@@ -1,8 +1,7 @@
 """Compiled element-wise operations between two products: one pass over memory, where numpy needs six.
 
 Results equal those of the same numpy operations to the last bit. The exponential is the approximation of `network`;
-exponents are
-in steps, OCTAVE per unit.
+exponents are in steps, OCTAVE per unit.
 """
 
 from __future__ import annotations
@@ -34,15 +33,15 @@ def sigmoids(
         beyond: (frames,), written: whether a frame was left unchanged.
     """
     for frame in range(len(steps)):
-        given, far = steps[frame], np.int32(0)
-        for k in range(len(given)):
-            integer = np.int32(given[k])
+        exponents, far = steps[frame], np.int32(0)
+        for k in range(len(exponents)):
+            integer = np.int32(exponents[k])
             far |= np.int32(integer > farthest) | np.int32(integer < -farthest)
             bits[k] = integer + ONE_BITS
         beyond[frame] = far != 0
         if far == 0:
-            for k in range(len(given)):
-                given[k] = np.true_divide(_UNIT, _UNIT + row[k])  # the operator would check for zero
+            for k in range(len(exponents)):
+                exponents[k] = np.true_divide(_UNIT, _UNIT + row[k])  # the operator would check for zero
 
 
 @compiled("boolean(float32[:, ::1], int32, int32[:, ::1])")
@@ -59,17 +58,17 @@ def exponentials(logits: NDArray[np.float32], farthest: int, bits: NDArray[np.in
     """
     beyond, outputs = np.int32(0), logits.shape[1]
     for frame in range(len(logits)):
-        given, row_bits = logits[frame], bits[frame]
+        logits_of_frame, row_bits = logits[frame], bits[frame]
         # Four maxima at a time, so that comparisons do not wait for each other.
-        first = second = third = most = given[0]
+        first = second = third = most = logits_of_frame[0]
         for k in range(0, outputs - 3, 4):
-            first, second = max(first, given[k]), max(second, given[k + 1])
-            third, most = max(third, given[k + 2]), max(most, given[k + 3])
+            first, second = max(first, logits_of_frame[k]), max(second, logits_of_frame[k + 1])
+            third, most = max(third, logits_of_frame[k + 2]), max(most, logits_of_frame[k + 3])
         for k in range(outputs - outputs % 4, outputs):
-            first = max(first, given[k])
+            first = max(first, logits_of_frame[k])
         most = max(max(first, second), max(third, most))
         for k in range(outputs):
-            integer = np.int32((given[k] - most) * _STEP)
+            integer = np.int32((logits_of_frame[k] - most) * _STEP)
             beyond |= np.int32(integer < -farthest)
             row_bits[k] = integer + ONE_BITS
     return bool(beyond)
@@ -86,9 +85,9 @@ def windowed(samples: NDArray[np.float32], hop: int, window: NDArray[np.float32]
         made: float32 (frames, points), filled up to the frame's length.
     """
     for frame in range(len(made)):
-        given, row = samples[frame * hop :], made[frame]
+        samples_of_frame, row = samples[frame * hop :], made[frame]
         for k in range(len(window)):
-            row[k] = given[k] * window[k]
+            row[k] = samples_of_frame[k] * window[k]
 
 
 @compiled("void(float32[:, ::1], float32[:, ::1])")
@@ -100,6 +99,6 @@ def powers(spectra: NDArray[np.float32], made: NDArray[np.float32]) -> None:
         made: float32 (frames, points), filled.
     """
     for frame in range(len(spectra)):
-        given, row = spectra[frame], made[frame]
+        spectrum, row = spectra[frame], made[frame]
         for k in range(len(row)):
-            row[k] = given[2 * k] * given[2 * k] + given[2 * k + 1] * given[2 * k + 1]
+            row[k] = spectrum[2 * k] * spectrum[2 * k] + spectrum[2 * k + 1] * spectrum[2 * k + 1]

@@ -37,16 +37,16 @@ def log_energies(samples: NDArray[np.floating], banks: Banks) -> NDArray[np.floa
     length = banks.frame_length
     if len(samples) < length:
         return np.empty((0, banks.bands))
-    given, hop = np.ascontiguousarray(samples, np.float32), banks.hop
+    signal, hop = np.ascontiguousarray(samples, np.float32), banks.hop
     window, matrix = _single(banks)
-    energies = np.empty((1 + (len(given) - length) // hop, banks.bands))
+    energies = np.empty((1 + (len(signal) - length) // hop, banks.bands))
     points = _points(banks)
     padded, power = np.zeros((_FEW, points), np.float32), np.empty((_AT_ONCE, points // 2), np.float32)
     for first in range(0, len(energies), _AT_ONCE):
         some = min(_AT_ONCE, len(energies) - first)
         for k in range(0, some, _FEW):
             few = min(_FEW, some - k)
-            windowed(given[(first + k) * hop :], hop, window, padded[:few])
+            windowed(signal[(first + k) * hop :], hop, window, padded[:few])
             powers(rfft(padded[:few], axis=1).view(np.float32), power[k : k + few])
         energies[first : first + some] = power[:some] @ matrix
     silent = energies == 0.0

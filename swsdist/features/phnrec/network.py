@@ -2,18 +2,14 @@
 
 In each band, the 16 frames up to t and the 16 frames from t on are weighted by half a Hamming window and reduced to 11
 coefficients of a cosine transform. A network processes each side; a third merges the logarithms of their outputs.
-Hidden units
-are sigmoids; outputs are softmax: three states per phone and a final class, `oth`.
+Hidden units are sigmoids; outputs are softmax: three states per phone and a final class, `oth`.
 
 **The exponential is an approximation** (N. Schraudolph, "A fast, compact approximation of the exponential function",
-Neural
-Computation 11, 1999), -3.9 % to +2.0 % off. Networks were trained with it; with the exact one posteriors differ by up
-to 0.08.
-Here the approximation is reproduced to 2^-20 in outputs (`fexp`) and in hidden units.
+Neural Computation 11, 1999), -3.9 % to +2.0 % off. Networks were trained with it; with the exact one posteriors differ
+by up to 0.08. Here the approximation is reproduced to 2^-20 in outputs (`fexp`) and in hidden units.
 
 Products are float32, some 256 frames at a time. On one type of CPU and version of the BLAS, in one thread, posteriors
-are the
-same to the last bit if a recording is cut into the same stretches; elsewhere they differ by some 1e-6.
+are the same to the last bit if a recording is cut into the same stretches; elsewhere they differ by some 1e-6.
 """
 
 from __future__ import annotations
@@ -34,8 +30,7 @@ REACH = CONTEXT - 1
 _COEFFICIENTS = CONTEXT // 2 + 3
 
 #: Frames per product, so that intermediate results fit a cache. A remainder in `_REST` joins the previous product; a
-#: smaller
-#: one does not, because a BLAS uses another kernel for small products, with other last digits.
+#: smaller one does not, because a BLAS uses another kernel for small products, with other last digits.
 _AT_ONCE, _REST = 256, range(32, 129)
 
 #: Frames whose windows are copied at once.
@@ -53,10 +48,10 @@ def fexp(values: NDArray[np.floating]) -> NDArray[np.float64]:
     Args:
         values: any shape. Below -708 or above 709 the 32 bits overflow, and the result is not an exponential.
     """
-    full = np.trunc(np.asarray(values, np.float64) * (1048576 / math.log(2))).astype(np.int64)
-    full += 1072693248 - 60801
-    full <<= 32
-    return np.asarray(full.view(np.float64))
+    bits = np.trunc(np.asarray(values, np.float64) * (1048576 / math.log(2))).astype(np.int64)
+    bits += 1072693248 - 60801
+    bits <<= 32
+    return np.asarray(bits.view(np.float64))
 
 
 def softmax(logits: _Frames) -> _Frames:

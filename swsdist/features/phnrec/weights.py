@@ -32,8 +32,7 @@ NETS = ("band0", "band1", "merger")
 STATES, CONTEXT = 3, 16
 
 #: A float32 whose bits are read as an integer: steps per unit of an exponent, and the number 1, minus a constant that
-#: reduces the
-#: errors of the networks' exponential.
+#: reduces the errors of the networks' exponential.
 OCTAVE, ONE_BITS = (1 << 23) / math.log(2), np.int32((127 << 23) - (60801 << 3))
 
 #: Supported settings; a folder with other values belongs to another system.

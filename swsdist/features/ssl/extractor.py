@@ -1,12 +1,10 @@
 """The feature extractor `ssl`: layers of a speech encoder, or posteriors or logits of its CTC head.
 
 A recording of up to `chunk_seconds` is computed at once; a longer one in chunks of that length that share
-`overlap_seconds`. Shared
-frames come from the earlier chunk, except for the last half. Memory is therefore bounded, and a frame depends on the
-recording and
-the options only. Normalisation over the model's input (samples to mean 0 and variance 1; the first convolution of many
-base
-models; log mel energies of Whisper) is over a chunk, as in training over an utterance or a part of one.
+`overlap_seconds`. Shared frames come from the earlier chunk, except for the last half. Memory is therefore bounded, and
+a frame depends on the recording and the options only. Normalisation over the model's input (samples to mean 0 and
+variance 1; the first convolution of many base models; log mel energies of Whisper) is over a chunk, as in training over
+an utterance or a part of one.
 
 A CTC head (Graves et al., 2006) gives each frame a probability of each token of its vocabulary and of the blank, which
 is the column `pad_token_id` of config.json.

@@ -13,8 +13,7 @@
 Weights are read from safetensors only, because reading a pickle (pytorch_model.bin) executes code.
 
 A stack of convolutions without padding, with kernels k and strides s, has a frame for each complete field: a hop of
-prod(s)
-samples, and a field of 1 + sum((k_i - 1) s_1 ... s_(i-1)). The usual values are 320 and 400: 25 ms every 20 ms.
+prod(s) samples, and a field of 1 + sum((k_i - 1) s_1 ... s_(i-1)). The usual values are 320 and 400: 25 ms every 20 ms.
 Convolutions between the layers and a CTC head (`add_adapter`) make that hop longer.
 """
 

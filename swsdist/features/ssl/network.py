@@ -1,12 +1,10 @@
 """A speech model loaded by transformers, and its layers, or outputs of its CTC head, for a stretch of samples.
 
 One stretch is computed at a time, in one torch thread: several threads split sums, and thus round, differently. On a
-GPU cuDNN is
-set to be deterministic, and convolutions and products do not round to TF32.
+GPU cuDNN is set to be deterministic, and convolutions and products do not round to TF32.
 
 Layers above the highest requested one are removed, except the next: in models that normalise before each layer, the
-output of
-the last layer is normalised, and a requested layer must not become the last.
+output of the last layer is normalised, and a requested layer must not become the last.
 """
 
 from __future__ import annotations
@@ -110,8 +108,8 @@ class Network:
         if not encoder.samples:  # samples beyond the last frame would be padded to another one
             samples = samples[: (frames - 1) * hop + encoder.frame_length]
         with _exact():
-            given = self._front(samples, sampling_rate=encoder.sample_rate, return_tensors="pt")
-            inputs = given[self._model.main_input_name].to(device=self._device, dtype=self._dtype)
+            prepared = self._front(samples, sampling_rate=encoder.sample_rate, return_tensors="pt")
+            inputs = prepared[self._model.main_input_name].to(device=self._device, dtype=self._dtype)
             with torch.inference_mode():
                 if head:
                     chosen = [self._model(inputs).logits]

@@ -1,4 +1,4 @@
-"""What a config sets to have the frames of speech encoders, and a search or a discovery that fits them."""
+"""Settings of a config for frames of speech encoders, and for the search and discovery that suit them."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Frames to other frames: what stands behind an extractor in `features.transforms`, a file each."""
+"""Transforms of an extractor's frames (`features.transforms` of a config), a file each."""

@@ -3,10 +3,8 @@
 A chain fits them (`features.fitting.scatter`); each is then the projection of its model, with exact sums.
 
 Labels come from the corpus (`corpus.alignments.phones`), or from a file: a CTM, or a master label file. The result is
-not
-zero-resource, and if the searched documents are the labelled ones, every report says so. `automatic` declares that a
-program
-labelled the documents from their audio alone; the labels are then no oracle.
+not zero-resource, and if the searched documents are the labelled ones, every report says so. `automatic` declares that
+a program labelled the documents from their audio alone; the labels are then no oracle.
 """
 
 from __future__ import annotations

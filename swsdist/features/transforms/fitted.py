@@ -1,8 +1,7 @@
 """Base class of the transforms that are fitted to the corpus before the first document is indexed.
 
 A subclass declares its options, how to load its model file (`read`), the number of columns it takes (`takes`), its
-output
-(`shape`, `apply`), and how the model is fitted (`matters`, and `rounds` of `features.fitting.interface`).
+output (`shape`, `apply`), and how the model is fitted (`matters`, and `rounds` of `features.fitting.interface`).
 """
 
 from __future__ import annotations
@@ -22,14 +21,14 @@ from swsdist.features.model import Model, read_model
 from swsdist.features.transforms.interface import Shape, TransformOptions
 from swsdist.io.remote.copies import local_file
 
-Held = TypeVar("Held")
+Loaded = TypeVar("Loaded")
 
 #: The most hours of documents used for fitting.
 Hours = Annotated[float, Field(gt=0, le=100)]
 
 
-class FittedTransform(TransformOptions, Generic[Held]):
-    """A transform with a model; `Held` is the loaded form of the model."""
+class FittedTransform(TransformOptions, Generic[Loaded]):
+    """A transform with a model; `Loaded` is the loaded form of the model."""
 
     name: ClassVar[str]
     version: ClassVar[int]
@@ -44,7 +43,7 @@ class FittedTransform(TransformOptions, Generic[Held]):
         return self
 
     @abstractmethod
-    def read(self, model: Model) -> Held:
+    def read(self, model: Model) -> Loaded:
         """Load the content of the model.
 
         Raises:
@@ -52,11 +51,11 @@ class FittedTransform(TransformOptions, Generic[Held]):
         """
 
     @abstractmethod
-    def takes(self, held: Held) -> int:
+    def takes(self, loaded: Loaded) -> int:
         """Number of columns that frames must have."""
 
     @abstractmethod
-    def shape(self, given: Shape, held: Held | None) -> Shape:
+    def shape(self, input_shape: Shape, loaded: Loaded | None) -> Shape:
         """Output shape for an input shape with the right number of columns; depends on the model, if there is one.
 
         Raises:
@@ -65,7 +64,7 @@ class FittedTransform(TransformOptions, Generic[Held]):
 
     @abstractmethod
     def apply(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
-        """See `Transform`; uses `held`."""
+        """See `Transform`; uses `loaded`."""
 
     @abstractmethod
     def matters(self) -> dict[str, object]:
@@ -77,7 +76,7 @@ class FittedTransform(TransformOptions, Generic[Held]):
         return model_place(self.name, self.model)
 
     @cached_property
-    def held(self) -> Held:
+    def loaded(self) -> Loaded:
         """The loaded model; it is read once.
 
         Raises:
@@ -88,16 +87,16 @@ class FittedTransform(TransformOptions, Generic[Held]):
         return read_model(self.model, self.where, self.read)
 
     @final
-    def becomes(self, given: Shape) -> Shape:
+    def becomes(self, input_shape: Shape) -> Shape:
         """Output shape for an input shape; before fitting, as far as it is known.
 
         Raises:
             ConfigError: it does not accept the frames, or the file is not such a model.
         """
-        held = None if self.model is None else self.held
-        if held is not None:
-            check_columns(given, self.takes(held), self.where)
-        return self.shape(given, held)
+        loaded = None if self.model is None else self.loaded
+        if loaded is not None:
+            check_columns(input_shape, self.takes(loaded), self.where)
+        return self.shape(input_shape, loaded)
 
     def with_model(self, path: str) -> dict[str, object]:
         """The options with the path of the fitted model, without the labels it was fitted on."""

@@ -5,8 +5,7 @@ Components have no given meaning: neither labels nor another language are needed
 (`features.fitting.mixture`).
 
 Source: Zhang and Glass (2009), "Unsupervised spoken keyword spotting via segmental DTW on Gaussian posteriorgrams";
-with its floor
-and renormalisation: each probability is at least `floor`, and they sum to 1 again.
+with its floor and renormalisation: each probability is at least `floor`, and they sum to 1 again.
 """
 
 from __future__ import annotations
@@ -51,13 +50,13 @@ class Gmm(FittedTransform[Mixture]):
         mixture = Mixture.of(model)
         return mixture if model.settings.get(FEWER) == self.components else mixture.demand(self.components)
 
-    def takes(self, held: Mixture) -> int:
+    def takes(self, loaded: Mixture) -> int:
         """Number of columns of the mixture."""
-        return len(held.mean)
+        return len(loaded.mean)
 
-    def shape(self, given: Shape, held: Mixture | None) -> Shape:
+    def shape(self, input_shape: Shape, loaded: Mixture | None) -> Shape:
         """Posteriors or logits g0, g1, ..."""
-        count = self.components if held is None else held.components
+        count = self.components if loaded is None else loaded.components
         return Shape(tuple(f"g{k}" for k in range(count)), self.values)
 
     def apply(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -66,7 +65,7 @@ class Gmm(FittedTransform[Mixture]):
         Logits are natural logarithms of posteriors, minus their mean over a frame.
         """
         with one_thread():
-            return self._posteriors(frames, self.held)
+            return self._posteriors(frames, self.loaded)
 
     def _posteriors(self, frames: NDArray[np.float32], mixture: Mixture) -> NDArray[np.float32]:
         output = np.empty((len(frames), mixture.components), np.float32)

@@ -1,8 +1,7 @@
 """Interface of transforms, and extractors followed by transforms, and by the rounding of what a store keeps as float16.
 
 Most transforms map each frame alone, so a frame does not depend on blocks, chunks, batches or its place in a recording.
-A
-transform that needs surrounding frames states their number (`context`), and receives them wherever a recording is cut
+A transform that needs surrounding frames states their number (`context`), and receives them wherever a recording is cut
 (`Transformed.streamed`). A transform that needs the complete recording states None; long recordings are then cut into
 chunks.
 """
@@ -60,7 +59,7 @@ class Transform(Protocol):
     name: str
     version: int
 
-    def becomes(self, given: Shape) -> Shape:
+    def becomes(self, input_shape: Shape) -> Shape:
         """Output shape for an input shape.
 
         Raises:

@@ -20,9 +20,9 @@ class Log(TransformOptions):
     name: ClassVar[str] = "log"
     version: ClassVar[int] = 1
 
-    def becomes(self, given: Shape) -> Shape:
+    def becomes(self, input_shape: Shape) -> Shape:
         """Logits of posteriors; of anything else features."""
-        return given._replace(kind="logits" if given.kind == "posteriors" else "features")
+        return input_shape._replace(kind="logits" if input_shape.kind == "posteriors" else "features")
 
     def apply(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
         """Float32 (frames, columns); a number below 0 is an error."""

@@ -1,12 +1,10 @@
 """Mean and variance normalisation by recording, with the corpus's mean and variance as a prior.
 
 The mean of a cut word is unreliable: subtracting it would remove the word itself. The corpus's mean and variance
-therefore count as
-`corpus_frames` frames in addition to a recording's own: with m frames, the mean is (m own + n corpus) / (m + n), and
-the second
-moment is averaged in the same way. The transform needs the complete recording; one of ten minutes or more is computed
-in chunks of
-five minutes that share ten seconds, with one mean per chunk (the last is up to ten minutes long).
+therefore count as `corpus_frames` frames in addition to a recording's own: with m frames, the mean is (m own + n
+corpus) / (m + n), and the second moment is averaged in the same way. The transform needs the complete recording; one of
+ten minutes or more is computed in chunks of five minutes that share ten seconds, with one mean per chunk (the last is
+up to ten minutes long).
 
 Sources: Viikki and Laurila (1998), "Cepstral domain segmental feature vector normalization for noise robust speech
 recognition"; the estimate with prior frames: Gauvain and Lee (1994), "Maximum a posteriori estimation for multivariate
@@ -47,17 +45,17 @@ class MeanVariance(FittedTransform[_Moments]):
         """Mean and deviation of the corpus's frames."""
         return moments_of(model, "moments")
 
-    def takes(self, held: _Moments) -> int:
+    def takes(self, loaded: _Moments) -> int:
         """Number of columns of the mean."""
-        return len(held[0])
+        return len(loaded[0])
 
-    def shape(self, given: Shape, held: _Moments | None) -> Shape:
+    def shape(self, input_shape: Shape, loaded: _Moments | None) -> Shape:
         """Features of the same names."""
-        return Shape(given.columns, "features")
+        return Shape(input_shape.columns, "features")
 
     def apply(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
         """Transform float32 (frames, columns) of a complete recording."""
-        mean, deviation = self.held
+        mean, deviation = self.loaded
         values, prior = (frames.astype(np.float64) - mean) / deviation, self.corpus_frames
         count = max(1, len(values) + prior)
         mean_shift = values.sum(axis=0) / count

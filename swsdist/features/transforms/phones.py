@@ -1,10 +1,8 @@
 """Posteriors of phones from the components of a mixture, fitted to a corpus and its labels (`features.fitting.phones`).
 
 Labels come from the corpus (`corpus.alignments.phones`), or from a file: a CTM, or a master label file. The result is
-not
-zero-resource, and if the searched documents are the labelled ones, every report says so. `automatic` declares that a
-program
-labelled the documents from their audio alone; the labels are then no oracle.
+not zero-resource, and if the searched documents are the labelled ones, every report says so. `automatic` declares that
+a program labelled the documents from their audio alone; the labels are then no oracle.
 """
 
 from __future__ import annotations
@@ -52,13 +50,13 @@ class Phones(FittedTransform[Estimator]):
         estimator.mixture.demand(self.components)
         return estimator
 
-    def takes(self, held: Estimator) -> int:
+    def takes(self, loaded: Estimator) -> int:
         """Number of columns of the mixture."""
-        return len(held.mixture.mean)
+        return len(loaded.mixture.mean)
 
-    def shape(self, given: Shape, held: Estimator | None) -> Shape:
+    def shape(self, input_shape: Shape, loaded: Estimator | None) -> Shape:
         """Posteriors or logits named by the labels; their number is unknown before fitting."""
-        return Shape(("phones",) if held is None else held.names, self.values)
+        return Shape(("phones",) if loaded is None else loaded.names, self.values)
 
     def apply(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
         """Transform float32 (frames, input columns) to float32 (frames, phones).
@@ -66,7 +64,7 @@ class Phones(FittedTransform[Estimator]):
         Logits are natural logarithms of posteriors, minus their mean over a frame.
         """
         with one_thread():
-            posteriors = np.maximum(self.held.posteriors(frames, self.scale), self.floor)
+            posteriors = np.maximum(self.loaded.posteriors(frames, self.scale), self.floor)
         posteriors /= posteriors.sum(axis=1, keepdims=True)
         if self.values == "logits":
             posteriors = np.log(posteriors)

@@ -3,10 +3,9 @@
     y = (x - mean) / deviation @ (deviation * projection)
 
 Both factors of the product are rounded to integers, so that its sums are exact, and a frame has the same bytes on any
-BLAS and
-in a block of any size. Normalised x has steps of 2^-12, and values beyond 2^10 are an error; a step of the matrix is
-2^-20 of
-its largest number. A product has at most 42 bits, and the sum of 2048 products 53, which float64 holds.
+BLAS and in a block of any size. Normalised x has steps of 2^-12, and values beyond 2^10 are an error; a step of the
+matrix is 2^-20 of its largest number. A product has at most 42 bits, and the sum of 2048 products 53, which float64
+holds.
 """
 
 from __future__ import annotations
@@ -68,8 +67,8 @@ class Projection(NamedTuple):
         if len(mean) > MOST_COLUMNS:
             raise codes.PROJECTION_TOO_LARGE(columns=len(mean), highest=MOST_COLUMNS)
         largest = float(np.abs(wide).max(initial=0.0)) or 1.0
-        full = np.rint(wide / largest * _MATRIX_STEPS)
-        return cls(mean, deviation, full, largest / _MATRIX_STEPS / _STEPS)
+        integers = np.rint(wide / largest * _MATRIX_STEPS)
+        return cls(mean, deviation, integers, largest / _MATRIX_STEPS / _STEPS)
 
     def made(self, columns: int | None, name: str) -> int:
         """Number of output columns if `columns` are requested; None: all.
@@ -92,14 +91,14 @@ class Projection(NamedTuple):
         Raises:
             DataError: a number is too far from the mean.
         """
-        full = frames - self.mean
-        full /= self.deviation
-        full *= _STEPS
-        np.rint(full, out=full)
-        if len(full) and max(full.max(), -full.min()) > _CUT:
-            column = int(np.abs(full).max(axis=0).argmax())
+        integers = frames - self.mean
+        integers /= self.deviation
+        integers *= _STEPS
+        np.rint(integers, out=integers)
+        if len(integers) and max(integers.max(), -integers.min()) > _CUT:
+            column = int(np.abs(integers).max(axis=0).argmax())
             raise codes.FAR_FROM_MEAN(where=where, column=column, limit=_CUT // _STEPS)
-        made: NDArray[np.float32] = (full @ self.matrix[:, :columns] * self.step).astype(np.float32)
+        made: NDArray[np.float32] = (integers @ self.matrix[:, :columns] * self.step).astype(np.float32)
         return made
 
 
@@ -114,11 +113,10 @@ def projection(
         mean: (columns,), subtracted from each frame.
         matrix: (columns, output columns).
         deviation: (columns,), the approximate spread of the columns: numbers are rounded to 2^-12 of it, and a number
-            2^10 of
-            it from the mean is an error.
+            2^10 of it from the mean is an error.
     """
-    given = {"mean": mean, "deviation": deviation, "projection": matrix}
-    return Model("projection", 1, {name: np.asarray(array, np.float64) for name, array in given.items()})
+    arrays = {"mean": mean, "deviation": deviation, "projection": matrix}
+    return Model("projection", 1, {name: np.asarray(array, np.float64) for name, array in arrays.items()})
 
 
 def directed(axes: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -137,21 +135,21 @@ class Project(TransformOptions):
     version: ClassVar[int] = 1
 
     @cached_property
-    def _held(self) -> Projection:
+    def _loaded(self) -> Projection:
         return read_model(self.model, self._where, Projection.of)
 
     @property
     def _where(self) -> str:
         return model_place(self.name, self.model)
 
-    def becomes(self, given: Shape) -> Shape:
+    def becomes(self, input_shape: Shape) -> Shape:
         """Features p0, p1, ...: the first `columns` that the matrix makes, or all."""
-        check_columns(given, len(self._held.mean), self._where)
-        return Shape(tuple(f"p{k}" for k in range(self._held.made(self.columns, self.name))), "features")
+        check_columns(input_shape, len(self._loaded.mean), self._where)
+        return Shape(tuple(f"p{k}" for k in range(self._loaded.made(self.columns, self.name))), "features")
 
     def apply(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
         """Transform float32 (frames, input columns) to float32 (frames, output columns)."""
-        return self._held.apply(frames, self.columns, self._where)
+        return self._loaded.apply(frames, self.columns, self._where)
 
     def files(self) -> list[Path]:
         """The model file."""
@@ -175,23 +173,23 @@ class FittedProjection(FittedTransform[Projection]):
         """The projection."""
         return Projection.of(model)
 
-    def takes(self, held: Projection) -> int:
+    def takes(self, loaded: Projection) -> int:
         """Number of columns of the mean."""
-        return len(held.mean)
+        return len(loaded.mean)
 
-    def shape(self, given: Shape, held: Projection | None) -> Shape:
+    def shape(self, input_shape: Shape, loaded: Projection | None) -> Shape:
         """Features named by a letter and a number."""
-        if self.columns > len(given.columns):
+        if self.columns > len(input_shape.columns):
             raise codes.TOO_MANY_COMPONENTS(
                 where=f"features.transforms: {self.name}, columns",
                 wanted=self.columns,
                 kind=self.makes,
-                available=len(given.columns),
+                available=len(input_shape.columns),
             )
-        if held is not None:
-            held.made(self.columns, self.name)
+        if loaded is not None:
+            loaded.made(self.columns, self.name)
         return Shape(tuple(f"{self.letter}{k}" for k in range(self.columns)), "features")
 
     def apply(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
         """Transform float32 (frames, input columns) to float32 (frames, output columns)."""
-        return self.held.apply(frames, self.columns, self.where)
+        return self.loaded.apply(frames, self.columns, self.where)

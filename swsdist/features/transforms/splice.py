@@ -24,10 +24,10 @@ class Splice(TransformOptions):
         """Frames to either side."""
         return self.frames
 
-    def becomes(self, given: Shape) -> Shape:
+    def becomes(self, input_shape: Shape) -> Shape:
         """Features: the columns of the earliest frame, called `NAME-4`, up to those of the last, `NAME+4`."""
         shifts = range(-self.frames, self.frames + 1)
-        return Shape(tuple(f"{name}{shift:+d}" for shift in shifts for name in given.columns), "features")
+        return Shape(tuple(f"{name}{shift:+d}" for shift in shifts for name in input_shape.columns), "features")
 
     def apply(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
         """Float32 (frames, columns) to float32 (frames, columns x (2 x frames + 1))."""

@@ -1,22 +1,18 @@
 """Feature warping: each number becomes the normal deviate of its rank within its column in a sliding window.
 
 Pelecanos and Sridharan 2001, "Feature warping for robust speaker verification", Odyssey: in a window of W frames (3 s),
-the number
-with rank R from below becomes the m for which (R - 1/2) / W is the normal distribution's share below m. Slow additive
-or
-multiplicative changes of a column, from a channel or loudness, do not change ranks. Equal numbers share their mean
-rank.
+the number with rank R from below becomes the m for which (R - 1/2) / W is the normal distribution's share below m. Slow
+additive or multiplicative changes of a column, from a channel or loudness, do not change ranks. Equal numbers share
+their mean rank.
 
 A word cut out of a recording lacks the 3 s, and ranks within it are meaningless: a vowel is the highest of any word.
-Where
-frames are missing, at the ends of a recording and around a short query, the window is therefore filled with a normal
-distribution of the corpus's mean and deviation. With n frames present::
+Where frames are missing, at the ends of a recording and around a short query, the window is therefore filled with a
+normal distribution of the corpus's mean and deviation. With n frames present::
 
     p = (frames below x + half of those equal to x + (W - n) Phi((x - mean) / deviation)) / W,  y = Phi^-1(p)
 
 A full window is warped by its ranks alone, and a single frame by the corpus alone, which amounts to normalising mean
-and
-deviation, the best choice for short queries. Mean and deviation are fitted to documents (`features.fitting`).
+and deviation, the best choice for short queries. Mean and deviation are fitted to documents (`features.fitting`).
 
 Ranks are integers, so a frame does not depend on its block.
 """
@@ -67,19 +63,19 @@ class Warp(FittedTransform[_Corpus]):
         """The corpus's mean and deviation."""
         return _Corpus(*moments_of(model, "warp"))
 
-    def takes(self, held: _Corpus) -> int:
+    def takes(self, loaded: _Corpus) -> int:
         """Number of columns of the mean."""
-        return len(held.mean)
+        return len(loaded.mean)
 
-    def shape(self, given: Shape, held: _Corpus | None) -> Shape:
+    def shape(self, input_shape: Shape, loaded: _Corpus | None) -> Shape:
         """Features with the same names."""
-        return Shape(given.columns, "features")
+        return Shape(input_shape.columns, "features")
 
     def apply(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
         """Transform float32 (frames, columns); frames outside the input are treated as missing."""
         from scipy.special import ndtr, ndtri
 
-        corpus, count = self.held, len(frames)
+        corpus, count = self.loaded, len(frames)
         # Frames below minus frames above; each pair is compared once.
         more = np.zeros(frames.shape, np.int16)
         for k in range(1, min(self.context, count - 1) + 1):
@@ -88,9 +84,9 @@ class Warp(FittedTransform[_Corpus]):
             more[k:] += order
             more[:-k] -= order
         place = np.arange(count)[:, None]
-        there = np.minimum(place, self.context) + np.minimum(count - 1 - place, self.context) + 1
+        present = np.minimum(place, self.context) + np.minimum(count - 1 - place, self.context) + 1
         below = ndtr((frames.astype(np.float64) - corpus.mean) / corpus.deviation)
-        share = ((there + more) / 2 + (self.frames - there) * below) / self.frames
+        share = ((present + more) / 2 + (self.frames - present) * below) / self.frames
         warped: NDArray[np.float32] = ndtri(share).astype(np.float32)
         return warped
 

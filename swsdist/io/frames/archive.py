@@ -53,8 +53,8 @@ def find_items(path: str, form: Form = "auto", storage: Mapping[str, object] | N
     options = storage or {}
     result: dict[str, Item] = {}
     for name, file, key, info in _files(path, form, options):
-        known = FORMATS[name]
-        if known.find is None:
+        entry = FORMATS[name]
+        if entry.find is None:
             # Identities ignore permissions: with permissions corrected the identity differs, and the item is tried
             # again.
             readable = is_remote(file) or is_readable(file)
@@ -62,7 +62,7 @@ def find_items(path: str, form: Form = "auto", storage: Mapping[str, object] | N
                 [(key, Item(name, file, "", info.identity if readable else UNREADABLE, info.size))]
             )
         else:
-            items = known.find(file, info.identity, info.size, options)
+            items = entry.find(file, info.identity, info.size, options)
         for each, item in items:
             if each in result:
                 raise codes.DUPLICATE_FRAMES(where=item.file, key=each, file=result[each].file)
@@ -106,14 +106,14 @@ def read_item(item: Item, storage: Mapping[str, object] | None = None) -> tuple[
 
 def _files(path: str, form: Form, storage: Mapping[str, object]) -> Iterator[tuple[str, str, str, Info]]:
     """Format, path, key and Info of each file."""
-    known = _form_of(path) if form == "auto" else form
+    format_name = _form_of(path) if form == "auto" else form
     if not (Path(path).is_dir() if not is_remote(path) else _form_of(path) is None):
-        if known is None and not is_remote(path) and not Path(path).exists():
+        if format_name is None and not is_remote(path) and not Path(path).exists():
             raise _nothing(path)
-        if known is None:
+        if format_name is None:
             raise codes.UNKNOWN_FRAMES_ENDING(where=path, endings=_endings())
         stem = path.rpartition("/")[2].rpartition(".")[0]
-        yield known, path, stem, _info(path, storage)
+        yield format_name, path, stem, _info(path, storage)
         return
     folder = Folder(path, storage)
     listed = {

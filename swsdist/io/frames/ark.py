@@ -132,9 +132,9 @@ def _unpacked(file: BinaryIO, kind: bytes, least: np.float32, span: np.float32, 
 
 def _exactly(file: BinaryIO, size: int) -> bytes:
     if size > _UNASKED:  # reading allocates the memory first
-        here = file.tell()
-        left = file.seek(0, io.SEEK_END) - here
-        file.seek(here)
+        begin = file.tell()
+        left = file.seek(0, io.SEEK_END) - begin
+        file.seek(begin)
         if left < size:
             raise EOFError(f"it ends {size - left} bytes too early")
     result = file.read(size)
@@ -147,10 +147,10 @@ def _token(file: BinaryIO) -> bytes:
     """Bytes up to a blank."""
     result = b""
     while len(result) < _LONGEST_KEY:
-        item = file.read(1)
-        if item in (b" ", b""):
+        byte = file.read(1)
+        if byte in (b" ", b""):
             return result
-        result += item
+        result += byte
     raise ValueError("a name of more than 4096 bytes")
 
 
@@ -214,7 +214,7 @@ def _scanned(path: str, identity: str, size: int, storage: Mapping[str, object])
 def _listed(path: str, storage: Mapping[str, object]) -> Iterator[tuple[str, Item]]:
     """Items of a list."""
     folder, _ = locate(path, storage)
-    known: dict[str, str] = {}
+    identities: dict[str, str] = {}
     counts: dict[str, int] = {}
     result: list[tuple[str, str, str]] = []
     with damage_errors(path), open_file(path, storage) as file:
@@ -240,14 +240,14 @@ def _listed(path: str, storage: Mapping[str, object]) -> Iterator[tuple[str, Ite
             counts[file_] = counts.get(file_, 0) + 1
     for file_ in counts:
         try:
-            known[file_] = identify(file_, storage)
+            identities[file_] = identify(file_, storage)
         except (StorageError, OSError) as error:
             refused = failures.as_file_fault(error, file_).code in failures.UNREADABLE
-            known[file_] = UNREADABLE if refused else MISSING
+            identities[file_] = UNREADABLE if refused else MISSING
     for key, file_, at in result:
-        full = known[file_]
-        size = 0 if full == MISSING else int(full.partition(":")[0]) // counts[file_]
-        yield key, Item("kaldi", file_, at, full if full == MISSING else f"{full}@{at}", size)
+        identity = identities[file_]
+        size = 0 if identity == MISSING else int(identity.partition(":")[0]) // counts[file_]
+        yield key, Item("kaldi", file_, at, identity if identity == MISSING else f"{identity}@{at}", size)
 
 
 KALDI = Format((".scp", ".ark"), _find, _Ark)

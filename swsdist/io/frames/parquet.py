@@ -89,7 +89,7 @@ def _check(schema: Any, path: str) -> None:
         if name not in schema.names:
             raise codes.NO_FRAMES_COLUMN(where=path, column=name, columns=", ".join(schema.names))
     for name, expected in (("doc_id", "text"), ("channel", "whole numbers")):
-        if name in schema.names and not _names(schema.field(name).type, text=name == "doc_id"):
+        if name in schema.names and not _names(schema.field(name).type, text_allowed=name == "doc_id"):
             raise codes.COLUMN_TYPE(where=path, column=name, type=schema.field(name).type, expected=expected)
     kind = schema.field("frames").type
     binary = pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
@@ -97,11 +97,11 @@ def _check(schema: Any, path: str) -> None:
         raise codes.BAD_FRAMES_TYPE(where=path, type=kind)
 
 
-def _names(kind: Any, *, text: bool) -> bool:
+def _names(kind: Any, *, text_allowed: bool) -> bool:
     """Whether a column may name documents, or channels."""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     texts = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
-    return bool(pa.types.is_integer(kind) or pa.types.is_null(kind) or (text and texts))
+    return bool(pa.types.is_integer(kind) or pa.types.is_null(kind) or (text_allowed and texts))
 
 
 def _is_list(kind: Any) -> bool:

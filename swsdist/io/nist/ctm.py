@@ -87,9 +87,9 @@ def write_ctm(lexemes: pa.Table | Iterable[pa.RecordBatch], out: Path) -> None:
         DataError: a CTM cannot contain a name or word: it is empty, holds a blank or a line end, begins a comment, or
             has another meaning in CTM; or a time is negative or not finite.
     """
-    with out.open("w", encoding="utf-8", newline="\n") as text:
+    with out.open("w", encoding="utf-8", newline="\n") as file:
         for batch in lexemes.to_batches() if isinstance(lexemes, pa.Table) else lexemes:
-            text.writelines(_line(row, str(out)) for row in batch.to_pylist())
+            file.writelines(_line(row, str(out)) for row in batch.to_pylist())
 
 
 def ctm_word(fields: list[str], where: str) -> CtmWord:
@@ -105,8 +105,8 @@ def ctm_word(fields: list[str], where: str) -> CtmWord:
             where=where, fields=len(fields), names=f"{' '.join(_NAMES[:_LEAST])} [{' '.join(_NAMES[_LEAST:])}]"
         )
     begin, duration = time(fields[2], "begin", where), time(fields[3], "duration", where)
-    given = [None if field in _NOT_GIVEN else field for field in fields[_LEAST:]] + [None] * (len(_NAMES) - len(fields))
-    confidence, kind, speaker = given
+    rest = [None if field in _NOT_GIVEN else field for field in fields[_LEAST:]] + [None] * (len(_NAMES) - len(fields))
+    confidence, kind, speaker = rest
     sure = None if confidence is None else number(confidence, "confidence", where)
     return CtmWord(fields[0], channel_number(fields[1], where), begin, duration, fields[4], sure, kind, speaker)
 

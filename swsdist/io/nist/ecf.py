@@ -82,8 +82,8 @@ def write_ecf(excerpts: pa.Table, out: Path, dialect: Literal["stdeval", "kwseva
     head = {"source_signal_duration": f"{total:.3f}", "version": "swsdist"}
     if dialect == "kwseval":
         head["language"] = "+".join(languages) or "unknown"
-    with out.open("w", encoding="utf-8", newline="\n") as text:
-        text.write(f"<ecf{_attributes(head)}>\n")
+    with out.open("w", encoding="utf-8", newline="\n") as file:
+        file.write(f"<ecf{_attributes(head)}>\n")
         for row in rows:
             values = {
                 "audio_filename": row["file"],
@@ -93,8 +93,8 @@ def write_ecf(excerpts: pa.Table, out: Path, dialect: Literal["stdeval", "kwseva
             }
             if dialect == "stdeval":
                 values["language"] = row["language"] or "unknown"
-            text.write(f"<excerpt{_attributes({**values, 'source_type': row['source_type']})}/>\n")
-        text.write("</ecf>\n")
+            file.write(f"<excerpt{_attributes({**values, 'source_type': row['source_type']})}/>\n")
+        file.write("</ecf>\n")
 
 
 def _with_depth(path: str, storage: Mapping[str, object] | None) -> Iterator[tuple[int, Element]]:

@@ -179,9 +179,9 @@ def write_rttm(lexemes: pa.Table, out: Path, speakers: pa.Table | None = None) -
     Raises:
         DataError: a name or word holds a blank or `;;`, which an RTTM cannot hold.
     """
-    with out.open("w", encoding="utf-8", newline="\n") as text:
-        text.writelines(_lines("SPEAKER", speakers.to_batches() if speakers is not None else ()))
-        text.writelines(_lines("LEXEME", lexemes.to_batches()))
+    with out.open("w", encoding="utf-8", newline="\n") as file:
+        file.writelines(_lines("SPEAKER", speakers.to_batches() if speakers is not None else ()))
+        file.writelines(_lines("LEXEME", lexemes.to_batches()))
 
 
 def _lines(kind: str, batches: Iterable[pa.RecordBatch]) -> Iterator[str]:

@@ -40,9 +40,9 @@ def read_speech(path: str, storage: Mapping[str, object] | None = None) -> pa.Ta
         head = stream.read(4096)
     if head.startswith(b"PAR1") or b"doc_id" in head.partition(b"\n")[0]:
         return read_table(path, SPEECH, storage=storage)
-    result = read_rttm(path, storage).speakers
-    if not result.num_rows:
+    turns = read_rttm(path, storage).speakers
+    if not turns.num_rows:
         raise codes.NO_SPEAKER_RECORDS(where=path)
-    ends = np.array([round(end, 4) for end in (result["start"].to_numpy() + result["duration"].to_numpy()).tolist()])
-    columns = [result["doc_id"].cast(pa.string()), result["channel"], result["start"], pa.array(ends, pa.float64())]
+    ends = np.array([round(end, 4) for end in (turns["start"].to_numpy() + turns["duration"].to_numpy()).tolist()])
+    columns = [turns["doc_id"].cast(pa.string()), turns["channel"], turns["start"], pa.array(ends, pa.float64())]
     return pa.table(columns, schema=SPEECH)

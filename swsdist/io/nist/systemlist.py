@@ -127,9 +127,9 @@ def _read_elements(path: str, storage: Mapping[str, object] | None) -> RawList:
 
 
 def _dialect(element: Element, path: str) -> Dialect:
-    for known in (STDLIST, KWSLIST):
-        if element.name == known.root:
-            return known
+    for dialect in (STDLIST, KWSLIST):
+        if element.name == dialect.root:
+            return dialect
     raise codes.WRONG_ROOT_ELEMENT(
         where=f"{path}, line {element.line}",
         element=short(element.name),
@@ -178,10 +178,10 @@ def _table(raw: RawList, owner: list[str | None], path: str, notices: Notices | 
     code = np.repeat(np.array([-1 if q is None else place[q] for q in owner], dtype=np.int32), first[1:] - first[:-1])
     query = pa.DictionaryArray.from_arrays(pa.array(code, mask=code < 0), pa.array(names, pa.string()))
 
-    known = decision.combine_chunks()
-    words = np.array([word == "YES" for word in known.dictionary.to_pylist()], dtype=bool)
-    odd = {k: word for k, word in enumerate(known.dictionary.to_pylist()) if word not in ("YES", "NO")}
-    indices = known.indices.to_numpy()
+    encoded = decision.combine_chunks()
+    words = np.array([word == "YES" for word in encoded.dictionary.to_pylist()], dtype=bool)
+    odd = {k: word for k, word in enumerate(encoded.dictionary.to_pylist()) if word not in ("YES", "NO")}
+    indices = encoded.indices.to_numpy()
     for k, word in odd.items():
         rows = np.flatnonzero(indices == k)
         group = int(np.searchsorted(first, rows[0], side="right")) - 1

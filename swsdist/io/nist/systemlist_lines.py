@@ -8,8 +8,8 @@ up, and the file is then read as XML from its start: so only one place finds and
 
 from __future__ import annotations
 
-import math
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from typing import BinaryIO
 
@@ -61,10 +61,10 @@ class _Reader:
         self._stream = stream
         block = stream.read(_BLOCK)
         head = _HEAD.match(block)
-        known = {dialect.root.encode(): dialect for dialect in dialects}
-        if head is None or head[1] not in known:
+        by_root = {dialect.root.encode(): dialect for dialect in dialects}
+        if head is None or head[1] not in by_root:
             raise _OtherLayout
-        self._dialect = known[head[1]]
+        self._dialect = by_root[head[1]]
         self._attributes = self._pairs(head[2])
         self._rest = block[head.end() :]
         names = "|".join(re.escape(name) for name in (self._dialect.group, self._dialect.root))
@@ -143,7 +143,8 @@ class _Reader:
             if names != ["tag"]:
                 raise _OtherLayout from None
             raise
-        self._check(table, names)
+        self._check_tags(table, names)
+        _check_values(table)
         at = 0
         for k, (number, text) in enumerate(tags):
             rows = number - 1 - k  # rows of detections before this line; lines count from 1
@@ -155,9 +156,9 @@ class _Reader:
             self._parts.append(table.select(_VALUES))
 
     def _attribute_order(self, data: bytes) -> list[str]:
-        result = re.search(rf'(?m)^[ \t]*<{self._dialect.item}((?: \w+="[^"\n]*")+) ?/>[ \t]*\r?$'.encode(), data)
+        match = re.search(rf'(?m)^[ \t]*<{self._dialect.item}((?: \w+="[^"\n]*")+) ?/>[ \t]*\r?$'.encode(), data)
         order = (
-            [name for name, _ in _ATTRIBUTE.findall(result[1].decode("utf-8", "replace"))] if result else list(_VALUES)
+            [name for name, _ in _ATTRIBUTE.findall(match[1].decode("utf-8", "replace"))] if match else list(_VALUES)
         )
         if sorted(order) != sorted(_VALUES):
             raise _OtherLayout
@@ -168,35 +169,18 @@ class _Reader:
         between = [x for k, name in enumerate(self._order) for x in (f"before {k}", name)]
         return [*between, "after"]
 
-    def _check(self, table: pa.Table, names: list[str]) -> None:
-        """Check that the text between values is that of such lines, and that numbers are finite."""
+    def _check_tags(self, table: pa.Table, names: list[str]) -> None:
+        """Check that the text around the values is that of such lines."""
         assert self._order is not None
-        for k, name in enumerate(names[::2]):
-            required = f" {self._order[k]}=" if k < len(self._order) else "/>"
-            if k == 0:
-                required = f"<{self._dialect.item}{required}"
-            for text in table.column(name).combine_chunks().dictionary.to_pylist():
-                if k == 0:
-                    text = text.lstrip(" \t")
-                if k == len(self._order):
-                    text = text.strip(" \t\r")
-                if text != required:
-                    raise _OtherLayout
-        for name in ("tbeg", "dur", "score"):
-            column = table.column(name)
-            limits = pc.min_max(column).as_py()
-            low, high = limits["min"], limits["max"]
-            if table.num_rows and not (math.isfinite(low) and math.isfinite(high)):
-                raise _OtherLayout
-            if table.num_rows and name != "score" and not 0 <= low <= high <= LATEST:
-                raise _OtherLayout
-            if table.num_rows and pc.any(pc.is_nan(column)).as_py():
-                raise _OtherLayout
-        for name in ("file", "channel", "decision"):
-            if any(not text or "<" in text for text in table.column(name).combine_chunks().dictionary.to_pylist()):
-                raise _OtherLayout
-        for text in table.column("channel").combine_chunks().dictionary.to_pylist():
-            if not (text.isascii() and text.isdigit() and len(text) < 10):
+        first, *others = self._order
+        around = [f"<{self._dialect.item} {first}=", *(f" {name}=" for name in others), "/>"]
+        for name, required in zip(names[::2], around, strict=True):
+            texts = _distinct(table, name)
+            if required is around[0]:
+                texts = [text.lstrip(" \t") for text in texts]
+            elif required is around[-1]:
+                texts = [text.strip(" \t\r") for text in texts]
+            if any(text != required for text in texts):
                 raise _OtherLayout
 
     def _detections(self, count: int) -> None:
@@ -224,3 +208,23 @@ class _Reader:
             self._first.append(self._rows)
             state = "between" if empty else "in"
         self._state = state
+
+
+def _check_values(table: pa.Table) -> None:
+    """Check that numbers are finite, and texts no tags."""
+    for name in ("tbeg", "dur", "score") if table.num_rows else ():
+        limits = pc.min_max(table.column(name)).as_py()
+        low, high = (0.0, LATEST) if name != "score" else (-sys.float_info.max, sys.float_info.max)
+        if not low <= limits["min"] <= limits["max"] <= high or pc.any(pc.is_nan(table.column(name))).as_py():
+            raise _OtherLayout
+    for name in ("file", "channel", "decision"):
+        if any(not text or "<" in text for text in _distinct(table, name)):
+            raise _OtherLayout
+    if not all(text.isascii() and text.isdigit() and len(text) < 10 for text in _distinct(table, "channel")):
+        raise _OtherLayout
+
+
+def _distinct(table: pa.Table, name: str) -> list[str]:
+    """The texts of a column, each once."""
+    texts: list[str] = table.column(name).combine_chunks().dictionary.to_pylist()
+    return texts

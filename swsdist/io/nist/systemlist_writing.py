@@ -120,35 +120,35 @@ def _write(
     names = _Names(dialect)
     done: set[str] = set()
     current: str | None = None
-    with out.open("w", encoding="utf-8", newline="\n") as text:
-        text.write(f"<{dialect.root} {_attributes(attributes)}>\n")
+    with out.open("w", encoding="utf-8", newline="\n") as file:
+        file.write(f"<{dialect.root} {_attributes(attributes)}>\n")
 
         def begin(query: str) -> None:
             if query in done:
                 raise codes.SCATTERED_DETECTIONS(where=str(out), query=query)
             done.add(query)
             shown = {dialect.query: names.query(query), dialect.time: decimal(seconds), dialect.oov: "0"}
-            text.write(f"<{dialect.group} {_attributes(shown)}>\n")
+            file.write(f"<{dialect.group} {_attributes(shown)}>\n")
 
         for query, doc_id, channel, start, end, score, decision in _rows(batches):
             if query != current:
                 if current is not None:
-                    text.write(f"</{dialect.group}>\n")
+                    file.write(f"</{dialect.group}>\n")
                 begin(query)
                 current = query
             if not math.isfinite(score):
                 raise codes.NON_FINITE_SCORE(where=str(out), query=query, score=score, document=doc_id)
-            text.write(
+            file.write(
                 f'<{dialect.item} file="{names.file(doc_id)}" channel="{channel}" tbeg="{decimal(start)}" '
                 f'dur="{_difference(end, start)}" score="{decimal(score)}" decision="{"YES" if decision else "NO"}"/>\n'
             )
         if current is not None:
-            text.write(f"</{dialect.group}>\n")
+            file.write(f"</{dialect.group}>\n")
         for query in queries:
             if query not in done:
                 begin(query)
-                text.write(f"</{dialect.group}>\n")
-        text.write(f"</{dialect.root}>\n")
+                file.write(f"</{dialect.group}>\n")
+        file.write(f"</{dialect.root}>\n")
 
 
 def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, str, int, float, float, float, bool | None]]:

@@ -11,7 +11,7 @@ Both map ids to the text of terms. Both may have attributes of a term (KWLIST in
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple
 from xml.sax.saxutils import escape, quoteattr
@@ -66,47 +66,54 @@ def read_termlist(
         UserError: there is no such file.
         DataError: it is no term list, or a term lacks its id or text.
     """
-    dialect: _Dialect | None = None
-    root: dict[str, str] = {}
+    stream = elements(path, storage)
+    outermost = next(stream)  # XML without an element is refused
+    dialect, root = _dialect(outermost, f"{path}, line {outermost.line}"), outermost.attributes or {}
     rows: dict[str, dict[str, str]] = {}
-    row: dict[str, str] = {}
-    name = ""
-    for element in elements(path, storage):
-        where = f"{path}, line {element.line}"
-        if dialect is None:
-            dialect, root = _dialect(element, where), element.attributes or {}
-        elif element.attributes is not None and element.name == dialect.term:
-            row = {"query_id": _id(element, dialect, where)}
-            if notices is not None and dialect is _TLIST and next(iter(element.attributes)) != dialect.id:
-                notices.add(codes.TERMID_NOT_FIRST, where=f"{where}: {short(row['query_id'])}", count=1)
-        elif element.attributes is None:
-            named = element.name == "value" and name not in ("", *TERMS.names)
-            if (named and name in row) or (element.name == dialect.text and "term" in row):
-                what = f"value of {short(name)}" if named else f"<{element.name}>"
-                raise codes.TERM_WITH_TWO_VALUES(where=where, term=short(row["query_id"]), what=what)
-            if element.name == dialect.text:
-                row["term"] = " ".join(element.text.split())
-                if notices is not None and element.decoded:
-                    notices.add(codes.TERM_WITH_ENTITIES, where=f"{where}: {short(row['term'])}", count=1)
-            elif element.name == "name":
-                name = element.text.strip()
-            elif named:
-                row[name] = element.text.strip()
-            elif element.name == dialect.term:
-                if not row.get("term"):
-                    raise codes.TERM_WITHOUT_TEXT(where=where, term=short(row["query_id"]), element=dialect.text)
-                if row["query_id"] in rows:
-                    if notices is None or not duplicates:
-                        raise codes.DUPLICATE_TERM(where=where, term=short(row["query_id"]))
-                    notices.add(codes.REPEATED_TERM, where=f"{where}: {short(row['query_id'])}", count=1)
-                    del rows[row["query_id"]]
-                rows[row["query_id"]] = row
-    if dialect is None or not rows:
+    for row, where in _terms(stream, dialect, path, notices):
+        if row["query_id"] in rows:
+            if notices is None or not duplicates:
+                raise codes.DUPLICATE_TERM(where=where, term=short(row["query_id"]))
+            notices.add(codes.REPEATED_TERM, where=f"{where}: {short(row['query_id'])}", count=1)
+            del rows[row["query_id"]]
+        rows[row["query_id"]] = row
+    if not rows:
         raise codes.EMPTY_TERM_LIST(where=path)
     extra = dict.fromkeys(name for row in rows.values() for name in row if name not in TERMS.names)
     schema = pa.schema([*TERMS, *(pa.field(name, pa.string()) for name in extra)])
     lowercase = dialect is _TLIST or root.get("compareNormalize", "") == "lowercase"
     return TermList(pa.Table.from_pylist(list(rows.values()), schema), root, lowercase)
+
+
+def _terms(
+    stream: Iterator[Element], dialect: _Dialect, path: str, notices: Notices | None
+) -> Iterator[tuple[dict[str, str], str]]:
+    """The id, text and attributes of each term, and the place of its end."""
+    row: dict[str, str] = {}
+    name = ""
+    for element in stream:
+        where = f"{path}, line {element.line}"
+        if element.attributes is not None and element.name == dialect.term:
+            row = {"query_id": _id(element, dialect, where)}
+            if notices is not None and dialect is _TLIST and next(iter(element.attributes)) != dialect.id:
+                notices.add(codes.TERMID_NOT_FIRST, where=f"{where}: {short(row['query_id'])}", count=1)
+        if element.attributes is not None:
+            continue
+        is_attribute = element.name == "value" and name not in ("", *TERMS.names)
+        key = "term" if element.name == dialect.text else name if is_attribute else ""
+        if key in row:
+            what = f"value of {short(name)}" if is_attribute else f"<{element.name}>"
+            raise codes.TERM_WITH_TWO_VALUES(where=where, term=short(row["query_id"]), what=what)
+        if key:
+            row[key] = element.text.strip() if is_attribute else " ".join(element.text.split())
+        if key == "term" and notices is not None and element.decoded:
+            notices.add(codes.TERM_WITH_ENTITIES, where=f"{where}: {short(row['term'])}", count=1)
+        if element.name == "name":
+            name = element.text.strip()
+        if element.name == dialect.term:
+            if not row.get("term"):
+                raise codes.TERM_WITHOUT_TEXT(where=where, term=short(row["query_id"]), element=dialect.text)
+            yield row, where
 
 
 def write_termlist(
@@ -130,9 +137,9 @@ def write_termlist(
     head = {"ecf_filename": ecf, "language": language, "version": "1"}
     if names is _KWLIST:
         head |= {"encoding": "UTF-8", "compareNormalize": "lowercase"}
-    with out.open("w", encoding="utf-8", newline="\n") as text:
-        text.write('<?xml version="1.0" encoding="UTF-8"?>\n')
-        text.write(f"<{names.root}{''.join(f' {key}={quoteattr(value)}' for key, value in head.items())}>\n")
+    with out.open("w", encoding="utf-8", newline="\n") as file:
+        file.write('<?xml version="1.0" encoding="UTF-8"?>\n')
+        file.write(f"<{names.root}{''.join(f' {key}={quoteattr(value)}' for key, value in head.items())}>\n")
         for row in terms.to_pylist():
             query_id, term = row.pop("query_id"), row.pop("term")
             info = "".join(
@@ -141,15 +148,15 @@ def write_termlist(
                 if value is not None
             )
             body = f"<{names.info}>{info}</{names.info}>" if info else ""
-            text.write(f"<{names.term} {names.id}={quoteattr(query_id)}>")
-            text.write(f"<{names.text}>{escape(term)}</{names.text}>{body}</{names.term}>\n")
-        text.write(f"</{names.root}>\n")
+            file.write(f"<{names.term} {names.id}={quoteattr(query_id)}>")
+            file.write(f"<{names.text}>{escape(term)}</{names.text}>{body}</{names.term}>\n")
+        file.write(f"</{names.root}>\n")
 
 
 def _dialect(element: Element, where: str) -> _Dialect:
-    for known in (_TLIST, _KWLIST):
-        if element.name == known.root:
-            return known
+    for dialect in (_TLIST, _KWLIST):
+        if element.name == dialect.root:
+            return dialect
     raise codes.WRONG_ROOT_ELEMENT(
         where=where, element=short(element.name), expected="a TLIST (<termlist>) or KWLIST (<kwlist>)"
     )

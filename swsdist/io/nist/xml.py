@@ -191,8 +191,8 @@ class Fields:
         """
         value = self._values.get(name, "")
         if not value:
-            known = short(", ".join(self._values), 200) or "none"
-            raise codes.MISSING_ATTRIBUTE(where=self.where, element=self._name, attribute=name, attributes=known)
+            attributes = short(", ".join(self._values), 200) or "none"
+            raise codes.MISSING_ATTRIBUTE(where=self.where, element=self._name, attribute=name, attributes=attributes)
         return value
 
     def number(self, name: str) -> float:

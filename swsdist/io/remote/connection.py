@@ -85,8 +85,8 @@ def _make_client(
     clients = settings.get("client_kwargs", {})
     if endpoint and "endpoint_url" not in {*settings, *(clients if isinstance(clients, Mapping) else ())}:
         settings["endpoint_url"] = endpoint
-    text = settings.get("config_kwargs")
-    settings["config_kwargs"] = {**DEFAULTS, **(text if isinstance(text, Mapping) else {})}
+    client_config = settings.get("config_kwargs")
+    settings["config_kwargs"] = {**DEFAULTS, **(client_config if isinstance(client_config, Mapping) else {})}
     result = s3fs.S3FileSystem(**{**settings, "use_listings_cache": False, "skip_instance_cache": True})
     result.retries = 1
     return result

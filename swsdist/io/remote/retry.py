@@ -90,24 +90,24 @@ def retry_remote(storage: Mapping[str, object], where: str, do: Callable[[s3fs.S
         try:
             result = do(client)
         except Exception as error:
-            text = explain(error, where)
-            if text is None or text.code == codes.MISSING_FILE.name:
+            failure = explain(error, where)
+            if failure is None or failure.code == codes.MISSING_FILE.name:
                 raise
-            if attempt == ATTEMPTS or not _helps(text, client, storage, attempt):
-                raise text from (None if text is error else error)
+            if attempt == ATTEMPTS or not _helps(failure, client, storage, attempt):
+                raise failure from (None if failure is error else error)
         else:
             budget.give()
             return result
     raise AssertionError("ATTEMPTS is at least 1")
 
 
-def _helps(text: StorageError, client: s3fs.S3FileSystem, storage: Mapping[str, object], attempt: int) -> bool:
+def _helps(failure: StorageError, client: s3fs.S3FileSystem, storage: Mapping[str, object], attempt: int) -> bool:
     """Whether to retry; waits before returning true."""
-    renewed = text.code in _CREDENTIALS and connect(storage) is not client
+    renewed = failure.code in _CREDENTIALS and connect(storage) is not client
     if renewed:
         return True
-    if text.code != codes.S3_TRANSFER_DAMAGED.name and not (
-        text.code == codes.EXPIRED_S3_CREDENTIALS.name and has_credential_files() and "key" not in storage
+    if failure.code != codes.S3_TRANSFER_DAMAGED.name and not (
+        failure.code == codes.EXPIRED_S3_CREDENTIALS.name and has_credential_files() and "key" not in storage
     ):
         return False
     if not budget.take():

@@ -93,10 +93,10 @@ def _alone(above: Path) -> Iterator[None]:
 
 
 def _sweep(above: Path) -> int:
-    gone = [place for place in above.iterdir() if place.is_dir() and not place.is_symlink() and not _lives(place)]
-    for place in gone:
+    dead = [place for place in above.iterdir() if place.is_dir() and not place.is_symlink() and not _lives(place)]
+    for place in dead:
         shutil.rmtree(place, ignore_errors=True)
-    return len(gone)
+    return len(dead)
 
 
 def _lives(place: Path) -> bool:

@@ -1,12 +1,10 @@
 """GPU kernels, which run the functions of `threads` for each thread.
 
 A block is a warp of thirty-two pieces times a few queries: its warps read the same documents at about the same time, so
-the first
-read fills the cache for all.
+the first read fills the cache for all.
 
 numba's simulator of a GPU (NUMBA_ENABLE_CUDASIM=1) does not support vectors: there the thread functions are compiled
-for the CPU,
-and the simulator runs launches, thread indices, streams and copies.
+for the CPU, and the simulator runs launches, thread indices, streams and copies.
 """
 
 from __future__ import annotations
@@ -55,12 +53,11 @@ class Kernels(NamedTuple):
         lay: grid (warps, any), block (32, any), more threads for less work each: (raw, columns, lanes, warps,
             documents).
         scan: grid (warps, queries / QUERIES), block (32, QUERIES): (documents, columns, queries, tops, tasks, streams,
-            shift, lanes,
-            warps, cells of all warps, edges, option, distances, states, rows and elements of a query in these).
+            shift, lanes, warps, cells of all warps, edges, option, distances, states, rows and elements of a query in
+            these).
         pick: the same grid and block: (edges, tasks, lanes, warps, cells of all warps, window, room, ends, states,
-            total,
-            places int32 (many, 3), best): appends a candidate's query, lane and end frame to `places`, its state to
-            `best`.
+            total, places int32 (many, 3), best): appends a candidate's query, lane and end frame to `places`, its state
+            to `best`.
         words: words of `edges` per cell.
         held: frames of distances, and states, that `scan` needs in memory; 0: they are in registers.
     """

@@ -1,12 +1,10 @@
 """The state of a GPU thread: sixteen query frames against one document, as one `Lanes` vector of `kernels.vectors`.
 
 On a CPU the sixteen elements of a vector are documents. Here they are consecutive query frames, *rows*, in a thread's
-registers;
-neighbouring threads have neighbouring documents. The vector, its ``+ - * << >> &``, `least`, `most` and `choose` are
-those of the
-CPU, so a recurrence's `cell` and a distance's `from_dot` compile for a GPU from the same source, in 32-bit integers,
-which numba
-alone would widen to 64. This module adds functions that move values between rows.
+registers; neighbouring threads have neighbouring documents. The vector, its ``+ - * << >> &``, `least`, `most` and
+`choose` are those of the CPU, so a recurrence's `cell` and a distance's `from_dot` compile for a GPU from the same
+source, in 32-bit integers, which numba alone would widen to 64. This module adds functions that move values between
+rows.
 
 For compiled code only. Indices count elements of flat C arrays and are not checked.
 """

@@ -1,31 +1,26 @@
 """The work of one GPU thread, as plain functions that numba compiles for the GPU or, in its simulator, for the CPU.
 
 A *warp* holds up to thirty-two pieces of documents, one per thread, which run in step. It is as wide as its number of
-pieces,
-and as long as its longest piece. There are two algorithms:
+pieces, and as long as its longest piece. There are two algorithms:
 
 - `in_registers`, for a recurrence with a cell of its `neighbours`. A thread processes a query in *tiles* of sixteen
-  frames, and
-  for each tile its piece, four frames at a time; products, distances and the recurrence stay in registers. The states
-  of a
-  tile's last rows, which the next tile needs, go to memory: one word read and one written per eight cells. The last
-  tile
-  writes the curve of costs there.
+  frames, and for each tile its piece, four frames at a time; products, distances and the recurrence stay in registers.
+  The states of a tile's last rows, which the next tile needs, go to memory: one word read and one written per eight
+  cells. The last tile writes the curve of costs there.
 - `in_memory`, for any other recurrence. A thread processes its piece once, four frames at a time: it writes their
-  distances to
-  the entire query to memory, and the recurrence's `advance` reads them, on the thread's lane of its arrays.
+  distances to the entire query to memory, and the recurrence's `advance` reads them, on the thread's lane of its
+  arrays.
 
 Layouts, flat; the cells of all warps, frames x width each, are consecutive, and those of a warp begin at `offset`:
 
 - raw: float32 (frames of all pieces, columns), prepared, piece by piece;
 - documents: float32, for each warp (frames / 4, columns, width, 4 frames);
 - queries: float32 (tiles of all queries, columns, 16 rows); the first tile of a query begins with padding rows, so that
-  the last
-  one is full;
+  the last one is full;
 - edges: state (queries, cells of all warps x 2), for each warp (frames, 2, width): for a tile's last row i, S(i, t),
-  and
-  S(i-1, t-1) + d(i, t), which a path that takes i and i + 1 at once needs (see `kernels.recurrences.bounded_slope`).
-  For `in_memory`, the curve only: (queries, cells of all warps), for each warp (frames, width);
+  and S(i-1, t-1) + d(i, t), which a path that takes i and i + 1 at once needs (see
+  `kernels.recurrences.bounded_slope`). For `in_memory`, the curve only: (queries, cells of all warps), for each warp
+  (frames, width);
 - tops: state (queries, 16): the states of the first tile's padding rows, and -1 for its other rows;
 - distances: int16 (queries, half-warps, `held_frames`, rows of the tiles, 16), and columns: state (queries, half-warps,
   elements):
@@ -76,8 +71,7 @@ LANE = ("begins", "frames", "first", "stop", "most")
 SPAN = ("offset", "frames", "first", "width")
 
 #: Columns of `tasks`, a row per query: its first tile, number of tiles, frame bits and infinity of the packing, the
-#: frames
-#: needed before a piece's first, and its number of frames.
+#: frames needed before a piece's first, and its number of frames.
 TASK = ("tile", "tiles", "bits", "infinity", "margin", "frames")
 
 
@@ -246,15 +240,11 @@ def in_registers(
 
     Returns:
         A plain function of (documents; place of the warp's first frames and the piece in them; columns; width of the
-        warp;
-        queries; tops; tasks int64 (queries, 6), see `TASK`; query; streams int64 (streams, 3): first column, the one
-        after the
-        last, weight; shift of the weighted sum; frames of the piece; first frame and the frame to stop at, multiples of
-        four; edges; place
-        in them
-        of frame 0; and arguments for `in_memory`: option of the recurrence; distances and the place of the thread's
-        first in
-        them; columns of states and the place of the thread's first in them).
+        warp; queries; tops; tasks int64 (queries, 6), see `TASK`; query; streams int64 (streams, 3): first column, the
+        one after the last, weight; shift of the weighted sum; frames of the piece; first frame and the frame to stop
+        at, multiples of four; edges; place in them of frame 0; and arguments for `in_memory`: option of the recurrence;
+        distances and the place of the thread's first in them; columns of states and the place of the thread's first in
+        them).
     """
     four, limits, in_state = _distances(maps), _limits(maps), _in_state(row_range)
     neighbours_of = numba.extending.register_jitable(neighbours)
@@ -455,8 +445,7 @@ def pick(
         bits, infinity: of the packing.
         window: w, at least 1.
         ends, states: receive end frame and packed state from `place` on, every 32nd element; have room for `most`, or
-            for
-            one in w + 1 frames if that is less.
+            for one in w + 1 frames if that is less.
 
     Returns:
         The number of candidates kept, in no particular order.

@@ -56,12 +56,12 @@ def _fixed(values: NDArray[np.float64], cap: float, query: bool, out: NDArray[np
         if norm * factor > longest:
             factor = longest / norm
             saturated += 1
-        full = 0
+        squares = 0
         for k in range(dimension):
             x = np.rint(values[t, k] * factor)
             out[t, k] = x
-            full += int(x) * int(x)
-        high, low = (full >> 1) >> LOW_BITS, (full >> 1) & ((1 << LOW_BITS) - 1)
+            squares += int(x) * int(x)
+        high, low = (squares >> 1) >> LOW_BITS, (squares >> 1) & ((1 << LOW_BITS) - 1)
         if query:
             out[t, dimension], out[t, dimension + 1] = -high, -low
             out[t, dimension + 2], out[t, dimension + 3] = -(1 << LOW_BITS), -1
@@ -81,8 +81,7 @@ def from_dot(dot: Value) -> Value:
     """rint(sqrt(z)) within 0..4095, z = -dot, exactly.
 
     z is shifted by an even number of bits until its root is within 1..2 (times 2^12). The best polynomial there
-    approximates
-    the root; after rounding it is off by at most one, which its square corrects.
+    approximates the root; after rounding it is off by at most one, which its square corrects.
     """
     z = least(most(0 - dot, 0), 16777216)
     x = most(z, 1)

@@ -1,21 +1,17 @@
 """Interface of local distances: integer frames, products of their columns, and maps to 12 bits.
 
 `prepare` turns normalised features into frames of integers, stored as float32, such that the product of a query's frame
-and a
-document's frame is exact in any order of summation: every coordinate fits 16 bits, and the absolute value of every
-partial sum is
-at most 2^24 (each distance gives the reason, and the number as `Stream.bound`). A map turns a product into an integer
-of 0..4095.
-Terms that depend on one side only (a squared norm, an entropy) have separate columns, which meet constants of the other
-side.
+and a document's frame is exact in any order of summation: every coordinate fits 16 bits, and the absolute value of
+every partial sum is at most 2^24 (each distance gives the reason, and the number as `Stream.bound`). A map turns a
+product into an integer of 0..4095. Terms that depend on one side only (a squared norm, an entropy) have separate
+columns, which meet constants of the other side.
 
 A distance is a weighted sum of one or more streams of columns::
 
     d = (sum of weight * d of stream + (1 << shift >> 1)) >> shift, clipped to 0..4095
 
 A map is a plain Python function of a product, `from_dot`, that uses only ``+ - * << >> &`` and `least`, `most`, and
-whose
-intermediate values fit 32 bits. It means the same for Python integers, vector lanes and GPU threads.
+whose intermediate values fit 32 bits. It means the same for Python integers, vector lanes and GPU threads.
 """
 
 from __future__ import annotations
@@ -153,8 +149,7 @@ class Distance:
         """Normalise frames and convert them to fixed point.
 
         All operations are float64 + - * / and square root in index order, which IEEE 754 rounds correctly, so the bytes
-        are the same on
-        any CPU.
+        are the same on any CPU.
 
         Args:
             features: float32 (frames, dimension), finite.

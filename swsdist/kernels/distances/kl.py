@@ -1,8 +1,7 @@
 """Kullback-Leibler divergence between posteriors, in nats.
 
 KL(q || x) of a query's frame from a document's; and the symmetric form, the mean of KL(q || x) and KL(x || q), half of
-what
-Kullback and Leibler (1951) call J.
+what Kullback and Leibler (1951) call J.
 
 Frames are first scaled to a sum of 1 and smoothed, ``p' = (p + floor) / (1 + D floor)``, so that all logarithms are
 finite; a frame of zeros becomes the uniform distribution.

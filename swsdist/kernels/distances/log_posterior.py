@@ -1,14 +1,11 @@
 """Cosine distance between logarithms of posteriors, ln(p + floor), minus each frame's mean, and its square.
 
 After subtracting the mean, a frame's logarithms do not depend on a factor of the probabilities (Aitchison's centred
-log-ratios),
-and the many classes at the floor do not make all frames similar. Fixed point, bound, map and error are those of the
-cosine. A
-frame of equal or zero probabilities becomes a zero vector: distance 1 to everything.
+log-ratios), and the many classes at the floor do not make all frames similar. Fixed point, bound, map and error are
+those of the cosine. A frame of equal or zero probabilities becomes a zero vector: distance 1 to everything.
 
 The mean of a *document* or speaker cannot be subtracted here, because the store's statistics are those of p, not of ln
-p. To
-subtract it (a large gain for short queries), store ln p and use `cosine` with `normalise: mean`.
+p. To subtract it (a large gain for short queries), store ln p and use `cosine` with `normalise: mean`.
 """
 
 from __future__ import annotations

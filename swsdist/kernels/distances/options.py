@@ -1,4 +1,4 @@
-"""What distances take as options: quick to load, for the config checks them."""
+"""Options of distances, in a light module for checking configs."""
 
 from __future__ import annotations
 

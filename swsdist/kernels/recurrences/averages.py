@@ -1,12 +1,9 @@
 """The recurrence that compares averages, of memory-efficient subsequence dynamic time warping (MES-DTW).
 
 Steps are (1, 1), (0, 1) and (1, 0) in query and document frames; each visited cell adds its distance, and the number of
-cells is
-the path's length. A path begins at the query's first frame, anywhere in the document, and ends anywhere. Of the three
-ways into a
-cell the one with the least average, sum / length including the cell itself, is kept; on ties the diagonal, then the one
-from
-the previous frame, then the one from the previous query frame::
+cells is the path's length. A path begins at the query's first frame, anywhere in the document, and ends anywhere. Of
+the three ways into a cell the one with the least average, sum / length including the cell itself, is kept; on ties the
+diagonal, then the one from the previous frame, then the one from the previous query frame::
 
     (sum, length, start) of (0, t) = (d(0, t), 1, t)
     (sum, length, start) of (i, t) = the least average of (i-1, t-1), (i, t-1) and (i-1, t), each with d(i, t) and 1
@@ -14,19 +11,16 @@ the previous frame, then the one from the previous query frame::
 
 Averages are compared as products in float32, each rounded once: ``sum1 * length2 < sum2 * length1``. Products of
 integers are exact below 2^24 only, so close averages of long paths may compare as equal or swapped. The tools of the
-authors'
-time compute the recurrence in this way, and the bytes are the same everywhere.
+authors' time compute the recurrence in this way, and the bytes are the same everywhere.
 
 Paths have no maximum length: a cell depends on all earlier frames, so a document is streamed uncut. The choice is made
-at each
-cell, so the kept path does not always have the least average of all paths.
+at each cell, so the kept path does not always have the least average of all paths.
 
 Source: X. Anguera, M. Ferrarons, "Memory efficient subsequence DTW for query-by-example spoken term detection", ICME
 2013: length-normalised decisions, and one column of state.
 
 State of a cell: three integers, sum, length and the document frame where the path began. There is a single column,
-which each
-frame overwrites. int32 holds the sums of paths through `INT32_FRAMES` document frames.
+which each frame overwrites. int32 holds the sums of paths through `INT32_FRAMES` document frames.
 """
 
 from __future__ import annotations
@@ -62,13 +56,13 @@ MOST_FRAMES = (1 << _FRAME_BITS) - LONGEST_QUERY
 NOWHERE = 1 << 14
 
 
-def _lower(item: tuple[Value, Value, Value], other: tuple[Value, Value, Value]) -> tuple[Value, Value, Value]:
+def _lower(state: tuple[Value, Value, Value], other: tuple[Value, Value, Value]) -> tuple[Value, Value, Value]:
     """Of two (sum, length, start) the one with the lower average; the first one wins ties."""
-    left, right = single(other[0]) * single(item[1]), single(item[0]) * single(other[1])
+    left, right = single(other[0]) * single(state[1]), single(state[0]) * single(other[1])
     return (
-        choose(left, right, other[0], item[0]),
-        choose(left, right, other[1], item[1]),
-        choose(left, right, other[2], item[2]),
+        choose(left, right, other[0], state[0]),
+        choose(left, right, other[1], state[1]),
+        choose(left, right, other[2], state[2]),
     )
 
 
@@ -115,12 +109,12 @@ def advance(
     store(columns, at + WIDTH, state[1])
     store(columns, at + 2 * WIDTH, state[2])
     for i in range(1, n):
-        here = at + 3 * i * WIDTH
-        left = (load(columns, here), load(columns, here + WIDTH), load(columns, here + 2 * WIDTH))
+        offset = at + 3 * i * WIDTH
+        left = (load(columns, offset), load(columns, offset + WIDTH), load(columns, offset + 2 * WIDTH))
         state = cell(diagonal, left, state, load_unsigned(distances, row + i * WIDTH, like))
-        store(columns, here, state[0])
-        store(columns, here + WIDTH, state[1])
-        store(columns, here + 2 * WIDTH, state[2])
+        store(columns, offset, state[0])
+        store(columns, offset + WIDTH, state[1])
+        store(columns, offset + 2 * WIDTH, state[2])
         diagonal = left
     cost = share(wide(state[0]), n, wide(state[1]))
     return (cost << spread(bits, cost)) + wide((t + 1) - state[2])

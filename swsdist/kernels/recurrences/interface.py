@@ -1,10 +1,8 @@
 """Interface of recurrences: functions of the inner loop, a plain version, and properties of the state.
 
 The inner loop's functions run on sixteen lanes (`kernels.vectors`) and are compiled for each type of state. `trace` is
-the same
-recurrence over a complete table of distances, in the simplest layout, with the step into every cell: it draws curves
-and paths on
-demand, and serves as a reference for the vectors. Both call the recurrence's one `cell`.
+the same recurrence over a complete table of distances, in the simplest layout, with the step into every cell: it draws
+curves and paths on demand, and serves as a reference for the vectors. Both call the recurrence's one `cell`.
 """
 
 from __future__ import annotations
@@ -34,8 +32,7 @@ class Recurrence(NamedTuple):
         option: a number passed to `advance`, `restart` and `trace`.
         grid: documents are cut at multiples of this only.
         int32_frames: the state is int32 for documents of at most this many frames, and int64 for longer ones; None: it
-            has
-            the curve's type.
+            has the curve's type.
         most_frames: the longest document that can be searched; None: unlimited.
         neighbours: plain function of S(i-1, t-1), S(i-1, t-2), S(i-2, t-1), d(i, t) and d(i-1, t), distances shifted,
             that

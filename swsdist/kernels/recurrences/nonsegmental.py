@@ -1,10 +1,9 @@
 """The non-segmental recurrence (NS-DTW): compares averages; diagonal steps count double in the length.
 
 A path visits one cell per query frame; for the next one the document advances by 0, 1 or 2 frames. Each cell adds its
-distance
-once, and to the path's length 2 for a step of one document frame and 1 for the others. Of the three ways into a cell
-the one with
-the least average, sum / length, is kept; on ties the step of 1 document frame, then of 2, then of 0::
+distance once, and to the path's length 2 for a step of one document frame and 1 for the others. Of the three ways into
+a cell the one with the least average, sum / length, is kept; on ties the step of 1 document frame, then of 2, then of
+0::
 
     (sum, length) of (0, t) = (d(0, t), 2)
     (sum, length) of (i, t) = the least average of  (S(i-1, t-1) + d(i, t), L(i-1, t-1) + 2)
@@ -12,8 +11,7 @@ the least average, sum / length, is kept; on ties the step of 1 document frame, 
                                                     (S(i-1, t)   + d(i, t), L(i-1, t)   + 1)
 
 A path may begin and end anywhere in the document. It spans at most 2 N - 1 document frames, and a result depends on
-nothing
-earlier. The choice is made at each cell, so the kept path does not always have the least average of all paths.
+nothing earlier. The choice is made at each cell, so the kept path does not always have the least average of all paths.
 
 Source: G. Mantena, S. Achanta, K. Prahallad, "Query-by-example spoken term detection using frequency domain linear
 prediction and non-segmental dynamic time warping", IEEE/ACM TASLP 22(5), 2014; the steps, weights and order of ties
@@ -22,8 +20,7 @@ That program compares float64 quotients; here products of integers are compared,
 
 State of a cell: two integers, the sum, and ``length << 16 | document frames``; both at most 2 N. Three columns rotate,
 each of two rows a query frame. A product of a sum and a length must fit the type, so int32 is used only for queries of
-at most
-255 frames.
+at most 255 frames.
 """
 
 from __future__ import annotations
@@ -54,10 +51,10 @@ LONGEST_QUERY = RECURRENCES["non-segmental"].longest_query
 NOWHERE = 1 << 14
 
 
-def _lower(item: tuple[Value, Value], other: tuple[Value, Value]) -> tuple[Value, Value]:
+def _lower(state: tuple[Value, Value], other: tuple[Value, Value]) -> tuple[Value, Value]:
     """Of two (sum, length and frames) the one with the lower average; the first one wins ties."""
-    left, right = other[0] * (item[1] >> SHIFT), item[0] * (other[1] >> SHIFT)
-    return choose(left, right, other[0], item[0]), choose(left, right, other[1], item[1])
+    left, right = other[0] * (state[1] >> SHIFT), state[0] * (other[1] >> SHIFT)
+    return choose(left, right, other[0], state[0]), choose(left, right, other[1], state[1])
 
 
 def cell(

@@ -1,4 +1,4 @@
-"""What recurrences take as options: quick to load, for the config checks them."""
+"""Options of recurrences, in a light module for checking configs."""
 
 from __future__ import annotations
 

@@ -124,9 +124,9 @@ def trace(distances: Table, option: int, cost: Numbers, frames: Numbers, steps: 
         stop = min(length, start + n + option)
         _segment(distances[:, start:stop], option, ended, sizes, steps[:, start:stop])
         for t in range(start, stop):
-            here = ended[t - start], sizes[t - start]
-            if here[1] > 0 and (frames[t] == 0 or here < (cost[t], frames[t])):
-                cost[t], frames[t] = here
+            ending = ended[t - start], sizes[t - start]
+            if ending[1] > 0 and (frames[t] == 0 or ending < (cost[t], frames[t])):
+                cost[t], frames[t] = ending
 
 
 def trace_path(distances: Table, option: int, cost: Numbers, frames: Numbers, steps: Codes) -> None:

@@ -1,12 +1,9 @@
 """Plain versions of the recurrences, over one complete table of distances, for curves and paths on demand.
 
 A plain version is a function ``trace(distances, option, cost, frames, steps)`` in the recurrence's module. It takes a
-table, int16
-(query frames, document frames), and the recurrence's option, and writes, for every document frame, `cost` and `frames`
-of the path
-that ends there (int64; -1 and 0 if none does) and, for every cell, the step into it (uint8, a code of `STEPS`, or
-`BEGIN`). It
-calls the recurrence's cell with plain integers, so results equal those of the vectors.
+table, int16 (query frames, document frames), and the recurrence's option, and writes, for every document frame, `cost`
+and `frames` of the path that ends there (int64; -1 and 0 if none does) and, for every cell, the step into it (uint8, a
+code of `STEPS`, or `BEGIN`). It calls the recurrence's cell with plain integers, so results equal those of the vectors.
 """
 
 from __future__ import annotations

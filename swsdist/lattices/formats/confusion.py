@@ -49,15 +49,15 @@ def read(origin: Origin) -> Lattices:
     Raises:
         UserError: there is no such file.
     """
-    beside = times_beside(origin.path)
-    folder, name = locate(beside, origin.storage)
+    timing = times_beside(origin.path)
+    folder, name = locate(timing, origin.storage)
     try:
         networks = _records(origin.path, origin)
         first = next(networks, None)
         if not folder.exists(name):
-            raise codes.NO_TIMES_OF_BINS(where=origin.path, times=beside)
+            raise codes.NO_TIMES_OF_BINS(where=origin.path, times=timing)
         times = dict[str, tuple[list[str], str]]()
-        for fields, where in _records(beside, origin):
+        for fields, where in _records(timing, origin):
             if fields[0] in times:
                 yield Broken(
                     fields[0], codes.MALFORMED_CONFUSION(where=where, fault=f"repeats the times of {fields[0]}")
@@ -65,11 +65,11 @@ def read(origin: Origin) -> Lattices:
             times.setdefault(fields[0], (fields[1:], where))
         for fields, where in chain([] if first is None else [first], networks):
             key = fields[0]
-            paired = times.pop(key, ([], beside))
+            paired = times.pop(key, ([], timing))
             try:
                 bins, pairs = _bins(fields[1:], where), _times(*paired)
                 if len(bins) != len(pairs):
-                    raise codes.UNPAIRED_CONFUSION(where=where, key=key, bins=len(bins), times=len(pairs), file=beside)
+                    raise codes.UNPAIRED_CONFUSION(where=where, key=key, bins=len(bins), times=len(pairs), file=timing)
                 yield _network(key, bins, pairs, origin, where)
             except DataError as error:
                 yield Broken(key, error)
@@ -79,7 +79,7 @@ def read(origin: Origin) -> Lattices:
     for key, (left, where) in times.items():
         yield Broken(
             key,
-            codes.UNPAIRED_CONFUSION(where=where, key=key, bins=0, times=left.count(";") + 1, file=beside),
+            codes.UNPAIRED_CONFUSION(where=where, key=key, bins=0, times=left.count(";") + 1, file=timing),
         )
 
 

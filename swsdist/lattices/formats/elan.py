@@ -85,30 +85,30 @@ def annotated(origin: Origin, left_out: LeftOut) -> Annotated:
         UserError: there is no such file.
         DataError: it cannot be read.
     """
-    known: set[tuple[str, str]] = set()
+    seen: set[tuple[str, str]] = set()
     slots: dict[str, float | None] = {}
     media: list[tuple[Mapping[str, str], str]] = []
     unit = 1.0
     tiers: list[tuple[str, list[_Row]]] = []
-    given: Mapping[str, str] = {}
+    annotation: Mapping[str, str] = {}
     text = ""
     for k, (name, attributes, content, line, _) in enumerate(elements(origin.path, origin.storage)):
         where = f"{origin.path}, line {line}"
         if k == 0 and name != _ROOT:
             raise io_codes.WRONG_ROOT_ELEMENT(where=where, element=short(name), expected="an ELAN file")
         ids = {item for item in (attributes or {}).items() if item[0] in _IDS}
-        if twice := ids & known:
+        if twice := ids & seen:
             error = f"{short(str(*twice))} is there twice"
             raise codes.UNREADABLE_ANNOTATIONS(where=where, program="ELAN", error=error)
-        known |= ids
+        seen |= ids
         if attributes is None:
             if name == "ANNOTATION_VALUE":
                 text = content
             elif name in ("ALIGNABLE_ANNOTATION", "REF_ANNOTATION") and tiers:
-                aligned = given.get("TIME_SLOT_REF1", ""), given.get("TIME_SLOT_REF2", "")
-                reference = given.get("ANNOTATION_REF", "")
+                aligned = annotation.get("TIME_SLOT_REF1", ""), annotation.get("TIME_SLOT_REF2", "")
+                reference = annotation.get("ANNOTATION_REF", "")
                 times = aligned if name == "ALIGNABLE_ANNOTATION" else None
-                tiers[-1][1].append(_Row(given.get("ANNOTATION_ID", ""), times, reference, text, line))
+                tiers[-1][1].append(_Row(annotation.get("ANNOTATION_ID", ""), times, reference, text, line))
         elif name == "TIME_SLOT":
             slots[attributes.get("TIME_SLOT_ID", "")] = _milliseconds(attributes.get("TIME_VALUE"))
         elif name == "MEDIA_DESCRIPTOR":
@@ -122,7 +122,7 @@ def annotated(origin: Origin, left_out: LeftOut) -> Annotated:
         elif name == "TIER":
             tiers.append((attributes.get("TIER_ID", ""), []))
         elif name in ("ALIGNABLE_ANNOTATION", "REF_ANNOTATION"):
-            given, text = attributes, ""
+            annotation, text = attributes, ""
     zero = _zero(media, origin)
     slots = {slot: None if time is None else zero + unit * time for slot, time in slots.items()}
     links = [link for medium, _ in media for link in _links(medium)]
@@ -147,9 +147,9 @@ def _zero(media: list[tuple[Mapping[str, str], str]], origin: Origin) -> float:
     named = [
         medium for medium in media if key_of(origin.name or origin.path) in map(key_of, map(unquote, _links(medium[0])))
     ]
-    there = [medium for medium in named if len(named) > 1 and _is_there(medium[0], origin)]
-    there.sort(key=lambda medium: PurePosixPath(_links(medium[0])[0]).suffix)  # a corpus takes the last ending, too
-    medium, where = [*there[-1:], *named, *media, ({}, "")][0]
+    existing = [medium for medium in named if len(named) > 1 and _is_there(medium[0], origin)]
+    existing.sort(key=lambda medium: PurePosixPath(_links(medium[0])[0]).suffix)  # a corpus takes the last ending, too
+    medium, where = [*existing[-1:], *named, *media, ({}, "")][0]
     zero = _milliseconds(medium.get("TIME_ORIGIN", "0"))
     if zero is None or math.isnan(zero):
         error = f"TIME_ORIGIN is {short(medium['TIME_ORIGIN'])!r}, no number"
@@ -176,12 +176,12 @@ def _milliseconds(text: str | None) -> float | None:
 
 
 def _tiers(
-    given: list[tuple[str, list[_Row]]], slots: Mapping[str, float | None], path: str, left_out: LeftOut
+    rows_by_tier: list[tuple[str, list[_Row]]], slots: Mapping[str, float | None], path: str, left_out: LeftOut
 ) -> list[Annotations]:
     aligned_spans: list[list[_Span | None]] = []
     spans: dict[str, _Span] = {}
     referred: dict[str, str] = {}
-    for _, rows in given:
+    for _, rows in rows_by_tier:
         pairs = [row.slots for row in rows if row.slots]
         earlier, later = {end: start for start, end in pairs}, dict(pairs)
         aligned_spans.append(
@@ -193,7 +193,7 @@ def _tiers(
         spans |= {row.key: span for row, span in zip(rows, aligned_spans[-1], strict=True) if span}
         referred |= {row.key: row.reference for row in rows if not row.slots}
     tiers = []
-    for (name, rows), aligned in zip(given, aligned_spans, strict=True):
+    for (name, rows), aligned in zip(rows_by_tier, aligned_spans, strict=True):
         timed = []
         for row, span in zip(rows, aligned, strict=True):
             with left_out:

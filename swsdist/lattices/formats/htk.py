@@ -4,10 +4,10 @@ Words are on links, or on nodes: then a word belongs to the links that end at it
 no word, is label 0; other words, also `!ENTER` or `<s>`, are labels. HTK writes bytes that it cannot print as `\ooo`; together
 they are UTF-8.
 
-The scales of the header are applied: the log score of a link is
-(acscale * a + lmscale * l + ngscale * n + prscale * r + wdpenalty) / lmscale, the first term acoustic and the others graph, so
-that an acoustic scale of 1 is the file's own. Links without a word pay no wdpenalty. lmscale 0 does not divide. Logs are to
-the base of the header (wdpenalty, too); base 0: a, l, n and r are probabilities.
+The scales of the header are applied: the log score of a link is (acscale * a + lmscale * l + ngscale * n + prscale * r
++ wdpenalty) / lmscale, the first term acoustic and the others graph, so that an acoustic scale of 1 is the file's own.
+Links without a word pay no wdpenalty. lmscale 0 does not divide. Logs are to the base of the header (wdpenalty, too);
+base 0: a, l, n and r are probabilities.
 
 Times are in seconds, and become multiples of 10 ms. Sub-lattices are refused.
 

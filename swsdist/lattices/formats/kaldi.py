@@ -45,12 +45,12 @@ def detect(name: str, head: bytes) -> bool:
     """Whether it is an archive of lattices, or a list of places in one."""
     if name.lower().endswith(_LIST) or _BINARY_HEAD.match(head):
         return True
-    text = _TEXT_HEAD.match(head)
-    if text is None:
+    match = _TEXT_HEAD.match(head)
+    if match is None:
         return False
-    if text[1] and not text[2].strip():  # an empty lattice: Kaldi writes the key, a blank, and an empty line
+    if match[1] and not match[2].strip():  # an empty lattice: Kaldi writes the key, a blank, and an empty line
         return True
-    return kaldi_text.looks_like_line(text[2])
+    return kaldi_text.looks_like_line(match[2])
 
 
 def read(origin: Origin) -> Lattices:

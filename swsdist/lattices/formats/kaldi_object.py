@@ -66,7 +66,7 @@ def lattice_of(raw: Raw, key: str, words: Mapping[int, str] | None, frame: float
     times, length = _times(raw, where)
     if raw.frame_by_frame:
         raw, times = _compact(raw, times)
-    known, label = _labels(raw.word)
+    numbers, label = _labels(raw.word)
     return Lattice(
         key,
         frame,
@@ -78,7 +78,7 @@ def lattice_of(raw: Raw, key: str, words: Mapping[int, str] | None, frame: float
         raw.acoustic,
         raw.final_graph,
         raw.final_acoustic,
-        tuple(text_of(number, words, where) for number in known.tolist()),
+        tuple(text_of(number, words, where) for number in numbers.tolist()),
         raw.start,
         length,
     )
@@ -88,8 +88,8 @@ def _labels(words: Ints) -> tuple[Ints, Ints]:
     """The numbers of words that occur, ascending, and 0; and the place of each word among them."""
     greatest = int(words.max(initial=0))
     if greatest > len(words) + _SMALL:
-        known = np.union1d(words, 0)
-        return known, np.searchsorted(known, words)
+        numbers = np.union1d(words, 0)
+        return numbers, np.searchsorted(numbers, words)
     present = np.zeros(greatest + 1, np.bool_)
     present[words] = present[0] = True
     return np.flatnonzero(present), (np.cumsum(present) - 1)[words]

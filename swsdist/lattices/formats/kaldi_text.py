@@ -77,8 +77,8 @@ def parse(block: bytes, name: str, first: int) -> Raw:
 
 def _raw(rows: list[tuple[bytes, ...]], frame_by_frame: bool, name: str, first: int) -> Raw:
     if not rows:
-        none, nothing = np.empty(0, np.int64), np.empty(0)
-        return Raw(-1, none, none, none, none, none, nothing, nothing, nothing, nothing, none, frame_by_frame)
+        ints, floats = np.empty(0, np.int64), np.empty(0)
+        return Raw(-1, ints, ints, ints, ints, ints, floats, floats, floats, floats, ints, frame_by_frame)
     columns = list(zip(*rows, strict=True))
     source, target = _integers(columns[0]), _integers(columns[1])
     if frame_by_frame:

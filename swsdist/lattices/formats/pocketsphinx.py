@@ -80,17 +80,17 @@ def _slf(origin: Origin) -> Lattice:
 def _plain(origin: Origin) -> Lattice:
     rows = _Rows(origin)
     frames, count = (integer(rows.section(name, 2)[1], name, rows.where) for name in ("Frames", "Nodes"))
-    known: dict[int, tuple[str, int]] = {}
+    word_and_start: dict[int, tuple[str, int]] = {}
     for _ in range(count):
         fields = rows.next()
         if len(fields) < 5:
             raise rows.fault("is not ID WORD START FIRST-END LAST-END")
         node, begin = rows.node(fields[0], count), integer(fields[2], "start", rows.where)
-        if node in known:
+        if node in word_and_start:
             raise rows.fault(f"is a second node {node}")
         if begin > frames:
             raise rows.fault("begins after the last frame")
-        known[node] = fields[1], begin
+        word_and_start[node] = fields[1], begin
     start, end = (rows.node(rows.section(name, 2)[1], count) for name in ("Initial", "Final"))
     rows.section("BestSegAscr", 1)
     rows.section("Edges", 1)
@@ -104,7 +104,7 @@ def _plain(origin: Origin) -> Lattice:
     source, target = np.array(links, np.int64).reshape(-1, 2).T
     acoustic = -np.array(scores, np.float64) * math.log(rows.base) + 0.0
     demand_costs(origin.path, acoustic)
-    words, times = zip(*(known[node] for node in range(count)), strict=True) if count else ((), ())
+    words, times = zip(*(word_and_start[node] for node in range(count)), strict=True) if count else ((), ())
     nodes = _Nodes(np.array(times, np.int64), words, start, end, frames)
     return _lattice_of(nodes, source, target, np.zeros(len(links)), acoustic, origin.path, origin.frame)
 

@@ -187,12 +187,12 @@ def _timed(entries: Any, where: str, left_out: LeftOut, start: object = None, en
         high = last if last is not None else after[len(timed) - 1 - k]
         before = next((time for time in (last, first) if time is not None), before)
         with left_out:
-            known = [time for time in (low, high) if time is not None]
-            if not known:
+            times = [time for time in (low, high) if time is not None]
+            if not times:
                 raise codes.WORD_WITHOUT_TIMES(where=place, text=short(_text(entry)))
-            low, high = known[0], known[-1]
+            low, high = times[0], times[-1]
             if first is None or last is None:
-                low, high = min(known), max(known)
+                low, high = min(times), max(times)
             confidence = next((entry[name] for name in _CONFIDENCES if entry.get(name) is not None), None)
             words += words_of(_text(entry), low, high, place, confidence)
     return words

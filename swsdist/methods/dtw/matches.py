@@ -84,7 +84,7 @@ def best_matches(matches: list[NDArray[np.int64]], most: NDArray[np.int64], fill
     """The best candidates.
 
     Args:
-        found: rows as `pruned` takes them, in parts; it is emptied, so that no row is held twice for longer than it must.
+        matches: rows as `pruned` takes them, in parts; it is emptied, so that no row is held twice for longer than it must.
         most: int64 (documents,), candidates kept per query and document.
         fill: see `Matches`.
     """

@@ -82,9 +82,9 @@ class Dtw:
             yield _unit(shards, fingerprint(common, sorted(contents.values())))
             return
         if landmarks and not pinned:
-            everything = sorted(list(row.values()) for row in table.select(columns).to_pylist())
-            chosen = landmark_documents([(row[0], row[1]) for row in everything])
-            common = [common, [row for row in everything if (row[0], row[1]) in chosen]]
+            values = sorted(list(row.values()) for row in table.select(columns).to_pylist())
+            chosen = landmark_documents([(row[0], row[1]) for row in values])
+            common = [common, [row for row in values if (row[0], row[1]) in chosen]]
         common = fingerprint(common)
         for shard in shards:
             yield _unit((shard,), fingerprint(common, contents[shard.name]))

@@ -41,8 +41,7 @@ def search(
 
     Raises:
         UserError: an example or a document is too long for the recurrence; the library's product is inexact; the GPU
-            does not
-            exist, or lacks memory.
+            does not exist, or lacks memory.
         ConfigError: the recurrence or backend is unknown, or the recurrence does not have an option.
     """
     if not examples:

@@ -157,8 +157,8 @@ class Documents:
         self, features: Iterable[tuple[int, NDArray[np.float32]]]
     ) -> Iterator[tuple[int, Iterator[NDArray[np.float32]]]]:
         """Like `stream`, of features that are given: (index, float32 (frames, dimension)) of each document."""
-        given = ((self._keys[k], frames) for k, frames in features)
-        for key, blocks in self._in_batches(given, "document"):
+        keyed = ((self._keys[k], frames) for k, frames in features)
+        for key, blocks in self._in_batches(keyed, "document"):
             yield self._index[key], blocks
 
     def features(self, shard: str, chosen: NDArray[np.bool_]) -> dict[int, NDArray[np.float32]]:
@@ -262,10 +262,10 @@ class Documents:
         """Matches with first and last frames of the recording, if frames were left out."""
         if not self._leaves_out:
             return matches
-        nothing = np.empty(0, np.int64)
-        places = [self._kept.get(k, nothing) for k in range(self.table.num_rows)]
+        empty = np.empty(0, np.int64)
+        places = [self._kept.get(k, empty) for k in range(self.table.num_rows)]
         starts = np.cumsum([0, *map(len, places)])
-        all_frames = np.concatenate([nothing, *places])
+        all_frames = np.concatenate([empty, *places])
         end = all_frames[starts[matches.document] + matches.end_frame]
         first = all_frames[starts[matches.document] + matches.end_frame - matches.frames + 1]
         return matches._replace(end_frame=end, frames=end - first + 1)
@@ -368,9 +368,8 @@ def candidate_tables(
     """Tables of CANDIDATES of matches, one for each bucket with candidates, sorted by slot.
 
     Rows of a table are sorted by slot, query, example, document and last frame, whatever the order in the store. A tick
-    is a
-    frame; the scale is the query's frames times `unit`, so the score is minus the mean local distance over the query's
-    frames.
+    is a frame; the scale is the query's frames times `unit`, so the score is minus the mean local distance over the
+    query's frames.
 
     Args:
         documents: DOCUMENTS, indexed by `matches.document`.

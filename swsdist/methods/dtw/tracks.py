@@ -12,6 +12,6 @@ def tracks_read(store: Store, search: Search) -> Tracks:
     names = dict.fromkeys(stream.track for stream in search.streams)
     if names and search.drop is not None and search.drop.track is not None:
         names[search.drop.track] = None
-    there = [track.name for track in store.manifest.tracks]
-    every = not names or not names.keys() <= set(there) or search.first_pass.name != "none"
-    return Tracks(store, None if every else [name for name in there if name in names])
+    stored = [track.name for track in store.manifest.tracks]
+    every = not names or not names.keys() <= set(stored) or search.first_pass.name != "none"
+    return Tracks(store, None if every else [name for name in stored if name in names])

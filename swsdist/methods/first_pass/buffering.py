@@ -59,10 +59,10 @@ class FrameBuffer(NamedTuple):
         """Lay out windows of `columns` frames from the frames `first` on, each in separate groups."""
         groups = -(-columns // WIDTH)
         total = int(groups.sum())
-        full = -(-total // products.STRIDE) * products.STRIDE
+        padded = -(-total // products.STRIDE) * products.STRIDE
         pairs = self.pairs.shape[1]
-        out = products.aligned(full * pairs * WIDTH, np.int32)
-        windows.lay(self.pairs, first, groups, out.reshape(full, pairs, WIDTH))
+        out = products.aligned(padded * pairs * WIDTH, np.int32)
+        windows.lay(self.pairs, first, groups, out.reshape(padded, pairs, WIDTH))
         return LaneGroups(out.view(np.int16), np.cumsum(groups) - groups)
 
 

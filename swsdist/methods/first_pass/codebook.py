@@ -108,9 +108,9 @@ def fit(landmarks: Landmarks, distance: Distance, size: int) -> Codebook:
     )
     for _ in range(_ROUNDS):
         counts, total = _sums(book.codes(landmarks.document), scaled)
-        there = counts > 0
+        used = counts > 0
         centre = _divided(total, counts)
-        nearest = np.where(there[:, None, :], centre.transpose(0, 2, 1), book.nearest).astype(np.int32)
+        nearest = np.where(used[:, None, :], centre.transpose(0, 2, 1), book.nearest).astype(np.int32)
         if np.array_equal(nearest, book.nearest):
             break
         book = book._replace(nearest=np.ascontiguousarray(nearest))

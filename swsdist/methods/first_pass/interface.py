@@ -5,10 +5,9 @@ costs there. A candidate is either identical to that of the full search, or miss
 (A mean over examples is of the candidates that were found.)
 
 A `Budget` limits the number of windows in proportion to the seconds searched, like the number of candidates. Per
-document, a
-decision depends on that document only. Over the collection, the best windows of an example compete wherever they are;
-fewer
-windows then find as much, but all documents must be seen first. Neither depends on shards, lanes or order.
+document, a decision depends on that document only. Over the collection, the best windows of an example compete wherever
+they are; fewer windows then find as much, but all documents must be seen first. Neither depends on shards, lanes or
+order.
 
 A window's cost is an integer that is only comparable between windows of one example.
 """
@@ -88,8 +87,7 @@ class Material(NamedTuple):
     Attributes:
         examples: function of a factor r: the examples, averaged over r frames and prepared as queries.
         documents: function of r and a mask over the documents or None (all): those documents, averaged over r frames.
-            Each
-            call returns a new iterator.
+            Each call returns a new iterator.
         lengths: int64 (documents,), frames of each, not averaged.
         most: int64 (documents,), candidates kept per example and document.
         seconds: from one frame to the next.
@@ -139,8 +137,7 @@ class Budget(NamedTuple):
         """Select the best windows.
 
         Within a document, the earlier of windows with equal cost wins; over the collection, ties are kept or dropped
-        together, so the
-        order of documents does not matter.
+        together, so the order of documents does not matter.
         """
         if self.over == "document":
             group = windows.example.astype(np.int64) * len(material.lengths) + windows.document

@@ -1,14 +1,11 @@
 """Exact search of windows: finds every candidate that ends in a window, exactly as the full search does.
 
 A path of bounded slope spans at most 2 N document frames, and whether a frame is a candidate depends on w costs on
-either side.
-A window is therefore computed from w + 2 (N - 1) frames before it to w after it; frames further off cannot change the
-result.
-Overlapping windows of an example are joined, and long ones split; neither changes the result.
+either side. A window is therefore computed from w + 2 (N - 1) frames before it to w after it; frames further off cannot
+change the result. Overlapping windows of an example are joined, and long ones split; neither changes the result.
 
 Documents arrive in blocks and are held one stretch at a time, several together, so that a call covers many windows of
-an
-example.
+an example.
 """
 
 from __future__ import annotations
@@ -65,8 +62,7 @@ def visit(
 
     Returns:
         Candidates of `engine.search` whose end frame is in a window of their example, pruned the same way. Work counts
-        the
-        cells whose distances were computed.
+        the cells whose distances were computed.
     """
     sizes = np.array([len(example.frames) for example in examples], np.int64)
     parts = _parts(chosen, lengths, sizes, window)
@@ -113,8 +109,8 @@ def warm(distance: Distance, window: int) -> None:
     """Load the kernels, by a visit of one frame by one frame."""
     frame = np.zeros((1, distance.columns), np.float32)
     index, begin, end = np.zeros(1, np.int32), np.zeros(1, np.int64), np.ones(1, np.int64)
-    everywhere = Windows(index, index, begin, end, begin)
-    visit([Example("", 1, frame)], [(0, [frame])], end, everywhere, end, distance, window)
+    all_windows = Windows(index, index, begin, end, begin)
+    visit([Example("", 1, frame)], [(0, [frame])], end, all_windows, end, distance, window)
 
 
 class _Parts(NamedTuple):

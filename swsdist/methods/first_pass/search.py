@@ -151,8 +151,8 @@ def run(
         first_pass, material, budget: see there.
         averaged: scores of a query's examples will be averaged, so each visits what any of them proposes.
     """
-    everything = bool(material.sampled.all())
-    proposed = Proposals(no_windows(), Work()) if everything else first_pass.propose(material, budget)
+    all_sampled = bool(material.sampled.all())
+    proposed = Proposals(no_windows(), Work()) if all_sampled else first_pass.propose(material, budget)
     examples, windows = material.examples(1), proposed.windows
     windows = windows.take(~material.sampled[windows.document])
     windows = _of_all_examples(windows, [example.query_id for example in examples]) if averaged else windows
@@ -169,9 +169,9 @@ def run(
     if not material.sampled.any():
         return visited.matches, work, proposed.indexing
     settings = Settings(material.distance, material.window, 16, 2000, threads=numba.get_num_threads())
-    everywhere = search(examples, material.sample(), material.most, settings)
+    exact = search(examples, material.sample(), material.most, settings)
     cells = sum(len(example.frames) for example in examples) * int(material.lengths[material.sampled].sum())
-    return together(visited.matches, everywhere), work + Work(cells=cells), proposed.indexing
+    return together(visited.matches, exact), work + Work(cells=cells), proposed.indexing
 
 
 def _of_all_examples(windows: Windows, query_ids: Sequence[str]) -> Windows:
@@ -284,16 +284,16 @@ def _landmarks(store: Store, search_config: Search, factor: int, count: int) -> 
     shard = {(row["doc_id"], row["channel"]): row["shard"] for row in rows_of_documents}
     order = landmark_documents(list(shard))
     documents = Documents(store, sorted({shard[key] for key in order}), search_config)
-    there = list(zip(documents.table["doc_id"].to_pylist(), documents.table["channel"].to_pylist(), strict=True))
-    chosen = np.isin(np.arange(len(there)), [there.index(key) for key in order])
-    item = -(-count // len(order))
+    keys = list(zip(documents.table["doc_id"].to_pylist(), documents.table["channel"].to_pylist(), strict=True))
+    chosen = np.isin(np.arange(len(keys)), [keys.index(key) for key in order])
+    frames_each = -(-count // len(order))
 
     def spread(blocks: list[NDArray[np.float32]]) -> NDArray[np.float32]:
         frames = np.concatenate(blocks)
-        return frames[np.unique(np.arange(item) * len(frames) // item)]
+        return frames[np.unique(np.arange(frames_each) * len(frames) // frames_each)]
 
     sides = []
     for side in ("query", "document"):
-        frames = {there[k]: spread(list(blocks)) for k, blocks in documents.stream(factor, chosen, side)}
+        frames = {keys[k]: spread(list(blocks)) for k, blocks in documents.stream(factor, chosen, side)}
         sides.append(np.concatenate([frames[key] for key in order])[:count])
     return Landmarks(*sides), documents.distance

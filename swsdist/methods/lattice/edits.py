@@ -130,17 +130,17 @@ class LatticeEdits:
     def rescore(self, queries: list[QueryLattice], store: Store, spans: pa.Table) -> pa.Table:
         """The best match inside each span: of the document's lattice from its first tick to its last."""
         places = {(span["doc_id"], span["channel"]) for span in spans.to_pylist()}
-        known: dict[tuple[str, int], tuple[Lattices, int, dict[str, int]]] = {}
+        lattice_of: dict[tuple[str, int], tuple[Lattices, int, dict[str, int]]] = {}
         for shard in store.manifest.shards:
             if places & store.live(shard.name):
                 numbers = postings_of(store.folder, shard.files).numbers
                 for _, lattices in read_lattices(store.folder, shard.files):
                     for k, key in enumerate(zip(lattices.doc_ids, lattices.channels, strict=True)):
                         if key in places:
-                            known[key] = lattices, k, numbers
+                            lattice_of[key] = lattices, k, numbers
         result = []
         for span in spans.to_pylist():
-            lattices, k, numbers = known[span["doc_id"], span["channel"]]
+            lattices, k, numbers = lattice_of[span["doc_id"], span["channel"]]
             part = lattices.within(k, span["first"], span["last"] + 1)
             some = [query for query in queries if query.query_id == span["query_id"]]
             table, _ = self._matches(some, part, numbers, np.ones(1, np.int64))
@@ -170,10 +170,10 @@ class LatticeEdits:
         for query in queries:
             # Labels that no document holds have numbers of their own, above the shard's.
             number = {text: numbers.get(text, count + k) for k, text in enumerate(query.texts)}
-            known = np.array([0, *(number[text] for text in query.texts[1:])], np.int64)
+            label = np.array([0, *(number[text] for text in query.texts[1:])], np.int64)
             cheaper = self._cheaper(number, numbers, edit)
-            order = np.lexsort((known[query.label], np.repeat(np.arange(len(query.first) - 1), np.diff(query.first))))
-            labels = known[query.label][order]
+            order = np.lexsort((label[query.label], np.repeat(np.arange(len(query.first) - 1), np.diff(query.first))))
+            labels = label[query.label][order]
             rows, visited = search(
                 *(query.first, query.target[order], labels, query.cost[order], query.final),
                 *of_documents,

@@ -1,4 +1,4 @@
-"""What the method lattice takes as options (`search.method_options`): quick to load, for the config checks them."""
+"""Options of the method lattice (`search.method_options`), in a light module for checking configs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lattices of queries, as a table: what a method takes whose queries are lattices."""
+"""Schema of query lattices."""
 
 from __future__ import annotations
 
@@ -76,12 +76,12 @@ def linear(sequences: Sequence[tuple[Sequence[str], float]]) -> Packed:
     arcs: list[tuple[int, int, int, float]] = []
     free = 1
     for labels, weight in sequences:
-        here, chance = 0, weight / total
+        state, chance = 0, weight / total
         for k, label in enumerate(labels):
-            there = last if k == len(labels) - 1 else free
-            free += there == free
-            arcs.append((here, there, numbers.setdefault(label, len(numbers)), chance))
-            here, chance = there, 1.0
+            following = last if k == len(labels) - 1 else free
+            free += following == free
+            arcs.append((state, following, numbers.setdefault(label, len(numbers)), chance))
+            state, chance = following, 1.0
     arcs.sort()
     source, target, label_of, chances = (np.array(column) for column in zip(*arcs, strict=True))
     return Packed(

@@ -139,14 +139,14 @@ def _added(rows: NDArray[np.int32], posterior: NDArray[np.float64], least: float
 def _holders(sequences: Sequence[tuple[Written, list[Choice]]], postings: Postings, count: int) -> NDArray[np.bool_]:
     """Documents of a shard that hold all labels of a sequence: bool (count,)."""
     rows = {number: postings.rows[text] for text, number in postings.numbers.items()}
-    known: dict[frozenset[int], NDArray[np.bool_]] = {}
+    holders: dict[frozenset[int], NDArray[np.bool_]] = {}
 
     def documents(choice: frozenset[int]) -> NDArray[np.bool_]:
-        if choice not in known:
-            known[choice] = np.zeros(count, bool)
+        if choice not in holders:
+            holders[choice] = np.zeros(count, bool)
             for number in choice:
-                known[choice][rows[number]] = True
-        return known[choice]
+                holders[choice][rows[number]] = True
+        return holders[choice]
 
     result = np.zeros(count, bool)
     for _, choices in sequences:

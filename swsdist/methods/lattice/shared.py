@@ -1,4 +1,4 @@
-"""What methods on stores of lattices share: their units, and the keys that they do not use."""
+"""Shared by methods on stores of lattices: units, and config keys that they refuse."""
 
 from __future__ import annotations
 

@@ -3,8 +3,7 @@
 Documents and examples share the same code (`store.writing.write_tracks`) and recipe.
 
 An example that is a place in a recording is computed with the context the extractor needs, and then cut, so its edge
-frames
-equal those of running speech. A file that was cut before has no context; the extractor repeats its edges.
+frames equal those of running speech. A file that was cut before has no context; the extractor repeats its edges.
 """
 
 from __future__ import annotations
@@ -125,8 +124,7 @@ def extract(
         extractor: the store's extractor, or several, whose columns are concatenated and cut to the shortest.
         folder: gives the storage options.
         search: names the recurrence, which limits the frames of an example, and whether examples of a query are
-            averaged,
-            which has its own limit; by default the defaults of a config.
+            averaged, which has its own limit; by default the defaults of a config.
         dropping: frames that the search leaves out; an example that has no others is rejected.
         trim: trim non-speech at both ends of complete recordings, and reject those without speech. If the frames of an
             example are precomputed, it is not trimmed for any extractor, because they cover the untrimmed example.

@@ -1,8 +1,7 @@
 """Means and variances for queries that are places in recordings, normalised by recording like documents.
 
 They apply with `search.documents_by: document`. They come from the store if it contains the recording, otherwise from
-up to six
-minutes around the place.
+up to six minutes around the place.
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from swsdist.audio.formats.headers import CutOffError
 from swsdist.audio.reader import probe, read_blocks
 from swsdist.config.search import Search
+from swsdist.core.errors import CutOffError
 from swsdist.features.blocks import in_blocks
 from swsdist.features.interface import Extractor, Precomputed, for_speaker, tracks_of
 from swsdist.features.statistics import Statistics
@@ -170,5 +169,5 @@ def _around(row: dict[str, Any], extractor: Extractor, folder: Folder) -> list[S
     with suppress(CutOffError):  # the readable part is enough
         for frames in in_blocks(extractor, samples):
             parts = [Statistics.of(frames[:, track.first : track.stop]) for track in tracks]
-            total = [item + part for item, part in zip(total, parts, strict=True)]
+            total = [sums + part for sums, part in zip(total, parts, strict=True)]
     return total

@@ -2,16 +2,12 @@
 
 Petitjean, Ketterlin and Gancarski 2011, "A global averaging method for dynamic time warping, with applications to
 clustering", section 3: an initial average is aligned with each example, each of its frames becomes the mean of all
-frames
-aligned with it, and this is repeated. The initial average is the medoid, the example of least summed cost to the
-others; the
-template has its length.
+frames aligned with it, and this is repeated. The initial average is the medoid, the example of least summed cost to the
+others; the template has its length.
 
 Averages are taken over features normalised by each example's speaker; otherwise they would mix speakers and channels.
-Alignment
-uses the same frames in fixed point and the distance of the search, so paths follow from integers; means are float64
-with + - / in
-a fixed order. The bytes are the same on any machine.
+Alignment uses the same frames in fixed point and the distance of the search, so paths follow from integers; means are
+float64 with + - / in a fixed order. The bytes are the same on any machine.
 
 The result does not depend on the numbers or order of examples, which are sorted by length and values.
 """

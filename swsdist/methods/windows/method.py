@@ -1,23 +1,19 @@
 """The method windows: the search of the ALBAYZIN systems "MFCC fingerprint" and "phoneme posteriorgram".
 
 Tejedor et al. 2016, "Comparison of ALBAYZIN query-by-example spoken term detection 2012 and 2014 evaluations", section
-"MFCC
-fingerprint-based QbE STD system". A window of the query's size, N frames, slides over a document with 50 % overlap; its
-estimated cost is the sum of the least distances of its columns (eq. 3). In each document the max(100, its seconds)
-windows of
-least estimate are searched by DTW. Detections that end at least 0.5 s from every better one are kept.
+"MFCC fingerprint-based QbE STD system". A window of the query's size, N frames, slides over a document with 50 %
+overlap; its estimated cost is the sum of the least distances of its columns (eq. 3). In each document the max(100, its
+seconds) windows of least estimate are searched by DTW. Detections that end at least 0.5 s from every better one are
+kept.
 
 The paper leaves details open, which are decided as follows:
 
 - The sum of eq. 3 runs to n + N inclusive, one frame more than the window has. Here a window has N frames.
 - If frames of a document remain after the last window, an additional window ends with the document; a document of fewer
-  than N
-  frames is one window.
+  than N frames is one window.
 - "A window of the size of the query is employed for this search": the path has steps (1,1), (1,0) and (0,1), each cell
-  counted
-  once, and may begin and end at any frame of the window (`ends: free`), because windows half a query apart rarely begin
-  with
-  the word; or it goes from the window's first frame to its last (`ends: pinned`).
+  counted once, and may begin and end at any frame of the window (`ends: free`), because windows half a query apart
+  rarely begin with the word; or it goes from the window's first frame to its last (`ends: pinned`).
 - The cost is divided by the query's frames, so that scores of queries of different lengths are comparable.
 - "Separated" is from end to end; with `ends: pinned` it is the same from begin to begin.
 """

@@ -1,4 +1,4 @@
-"""What the method windows takes as options (`search.method_options`): quick to load, for the config checks them."""
+"""Options of the method windows (`search.method_options`), in a light module for checking configs."""
 
 from __future__ import annotations
 

@@ -1,10 +1,8 @@
 """Coarse and fine search of a group of queries in documents: arrays in, candidates out.
 
 Documents arrive in stretches (`methods.first_pass.buffering`), so memory does not grow with a document. The distances
-of a stretch
-to a query are computed once, for both searches. If a document is longer than a stretch, its best windows are known only
-at its
-end; until then the fine search covers all windows that may still be kept.
+of a stretch to a query are computed once, for both searches. If a document is longer than a stretch, its best windows
+are known only at its end; until then the fine search covers all windows that may still be kept.
 """
 
 from __future__ import annotations
@@ -125,8 +123,7 @@ def settled(rows: _Rows, limits: Limits) -> _Rows:
 
     Args:
         rows: int64 (windows, 7): example, document, first frame of the window, estimate; first and last frame of the
-            path
-            in it, cost.
+            path in it, cost.
         limits: what to keep.
 
     Returns:
@@ -182,5 +179,5 @@ def best_in(example: Example, part: NDArray[np.float32], distance: Distance, *, 
 
 def warm(distance: Distance) -> None:
     """Load the kernels, by a search of one frame in one frame."""
-    frame, item = np.zeros((1, distance.columns), np.float32), np.ones(1, np.int64)
-    search([Example("", 1, frame)], [(0, [frame])], Limits(item, item, 1, item, False), distance)
+    frame, one = np.zeros((1, distance.columns), np.float32), np.ones(1, np.int64)
+    search([Example("", 1, frame)], [(0, [frame])], Limits(one, one, 1, one, False), distance)

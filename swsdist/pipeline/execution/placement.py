@@ -1,4 +1,4 @@
-"""Which workers are made where.
+"""Placement of workers on nodes.
 
 A stage lists alternative resource needs of a worker, the best first. For a stage with `Stage.any_device`, each node takes the
 first alternative that fits it: GPU workers on nodes with a GPU, CPU workers on the others. Workers are counted node by node:
@@ -67,7 +67,7 @@ def matched(existing: Sequence[Needs], required: Sequence[Needs]) -> tuple[list[
     kept, missing = [], list(required)
     for k, has in enumerate(existing):
         for needs in missing:
-            if has.cover(needs):
+            if has.satisfies(needs):
                 missing.remove(needs)
                 kept.append(k)
                 break

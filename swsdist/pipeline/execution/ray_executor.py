@@ -331,13 +331,13 @@ class RayExecutor:
     def _hand_out(self) -> None:
         up = usable_slots(self._slots)
         slots = {slot.number: slot for slot in up}
-        given = self._policy.hand_out(
+        assignments = self._policy.hand_out(
             time.monotonic(),
             slots,
             lambda number, task: self._avoided.may(task, slots[number], up),
             (lambda number, task: self._caches.near(slots[number].node, task)) if self._caches else None,
         )
-        for number, task in given:
+        for number, task in assignments:
             if task.fingerprint in self._policy.again:
                 self._journal.write("again", stage=task.stage, fingerprint=task.fingerprint, host=slots[number].host)
             slots[number].flying.append((slots[number].handle.run.remote(task), task))
@@ -365,8 +365,8 @@ class RayExecutor:
             self._journal.write("up", host=slot.host, pid=slot.pid, journal=slot.journal, gpus=slot.needs.gpus)
             if slot.host == self._journal.host:
                 self._journal.others.add(slot.pid)
-        full = all(slot.up or slot.reason_unused for slot in self._slots) and any(slot.up for slot in self._slots)
-        if self.start_seconds is None and full:
+        all_up = all(slot.up or slot.reason_unused for slot in self._slots) and any(slot.up for slot in self._slots)
+        if self.start_seconds is None and all_up:
             self.start_seconds = time.perf_counter() - clock
 
     def _check_starting(self) -> None:
@@ -455,10 +455,10 @@ class RayExecutor:
         folder = self._context.folder(task)
         try:
             receipt = Receipt.from_json(folder.read_bytes(receipt_name(task.stage, task.fingerprint)))
-            full = all(folder.identity(part.name).startswith(f"{part.size}:") for part in receipt.outputs)
+            has_outputs = all(folder.identity(part.name).startswith(f"{part.size}:") for part in receipt.outputs)
         except (FileNotFoundError, StorageError, ValueError, TypeError, KeyError):
             return None  # the task is done again
-        return receipt if full and (receipt.host, receipt.pid) == (slot.host, slot.pid) else None
+        return receipt if has_outputs and (receipt.host, receipt.pid) == (slot.host, slot.pid) else None
 
 
 #: Placeholder task of an actor's first call, `ready`.

@@ -221,9 +221,9 @@ def await_end(actors: Sequence[Any], seconds: float = 2.0) -> None:
         time.sleep(0.02)
 
 
-def ask_for(workers: int, given: Needs) -> None:
+def ask_for(workers: int, needs: Needs) -> None:
     """Ask the cluster's autoscaler, if any, for room for this number of workers."""
-    bundle = {"CPU": given.cpus, "memory": int(given.memory_gb * 1e9), **({"GPU": given.gpus} if given.gpus else {})}
+    bundle = {"CPU": needs.cpus, "memory": int(needs.memory_gb * 1e9), **({"GPU": needs.gpus} if needs.gpus else {})}
     with suppress(RayError, RuntimeError, OSError):  # the cluster may be gone
         request_resources(bundles=[bundle] * workers)
 

@@ -112,7 +112,7 @@ def costs_of(chain_run: ChainRun) -> list[StepCost]:
         cost = cost_of(step, receipts, between if 0 <= between < _SAME_RUN else 0.0)
         audio_s = 0.0
         if cost.unit == "bytes":
-            audio_s = sum(item.seconds for item in chain_run.results(step.name, _Audio))
+            audio_s = sum(item.seconds for item in receipts_of_step.results(_Audio))
         costs.append(replace(cost, needs=step.stage.needs(chain_run.config), audio_s=audio_s))
         previous_end = pc.max(receipts["finished"]).as_py()
     return costs

@@ -199,7 +199,7 @@ class Simulator:
         enlarged = [at_least(item, self._rules.worker) for item in needs]
         for node in self._nodes:
             taken = kind_on(node.kind.resources, enlarged)
-            if taken is None or not node.has.cover(enlarged[taken[0]]):
+            if taken is None or not node.has.satisfies(enlarged[taken[0]]):
                 for number in [number for number, item in self._workers.items() if item.node is node]:
                     self._leave(number)
                     self._policy.end(number)

@@ -40,7 +40,7 @@ def digests(chain_run: ChainRun, only: tuple[str, ...] | None = None) -> dict[st
         if only is None:
             by_name.update(step.stage.digests(inputs))
         for label, table in chain_run.chain.digested(step):
-            parts = chain_run.parts(step.name, table)
+            parts = chain_run.receipts(step.name).parts(table)
             if parts and (only is None or label in only):
                 by_name[label] = _table(chain_run.ledger.folder(inputs.place), parts, step.stage.tables[table])
     return by_name

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, suppress
 from typing import Any, NamedTuple
 
@@ -180,34 +180,17 @@ def _of_store(
     now = manifest.require(store)
     if now.of_queries:
         return  # searches read the states of its groups
-    states = {value for plan in plans.values() for value in plan.state.values() if _STATE.fullmatch(value)}
-    if now.unfinished is not None and now.unfinished.before is not None:
-        states.add(now.unfinished.before)  # indexing continues from that state
-    earlier = (
-        manifest.load(store, manifest.state_name(state)) for state in states
-    )  # the run's digests cover these states
-    used = {name for item in (now, *earlier) if item is not None for name in _stems(item)}
+    used = _stems_in_use(store, now, plans)
     listing = store.listing()
     rest = [
         Removable(store, name, info.size, "of an earlier state of the store")
         for name, info in listing.items()
         if name.partition(".")[0] not in used and name.startswith(manifest.PARTS)
     ]
-    outputs = Ledger(store).outputs() if rest else set()
-    states_there = (manifest.load(store, name) for name in listing if outputs and name.startswith("manifest-"))
-    named = {name for item in states_there if item is not None for name in _stems(item)}
-    pending = {item.name for item in rest if item.name in outputs and item.name.partition(".")[0] not in named}
-    if pending and _have_ended(
-        plans
-    ):  # files that its plans name, such as postings, are in use; work of other runs may be newer
-        of_plans = Ledger(store).outputs(_named(plans)) & pending
-        rest = [item for item in rest if item.name not in of_plans]
-        ended = run.modified(PLAN)
-        pending = {item.name for item in rest if item.name in pending and store.modified(item.name) > ended}
-    pending_files = [item for item in rest if item.name in pending]
-    rest = [item for item in rest if item.name not in pending]
-    if pending_files:
-        why = f"{len(pending_files)} files of an interrupted run kept: no state of the store names them yet"
+    states = [name for name in listing if name.startswith("manifest-")]
+    rest, interrupted = _without_work(store, rest, states, run, plans) if rest else (rest, 0)
+    if interrupted:
+        why = f"{interrupted} files of an interrupted run kept: no state of the store names them yet"
         retained.append(Retained(store, why))
     if rest and reading:
         who = ", ".join(sorted({f"process {item['pid']} on {item['host']}" for item in reading}))
@@ -218,6 +201,37 @@ def _of_store(
         )
     else:
         yield from rest
+
+
+def _stems_in_use(store: Folder, now: manifest.Manifest, plans: dict[str, Plan]) -> set[str]:
+    """File names without extensions of the state, of that which indexing continues from, and of those of a run's digests."""
+    names = {value for plan in plans.values() for value in plan.state.values() if _STATE.fullmatch(value)}
+    if now.unfinished is not None and now.unfinished.before is not None:
+        names.add(now.unfinished.before)
+    return {*_stems(now), *_stems_of(store, map(manifest.state_name, names))}
+
+
+def _without_work(
+    store: Folder, rest: list[Removable], states: list[str], run: Folder, plans: dict[str, Plan]
+) -> tuple[list[Removable], int]:
+    """Files without those that tasks wrote and no state names yet; and how many an interrupted run left."""
+    ledger = Ledger(store)
+    outputs = ledger.outputs()
+    named = _stems_of(store, states) if outputs else set()
+    pending = {item.name for item in rest if item.name in outputs and item.name.partition(".")[0] not in named}
+    if pending and _have_ended(plans):
+        # Files that its plans name, such as postings, are in use; work of other runs may be newer.
+        of_plans = ledger.outputs(_named(plans)) & pending
+        rest = [item for item in rest if item.name not in of_plans]
+        ended = run.modified(PLAN)
+        pending = {item.name for item in rest if item.name in pending and store.modified(item.name) > ended}
+    return [item for item in rest if item.name not in pending], len(pending)
+
+
+def _stems_of(store: Folder, names: Iterable[str]) -> set[str]:
+    """`_stems` of states, as far as they exist."""
+    states = (manifest.load(store, name) for name in names)
+    return {stem for state in states if state is not None for stem in _stems(state)}
 
 
 def _stems(state: manifest.Manifest) -> Iterator[str]:

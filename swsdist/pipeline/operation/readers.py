@@ -53,7 +53,7 @@ class Reader:
 
 @contextmanager
 def reading(store: Store) -> Iterator[Store]:
-    """Meanwhile this process reads a store: as it stands now that everybody knows."""
+    """Mark a store as in use while it is read."""
     reader = Reader(store.folder)
     try:
         with beating(reader.beat):

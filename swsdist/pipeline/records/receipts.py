@@ -149,8 +149,8 @@ class Receipts(Mapping[str, Receipt]):
         self._count += table.num_rows
         # Arrays of similar size are merged: few arrays remain, and each row is sorted only a few times.
         while len(self._sorted) > 1 and len(self._sorted[-2][0]) < 2 * len(self._sorted[-1][0]):
-            (item, first), (other, second) = self._sorted[-2:]
-            both, places = np.concatenate([item, other]), np.concatenate([first, second])
+            (left, first), (right, second) = self._sorted[-2:]
+            both, places = np.concatenate([left, right]), np.concatenate([first, second])
             order = np.argsort(both, kind="stable")
             self._sorted[-2:] = [_last(both[order], places[order])]
 

@@ -56,7 +56,7 @@ class Spool(Sequence[Task]):
         self._works.append(task.work)
         self._end += len(data)
 
-    def only(self, places: NDArray[np.int64]) -> Spool:
+    def take(self, places: NDArray[np.int64]) -> Spool:
         """The tasks at some indices, in that order."""
         chosen = copy(self)
         chosen._offsets = array("q", [self._offsets[place] for place in places])

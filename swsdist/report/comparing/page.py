@@ -20,7 +20,7 @@ from swsdist.report.comparing.tables import (
     stars,
 )
 from swsdist.report.plots.comparison import Estimate, differences_svg, forest_svg
-from swsdist.report.plots.run import beside
+from swsdist.report.plots.run import side_by_side
 from swsdist.report.plots.svg import Line, Mark, det_svg
 from swsdist.report.summary import fixed, rendered
 from swsdist.score.compare.paired import PairRow
@@ -66,7 +66,7 @@ def det_plot(data: ComparisonData) -> str | None:
     marked = len(data.lines) <= _MOST_MARKED
     lines = [Line(line.name, line.pfa, line.pmiss, _marks(line) if marked else ()) for line in data.lines]
     points = [item.point for item in data.about if item.point is not None]
-    return det_svg(lines, beta=points[0].beta if points else None, title="DET curves", beside=_LEGEND)
+    return det_svg(lines, beta=points[0].beta if points else None, title="DET curves", legend_width=_LEGEND)
 
 
 def _marks(line: DetLine) -> tuple[Mark, ...]:
@@ -78,7 +78,7 @@ def forest_plots(data: ComparisonData) -> str:
     """Values and differences with intervals as one picture, the measures side by side."""
     plots = [_forest(block, data.units, _NARROW)[1] for block in data.blocks]
     names = ", ".join(block.measure for block in data.blocks)
-    return beside(plots, title=f"{names}: values and differences with intervals")
+    return side_by_side(plots, title=f"{names}: values and differences with intervals")
 
 
 def _forest(block: Measured, units: str, width: int) -> tuple[str, str]:

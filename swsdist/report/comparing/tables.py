@@ -41,13 +41,13 @@ def paper_table(values: Mapping[str, Mapping[str, float | None]], keys: Sequence
         keys: of the measures, in their order.
         note: below the table.
     """
-    known_values = [quantities()[key] for key in keys]
+    shown = [quantities()[key] for key in keys]
     arrows = {"highest": " ↑", "lowest": " ↓", "": ""}
     return Table(
         "Systems",
-        ["system", *(item.name + arrows[item.best] for item in known_values)],
+        ["system", *(item.name + arrows[item.best] for item in shown)],
         [
-            [name, *(fixed(system_rows.get(item.key), item.decimals) for item in known_values)]
+            [name, *(fixed(system_rows.get(item.key), item.decimals) for item in shown)]
             for name, system_rows in values.items()
         ],
         note,
@@ -104,46 +104,42 @@ def breakdown_tables(data: ComparisonData) -> list[Table]:
 
 def protocol_lines(data: ComparisonData) -> list[str]:
     """The scoring rules, one line per distinct set of rules."""
-    known_values: dict[str, list[str]] = {}
+    systems: dict[str, list[str]] = {}
     for item in data.about:
-        known_values.setdefault(item.protocol_text or "protocol unknown: not in per-term tables", []).append(item.name)
-    return [text if len(known_values) == 1 else f"{', '.join(names)}: {text}" for text, names in known_values.items()]
+        systems.setdefault(item.protocol_text or "protocol unknown: not in per-term tables", []).append(item.name)
+    return [text if len(systems) == 1 else f"{', '.join(names)}: {text}" for text, names in systems.items()]
 
 
 def about_tables(data: ComparisonData) -> list[Table]:
     """Data, protocol, versions and digests: common ones, and differences."""
-    common, single = _common_and_other([_facts(item) for item in data.about])
-    # Only differing settings are shown.
-    settings = (
-        _common_and_other([item.settings for item in data.about])[1]
-        if all(item.settings for item in data.about)
-        else []
-    )
-    single += settings
+    common, differing = _common_and_other([_facts(item) for item in data.about])
+    all_known = all(item.settings for item in data.about)
+    settings = _common_and_other([item.settings for item in data.about])[1] if all_known else []  # differing ones
+    differing += settings
     unknown = [item.name for item in data.about if item.point is None]
     note = ""
     if unknown:
         note = f"Data and protocol of {', '.join(unknown)} are unknown: not in per-term tables."
     first_rows = [["compared", data.made], ["compared with", _versions(data.versions)]] if data.made else []
     tables = [Table("Data, protocol and versions", ["", "all systems"], [*first_rows, *common], note, texts=(0, 1))]
-    if single:
+    if differing:
         more = "The last rows are the config keys that affect results and differ."
         columns = ["", *(item.name for item in data.about)]
         note_text = more if settings else ""
-        tables.append(Table("Where the systems differ", columns, single, note_text, texts=range(len(columns))))
+        tables.append(Table("Where the systems differ", columns, differing, note_text, texts=range(len(columns))))
     return tables
 
 
-def _common_and_other(known_values: Sequence[Mapping[str, str]]) -> tuple[list[list[str]], list[list[str]]]:
+def _common_and_other(values_by_system: Sequence[Mapping[str, str]]) -> tuple[list[list[str]], list[list[str]]]:
     """Rows of common values (name, value), and of others (name, value of each system)."""
-    common, single = [], []
-    for key in dict.fromkeys(key for item in known_values for key in item):
-        values = [item.get(key, "not known") for item in known_values]
+    common, differing = [], []
+    for key in dict.fromkeys(key for item in values_by_system for key in item):
+        values = [item.get(key, "not known") for item in values_by_system]
         if len({*values}) == 1 and len(values) > 1:
             common.append([key, values[0]])
         else:
-            single.append([key, *values])
-    return common, single
+            differing.append([key, *values])
+    return common, differing
 
 
 def p_value(p: float | None) -> str:
@@ -272,15 +268,15 @@ _Row = dict[str, Any]
 def _breakdown(parts: Sequence[BreakdownTable], measure: str) -> list[Table]:
     """The breakdown by one column: values, maxima by group, counts, and contributions."""
     column = parts[0].column
-    single = {part.first: part.table.to_pylist() for part in parts if part.second is None}
+    rows_by_system = {part.first: part.table.to_pylist() for part in parts if part.second is None}
     gains = {part.second or "": part.table.to_pylist() for part in parts if part.second is not None}
-    systems = list(single)
-    groups = ["not known" if row["group"] is None else row["group"] for row in single[systems[0]]]
+    systems = list(rows_by_system)
+    groups = ["not known" if row["group"] is None else row["group"] for row in rows_by_system[systems[0]]]
 
     def table(caption: str, cell: Callable[[_Row], str], note: str = "", end: Sequence[str] = ()) -> Table:
         rows = []
         for k, group in enumerate(groups):
-            system_rows = [single[system][k] for system in systems]
+            system_rows = [rows_by_system[system][k] for system in systems]
             rows.append(
                 [
                     group,
@@ -294,11 +290,11 @@ def _breakdown(parts: Sequence[BreakdownTable], measure: str) -> list[Table]:
         return Table(f"{caption}, by {column}", columns, rows, note, gap="no query of the group has a value")
 
     tables = [table(measure, lambda row: fixed(row["twv"]))]
-    if any(row.get("mtwv") is not None for rows in single.values() for row in rows):
+    if any(row.get("mtwv") is not None for rows in rows_by_system.values() for row in rows):
         note = "In brackets: the best threshold for the group alone; none: rejecting all is best."
         tables.append(table("MTWV of the group", _group_maximum, note))
     tables.append(table("Hits/false alarms", lambda row: f"{_count(row['ncorr'])}/{_count(row['nfa'])}"))
-    totals = [[row["total"] for row in single[system]] for system in systems]
+    totals = [[row["total"] for row in rows_by_system[system]] for system in systems]
     if not any(None in values for values in totals):
         sums = [fixed(math.fsum(values)) for values in totals]
         note = "A group's part of the whole: the sum of its values over the number of all queries. The parts add up."

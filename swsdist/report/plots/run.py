@@ -109,20 +109,20 @@ def lines_svg(
         marks: x, y and kind of points to mark.
         title: text alternative.
     """
-    series = [replace(sery, x=axes.placed(sery.x)) for sery in series]
+    series = [replace(line, x=axes.placed(line.x)) for line in series]
     frame = _framed(
-        np.concatenate([np.zeros(0), *(np.asarray(sery.x, np.float64) for sery in series)]),
-        np.concatenate([np.zeros(0), *(np.asarray(sery.y, np.float64) for sery in series)]),
+        np.concatenate([np.zeros(0), *(np.asarray(line.x, np.float64) for line in series)]),
+        np.concatenate([np.zeros(0), *(np.asarray(line.y, np.float64) for line in series)]),
         axes,
     )
     parts = [*_axes(frame, axes)]
     legend: dict[str, str] = {}
-    for item in series:
-        stroke = _stroke(item.kind, 0.9 if item.thin else 2.0, 0.45 if item.thin else 1.0)
-        for x, y in _runs(item, frame):
+    for line in series:
+        stroke = _stroke(line.kind, 0.9 if line.thin else 2.0, 0.45 if line.thin else 1.0)
+        for x, y in _runs(line, frame):
             parts.append(f'<path {stroke} stroke-linejoin="round" d="{_path(frame.x(x), frame.y(y))}"/>')
-        if item.label:
-            legend.setdefault(item.label, f'<path {_stroke(item.kind, 2.0, 1.0)} d="M0 0H22"/>')
+        if line.label:
+            legend.setdefault(line.label, f'<path {_stroke(line.kind, 2.0, 1.0)} d="M0 0H22"/>')
     for x0, y0, kind in marks:
         place = f'cx="{float(frame.x(axes.placed(x0))):.1f}" cy="{float(frame.y(y0)):.1f}" r="4"'
         colour = _LINES[kind % len(_LINES)][0]
@@ -184,7 +184,7 @@ def bars_svg(edges: ArrayLike, heights: ArrayLike, axes: Axes, *, title: str) ->
     return _svg(_WIDTH, _HEIGHT, title, parts)
 
 
-def beside(plots: Sequence[str], *, title: str) -> str:
+def side_by_side(plots: Sequence[str], *, title: str) -> str:
     """Plots of one size side by side, as one."""
     sizes = [re.search(r'width="(\d+)" height="(\d+)"', plot) for plot in plots]
     widths = [int(size[1]) for size in sizes if size]
@@ -200,11 +200,11 @@ def _framed(x: NDArray[np.float64], y: NDArray[np.float64], axes: Axes) -> _Fram
     return _Frame(80, 14, _WIDTH - 14, _HEIGHT - 52, *_range(x, x_range, 0.0), *_range(y, axes.y_range, 0.06))
 
 
-def _range(values: NDArray[np.float64], given: tuple[float, float] | None, margin: float) -> tuple[float, float]:
+def _range(values: NDArray[np.float64], limits: tuple[float, float] | None, margin: float) -> tuple[float, float]:
     """The range given, or that of the data with a margin; never empty."""
     finite = values[np.isfinite(values)]
-    if given is not None:
-        low, high = given
+    if limits is not None:
+        low, high = limits
     elif len(finite):
         low, high = float(finite.min()), float(finite.max())
         low, high = low - margin * (high - low), high + margin * (high - low)

@@ -95,7 +95,7 @@ def det_svg(
     title: str = "DET curve",
     width: int = 640,
     height: int = 520,
-    beside: int = 0,
+    legend_width: int = 0,
 ) -> str:
     """DET curves of one or more systems on probit axes.
 
@@ -104,8 +104,8 @@ def det_svg(
         beta: where given, faint lines join the points of equal TWV = 1 - (Pmiss + beta Pfa).
         title: text alternative.
         width, height: in pixels.
-        beside: pixels to the right of that for the legend, and each line's marks have a shape of their own; 0: it stands in
-            the corner of the curves.
+        legend_width: pixels to the right of that for the legend, and each line's marks have a shape of their own; 0: it
+            stands in the corner of the curves.
     """
     pfa, pmiss = (
         np.concatenate(
@@ -143,17 +143,17 @@ def det_svg(
         for number, mark in enumerate(line.marks):
             x, y = frame.x(_probit(mark.pfa)), frame.y(_probit(mark.pmiss))
             # With one line, shapes distinguish marks; with several, they distinguish lines, and only the first mark is open.
-            css = f"mark line{index % len(_LINES)}" if number == 0 or not beside else f"area line{index % len(_LINES)}"
-            fill = _PAPER if number == 0 or not beside else colour
+            is_open = number == 0 or not legend_width
+            css, fill = f"{'mark' if is_open else 'area'} line{index % len(_LINES)}", _PAPER if is_open else colour
             style = f'class="{css}" stroke="{colour}" stroke-width="2" fill="{fill}"'
-            shape = _marker(index if beside else number, style)
+            shape = _marker(index if legend_width else number, style)
             parts.append(f'<g transform="translate({float(x):.1f} {float(y):.1f})">{shape}</g>')
             legend.append((f'<g transform="translate(11 0)">{shape}</g>', mark.label))
-    if not beside:
+    if not legend_width:
         return _svg(width, height, title, [*parts, *_legend(frame.right - 8, frame.top + 8, legend)])
-    shown = [(symbol, shortened(label, int((beside - 60) / 6.8))) for symbol, label in legend]
+    shown = [(symbol, shortened(label, int((legend_width - 60) / 6.8))) for symbol, label in legend]
     below = max(height, int(frame.top) + 19 * len(shown) + 16)
-    return _svg(width + beside, below, title, [*parts, *_legend(width + _legend_width(shown), frame.top, shown)])
+    return _svg(width + legend_width, below, title, [*parts, *_legend(width + _legend_width(shown), frame.top, shown)])
 
 
 def shortened(label: str, most: int) -> str:

@@ -60,14 +60,14 @@ def timeline_svg(timeline: Timeline, *, width: int = 900) -> str | None:
         note = f"and {timeline.left_out} processes more"
         parts.append(_text(_LEFT - 7, bottom + 17, note, anchor="end", size=10))
     parts += _legend(width - 8, top, legend)
-    height, beside = int(bottom) + 60, 14 + 19 * len(legend) + 20
+    height, legend_bottom = int(bottom) + 60, 14 + 19 * len(legend) + 20
     memory = [(host, points) for host, points in timeline.memory.items() if any(begin <= t <= end for t, _ in points)]
     memory.sort(key=lambda item: -max(value for _, value in item[1]))
     if memory:
         more, text = _memory(memory, begin, end, unit, name, right, height)
-        parts += [*more, *_legend(max(width - 8, right + _legend_width(text)), max(height, beside), text)]
-        height, beside = height + _MEMORY + 60, max(height, beside) + 19 * len(text) + 20
-    return _svg(width, max(height, beside), "Tasks by worker, and memory by node, over time", parts)
+        parts += [*more, *_legend(max(width - 8, right + _legend_width(text)), max(height, legend_bottom), text)]
+        height, legend_bottom = height + _MEMORY + 60, max(height, legend_bottom) + 19 * len(text) + 20
+    return _svg(width, max(height, legend_bottom), "Tasks by worker, and memory by node, over time", parts)
 
 
 def _memory(

@@ -282,11 +282,11 @@ def _means(sums: Iterable[Floats], trials: Floats, beta: float) -> Floats:
     """Means of the queries' values; of each query true occurrences, hits and false alarms, (3, B)."""
     total, used = np.zeros(len(trials)), np.zeros(len(trials))
     for ntrue, hits, false_alarms in sums:
-        there, nontargets = ntrue > 0, trials - ntrue
+        referenced, nontargets = ntrue > 0, trials - ntrue
         with np.errstate(divide="ignore", invalid="ignore"):
             value = 1 - ((ntrue - hits) / ntrue + beta * (false_alarms / np.where(nontargets > 0, nontargets, np.nan)))
-        total += np.where(there, value, 0.0)
-        used += there
+        total += np.where(referenced, value, 0.0)
+        used += referenced
     with np.errstate(invalid="ignore"):
         mean: Floats = total / np.where(used > 0, used, np.nan)
     return mean
@@ -320,11 +320,11 @@ def _bca(observed: float, draws: Floats, left: Floats, tails: Floats) -> Floats 
     from scipy.special import ndtr, ndtri
 
     bias = ndtri(((draws < observed).sum() + (draws <= observed).sum()) / (2 * len(draws)))
-    away = left.mean() - left if len(left) else left
-    spread = float((away**2).sum())
+    deviation = left.mean() - left if len(left) else left
+    spread = float((deviation**2).sum())
     if not np.isfinite(bias) or not spread > 0:
         return None
-    acceleration = float((away**3).sum()) / (6 * spread**1.5)
+    acceleration = float((deviation**3).sum()) / (6 * spread**1.5)
     shifted = bias + ndtri(tails)
     corrected: Floats = ndtr(bias + shifted / (1 - acceleration * shifted))
     return corrected

@@ -8,9 +8,9 @@ Pfa and TWV over its terms, and its contribution: `total` = sum of its terms' va
 
 and likewise for the difference of two systems. `total` is what Wang and Metze 2014 draw in figures 7(a) and 8(a), the
 mean of the differences what they draw in figures 7(b) and 8(b), their bins being [i - 1, i), `unit_bins`. Tables of
-results on one kind of queries (for example foreign ones: Tejedor et al. 2016, table 11) are rows of such a breakdown. Their
-MTWV is the maximum of the group's curve: only its queries, at their best threshold. It
-needs the aligned list; a group's MTWV is at least its value at any threshold, and does not add up.
+results on one kind of queries (for example foreign ones: Tejedor et al. 2016, table 11) are rows of such a breakdown.
+Their MTWV is the maximum of the group's curve: only its queries, at their best threshold. It needs the aligned list; a
+group's MTWV is at least its value at any threshold, and does not add up.
 
 **By a property of documents** (language, speaker, any column): in a group, Ntrue, hits, misses and false alarms are those
 of its documents, and trials are those of its documents' seconds. Means are over the queries that have a reference in the

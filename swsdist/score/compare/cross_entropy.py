@@ -10,8 +10,7 @@ The p value of a difference is two-sided: twice the part of the draws in which i
 1, and at least 2 / (draws + 1); 1 where none was observed.
 
 More than `BINS` distinct scores are binned in a draw, with even shares of targets, non-targets and the range of scores,
-each with its mean
-score: that changes a value by some 1e-4. Observed values are exact.
+each with its mean score: that changes a value by some 1e-4. Observed values are exact.
 
 Sources: as of `swsdist.score.compare.bootstrap`; Efron and Tibshirani 1993, section 15.4, for significance from intervals.
 """
@@ -218,9 +217,9 @@ def compare_entropies(
     return Entropies(systems, pairs, queries, min(resamples, MOST), boot.undefined)
 
 
-def _p(boot: Bootstrap, item: int, other: int) -> float:
-    side = np.sign(boot.observed[item] - boot.observed[other])
-    draws = (boot.replicates[item] - boot.replicates[other]) * side
+def _p(boot: Bootstrap, first: int, second: int) -> float:
+    side = np.sign(boot.observed[first] - boot.observed[second])
+    draws = (boot.replicates[first] - boot.replicates[second]) * side
     return min(1.0, 2 * (int((draws <= 0).sum()) + 1) / (len(draws) + 1))
 
 
@@ -230,7 +229,7 @@ def _least(
     """Min Cnxe of each draw, float64 (draws,), NaN where there is no true occurrence; and the last draw's slope and offset.
 
     Args:
-        one: counts.
+        by_query: counts.
         drawn: float64 (draws, queries with a row), how often each is drawn.
         trials, queries, prior: of the set.
         start: slope and offset to begin with.

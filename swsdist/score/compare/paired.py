@@ -137,11 +137,11 @@ def completed(table: pa.Table, joined: Paired) -> pa.Table:
     """
     rows = {row["query_id"]: row for row in table.to_pylist()}
     missed = {"ncorr": 0, "nfa": 0, **{column: item.missed for column, item in values().items()}}
-    full = [
+    all_rows = [
         rows.get(query) or {"query_id": query, "ntrue": int(ntrue), "nmiss": int(ntrue), **missed}
         for query, ntrue in zip(joined.queries, joined.ntrue, strict=True)
     ]
-    return pa.Table.from_pylist(full, PER_TERM)
+    return pa.Table.from_pylist(all_rows, PER_TERM)
 
 
 def decided_at(aligned: pa.Table, threshold: float | None) -> pa.Table:
@@ -239,18 +239,18 @@ class Settings:
         return cast("Options", vars(self))
 
 
-def compare(tables: Mapping[str, pa.Table], *, value: str = "twv", **how: Unpack[Options]) -> Comparison:
+def compare(tables: Mapping[str, pa.Table], *, value: str = "twv", **options: Unpack[Options]) -> Comparison:
     """Compare every two of the systems by the values of queries.
 
     Args:
         tables: system -> schema PER_TERM.
         value: a key of `values()`.
-        how: options.
+        options: see `Options`.
 
     Raises:
         UserError, TableError: as of `paired`.
     """
-    return compare_paired(paired(tables, value), value=value, **how)
+    return compare_paired(paired(tables, value), value=value, **options)
 
 
 def conditions(values: Mapping[str, Mapping[str, float]]) -> Paired:
@@ -277,9 +277,9 @@ def conditions(values: Mapping[str, Mapping[str, float]]) -> Paired:
     )
 
 
-def compare_paired(joined: Paired, *, value: str = "twv", **how: Unpack[Options]) -> Comparison:
+def compare_paired(joined: Paired, *, value: str = "twv", **options: Unpack[Options]) -> Comparison:
     """Compare all pairs of rows of paired values; arguments as in `compare`."""
-    settings = Settings(**how)
+    settings = Settings(**options)
     draws = bootstrap_terms(joined.values, resamples=settings.resamples, seed=settings.seed)
 
     def interval(system: int, other: int | None = None) -> Interval:

@@ -212,12 +212,12 @@ def cross_entropy(trials: Trials, prior: float) -> float:
         UserError: the set has no target or no non-target trial, or the prior is not between 0 and 1.
     """
     _check_defined(trials, prior)
-    full = trials.complete()
+    complete = trials.complete()
     # Rows without a trial are left out: their cost may be infinite, and 0 times infinity is NaN.
-    true, false = full.true > 0, full.false > 0
-    targets = math.fsum(full.true[true] * log_cost(full.llr[true], prior, target=True))
-    nontargets = math.fsum(full.false[false] * log_cost(full.llr[false], prior, target=False))
-    return (prior * targets / full.n_true + (1 - prior) * nontargets / full.n_false) / math.log(2)
+    true, false = complete.true > 0, complete.false > 0
+    targets = math.fsum(complete.true[true] * log_cost(complete.llr[true], prior, target=True))
+    nontargets = math.fsum(complete.false[false] * log_cost(complete.llr[false], prior, target=False))
+    return (prior * targets / complete.n_true + (1 - prior) * nontargets / complete.n_false) / math.log(2)
 
 
 def cnxe(trials: Trials, prior: float) -> float:
@@ -255,21 +255,21 @@ def cnxe_min(trials: Trials, prior: float) -> Affine:
         UserError: as of `cross_entropy`.
     """
     _check_defined(trials, prior)
-    full = trials.complete()
-    if len(full.llr) == 1:
+    complete = trials.complete()
+    if len(complete.llr) == 1:
         return Affine(1.0, 0.0, 0.0)
-    weight = (prior * full.true / full.n_true, (1 - prior) * full.false / full.n_false)
-    true, false = full.llr[full.true > 0], full.llr[full.false > 0]
+    weight = (prior * complete.true / complete.n_true, (1 - prior) * complete.false / complete.n_false)
+    true, false = complete.llr[complete.true > 0], complete.llr[complete.false > 0]
     for gamma, border, other in ((math.inf, true[0], false[-1]), (-math.inf, true[-1], false[0])):
         if (border - other) * math.copysign(1, gamma) >= 0:
-            tied = (full.llr == border) & (border == other)
+            tied = (complete.llr == border) & (border == other)
             least = sum(_least_of_constant(*pair) for pair in zip(weight[0][tied], weight[1][tied], strict=True))
             return Affine(float(least) / math.log(2) / prior_entropy(prior), gamma, math.nan)
-    centre = float(np.average(full.llr, weights=weight[0] + weight[1]))
-    scale = float(np.average(np.abs(full.llr - centre), weights=weight[0] + weight[1]))
-    x = (full.llr - centre) / scale
+    centre = float(np.average(complete.llr, weights=weight[0] + weight[1]))
+    scale = float(np.average(np.abs(complete.llr - centre), weights=weight[0] + weight[1]))
+    x = (complete.llr - centre) / scale
     a, b = _newton(x, *weight, _logit(prior))
-    moved = Trials(a * x + b, full.true, full.false, full.n_true, full.n_false)
+    moved = Trials(a * x + b, complete.true, complete.false, complete.n_true, complete.n_false)
     return Affine(cnxe(moved, prior), a / scale, b - a * (centre / scale))
 
 
@@ -325,14 +325,14 @@ def cnxe_pav(trials: Trials, prior: float) -> float:
         UserError: as of `cross_entropy`.
     """
     _check_defined(trials, prior)
-    full = trials.complete()
-    blocks = pool_adjacent_violators(full.true, full.true + full.false)
+    complete = trials.complete()
+    blocks = pool_adjacent_violators(complete.true, complete.true + complete.false)
     mixed = (blocks.true > 0) & (blocks.true < blocks.total)  # other rows have no cost
     true = blocks.true[mixed].astype(np.float64)
     false = (blocks.total - blocks.true)[mixed].astype(np.float64)
-    odds = true / false * (full.n_false / full.n_true) * (prior / (1 - prior))
+    odds = true / false * (complete.n_false / complete.n_true) * (prior / (1 - prior))
     targets, nontargets = math.fsum(true * np.log1p(1 / odds)), math.fsum(false * np.log1p(odds))
-    nats = prior * targets / full.n_true + (1 - prior) * nontargets / full.n_false
+    nats = prior * targets / complete.n_true + (1 - prior) * nontargets / complete.n_false
     return nats / math.log(2) / prior_entropy(prior)
 
 
@@ -399,10 +399,10 @@ def measure(trials: Trials, prior: float) -> CrossEntropy:
 
 def _counted(llr: Floats, true: Ints, false: Ints, n_true: int, n_false: int) -> Trials:
     """Trials with each score once, ascending."""
-    distinct, which = np.unique(llr, return_inverse=True)
+    distinct, inverse = np.unique(llr, return_inverse=True)
     sums = np.zeros((2, len(distinct)), dtype=np.int64)
-    np.add.at(sums[0], which, true)
-    np.add.at(sums[1], which, false)
+    np.add.at(sums[0], inverse, true)
+    np.add.at(sums[1], inverse, false)
     return Trials(distinct, sums[0], sums[1], n_true, n_false)
 
 

@@ -1,9 +1,9 @@
 """Mean rates and value at every threshold, ascending, from a stream of counts.
 
-The counts are rows per (score, class); a class holds the queries that have the same number of true occurrences. A stream of
-them is a sequence of blocks, scores ascending, no score in two blocks. Rejected counts below a block are kept per class, so a
-curve needs memory for one block only. Rates are summed over classes in ascending order, so a point
-of the curve is identical for any blocks.
+The counts are rows per (score, class); a class holds the queries that have the same number of true occurrences. A
+stream of them is a sequence of blocks, scores ascending, no score in two blocks. Rejected counts below a block are kept
+per class, so a curve needs memory for one block only. Rates are summed over classes in ascending order, so a point of
+the curve is identical for any blocks.
 
 The rules of the curve are those of `swsdist.score.measures.twv`.
 """
@@ -70,10 +70,10 @@ class Block(NamedTuple):
 
 def by_score(block: Block) -> tuple[Floats, Ints, Ints]:
     """Distinct scores, ascending, and the hits and false alarms of all classes at each."""
-    scores, which = np.unique(block.score, return_inverse=True)
+    scores, inverse = np.unique(block.score, return_inverse=True)
     sums = np.zeros((2, len(scores)), dtype=np.int64)
-    np.add.at(sums[0], which, block.hits)
-    np.add.at(sums[1], which, block.false_alarms)
+    np.add.at(sums[0], inverse, block.hits)
+    np.add.at(sums[1], inverse, block.false_alarms)
     return scores, sums[0], sums[1]
 
 
@@ -192,8 +192,8 @@ def curve_blocks(
             false_left[k] -= false_alarms.sum()
         yield piece(scores, kept)
     if reject_all or math.isnan(highest):
-        nothing = (np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64))
-        yield piece(np.array([highest]), [nothing] * len(classes.ntrue))
+        zeros = (np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64))
+        yield piece(np.array([highest]), [zeros] * len(classes.ntrue))
 
 
 def concatenate(pieces: Iterable[Curve]) -> Curve:

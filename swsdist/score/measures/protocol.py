@@ -18,9 +18,8 @@ openkws13   0.1 (10^4 - 1) = 999.9      0.5 s      0.5 s     KWSEval    NIST Ope
 quesst      (1-P')/P', P' = 0.0741289   documents  --        QUESST     P = 0.0008, Cfa = 1, Cmiss = 100
 ==========  ==========================  =========  ========  =========  ===============================================
 
-The 2012 note swaps its two limits: its command line, `-S 1 -F 0.5`, sets a
-tolerance of 1 s and a word gap of 0.5 s. `sws2012` follows the note's text, tolerance 0.5 s and word gap 1 s;
-`as_run` follows its command line.
+The 2012 note swaps its two limits: its command line, `-S 1 -F 0.5`, sets a tolerance of 1 s and a word gap of 0.5 s.
+`sws2012` follows the note's text, tolerance 0.5 s and word gap 1 s; `as_run` follows its command line.
 
 Its tables 2 and 3 give beta, as `-k` with `-K 1 -p 0.5`, for each set of documents and each of queries: these are the
 protocols `sws2012-DATA-DOCUMENTS-QUERIES`, `sws2012-african-dev-eval` for example. The Indian data have the limits of

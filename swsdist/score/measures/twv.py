@@ -221,8 +221,8 @@ def atwv(counts: Counts, *, trials: int, beta: float) -> CurvePoint:
 def per_term(aligned: object, *, trials: int, beta: float, best: bool = True) -> pa.Table:
     """Counts, rates and value of each query at the decisions, and its best threshold; by query_id.
 
-    Tables of disjoint sets of queries may be concatenated. Queries without references
-    are in it (STDEval's totals count their false alarms, its rates are N/A).
+    Tables of disjoint sets of queries may be concatenated. Queries without references are in it (STDEval's totals count
+    their false alarms, its rates are N/A).
 
     Args:
         aligned: schema TRIALS, rows in any order, all rows of each query.
@@ -295,9 +295,9 @@ class _Rows(NamedTuple):
 
 def _summed(classes: Ints, terms: Ints, ntrue: Ints, score: Floats, events: Ints) -> Counts:
     """Counts with each key once, in order."""
-    distinct, which = np.unique(classes, return_inverse=True)
+    distinct, inverse = np.unique(classes, return_inverse=True)
     sizes = np.zeros(len(distinct), dtype=np.int64)
-    np.add.at(sizes, which, terms)
+    np.add.at(sizes, inverse, terms)
     ntrue, score, sums = by_key(ntrue, score, events)
     return Counts(distinct, sizes, ntrue, score, *sums.T)
 

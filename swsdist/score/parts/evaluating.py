@@ -48,8 +48,8 @@ def why_undefined(result: Mapping[str, Value]) -> dict[str, str]:
     """
     reasons: dict[str, str] = {}
     for name in MEASURES:
-        item = measure(name)
-        words: Mapping[str, str] = getattr(item, "undefined", {})
+        entry = measure(name)
+        words: Mapping[str, str] = getattr(entry, "undefined", {})
         for key in (values_of_measure.key for values_of_measure in MEASURES[name].gives):
             if key in result and ((value := result[key]) is None or math.isnan(value)):
                 reasons[key] = words.get(key, words.get("", f"the measure {name} does not say when it is"))

@@ -42,8 +42,8 @@ def _classes(aligned: pa.Table, point: OperatingPoint) -> pa.Table:
     true, hypothesised = aligned["ref_start"].is_valid().to_numpy(), aligned["score"].is_valid().to_numpy()
     decision = aligned["decision"].cast(pa.int8()).fill_null(-1).to_numpy()
     ntrue = np.bincount(query[true], minlength=len(names))
-    distinct, which = np.unique(ntrue, return_inverse=True)
-    row = which[query]
+    distinct, inverse = np.unique(ntrue, return_inverse=True)
+    row = inverse[query]
     events = (
         hypothesised & true,
         hypothesised & ~true,
@@ -51,7 +51,7 @@ def _classes(aligned: pa.Table, point: OperatingPoint) -> pa.Table:
         hypothesised & ~true & (decision == 1),
         hypothesised & (decision < 0),
     )
-    columns = [distinct, np.bincount(which, minlength=len(distinct))]
+    columns = [distinct, np.bincount(inverse, minlength=len(distinct))]
     columns += [np.bincount(row[chosen], minlength=len(distinct)) for chosen in events]
     return pa.table([pa.array(column.astype(np.int64)) for column in columns], schema=CLASSES.schema)
 
@@ -74,7 +74,7 @@ class Sums(NamedTuple):
     undecided: Ints
 
     @classmethod
-    def of(cls, parts: Parts, point: OperatingPoint, *, refless: bool) -> Sums:
+    def from_parts(cls, parts: Parts, point: OperatingPoint, *, refless: bool) -> Sums:
         """Classes with references, and optionally class 0 with all other queries of the point.
 
         Raises:
@@ -110,8 +110,8 @@ class Sums(NamedTuple):
 
     def as_one(self) -> Classes:
         """All queries pooled."""
-        item = np.ones(1, dtype=np.int64)
-        return Classes(item * self.true, item, item * self.hits.sum(), item * self.false_alarms.sum())
+        ones = np.ones(1, dtype=np.int64)
+        return Classes(ones * self.true, ones, ones * self.hits.sum(), ones * self.false_alarms.sum())
 
 
 def event_blocks(events: Merged, *, refless: bool) -> Iterator[Block]:
@@ -137,7 +137,7 @@ def curve_of(parts: Parts, point: OperatingPoint) -> Iterator[Curve]:
     Raises:
         UserError: no query has a reference, or N = Ntrue for one.
     """
-    sums = Sums.of(parts, point, refless=point.include_refless)
+    sums = Sums.from_parts(parts, point, refless=point.include_refless)
     return curve_blocks(
         event_blocks(parts[EVENTS.name], refless=point.include_refless),
         sums.classes,
@@ -152,7 +152,7 @@ def trials_of(parts: Parts, point: OperatingPoint) -> Trials:
 
     Where more false alarms were submitted than there are non-target trials, as many are counted.
     """
-    sums = Sums.of(parts, point, refless=True)
+    sums = Sums.from_parts(parts, point, refless=True)
     blocks = list(pooled_blocks(event_blocks(parts[EVENTS.name], refless=True), sums.true))
     none = np.zeros(0)
     llr = np.concatenate([none, *(block.score for block in blocks)])

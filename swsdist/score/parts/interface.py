@@ -6,9 +6,9 @@ queries merge to the same table, in any order. A measure's values come from the 
 
     trials of a bucket --PartTable.make--> tables --Merged--> tables of all queries --Measure.values--> numbers
 
-A new measure is a class with the attributes of `Measure`, without arguments, and an entry in `swsdist.registry.registries`
-with the label, format and best direction of each of its values; other packages use
-an entry point of the group `swsdist.measures`. `swsdist.testing.conformance` checks a measure.
+A new measure is a class with the attributes of `Measure`, without arguments, and an entry in
+`swsdist.registry.registries` with the label, format and best direction of each of its values; other packages use an
+entry point of the group `swsdist.measures`. `swsdist.testing.conformance` checks a measure.
 """
 
 from __future__ import annotations
@@ -75,8 +75,9 @@ class Measure(Protocol):
 
     Attributes:
         parts: its part tables.
-        undefined: by key, why a value is undefined, in words for reports; the empty key is for
-            all others. Optional.
+
+    `undefined`, if a measure has it, says by key why a value is undefined, in words for reports; the empty key is for all
+    others.
     """
 
     @property

@@ -1,9 +1,8 @@
 """Counts of any number of detections in bounded memory, for the threshold of the maximum TWV.
 
-Counts are collected up to `LIMIT` rows, then written to a temporary file, ascending by score. Sixteen such files
-are merged into one, so there are few files, and each row is written a few times. A threshold is found in one
-pass over all files. Sums are integers and rates are computed from them once, so the threshold is
-exactly that of the list in memory.
+Counts are collected up to `LIMIT` rows, then written to a temporary file, ascending by score. Sixteen such files are
+merged into one, so there are few files, and each row is written a few times. A threshold is found in one pass over all
+files. Sums are integers and rates are computed from them once, so the threshold is exactly that of the list in memory.
 """
 
 from __future__ import annotations

@@ -24,22 +24,22 @@ class PooledMaximum:
 
     def values(self, parts: Parts, point: OperatingPoint) -> Mapping[str, Value]:
         """None without references; also if Pfa is not a probability."""
-        sums = Sums.of(parts, point, refless=True)
+        sums = Sums.from_parts(parts, point, refless=True)
         if not sums.referenced:
             return {}
-        item, by_detection = sums.as_one(), point.rules.pooled_by_detection
+        pooled, by_detection = sums.as_one(), point.rules.pooled_by_detection
         blocks = pooled_blocks(event_blocks(parts[EVENTS.name], refless=True), sums.true)
         if by_detection:
             pieces = pooled_by_detection(
                 blocks,
                 true=sums.true,
-                hits=int(item.hits[0]),
-                false_alarms=int(item.false_alarms[0]),
+                hits=int(pooled.hits[0]),
+                false_alarms=int(pooled.false_alarms[0]),
                 trials=point.trials,
                 ratio=point.cost / point.value,
             )
         else:
-            pieces = curve_blocks(blocks, item, trials=point.trials, beta=point.beta, reject_all=False)
+            pieces = curve_blocks(blocks, pooled, trials=point.trials, beta=point.beta, reject_all=False)
         result = point_values("pooled_maximum", pooled_maximum(pieces, by_detection=by_detection), threshold=True)
         pfa = result.get("pooled_maximum_pfa")
         return result if pfa is None or 0 <= pfa <= 1 else {**result, "pooled_maximum_pfa": None}
@@ -56,7 +56,7 @@ class Decisions:
 
     def values(self, parts: Parts, point: OperatingPoint) -> Mapping[str, Value]:
         """None without references, or if a detection is not decided; precision also without accepted detections."""
-        sums = Sums.of(parts, point, refless=point.rules.all_terms or point.include_refless)
+        sums = Sums.from_parts(parts, point, refless=point.rules.all_terms or point.include_refless)
         true = sums.true
         if not true or sums.undecided.any():
             return {}

@@ -64,7 +64,7 @@ class EqualErrors:
 
     def values(self, parts: Parts, point: OperatingPoint) -> Mapping[str, Value]:
         """None without references."""
-        sums = Sums.of(parts, point, refless=False)
+        sums = Sums.from_parts(parts, point, refless=False)
         if not sums.referenced:
             return {}
         pooled = curve_blocks(
@@ -124,8 +124,8 @@ def _pair_events(pairs: pa.Table, point: OperatingPoint) -> pa.Table:
 class PairAreas:
     """Area under ROC over all pairs of a query with references and a document, ties counting half.
 
-    Pairs without a detection rank below all others, as ties. `pair_auc` is the mean over the
-    queries (queries in every document have no area, and are left out), `pooled_pair_auc` is over all pairs together.
+    Pairs without a detection rank below all others, as ties. `pair_auc` is the mean over the queries (queries in every
+    document have no area, and are left out), `pooled_pair_auc` is over all pairs together.
     """
 
     parts = (

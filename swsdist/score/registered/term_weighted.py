@@ -33,7 +33,7 @@ class TermWeighted:
 
     def values(self, parts: Parts, point: OperatingPoint) -> Mapping[str, Value]:
         """None without references; the actual value also if a detection is not decided."""
-        sums = Sums.of(parts, point, refless=point.include_refless)
+        sums = Sums.from_parts(parts, point, refless=point.include_refless)
         if not sums.referenced:
             return {}
         actual: CurvePoint | None = None

@@ -1,20 +1,17 @@
 """Alignment of detections with true occurrences, as in NIST's STDEval 0.7 and KWSEval (F4DE 3.5).
 
-Per (query_id, doc_id, channel), a detection may be paired with a reference if its mid-point lies within the
-reference's span widened by the tolerance, both borders included. Pairs are one to one. The alignment
-has the greatest sum of (kernel + 1) over its pairs, where
+Per (query_id, doc_id, channel), a detection may be paired with a reference if its mid-point lies within the reference's
+span widened by the tolerance, both borders included. Pairs are one to one. The alignment has the greatest sum of
+(kernel + 1) over its pairs, where
 
     kernel = 1 + 1e-8 t + 1e-6 s
     t = (min(ends) - max(starts)) / max(1e-5, duration of the reference)
     s = (score - low) / (high - low), or 0 if low = high
 
 so the number of pairs comes first; among equals the score has 100 times the weight of the overlap. For STDEval `low`
-and
-`high` are the least and greatest score of the whole list (see `score_limits`); with them the alignment of a group
-depends
-on nothing outside of it, so groups can be aligned in any number of parts. For KWSEval they are those of the
-list's header,
-or else of the group itself, and at least 1e-5 apart. Decisions are ignored. Equal sums are decided by
+and `high` are the least and greatest score of the whole list (see `score_limits`); with them the alignment of a group
+depends on nothing outside of it, so groups can be aligned in any number of parts. For KWSEval they are those of the
+list's header, or else of the group itself, and at least 1e-5 apart. Decisions are ignored. Equal sums are decided by
 the order (start, score, end, decision) of the detections, never by the order of rows.
 
 Rounding decides borderline cases, so they are computed as STDEval computes them from exported files:
@@ -319,17 +316,17 @@ class Assignment:
             sums = gain[:, [0, 0], [0, 1]] + gain[:, [1, 1], [1, 0]]
             clear = np.abs(sums[:, 0] - sums[:, 1]) > _CLEAR
             across = (sums[:, 1] > sums[:, 0]).astype(np.int64)[clear]
-            which = np.flatnonzero(clear)
-            selected = np.concatenate([self._squares[which, 0, across], self._squares[which, 1, 1 - across]])
-            chosen.append(selected[selected >= 0])
+            rows = np.flatnonzero(clear)
+            pairs = np.concatenate([self._squares[rows, 0, across], self._squares[rows, 1, 1 - across]])
+            chosen.append(pairs[pairs >= 0])
             left += list(self._squares[~clear])
         if left:
             from scipy.optimize import linear_sum_assignment  # most lists do not need scipy, which loads slowly
 
             for place in left:
                 gain = np.where(place >= 0, weight[place], 0.0)
-                selected = place[linear_sum_assignment(gain, maximize=True)]
-                chosen.append(selected[selected >= 0])
+                pairs = place[linear_sum_assignment(gain, maximize=True)]
+                chosen.append(pairs[pairs >= 0])
         return np.concatenate(chosen)
 
 

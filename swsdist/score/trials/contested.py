@@ -165,8 +165,8 @@ class Contest:
         return hits
 
     def _same_order(self, scores: Floats) -> bool:
-        item, other = scores[self._together], scores[self._together + 1]
-        return bool(((item < other) | ((item == other) & self._alike)).all())
+        score, next_score = scores[self._together], scores[self._together + 1]
+        return bool(((score < next_score) | ((score == next_score) & self._alike)).all())
 
     def _weights(self, sides: _Sides, pairs: _Pairs, low: float | None, high: float | None) -> Floats:
         rules, true = conventions_of(self._conventions), sides.true

@@ -145,5 +145,5 @@ def in_every_document(references: pa.Table, documents: int) -> list[str]:
         references.select(["query_id", "doc_id", "channel"]).group_by(["query_id", "doc_id", "channel"]).aggregate([])
     )
     counts = pairs.group_by("query_id").aggregate([("doc_id", "count")])
-    full = counts.filter(pc.greater_equal(counts["doc_id_count"], documents))
-    return sorted(full["query_id"].to_pylist())
+    in_all = counts.filter(pc.greater_equal(counts["doc_id_count"], documents))
+    return sorted(in_all["query_id"].to_pylist())

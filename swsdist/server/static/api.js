@@ -24,9 +24,9 @@ async function send(method, path, { body, headers = {}, signal } = {}) {
 }
 
 async function failureOf(reply) {
-  const told = await reply.json().catch(() => ({}));
+  const body = await reply.json().catch(() => ({}));
   const kind = reply.status === 401 || reply.status === 403 ? "failure.refused" : "failure.server";
-  return new Failure(told.error || t(kind, { status: reply.status }), told.remedy ?? t(`${kind}.remedy`), told.code, reply.status);
+  return new Failure(body.error || t(kind, { status: reply.status }), body.remedy ?? t(`${kind}.remedy`), body.code, reply.status);
 }
 
 /** The JSON of a GET. `query` leaves out what is null or empty. */

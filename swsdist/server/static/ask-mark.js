@@ -6,7 +6,7 @@ import { attempt } from "./notices.js";
 import { drawOverview, onColours } from "./pictures.js";
 import { clock, t, tn } from "./texts.js";
 import { showTrim } from "./trim.js";
-import { known } from "./known.js";
+import { server } from "./state.js";
 
 const PAGE = 50;
 const WINDOWS = [2, 4, 8, 16, 30]; // s shown at once
@@ -90,7 +90,7 @@ function moveTo(at) {
 
 function zoom(step) {
   const before = WINDOWS[chosen.span];
-  const most = known.state.limits.clip_seconds;
+  const most = server.state.limits.clip_seconds;
   const span = Math.max(0, Math.min(WINDOWS.length - 1, chosen.span + step));
   if (WINDOWS[span] > most && step > 0) return;
   chosen.span = span;

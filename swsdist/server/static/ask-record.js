@@ -7,7 +7,7 @@ import { record } from "./recorder.js";
 import { stop } from "./sounds.js";
 import { clock, keyMark, t } from "./texts.js";
 import { showSound } from "./trim.js";
-import { known } from "./known.js";
+import { server } from "./state.js";
 
 let recording = null;
 
@@ -35,7 +35,7 @@ export async function toggleRecording() {
       const seconds = (performance.now() - begun) / 1000;
       byId("record-level").value = level;
       byId("record-clock").textContent = clock(seconds);
-      if (recording && seconds >= known.state.limits.upload_seconds) finish();
+      if (recording && seconds >= server.state.limits.upload_seconds) finish();
     });
     say(t("record.begun"));
   } catch (error) {

@@ -5,7 +5,7 @@ import { byId } from "./dom.js";
 import { attempt, say, showFailure } from "./notices.js";
 import { number, t } from "./texts.js";
 import { showSound } from "./trim.js";
-import { known } from "./known.js";
+import { server } from "./state.js";
 
 export function startUpload() {
   const input = byId("upload-file");
@@ -21,7 +21,7 @@ export function startUpload() {
 }
 
 async function send(file) {
-  const most = known.state.limits.upload_bytes;
+  const most = server.state.limits.upload_bytes;
   if (file.size > most) {
     return showFailure(new Failure(t("upload.large", { name: file.name }), t("upload.large.remedy", { most: number(most / 1e6) })));
   }

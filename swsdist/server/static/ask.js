@@ -5,7 +5,7 @@ import { startMarking } from "./ask-mark.js";
 import { startRecording } from "./ask-record.js";
 import { startUpload } from "./ask-upload.js";
 import { byId } from "./dom.js";
-import { on } from "./events.js";
+import { subscribe } from "./events.js";
 import { search } from "./search.js";
 
 const SPOKEN = ["record", "upload", "mark"];
@@ -60,5 +60,5 @@ export function startAsking() {
     const text = byId("text-query").value.trim();
     if (text) search(text);
   });
-  on("state", offer);
+  subscribe("state", offer);
 }

@@ -1,7 +1,7 @@
 /** What a person chose for this browser: kept when the page is loaded again. */
 
 import { byId } from "./dom.js";
-import { tell } from "./events.js";
+import { emit } from "./events.js";
 
 const FIRST = { keys: true, autoplay: false, grouped: true, most: 8 };
 
@@ -14,7 +14,7 @@ export function choice(name) {
 /** Keep a choice. */
 export function choose(name, value) {
   localStorage.setItem(name, JSON.stringify(value));
-  tell("choices");
+  emit("choices");
 }
 
 /** Let an input of the page (a checkbox or a number) set a choice. */

@@ -2,9 +2,9 @@
 
 import { change, get } from "./api.js";
 import { byId, el, fill } from "./dom.js";
-import { on } from "./events.js";
+import { subscribe } from "./events.js";
 import { attempt, say } from "./notices.js";
-import { known } from "./known.js";
+import { server } from "./state.js";
 import { go } from "./routes.js";
 import { day, t } from "./texts.js";
 import { showTokens, startTokens } from "./tokens.js";
@@ -20,14 +20,14 @@ export function startEntry() {
   byId("entry-search").addEventListener("click", () => go("search", word.entry.entry_id));
   byId("entry-remove").addEventListener("click", remove);
   byId("history").addEventListener("toggle", () => attempt(showHistory));
-  on("word", showEntry);
+  subscribe("word", showEntry);
 }
 
 /** Who changed the entry when, the newest first: among the last changes of the glossary. */
 async function showHistory() {
   if (!byId("history").open || !word.entry) return;
   const id = word.entry.entry_id;
-  const { changes } = await get("changes", { after: Math.max(0, known.state.change - PAST) });
+  const { changes } = await get("changes", { after: Math.max(0, server.state.change - PAST) });
   const own = changes.filter((made) => made.entry_id === id).reverse();
   fill(byId("history-changes"), ...own.map((made) => el("li", {}, t("history.change", {
     what: changeName(made), person: made.person, at: day(made.at),

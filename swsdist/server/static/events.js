@@ -1,13 +1,13 @@
-/** Parts of the page tell each other what changed. */
+/** Events by which parts of the page follow each other. */
 
 const listeners = {};
 
-/** Call a function each time that something of this name happened. */
-export function on(name, listener) {
+/** Call a function each time an event of this name is emitted. */
+export function subscribe(name, listener) {
   (listeners[name] ??= []).push(listener);
 }
 
-/** Something happened: "state", "entries", "word", "hits", "progress", "route". */
-export function tell(name, value = undefined) {
+/** Call the listeners of an event: "state", "entries", "word", "opened", "made", "hits", "choices", "changes", "undone". */
+export function emit(name, value = undefined) {
   for (const listener of listeners[name] ?? []) listener(value);
 }

@@ -3,7 +3,7 @@
 import { change } from "./api.js";
 import { bindChoice } from "./choices.js";
 import { byId, el, fill } from "./dom.js";
-import { on } from "./events.js";
+import { subscribe } from "./events.js";
 import { attempt } from "./notices.js";
 import { search } from "./search.js";
 import { playPlace } from "./sounds.js";
@@ -26,9 +26,9 @@ export function startExamples() {
       showWord();
     });
   }
-  on("word", show);
-  on("entries", showWord);
-  on("opened", showWord);
+  subscribe("word", show);
+  subscribe("entries", showWord);
+  subscribe("opened", showWord);
 }
 
 async function useEach(used) {

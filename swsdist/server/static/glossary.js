@@ -3,7 +3,7 @@
 import { address, change, get, upload } from "./api.js";
 import { byId, el, fill } from "./dom.js";
 import { showEntry } from "./entry.js";
-import { on } from "./events.js";
+import { subscribe } from "./events.js";
 import { attempt, say } from "./notices.js";
 import { go } from "./routes.js";
 import { t, tn } from "./texts.js";
@@ -26,8 +26,8 @@ export function startGlossary() {
   byId("export-kind").addEventListener("change", showLink);
   byId("export-tier").addEventListener("change", showLink);
   byId("import-file").addEventListener("change", ({ target }) => attempt(() => bringIn(target.files[0])));
-  on("entries", () => (shown ? attempt(find) : show()));
-  on("state", offerExports);
+  subscribe("entries", () => (shown ? attempt(find) : show()));
+  subscribe("state", offerExports);
 }
 
 async function find() {

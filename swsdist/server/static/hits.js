@@ -2,7 +2,7 @@
 
 import { bindChoice, choice } from "./choices.js";
 import { arrange, byId, el } from "./dom.js";
-import { on } from "./events.js";
+import { subscribe } from "./events.js";
 import { HitCard } from "./hit.js";
 import { attempt, say, showFailure } from "./notices.js";
 import { hitKey } from "./places.js";
@@ -21,8 +21,8 @@ export function startHits() {
   bindChoice("autoplay", "autoplay");
   byId("halt").addEventListener("click", halt);
   byId("search-again").addEventListener("click", () => search());
-  for (const event of ["hits", "word", "choices"]) on(event, show);
-  on("opened", () => (current = null));
+  for (const event of ["hits", "word", "choices"]) subscribe(event, show);
+  subscribe("opened", () => (current = null));
 }
 
 /** Hits in the order in which they are shown: [recording or null, its hits] each. */

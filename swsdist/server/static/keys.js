@@ -4,7 +4,7 @@ import { toggleRecording } from "./ask-record.js";
 import { chooseAsking } from "./ask.js";
 import { bindChoice, choice } from "./choices.js";
 import { byId, el, fill, takesText } from "./dom.js";
-import { tell } from "./events.js";
+import { emit } from "./events.js";
 import { judgeCurrent, moveBy, noteCurrent, playCurrent, trimCurrent } from "./hits.js";
 import { attempt } from "./notices.js";
 import { currentView, go, newWord } from "./routes.js";
@@ -36,7 +36,7 @@ const KEYS = [
 const NAMES = { " ": "key.space", ArrowDown: "key.down", ArrowUp: "key.up" };
 
 function takeBack() {
-  return attempt(undo).then(() => tell("undone"));
+  return attempt(undo).then(() => emit("undone"));
 }
 
 export function startKeys() {

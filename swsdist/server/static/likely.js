@@ -1,13 +1,13 @@
 /** How many true ones are expected beyond those judged, and whether it is worth going on. */
 
 import { byId } from "./dom.js";
-import { on } from "./events.js";
+import { subscribe } from "./events.js";
 import { found } from "./search.js";
 import { hasText, number, t, tn } from "./texts.js";
 
 export function startLikely() {
-  on("hits", show);
-  on("word", show);
+  subscribe("hits", show);
+  subscribe("word", show);
 }
 
 function show() {

@@ -3,12 +3,12 @@
 import { startAsking } from "./ask.js";
 import { byId, el, fill } from "./dom.js";
 import { startEntry } from "./entry.js";
-import { on } from "./events.js";
+import { subscribe } from "./events.js";
 import { startExamples } from "./examples.js";
 import { startGlossary } from "./glossary.js";
 import { startHits } from "./hits.js";
 import { startKeys } from "./keys.js";
-import { readState } from "./known.js";
+import { readState } from "./state.js";
 import { startLikely } from "./likely.js";
 import { startNarrow } from "./narrow.js";
 import { startNews } from "./news.js";
@@ -35,8 +35,8 @@ async function start() {
   document.title = t("page.title");
   const parts = [startProgress, startNarrow, startAsking, startExamples, startHits, startLikely, startGlossary, startEntry, startNews];
   for (const startPart of [...parts, startPeople, startKeys]) startPart();
-  on("state", offerLanguages);
-  on("made", noteWord);
+  subscribe("state", offerLanguages);
+  subscribe("made", noteWord);
   await begin();
 }
 

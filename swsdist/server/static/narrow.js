@@ -1,7 +1,7 @@
 /** Where to search: folder, recording, speaker, dates. */
 
 import { byId, el, fill } from "./dom.js";
-import { on } from "./events.js";
+import { subscribe } from "./events.js";
 import { t } from "./texts.js";
 
 const PARTS = ["folder", "recording", "speaker", "since", "until"];
@@ -30,7 +30,7 @@ function offer(select, values) {
 }
 
 export function startNarrow() {
-  on("state", (state) => {
+  subscribe("state", (state) => {
     for (const part of ["folder", "speaker"]) {
       offer(input(part), state[`${part}s`] ?? []);
       input(part).closest("label").hidden = !state[`${part}s`]?.length;

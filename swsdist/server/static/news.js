@@ -2,20 +2,20 @@
 
 import { change, get } from "./api.js";
 import { byId, el, fill } from "./dom.js";
-import { on } from "./events.js";
+import { subscribe } from "./events.js";
 import { HitCard } from "./hit.js";
 import { attempt, say, showFailure } from "./notices.js";
 import { placeOfHit } from "./places.js";
 import { currentView } from "./routes.js";
 import { number, t, tn } from "./texts.js";
-import { known } from "./known.js";
+import { server } from "./state.js";
 
 let cards = [];
 let shown = -1; // the number of news when they were read
 
 export function startNews() {
   byId("news-seen").addEventListener("click", () => attempt(seen));
-  on("state", (state) => {
+  subscribe("state", (state) => {
     byId("to-news").hidden = !state.watch && !state.news;
     byId("news-number").textContent = state.news ? number(state.news) : "";
     byId("news-folder").textContent = state.watch ? t("news.folder", { folder: state.watch.folder }) : "";
@@ -25,7 +25,7 @@ export function startNews() {
 }
 
 async function read() {
-  shown = known.state.news;
+  shown = server.state.news;
   const { news } = await get("news");
   cards.forEach((card) => card.close());
   cards = [];

@@ -2,9 +2,9 @@
 
 import { change, get, logout } from "./api.js";
 import { byId, el, fill } from "./dom.js";
-import { on, tell } from "./events.js";
+import { emit, subscribe } from "./events.js";
 import { attempt, say } from "./notices.js";
-import { known, readState } from "./known.js";
+import { readState, server } from "./state.js";
 import { t, tn } from "./texts.js";
 
 const EVERY = 3000; // ms
@@ -18,7 +18,7 @@ export function startPeople() {
   byId("person-button").addEventListener("click", () => byId("person-dialog").showModal());
   byId("person-form").addEventListener("submit", () => attempt(keepPerson));
   byId("leave").addEventListener("click", () => attempt(leave));
-  on("state", ({ person, people, session }) => {
+  subscribe("state", ({ person, people, session }) => {
     byId("leave").hidden = !session;
     byId("person-name").textContent = person;
     if (!byId("person-dialog").open) byId("person").value = person;
@@ -28,7 +28,7 @@ export function startPeople() {
 
 /** Begin to ask what others change. */
 export function startAskingOthers() {
-  last = known.state.change;
+  last = server.state.change;
   setTimeout(ask, EVERY);
 }
 
@@ -55,19 +55,19 @@ async function ask() {
   } catch {
     setLost(true);
   }
-  setTimeout(ask, known.state.indexing ? EVERY / 3 : EVERY);
+  setTimeout(ask, server.state.indexing ? EVERY / 3 : EVERY);
 }
 
 async function readChanges() {
   const { changes, change: newest } = await get("changes", { after: last });
   last = newest;
-  const others = changes.filter(({ person }) => person !== known.state.person);
-  if (changes.length) tell("changes", changes);
+  const others = changes.filter(({ person }) => person !== server.state.person);
+  if (changes.length) emit("changes", changes);
   if (others.length) {
     const names = [...new Set(others.map(({ person }) => person))].join(", ");
     say(tn("people.changed", others.length, { names }));
   }
-  if (known.state.indexing || turn++ % SLOW === 0) await readState();
+  if (server.state.indexing || turn++ % SLOW === 0) await readState();
 }
 
 function setLost(now) {

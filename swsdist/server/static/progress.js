@@ -2,17 +2,17 @@
 
 import { Failure } from "./api.js";
 import { byId } from "./dom.js";
-import { on } from "./events.js";
+import { subscribe } from "./events.js";
 import { showFailure } from "./notices.js";
 import { hours as hoursOf, number, percent, t, tn } from "./texts.js";
 
 export function startProgress() {
-  let told = null;
-  on("state", ({ error }) => {
-    if (error && error.error !== told) showFailure(new Failure(error.error, error.remedy, error.code));
-    told = error?.error ?? null;
+  let shown = null;
+  subscribe("state", ({ error }) => {
+    if (error && error.error !== shown) showFailure(new Failure(error.error, error.remedy, error.code));
+    shown = error?.error ?? null;
   });
-  on("state", ({ indexing, hours, recordings, ready, store }) => {
+  subscribe("state", ({ indexing, hours, recordings, ready, store }) => {
     byId("indexing").hidden = !indexing;
     const parts = store.split(/[/\\]/).filter((part) => part && part !== "store");
     byId("store-name").textContent = parts.at(-1) ?? store;

@@ -1,7 +1,7 @@
 /** A search: asked with the word's examples or a text; hits come line by line. */
 
 import { get, lines } from "./api.js";
-import { on, tell } from "./events.js";
+import { emit, subscribe } from "./events.js";
 import { narrowed } from "./narrow.js";
 import { say, showFailure } from "./notices.js";
 import { hitKey, placeOfHit } from "./places.js";
@@ -21,7 +21,7 @@ export function forget() {
   stopping?.abort();
   stopping = null;
   Object.assign(found, nothing());
-  tell("hits");
+  emit("hits");
 }
 
 /** Stop the search that runs; what was found stays. */
@@ -30,7 +30,7 @@ export function halt() {
   stopping = null;
   found.running = false;
   say(t("search.halted"));
-  tell("hits");
+  emit("hits");
 }
 
 /** Search with the examples in use, or with a text. What ran before is stopped. */
@@ -46,13 +46,13 @@ export async function search(text = null) {
   else if (text === null) body.examples = used.map((example) => example.place);
   if (text !== null && text !== word.text) {
     word.text = text;
-    tell("word");
+    emit("word");
   }
   Object.assign(found, { running: true, asked: true, text });
   stopping = new AbortController();
   const { signal } = stopping;
   say(t("search.begun"), { seen: false });
-  tell("hits");
+  emit("hits");
   try {
     await lines("search", body, (line) => signal.aborted || take(line), signal);
     if (!signal.aborted) found.running = false;
@@ -61,7 +61,7 @@ export async function search(text = null) {
     found.running = false;
     showFailure(error, () => search(text));
   }
-  tell("hits");
+  emit("hits");
 }
 
 /** Take a line in; hits that were judged meanwhile stay where they are seen. */
@@ -76,14 +76,14 @@ function take(line) {
     Object.assign(found, { summary: line.likelihood, warnings: line.warnings ?? [], seconds: line.seconds, running: false });
     say(tn("search.done", found.hits.length), { seen: false });
   }
-  tell("hits");
+  emit("hits");
 }
 
 /** Judge a hit, and ask how likely the others are now. */
 export async function judgeHit(hit, verdict, more = {}) {
   const place = placeOfHit(hit);
   found.summary = (await judge(place, verdict, { score: hit.score, search: found.search, ...more })) ?? found.summary;
-  tell("hits");
+  emit("hits");
   readLikely().catch(() => {}); // the next judgement asks again
 }
 
@@ -94,8 +94,8 @@ async function readLikely() {
   if (found.search !== name) return;
   found.summary = likelihood ?? found.summary;
   found.listed?.forEach((hit, n) => (hit.likely = likely[n] ?? hit.likely));
-  tell("hits");
+  emit("hits");
 }
 
-on("opened", forget);
-on("undone", () => readLikely().catch(() => {}));
+subscribe("opened", forget);
+subscribe("undone", () => readLikely().catch(() => {}));

@@ -3,7 +3,7 @@
 import { sound } from "./api.js";
 import { soundQuery } from "./places.js";
 import { attempt } from "./notices.js";
-import { on } from "./events.js";
+import { subscribe } from "./events.js";
 
 /** Samples a second of decoded clips. */
 export const RATE = 48000;
@@ -40,7 +40,7 @@ async function decode(query) {
 
 // Of another state of the archive a recording may be another.
 let archive = null;
-on("state", (state) => {
+subscribe("state", (state) => {
   if (state.archive !== archive) clips.clear();
   archive = state.archive;
 });

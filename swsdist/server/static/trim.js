@@ -6,7 +6,7 @@ import { Stretch } from "./stretch.js";
 import { length, t } from "./texts.js";
 import { addExample } from "./word.js";
 import { search } from "./search.js";
-import { known } from "./known.js";
+import { server } from "./state.js";
 
 let shown = null;
 
@@ -17,8 +17,8 @@ let shown = null;
  */
 export function showTrim(parent, { place, window, name, offset = 0 }) {
   closeTrim();
-  const told = el("span.quiet");
-  const stretch = new Stretch(place, { window, offset, changed: tell });
+  const lengthShown = el("span.quiet");
+  const stretch = new Stretch(place, { window, offset, changed: showLength });
   const take = async (then) => {
     const marked = { ...place, start: stretch.start, end: stretch.end };
     await attempt(async () => {
@@ -32,18 +32,18 @@ export function showTrim(parent, { place, window, name, offset = 0 }) {
   const buttons = el("div.row", {},
     el("button.play", { type: "button", on: { click: () => stretch.play() } }, "▶ ", t("trim.play")),
     el("button.plain", { type: "button", on: { click: () => stretch.play(true) } }, t("trim.all")),
-    told,
+    lengthShown,
     el("button.primary.trim-search", { type: "button", on: { click: () => take(true) } }, t("trim.search")),
     el("button.trim-take", { type: "button", on: { click: () => take(false) } }, t("trim.take")),
   );
   fill(parent, el("p.quiet", {}, t("trim.how")), stretch.element, buttons);
   parent.hidden = false;
   shown = { stretch, parent };
-  tell();
+  showLength();
   stretch.draw();
 
-  function tell() {
-    told.textContent = t("trim.length", { length: length(stretch.end - stretch.start) });
+  function showLength() {
+    lengthShown.textContent = t("trim.length", { length: length(stretch.end - stretch.start) });
   }
 }
 
@@ -57,7 +57,7 @@ function closeTrim() {
 
 /** Show a sound that the server took in: {sound, duration, speech}. */
 export function showSound(parent, { sound, duration, speech }, name) {
-  const longest = known.state.limits.clip_seconds;
+  const longest = server.state.limits.clip_seconds;
   const [start, end] = speech ?? [0, duration];
   const place = { sound, doc_id: null, channel: 1, start, end: Math.min(end, duration) };
   const begin = duration <= longest ? 0 : Math.max(0, start - 1);

@@ -7,7 +7,7 @@
 
 import { change, get } from "./api.js";
 import { choice } from "./choices.js";
-import { on, tell } from "./events.js";
+import { emit, subscribe } from "./events.js";
 import { say } from "./notices.js";
 import { sameMoment } from "./places.js";
 import { hasText, t } from "./texts.js";
@@ -34,14 +34,14 @@ function inTurn(work) {
 export async function readEntries() {
   glossary.entries = (await get("entries")).entries;
   if (word.entry) word.entry = glossary.entries.find((entry) => entry.entry_id === word.entry.entry_id) ?? null;
-  tell("entries");
+  emit("entries");
 }
 
 export async function readTokens() {
   const id = word.entry?.entry_id;
   const tokens = id === undefined ? [] : (await get(`entries/${id}/tokens`)).tokens;
   if (word.entry?.entry_id === id) word.tokens = tokens;
-  tell("word");
+  emit("word");
 }
 
 /** Begin with no word, or open an entry. */
@@ -51,7 +51,7 @@ export async function openWord(entryId = null) {
   const kept = begun || word.entry ? null : sessionStorage.getItem("word");
   begun = true;
   Object.assign(word, { tokens: [], text: null, ...(kept ? JSON.parse(kept) : { loose: [], draft: { form: "", gloss: "" } }) });
-  tell("opened");
+  emit("opened");
   await readTokens();
 }
 
@@ -74,7 +74,7 @@ async function makeEntry() {
   await readEntries();
   await readTokens();
   say(t("word.made", { form: named }));
-  tell("made", entry);
+  emit("made", entry);
   return word.entry;
 }
 
@@ -104,7 +104,7 @@ export async function addExample(place, name) {
     await Promise.all([readTokens(), readEntries()]);
   } else {
     word.loose.push({ place, name, used: true });
-    tell("word");
+    emit("word");
   }
 }
 
@@ -115,14 +115,14 @@ export async function useExample(example, used) {
     await readTokens();
   } else {
     example.used = used;
-    tell("word");
+    emit("word");
   }
 }
 
 /** Take an example of a word without an entry away again. */
 export function dropExample(example) {
   word.loose = word.loose.filter((other) => other !== example);
-  tell("word");
+  emit("word");
 }
 
 /** The token that judges a hit for an entry, if there is one. */
@@ -146,7 +146,7 @@ async function judgeNow(place, verdict, more) {
   if (word.entry?.entry_id === entry.entry_id) {
     word.tokens = [...word.tokens.filter((other) => other.token_id !== token.token_id), token];
   }
-  tell("word");
+  emit("word");
   readEntries().catch(() => {}); // counts only: the next poll mends them
   return likelihood;
 }
@@ -175,5 +175,5 @@ export function keepDraft() {
   else sessionStorage.setItem("word", JSON.stringify({ loose, draft }));
 }
 
-on("word", keepDraft);
-on("changes", () => Promise.all([readEntries(), readTokens()]).catch(() => {}));
+subscribe("word", keepDraft);
+subscribe("changes", () => Promise.all([readEntries(), readTokens()]).catch(() => {}));

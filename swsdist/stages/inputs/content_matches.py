@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from swsdist.audio.commands import is_command
 from swsdist.audio.formats import archives, ffmpeg
-from swsdist.audio.reader import sha256
+from swsdist.audio.streams import sha256
 from swsdist.core.errors import SwsdistError
 from swsdist.features.interface import Extractor
 from swsdist.features.sources import Source

@@ -75,8 +75,8 @@ def renormalise(
     """EXAMPLES of another corpus, moved from its mean and deviation to those of the searched collection.
 
     Args:
-        examples: speakers are named as in `theirs`.
-        theirs: by scope; the query's speaker's are used if `search.queries_by` says so, and they exist.
+        examples: speakers are named as in `query_inputs`.
+        query_inputs: by scope; the query's speaker's are used if `search.queries_by` says so, and they exist.
         ours: of the collection.
         search: normalisation of columns, with tracks in their places.
 

@@ -77,7 +77,7 @@ def import_store(
             "storage": dict(storage or {}),
         }
         try:
-            outcome = run_stages(config_from_dict(values), StepSelection(until="index"), progress or Progress())
+            outcome = run_stages(config_from_dict(values), StepSelection(table="documents"), progress or Progress())
         except StoreError as error:
             if error.where is None or not error.where.startswith(place):
                 raise

@@ -57,7 +57,8 @@ def calibration_place(path: str, storage: Mapping[str, object], where: str) -> s
     run = Folder(path.rstrip("/"), storage)
     if not run.exists("plan.json"):
         return path
-    parts = load_chain_run(run).parts("fit", "calibration")
+    chain_run = load_chain_run(run)
+    parts = chain_run.table("calibration").parts if chain_run.ended("calibration") else []
     if not parts:
         raise codes.RUN_WITHOUT_CALIBRATION(where=where)
     return run.path(parts[0].name)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,52 +35,55 @@ def identities(paths: list[str], storage: Any, listed: dict[str, dict[str, Info]
         storage: options for s3fs.
         listed: folders already listed; new listings are added.
     """
-    several, paths = paths, list(dict.fromkeys(paths))  # a recording may contain many places
+    once = list(dict.fromkeys(paths))  # a recording may contain many places
     listed = {} if listed is None else listed
-
-    def identity_of(path: str) -> str:
-        if commands.is_command(path):
-            return commands.identity(path)
-        path, byte = archives.split(path)
-        identity = of_file(path)
-        return identity if byte is None or identity.startswith(NO_FILE) else f"{identity}:{byte}"
-
-    def of_file(path: str) -> str:
-        if "://" not in path and (identity := _readable(path)) is not None:
-            return identity
-        if is_remote(path):
-            folder, name = locate(path, storage)
-            if folder.root in listed:
-                info = listed[folder.root].get(name)
-                return info.identity if info is not None else "missing"
-        try:
-            identity = identify(path, storage)
-        except FileNotFoundError:
-            return _no_file(path) if not is_remote(path) and Path(path).exists() else "missing"
-        except (StorageError, OSError) as error:  # a fault of one file; faults that affect all files end the run
-            return f"unreadable: {as_file_fault(error, path).message}"
-        if is_remote(path):
-            return identity
-        if not Path(path).is_file():
-            return _no_file(path)
-        # Identities ignore permissions: with permissions corrected the identity differs, and the file is tried again.
-        return identity if is_readable(path) else "unreadable: permission denied"
-
-    far = [path for path in paths if not commands.is_command(path) and is_remote(path)]
-    remote = sorted({locate(path, storage)[0].root for path in far})
-    if len(remote) * 8 < len(paths):
-        for root in (root for root in remote if root not in listed):
+    far = [path for path in once if not commands.is_command(path) and is_remote(path)]
+    folders = sorted({locate(path, storage)[0].root for path in far})
+    for root in folders if len(folders) * 8 < len(once) else ():
+        if root not in listed:
             listed[root] = Folder(root, storage).listing()
-    if far:
-        with ThreadPoolExecutor(16) as pool:
-            result = dict(zip(paths, pool.map(identity_of, paths), strict=True))
-    else:
-        result = {path: identity_of(path) for path in paths}
     reader = ffmpeg.ABSENT if ffmpeg.program() is None else ffmpeg.READER
-    for path, identity in result.items():
-        if identity[0].isdigit() and (ffmpeg.is_for(path) or path.lower().endswith(_COUNTED)):
-            result[path] = identity + (reader if ffmpeg.is_for(path) else ffmpeg.READER)
-    return [result[path] for path in several]
+    identity_of = partial(_identity, storage=storage, listed=listed, reader=reader)
+    with ThreadPoolExecutor(16) as pool:  # without a remote path no thread starts
+        result = dict(zip(once, (pool.map if far else map)(identity_of, once), strict=True))
+    return [result[path] for path in paths]
+
+
+def _identity(path: str, storage: Any, listed: Mapping[str, Mapping[str, Info]], reader: str) -> str:
+    """The identity of a command, a file or a place in an archive; `reader` ends that of what only ffmpeg decodes."""
+    if commands.is_command(path):
+        identity = commands.identity(path)
+    else:
+        place, byte = archives.split(path)
+        identity = _of_file(place, storage, listed)
+        identity = identity if byte is None or identity.startswith(NO_FILE) else f"{identity}:{byte}"
+    if not identity[0].isdigit():
+        return identity
+    if ffmpeg.is_for(path):
+        return identity + reader
+    return identity + ffmpeg.READER if path.lower().endswith(_COUNTED) else identity
+
+
+def _of_file(path: str, storage: Any, listed: Mapping[str, Mapping[str, Info]]) -> str:
+    """The identity of a file, or what is wrong with it."""
+    if "://" not in path and (identity := _readable(path)) is not None:
+        return identity
+    if is_remote(path):
+        folder, name = locate(path, storage)
+        if folder.root in listed:
+            return listed[folder.root][name].identity if name in listed[folder.root] else "missing"
+    try:
+        identity = identify(path, storage)
+    except FileNotFoundError:
+        return _no_file(path) if not is_remote(path) and Path(path).exists() else "missing"
+    except (StorageError, OSError) as error:  # a fault of one file; faults that affect all files end the run
+        return f"unreadable: {as_file_fault(error, path).message}"
+    if is_remote(path):
+        return identity
+    if not Path(path).is_file():
+        return _no_file(path)
+    # Identities ignore permissions: with permissions corrected the identity differs, and the file is tried again.
+    return identity if is_readable(path) else "unreadable: permission denied"
 
 
 def _readable(path: str) -> str | None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -47,9 +47,23 @@ from swsdist.stages.inputs.validation import (
     note_unread,
     seconds_of,
 )
+from swsdist.store.digest import of_rows
+from swsdist.store.reading import Store
 
 if TYPE_CHECKING:
     from swsdist.pipeline.chain_run import ChainRun
+
+
+class Among(NamedTuple):
+    """Some documents of a store.
+
+    Attributes:
+        keys: `keys_of` these.
+        sample: limit of the documents that statistics are over (`swsdist.methods.sample`); None: all.
+    """
+
+    keys: pa.Array
+    sample: int | None
 
 
 class CorpusInputs(ChainInputs):
@@ -59,10 +73,13 @@ class CorpusInputs(ChainInputs):
         features: that the store is to hold.
         store: its folder, and its content of these features.
         notices: oddities in the tables.
-        demands: requirements of its plans' steps on the documents.
+        document_checks: of its plans' steps on the documents.
         folds: folds of queries by which its plans' steps are crossfit.
         files: by name: reader of the calibration that a plan names.
+        among: the documents that a question asks; None: all.
     """
+
+    among: Among | None = None
 
     def __init__(self, config: Config, ledger: Ledger) -> None:
         self.config, self.ledger = config, ledger
@@ -74,6 +91,7 @@ class CorpusInputs(ChainInputs):
         self.files: dict[str, Callable[[], object]] = {}
         self._looked: set[str] = set()
         self._population: tuple[str, pa.Table] | None = None  # with its state of the store
+        self._digests: dict[tuple[tuple[str, str], tuple[str, ...]], str] = {}
 
     @cached_property
     def corpus(self) -> Corpus:
@@ -118,6 +136,14 @@ class CorpusInputs(ChainInputs):
     def recall(self, state: Mapping[str, str]) -> None:
         """Return the store to the state that a plan had."""
         self.store.recall(state.get("manifest", ""))
+
+    def documents_digest(self, columns: Sequence[str]) -> str:
+        """Digest of some columns of the store's documents, independent of shards."""
+        key = self.store.state, tuple(columns)
+        if key not in self._digests:
+            documents = self.store.open().documents(columns=list(columns))
+            self._digests[key] = of_rows(documents.sort_by([("doc_id", "ascending"), ("channel", "ascending")]))
+        return self._digests[key]
 
     def check_scorable(self) -> None:
         """Refuse references of which too few are in searched documents."""
@@ -190,6 +216,27 @@ class CorpusInputs(ChainInputs):
         return result
 
 
+class QuestionInputs(CorpusInputs):
+    """Inputs of steps that answer a question in a store without a run: no references, and places as the store has them.
+
+    Args:
+        config: of the steps.
+        store: that is asked.
+    """
+
+    def __init__(self, config: Config, store: Store) -> None:
+        super().__init__(config, Ledger(store.folder))
+        self.store.folder, self.store.manifest = store.folder, store.manifest
+        self.corpus.documents = store.documents(columns=["doc_id", "channel", "recording"])
+        self.corpus.placed = self.corpus.documents["recording"].null_count < self.corpus.documents.num_rows
+        self.corpus.references, self.corpus.own_places = None, {}
+
+    @property
+    def from_audio(self) -> bool:
+        """Whether recordings are needed: the query is given."""
+        return False
+
+
 class SearchInputs(CorpusInputs):
     """Also inputs of stages that index and search. Plans of one ledger with equal settings share them."""
 
@@ -256,16 +303,16 @@ class SearchInputs(CorpusInputs):
         work = WORK if self.config.search.parts else 1.0
         return float(work * cut / shift * sum(documents) / shift)
 
-    def read(self, steps: frozenset[str]) -> None:
-        """Read the tables that these steps need."""
+    def read(self, labels: frozenset[str]) -> None:
+        """Read what the steps that make these tables need."""
         corpus = self.corpus
-        if corpus.documents.num_rows and "queries" in steps and corpus.queries.num_rows and "align.train" in steps:
+        if corpus.documents.num_rows and "groups" in labels and corpus.queries.num_rows and "aligned" in labels:
             self.check_scorable()
-        if "queries.cohort" in steps:
+        if "groups.cohort" in labels:
             _ = corpus.cohort
-        for read in self.files.values() if "fit" in steps else ():
+        for read in self.files.values() if "calibration" in labels else ():
             read()
-        if "search" in steps:
+        if "candidates" in labels:
             self.demand_searchable()
             for check in self.document_checks:
                 check(corpus.documents)

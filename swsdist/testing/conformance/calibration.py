@@ -246,8 +246,8 @@ def _check_fit(step: AnyStep, entry: StepEntry, tried: Lists, sides: Mapping[str
     ):
         _require(step.fit(way) == fitted, step, f"fitted on {table_name} it is not what is fitted on the whole")
     silent = dict.fromkeys(aligned.column_names) | {"query_id": "asked", "doc_id": "", "channel": 0}
-    told_of = step.fit([gather(aligned), gather(pa.Table.from_pylist([silent], aligned.schema))])
-    _require(isinstance(told_of, Mapping), step, "it cannot be fitted with a query of which nothing is listed")
+    model = step.fit([gather(aligned), gather(pa.Table.from_pylist([silent], aligned.schema))])
+    _require(isinstance(model, Mapping), step, "it cannot be fitted with a query of which nothing is listed")
     _require(dict(step.average([fitted, fitted])) == dict(fitted), step, "the average of two equals is another")
     return again  # type: ignore[no-any-return]
 

@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from copy import copy
+from dataclasses import replace
+from pathlib import PurePath
+from typing import Any
 
 from swsdist.config import Config
 from swsdist.core.errors import SwsdistError
 from swsdist.io.filesystem import Folder
+from swsdist.pipeline.chain import Chain, Source, Step
 from swsdist.pipeline.chain_run import Outcome, StepSelection
 from swsdist.pipeline.driver import run_stages
+from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.inspection.digest import digests
 from swsdist.pipeline.inspection.estimate import estimates
 from swsdist.pipeline.inspection.loading import load_chain_run
 from swsdist.pipeline.inspection.status import status
+from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.operation.progress import Progress
+from swsdist.pipeline.stage import Context, Stage
+from swsdist.pipeline.task import Part, Task, TaskOutput, Values
 from swsdist.registry.registries import CHAINS
 from swsdist.testing.conformance.entry import check_entry, require
 
@@ -23,7 +33,8 @@ def check_chain(configured: Callable[[str], Config]) -> dict[str, str]:
     """Check the chain that a config names.
 
     A second run has nothing left to do, and a dry run says so. A run that ends after each step and goes on, one whose steps
-    are all done again, and one in another folder all make the same tables. Status and digest need the folder alone.
+    are all done again, one in another folder, and one with a step at every edge that hands its table on all make the same
+    tables. Status and digest need the folder alone.
 
     Args:
         configured: makes a small config, given a name for its run folder (and store).
@@ -57,10 +68,91 @@ def check_chain(configured: Callable[[str], Config]) -> dict[str, str]:
         _complete(steps, outcome, what) == tables, what, "run step by step in another folder, it makes something else"
     )
 
+    handed = configured("conformance-3")
+    with _identities(config.chain):
+        outcome = run_stages(handed, StepSelection(), Progress())
+        require(_complete(handed, outcome, what) == tables, what, "a step reads a table past its input of that name")
+
     redone = run_stages(config, StepSelection(redo_from=first.chain_run.steps[0].name), Progress())
     require(redone.tasks_done > 0, what, "nothing was done again")
     require(_complete(config, redone, what) == tables, what, "done again, it makes something else")
     return tables
+
+
+class _Handed(dict[str, Any]):
+    """A task's result, as its receipt has it."""
+
+    def _asdict(self) -> dict[str, Any]:
+        return dict(self)
+
+
+class _Identity(Stage[tuple[Sequence[Part], Values]]):
+    """A step that hands a table on, with the results of its tasks: files of a run are copied, those of a store are the same."""
+
+    version = 1
+    unit = "files"
+    in_driver = True
+
+    def __init__(self, number: int, maker: Step, table: str) -> None:
+        self.name, self.maker = f"identity-{number}", maker  # type: ignore[misc]
+        self.takes = {table: table}  # type: ignore[misc]
+        self.tables = {table: replace(maker.stage.tables[table], digested=False)}  # type: ignore[misc]
+
+    def place(self, inputs: Inputs) -> str:
+        return self.maker.stage.place(inputs)
+
+    def plan(self, inputs: Inputs) -> Iterator[Task[tuple[Sequence[Part], Values]]]:
+        (table,) = self.takes
+        for receipt in inputs.receipts(table):
+            parts, label = receipt.parts(table), receipt.label
+            yield inputs.task(receipt.fingerprint, label=label, work=len(parts), payload=(parts, receipt.result or {}))
+
+    def run(self, task: Task[tuple[Sequence[Part], Values]], context: Context) -> TaskOutput:
+        parts, result = task.payload
+        if not task.place:
+            parts = [self._copied(part, task, context) for part in parts]
+        return TaskOutput(tuple(parts), _Handed(result))
+
+    def _copied(self, part: Part, task: Task[Any], context: Context) -> Part:
+        suffix = f"-{PurePath(part.name).name}"
+        copy = context.write(task, f"{self.name}-{part.table}", context.read_bytes(part.name), suffix)
+        return part._replace(name=copy.name)
+
+
+@contextmanager
+def _identities(chain: str) -> Iterator[None]:
+    """Build the chain of a name with an identity step at each of its edges."""
+    entry = CHAINS[chain]
+
+    def build(config: Config, ledger: Ledger) -> Chain:
+        made: Chain = entry.load()(config, ledger)
+        steps: list[Step] = []
+        for step in made.steps:
+            reads: dict[str, Source | tuple[Source, ...]] = {}
+            for word in step.reads:
+                sources: list[Source] = []
+                for source in step.sources(word):
+                    if isinstance(source, str):
+                        name, _, table = source.partition(":")
+                        maker = made.step(name)
+                        stage = _Identity(len(steps), maker, table)
+                        label = {table: maker.label(table)}
+                        steps.append(Step(stage.name, stage, {table: source}, label, maker.inputs))
+                        source = f"{stage.name}:{table}"
+                    sources.append(source)
+                reads[word] = tuple(sources)
+            steps.append(replace(step, reads=reads))
+        return replace(made, stages=tuple(steps))
+
+    wired = copy(entry)
+    object.__setattr__(wired, "load", lambda: build)
+    CHAINS.add(chain, wired)
+    try:
+        yield
+    finally:
+        CHAINS.remove(chain)
+        if entry.built_in:
+            CHAINS.add(chain, entry)
 
 
 def _complete(config: Config, outcome: Outcome, what: str) -> dict[str, str]:

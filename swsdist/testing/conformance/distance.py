@@ -60,13 +60,13 @@ def check_distance(
 
 def features(posteriors: bool, dimension: int, seed: int = 1) -> Frames:
     """Features of many kinds: ordinary, equal in all dimensions, one dimension alone, zero, and tiny or huge."""
-    item = np.eye(dimension, dtype=np.float32)
+    units = np.eye(dimension, dtype=np.float32)
     same = np.full((1, dimension), 1 / dimension, np.float32)
     zero = np.zeros((1, dimension), np.float32)
     if posteriors:
-        return np.concatenate([scenes.posteriors(seed, 7, dimension), item[:2], item[-1:], same, zero])
+        return np.concatenate([scenes.posteriors(seed, 7, dimension), units[:2], units[-1:], same, zero])
     ordinary = scenes.features(seed, 7, dimension)
-    kinds = [ordinary, -ordinary[:1], ordinary[:1] / 256, item[:2], -item[-1:], same, zero]
+    kinds = [ordinary, -ordinary[:1], ordinary[:1] / 256, units[:2], -units[-1:], same, zero]
     return np.concatenate([*kinds, ordinary[:2] * np.float32(2.0**-60), ordinary[:2] * np.float32(2.0**40)])
 
 
@@ -83,16 +83,16 @@ def _check_made(distance: Distance, dimension: int, unit: int, what: str) -> Non
 def _check_frames(distance: Distance, side: Side, posteriors: bool, what: str) -> Frames:
     values = features(posteriors, distance.dimension, 1 if side == "query" else 2)
     values.setflags(write=False)  # a worker's arrays may be read-only
-    zero, item = np.zeros(distance.dimension), np.ones(distance.dimension)
-    prepared_frames = distance.prepare(values, zero, item, side)
+    zero, ones = np.zeros(distance.dimension), np.ones(distance.dimension)
+    prepared_frames = distance.prepare(values, zero, ones, side)
     frames = prepared_frames.frames
     require(frames.dtype == np.float32, what, f"frames are {frames.dtype}, not float32")
     require(frames.shape == (len(values), distance.columns), what, f"frames have the shape {frames.shape}")
     require(bool((frames == np.rint(frames)).all()), what, "a coordinate is no integer")
     require(bool((np.abs(frames) <= LARGEST_COORDINATE).all()), what, f"a coordinate is above {LARGEST_COORDINATE}")
-    again = distance.prepare(values, zero, item, side)
+    again = distance.prepare(values, zero, ones, side)
     require(again.frames.tobytes() == frames.tobytes(), what, "the same features give other frames the second time")
-    parts = [distance.prepare(values[k : k + 1], zero, item, side) for k in range(len(values))]
+    parts = [distance.prepare(values[k : k + 1], zero, ones, side) for k in range(len(values))]
     alone = np.concatenate([part.frames for part in parts])
     require(alone.tobytes() == frames.tobytes(), what, "a frame depends on its neighbours: blocks would change results")
     require(

@@ -5,12 +5,11 @@
     def test_mine():
         check_extractor(Mine(some_option=3))
 
-It checks the requirements of store and search (`swsdist.features.interface.Extractor`): shapes, types and finiteness; the same
-samples give the same bytes, for any batch and number of threads; a frame only depends on the
-samples under it and under `context` frames to either side, so long recordings can be computed in blocks, or, of a
-whole-utterance extractor, on its chunk; posteriors are probabilities; options describe themselves and can be made again from
-their description, and their files are declared. It needs no test framework: a failure is an AssertionError with its
-cause.
+It checks the requirements of store and search (`swsdist.features.interface.Extractor`): shapes, types and finiteness;
+the same samples give the same bytes, for any batch and number of threads; a frame only depends on the samples under it
+and under `context` frames to either side, so long recordings can be computed in blocks, or, of a whole-utterance
+extractor, on its chunk; posteriors are probabilities; options describe themselves and can be made again from their
+description, and their files are declared. It needs no test framework: a failure is an AssertionError with its cause.
 """
 
 from __future__ import annotations
@@ -85,39 +84,39 @@ def check_extractor(extractor: Extractor) -> None:
     _check_made_again(extractor)
 
 
-def check_precomputed(given: Precomputed, queries: bool = False) -> None:
+def check_precomputed(reader: Precomputed, queries: bool = False) -> None:
     """Check precomputed frames (`swsdist.features.interface.Precomputed`) with their options; all are read.
 
     Args:
-        given: their reader.
+        reader: their reader.
         queries: check those of examples of queries.
 
     Raises:
         AssertionError: a check fails; the message names it.
     """
     _check_attributes(
-        given, ("items", "read", "describe"), ("version", "sample_rate", "frame_length", "hop", "dimension")
+        reader, ("items", "read", "describe"), ("version", "sample_rate", "frame_length", "hop", "dimension")
     )
-    _require(kind_of(given) in KINDS, given, f"kind is {kind_of(given)!r}, not one of {', '.join(KINDS)}")
-    _check_description(given)
-    options = given.describe()
-    again = create(given.name, options, dtype=dtype_of(given)) if given.name in installed() else type(given)(**options)
+    _require(kind_of(reader) in KINDS, reader, f"kind is {kind_of(reader)!r}, not one of {', '.join(KINDS)}")
+    _check_description(reader)
+    name, options = reader.name, reader.describe()
+    again = create(name, options, dtype=dtype_of(reader)) if name in installed() else type(reader)(**options)
     _require(
-        isinstance(again, Precomputed) and again.describe() == options, given, "it cannot be made of its description"
+        isinstance(again, Precomputed) and again.describe() == options, reader, "it cannot be made of its description"
     )
-    _require(identity(given) == identity(again), given, "made again, it has another identity")
-    items = given.items(queries, {})
-    _require(bool(items), given, "there are no frames")
+    _require(identity(reader) == identity(again), reader, "made again, it has another identity")
+    items = reader.items(queries, {})
+    _require(bool(items), reader, "there are no frames")
     for key, item in items.items():
-        blocks = list(given.read(item, key, {}))
+        blocks = list(reader.read(item, key, {}))
         shapes = {(block.dtype.name, block.shape[1:]) for block in blocks}
-        _require(shapes == {("float32", (given.dimension,))}, given, f"blocks of {key!r} are {shapes}")
-        _require(all(np.isfinite(block).all() for block in blocks), given, f"a frame of {key!r} is not finite")
+        _require(shapes == {("float32", (reader.dimension,))}, reader, f"blocks of {key!r} are {shapes}")
+        _require(all(np.isfinite(block).all() for block in blocks), reader, f"a frame of {key!r} is not finite")
         _require(
-            max(map(len, blocks)) <= BLOCK_FRAMES, given, f"a block of {key!r} has more than {BLOCK_FRAMES} frames"
+            max(map(len, blocks)) <= BLOCK_FRAMES, reader, f"a block of {key!r} has more than {BLOCK_FRAMES} frames"
         )
-        second = np.concatenate(list(given.read(item, key, {}))).tobytes()
-        _require(np.concatenate(blocks).tobytes() == second, given, f"read again, {key!r} is other frames")
+        second = np.concatenate(list(reader.read(item, key, {}))).tobytes()
+        _require(np.concatenate(blocks).tobytes() == second, reader, f"read again, {key!r} is other frames")
 
 
 def _require(holds: bool, extractor: Framed, complaint: str) -> None:
@@ -140,8 +139,8 @@ def _check_attributes(
         value = getattr(extractor, name)
         if name == "context" and value is None:
             continue
-        full = isinstance(value, int) and not isinstance(value, bool)
-        _require(full and value >= lowest, extractor, f"{name} is {value!r}, not an integer of at least {lowest}")
+        is_int = isinstance(value, int) and not isinstance(value, bool)
+        _require(is_int and value >= lowest, extractor, f"{name} is {value!r}, not an integer of at least {lowest}")
 
 
 def _check_optional_attributes(extractor: Extractor) -> None:

@@ -52,10 +52,10 @@ def check_first_pass(name: str, options: Mapping[str, object] | None = None) -> 
             what,
             f"the order of documents changes what is found (over: {over})",
         )
-        everything, *_ = run(first_pass, _material(range(5)), Budget(100_000, 0.0, over))
+        full, *_ = run(first_pass, _material(range(5)), Budget(100_000, 0.0, over))
         best = _full(_material(range(5)), _material(range(5)).most)
         require(
-            scenes.rows(everything) == scenes.rows(best),
+            scenes.rows(full) == scenes.rows(best),
             what,
             f"with windows for everything it misses candidates of the full search (over: {over})",
         )
@@ -78,8 +78,8 @@ def present(matches: Matches, full: Matches) -> NDArray[np.bool_]:
         for item in (matches, full)
     )
     kind = np.dtype((np.void, keys.dtype.itemsize * len(names)))
-    there: NDArray[np.bool_] = np.isin(all_of_them.view(kind).ravel(), keys.view(kind).ravel())
-    return there
+    hits: NDArray[np.bool_] = np.isin(all_of_them.view(kind).ravel(), keys.view(kind).ravel())
+    return hits
 
 
 def recall(matches: Matches, full: Matches, counted: NDArray[np.bool_] | None = None) -> float:

@@ -22,7 +22,7 @@ from swsdist.testing.conformance.entry import check_entry, require
 BROKEN = (b"", b"one two 3 4 five\n", b"\x00\x01\x02", b"\xff\xfe<\x00", b"\xff" * 40)
 
 
-def check_lattice_format(name: str, file: str, content: bytes, beside: Mapping[str, bytes] | None = None) -> int:
+def check_lattice_format(name: str, file: str, content: bytes, files: Mapping[str, bytes] | None = None) -> int:
     """Check one registered format.
 
     Its file is detected as this format and no file of nonsense is; packed or plain, and repeatedly, it gives the same lattices,
@@ -34,7 +34,7 @@ def check_lattice_format(name: str, file: str, content: bytes, beside: Mapping[s
         name: registered in `swsdist.registry.registries.LATTICE_FORMATS`.
         file: name of a file.
         content: of it, with at least one lattice that has words.
-        beside: contents of the files that it needs, by name.
+        files: contents of the files that it needs, by name.
 
     Returns:
         Number of lattices.
@@ -48,8 +48,8 @@ def check_lattice_format(name: str, file: str, content: bytes, beside: Mapping[s
     require(not any(detects("x", broken) for broken in BROKEN), what, "it takes nonsense for its own")
     with tempfile.TemporaryDirectory(prefix="swsdist-") as place:
         root = Path(place)
-        for other, given in (beside or {}).items():
-            (root / other).write_bytes(given)
+        for other, data in (files or {}).items():
+            (root / other).write_bytes(data)
         path = root / file
         path.write_bytes(content)
         require(detect(str(path), {}) == name, what, f"its file is taken for {detect(str(path), {})}")

@@ -1,6 +1,4 @@
-"""Is a transform right? It maps each frame by itself, or with those around it, always to the same bytes, and tells what its
-frames are.
-"""
+"""Checks transforms: the same frames give the same bytes, however they are cut; columns and kind are as declared."""
 
 from __future__ import annotations
 

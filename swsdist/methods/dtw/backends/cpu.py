@@ -1,8 +1,7 @@
 """The search on a CPU.
 
 One call of the compiled inner loop (`kernels.scan`) computes distances, recurrence and candidates of a batch of sixteen
-pieces and a
-group of queries. Threads process batches.
+pieces and a group of queries. Threads process batches.
 """
 
 from __future__ import annotations
@@ -161,8 +160,8 @@ def _scan(
     fills = tuple(
         products.argument(products.fill(of, source_type)) for of in settings.distance.maps(settings.row_range)
     )
-    full = settings.row_range or (multiply is None and work.recurrence.reach is not None)
-    length = batch.frames if full else min(batch.frames, _SEGMENT if multiply is None else multiply.frames)
+    uncut = settings.row_range or (multiply is None and work.recurrence.reach is not None)
+    length = batch.frames if uncut else min(batch.frames, _SEGMENT if multiply is None else multiply.frames)
     several = length < batch.frames
     for start in range(0, batch.frames, length):
         stop = min(start + length, batch.frames)

@@ -1,18 +1,14 @@
 """The exact search on a GPU: the same candidates as on a CPU, byte for byte, for every recurrence.
 
 Pieces of documents are grouped into warps (`methods.dtw.backends.warps`). A batch of warps is copied to the GPU and
-searched
-with a part of the queries at a time. All GPU memory is allocated as one array of the size of the budget, so use is
-bounded by
-construction; `Account` reports how much was used.
+searched with a part of the queries at a time. All GPU memory is allocated as one array of the size of the budget, so
+use is bounded by construction; `Account` reports how much was used.
 
 Copies and host work overlap computation: batches are copied from pinned memory on a separate stream, to two places in
-turns;
-parts are searched on two streams in turns, and candidates of one part are fetched while the next is searched.
+turns; parts are searched on two streams in turns, and candidates of one part are fetched while the next is searched.
 
 Products are float32 multiply-adds in registers, of integers whose sums float32 holds exactly (`kernels.cuda.threads`).
-No
-library multiplies matrices, so there is no reduced precision to disable.
+No library multiplies matrices, so there is no reduced precision to disable.
 """
 
 from __future__ import annotations
@@ -314,8 +310,8 @@ class Cuda:
         distances = arena.take(lanes * self._kernels.held * group.rows, np.int16)
         states = arena.take(lanes * (group.elements // WIDTH), self._state(group, sent))
         of_all = tiles, tops, tasks, self._streams, self._shift, sent.lanes, sent.warps, cells, edges
-        beside = self._work.recurrence.option, distances, states, group.rows, group.elements
-        self._kernels.scan[shape](sent.documents, self._columns, *of_all, *beside)
+        arguments = self._work.recurrence.option, distances, states, group.rows, group.elements
+        self._kernels.scan[shape](sent.documents, self._columns, *of_all, *arguments)
         self._kernels.pick[shape](
             edges, tasks, sent.lanes, sent.warps, cells, self._window, room, ends, held, total, places, best
         )

@@ -1,10 +1,8 @@
 """A library's float32 matrix product in place of the int16 product of `kernels.products`.
 
 Prepared frames are integers whose sums float32 holds exactly, so both give the same bytes, and the choice affects only
-speed: the
-int16 product (in registers, fused with the map) is fastest on CPUs with 512-bit vectors; see docs/concepts/engine.md. A
-library is
-used only after it multiplied known integers of the largest size without error.
+speed: the int16 product (in registers, fused with the map) is fastest on CPUs with 512-bit vectors; see
+docs/concepts/engine.md. A library is used only after it multiplied known integers of the largest size without error.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """Cut documents into pieces.
 
 A path of bounded slope spans at most twice the query's frames, and a candidate depends on the costs within its window.
-A piece that
-begins 2 N frames early and ends a window late therefore yields exactly the candidates of the complete document. With an
-unbounded
-recurrence, documents are not cut.
+A piece that begins 2 N frames early and ends a window late therefore yields exactly the candidates of the complete
+document. With an unbounded recurrence, documents are not cut.
 """
 
 from __future__ import annotations

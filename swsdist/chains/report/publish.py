@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow.csv
 
 from swsdist.accounts.journal import cpu_seconds
-from swsdist.chains.search.report.description import LATEX, MARKDOWN, system_description
-from swsdist.chains.search.report.reporting import build_report, rejected_rows
+from swsdist.chains.report.description import LATEX, MARKDOWN, system_description
+from swsdist.chains.report.reporting import build_report, rejected_rows
 from swsdist.config.section import Section
 from swsdist.core.fingerprint import fingerprint
 from swsdist.core.types import NODES, REJECTED
@@ -55,7 +55,7 @@ def publish_report(
         The report's data; None if the present report is up to date.
     """
     run = chain_run.run
-    if "score" not in chain_run.outcomes:
+    if chain_run.ended("measures") is None:
         return None  # stopped early by choice
     made_of = _report_fingerprint(chain_run)
     if (
@@ -97,7 +97,8 @@ def _report_fingerprint(chain_run: ChainRun) -> str:
     sections = ((name, getattr(chain_run.config, name)) for name in type(chain_run.config).model_fields)
     settings = {name: section.matters() for name, section in sections if isinstance(section, Section)}
     chain, state, steps = chain_run.plan.tables()
-    tables = {name: list(tasks) for name, tasks in steps.items() if name != "export"}  # exports are not in the report
+    replaced = {step.name for step in chain_run.chain.steps if step.stage.replaces}  # exports are not in the report
+    tables = {name: list(tasks) for name, tasks in steps.items() if name not in replaced}
     return fingerprint("report", SCHEMA, chain, state, tables, settings, chain_run.config.system, terms)
 
 

@@ -22,10 +22,7 @@ def best_hits(chain_run: ChainRun) -> tuple[Hit, ...]:
     if chain_run.config.corpus.queries is not None:
         for row in inputs.corpus.queries.to_pylist():
             queries.setdefault(row["query_id"], row)
-    scored, trials = (
-        top_hits.files(chain_run.parts(step, table))
-        for step, table in (("decide", "scored"), ("align.final", "trials"))
-    )
+    scored, trials = (top_hits.files(chain_run.table(label).parts) for label in ("scored", "trials"))
     hits = []
     for row in top_hits.rows(chain_run.run, scored, trials, inputs.store.open(), chain_run.config.report.clips):
         query = queries.get(row["query_id"], {})

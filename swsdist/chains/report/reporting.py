@@ -16,12 +16,13 @@ from swsdist.accounts.by_type import by_type
 from swsdist.accounts.costs import GB, Costs
 from swsdist.accounts.hardware import versions
 from swsdist.accounts.records import records
-from swsdist.chains.search.report.hits import best_hits
-from swsdist.chains.search.report.notices import makers_of_queries
-from swsdist.chains.search.report.scored import mtwv_interval, scored_rows
+from swsdist.chains.report.hits import best_hits
+from swsdist.chains.report.notices import makers_of_queries
+from swsdist.chains.report.scored import mtwv_interval, scored_rows
 from swsdist.config import dump_config, without_secrets
 from swsdist.core.types import REJECTED
 from swsdist.methods.first_pass.landmarks import codebook_file
+from swsdist.pipeline.chain import Step
 from swsdist.pipeline.chain_run import ChainRun, Outcome
 from swsdist.pipeline.inspection.digest import digests
 from swsdist.pipeline.task import Receipt
@@ -175,17 +176,16 @@ def receipts_by_phase(*chain_runs: ChainRun) -> ReceiptsByPhase:
     rest: dict[str, list[Receipt]] = {"search": [], "score": []}
     complete = True
     for course in chain_runs:
-        if any(step.name == "index" for step in course.chain.steps):
-            shards = _store_receipts(course)
+        for step in course.chain.makers("documents")[:1]:
+            shards = _store_receipts(course, step)
             complete = complete and bool(shards)
             index |= {receipt.fingerprint: receipt for receipt in (*shards, *_other_index_receipts(course))}
-        for step in (step for step in course.steps if step.phase != "index" and step.name in course.outcomes):
+        for step in (step for step in course.steps if step.phase in rest and step.name in course.outcomes):
             rest[step.phase] += course.outcomes[step.name].receipts
     return ReceiptsByPhase(list(index.values()), rest["search"], rest["score"], complete and bool(index))
 
 
-def _store_receipts(chain_run: ChainRun) -> list[Receipt]:
-    step = chain_run.chain.step("index")
+def _store_receipts(chain_run: ChainRun, step: Step) -> list[Receipt]:
     inputs: CorpusInputs = chain_run.chain.inputs_of(step)
     if inputs.store.manifest is None:
         return []
@@ -206,7 +206,8 @@ def _other_index_receipts(chain_run: ChainRun) -> list[Receipt]:
     """Receipts of index products other than shards: of the plan's tasks, and of pinned models."""
     inputs: CorpusInputs = chain_run.chain.inputs
     results: list[Receipt] = []
-    for step in (step for step in chain_run.chain.steps if step.phase == "index" and step.name != "index"):
+    store = chain_run.chain.makers("documents")[0]
+    for step in (step for step in chain_run.chain.steps if step.phase == "index" and step != store):
         pinned = {item.file for item in inputs.features.fitted}
         if step.stage.name == Quantise.name and inputs.store.manifest is not None:
             pinned = {codebook_file(inputs.store.open(), chain_run.config.search) or ""}
@@ -238,7 +239,7 @@ def _resources(
     wall: dict[str, float] = {}
     for step in (step for step in chain_run.steps if step.name in chain_run.outcomes):
         wall[step.phase] = wall.get(step.phase, 0.0) + chain_run.outcomes[step.name].wall
-    queries = chain_run.results("queries", Extracted)
+    queries = chain_run.results("groups", Extracted)
     searched = math.fsum(group.seconds for group in queries)
     manifest = inputs.store.manifest
     return report.Resources(
@@ -292,16 +293,16 @@ def _stages(chain_run: ChainRun, all_spent: ReceiptsByPhase, accounts: Costs) ->
 
 def _counts(chain_run: ChainRun, rejected: pa.Table) -> report.Counts:
     inputs: CorpusInputs = chain_run.chain.inputs
-    groups = chain_run.results("queries", Extracted)
+    groups = chain_run.results("groups", Extracted)
     counts = inputs.store.manifest.counts if inputs.store.manifest is not None else {}
-    searched = chain_run.results("search", Searched)
+    searched = chain_run.results("candidates", Searched) if chain_run.chain.makers("candidates") else []
     return report.Counts(
         documents=int(counts.get("documents", 0)),
         speech=counts["speech_seconds"] / counts["heard_seconds"] if counts.get("heard_seconds") else None,
         queries=len({query_id for group in groups for query_id in group.query_ids}),
         examples=sum(group.examples for group in groups),
         trimmed=sum(len(group.cuts) for group in groups),
-        detections=sum(bucket.rows for bucket in chain_run.results("decide", Bucket)),
+        detections=sum(bucket.rows for bucket in chain_run.results("scored", Bucket)),
         references=inputs.corpus.references.num_rows if inputs.corpus.references is not None else None,
         rejected=rejected.num_rows,
         best=sum(task.best for task in searched),
@@ -310,7 +311,7 @@ def _counts(chain_run: ChainRun, rejected: pa.Table) -> report.Counts:
 
 
 def _measured(chain_run: ChainRun) -> Measured | None:
-    scored = chain_run.results("score", Measured)
+    scored = chain_run.results("measures", Measured)
     return scored[0] if scored else None
 
 
@@ -342,7 +343,7 @@ def _measures(chain_run: ChainRun) -> report.Measures | None:
 
 
 def _dependencies(chain_run: ChainRun) -> tuple[Dependency, ...]:
-    settings, fitted = chain_run.config.calibrate, chain_run.results("fit", Fitted)
+    settings, fitted = chain_run.config.calibrate, chain_run.results("calibration", Fitted)
     how = fitted[0].fit if fitted else "none"
     counts = chain_run.config.corpus.cohort is not None
     return decision_dependencies(

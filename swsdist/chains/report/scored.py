@@ -30,18 +30,18 @@ def scored_rows(
     for (query_id, _), seconds in seconds_in(chain_run).items():
         durations[query_id] = durations.get(query_id, 0.0) + seconds
     cuts: dict[str, float] = {}
-    for group in chain_run.results("queries", Extracted):
+    for group in chain_run.results("groups", Extracted):
         for query_id, _, before, after in group.cuts:
             cuts[query_id] = cuts.get(query_id, 0.0) + before + after
     detections: Counter[str] = Counter()
-    for table in chain_run.read("decide", "scored", ["query_id"]):
+    for table in chain_run.read("scored", ["query_id"]):
         for value in pc.value_counts(table["query_id"].combine_chunks()).to_pylist():
             detections[value["values"]] += value["counts"]
     rates: dict[str, dict[str, Any]] = {}
     det = scores = None
-    for table in chain_run.read("measure", "terms"):
+    for table in chain_run.read("terms"):
         rates.update({row["query_id"]: row for row in table.drop_columns(["best_threshold"]).to_pylist()})
-    for curve in chain_run.read("score", "det"):
+    for curve in chain_run.read("det"):
         det = report.DetCurve(*(curve[column].to_numpy() for column in ("pmiss", "pfa", "threshold")))
         scores = _histogram(chain_run)
     rows = tuple(
@@ -59,13 +59,13 @@ def scored_rows(
 
 def mtwv_interval(chain_run: ChainRun) -> tuple[float, float] | None:
     """Bootstrap interval of MTWV over queries, at a fixed threshold, as of `swsdist compare`."""
-    result = chain_run.results("score", Measured)
+    result = chain_run.results("measures", Measured)
     if not result or result[0].measures.get("mtwv") is None:
         return None
     measures, point = result[0].measures, result[0].point
     cut = finite_threshold(*(measures[key] for key in ("mtwv_threshold", "mtwv_pmiss", "mtwv_pfa")))
     values: dict[str, float] = {}
-    for part in chain_run.read("align.final", "trials"):
+    for part in chain_run.read("trials"):
         at_it = per_term(decided_at(part, cut), trials=point["trials"], beta=point["beta"], best=False)
         values |= {row["query_id"]: row["twv"] for row in at_it.to_pylist() if row["twv"] is not None}
     if len(values) < 2:
@@ -79,13 +79,13 @@ def mtwv_interval(chain_run: ChainRun) -> tuple[float, float] | None:
 
 def _histogram(chain_run: ChainRun) -> report.ScoreHistogram | None:
     """Histograms of the scores of target and non-target detections, on common edges."""
-    lists = [bucket for bucket in chain_run.results("decide", Bucket) if bucket.rows]
+    lists = [bucket for bucket in chain_run.results("scored", Bucket) if bucket.rows]
     if not lists:
         return None
     low, high = min(item.low for item in lists), max(item.high for item in lists)
     edges = np.linspace(low, high if high > low else low + 1.0, 61)
     true, false = np.zeros(60, np.int64), np.zeros(60, np.int64)
-    for table in chain_run.read("align.final", "trials", ["score", "ref_start"]):
+    for table in chain_run.read("trials", ["score", "ref_start"]):
         results = table.filter(pc.is_valid(table["score"]))
         paired = pc.is_valid(results["ref_start"])
         true += np.histogram(results.filter(paired)["score"].to_numpy(), edges)[0]

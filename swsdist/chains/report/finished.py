@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.chains.search.report.reporting import FINAL
+from swsdist.chains.report.reporting import FINAL
 from swsdist.config import Config, config_from_dict
 from swsdist.core.codes import chains as codes
 from swsdist.evaluation.scored_system import ScoredSystem, finite_threshold, if_decided, values_at
@@ -59,18 +59,18 @@ def scored_of(name: str, chain_run: ChainRun) -> ScoredSystem:
         UserError: not scored.
     """
     path = chain_run.run.path()
-    result = chain_run.results("score", Measured)
+    result = chain_run.results("measures", Measured)
     if not result:
         raise codes.UNSCORED_RUN(where=path)
     measures, point = result[0].measures, result[0].point
 
     def parts() -> Iterable[pa.Table]:
-        return chain_run.read("align.final", "trials")
+        return chain_run.read("trials")
 
     rules = protocol_of(chain_run.config.score)
     time = rules.trials == "time"
     inputs: CorpusInputs = chain_run.chain.inputs
-    terms = pa.concat_tables(chain_run.read("measure", "terms")).sort_by("query_id")
+    terms = pa.concat_tables(chain_run.read("terms")).sort_by("query_id")
     cut = finite_threshold(*(measures[key] for key in ("mtwv_threshold", "mtwv_pmiss", "mtwv_pfa")))
     return ScoredSystem(
         name,
@@ -114,7 +114,7 @@ def _about(name: str, path: str, chain_run: ChainRun, result: Measured) -> Syste
         point=(point := OperatingPoint(**result.point)),
         protocol_text=rules.describe(point),
         tolerance=rules.tolerance if rules.trials == "time" else None,
-        detections=sum(bucket.rows for bucket in chain_run.results("decide", Bucket)),
+        detections=sum(bucket.rows for bucket in chain_run.results("scored", Bucket)),
         made=report.get("created"),
         versions={
             **{key: ", ".join(versions_of_library) for key, versions_of_library in frames.items()},
@@ -133,7 +133,7 @@ def _line(name: str, chain_run: ChainRun, measures: Mapping[str, Any]) -> DetLin
             return None
         return CurvePoint(value, pmiss, pfa, measures.get(f"{of}_threshold"))
 
-    for curve in chain_run.read("score", "det"):
+    for curve in chain_run.read("det"):
         threshold, pmiss, pfa = (curve[column].to_numpy() for column in ("threshold", "pmiss", "pfa"))
         return DetLine(name, threshold, pmiss, pfa, point("atwv"), point("mtwv"))
     return None

@@ -47,17 +47,18 @@ def notices(chain_run: ChainRun) -> list[str]:
         )
     _note_undecided(chain_run, again)
     _note_absent_terms(chain_run, again)
-    if unsearched := sum(result.unsearched for result in chain_run.results("queries", Extracted)):
+    if unsearched := sum(result.unsearched for result in chain_run.results("groups", Extracted)):
         queries, least = str(chain_run.config.corpus.queries), chain_run.config.search.least_query_frames
         again.add(codes.UNSEARCHED_EXAMPLES, where=queries, count=unsearched, least=least)
-    doubted = (barrier(chain_run, step, force=True) for step in ("index", "queries") if step in chain_run.outcomes)
-    results = [str(notice) for notices in (*doubted, inputs.notices, again) for notice in notices.entries.values()]
-    results += [warning for result in chain_run.results("export", Exported) for warning in result.warnings]
+    results = [
+        str(notice) for notices in (*doubts(chain_run), inputs.notices, again) for notice in notices.entries.values()
+    ]
+    results += [warning for result in chain_run.results("exports", Exported) for warning in result.warnings]
     late = Notices()
     if inputs.corpus.has_read("references") and inputs.corpus.judged is not None:
         _note_unjudged(chain_run, late)
     references = str(chain_run.config.corpus.references or chain_run.config.corpus.documents)
-    for result in chain_run.results("score", Measured):
+    for result in chain_run.results("measures", Measured):
         measures, count = result.measures, result.point["true"]
         if measures.get("stwv") == 0:
             late.add(codes.ALL_MISSED, where=references, count=count)
@@ -73,7 +74,7 @@ def notices(chain_run: ChainRun) -> list[str]:
 def _note_unjudged(chain_run: ChainRun, notices: Notices) -> None:
     """Note detections that are not scored because nobody judged their places."""
     for step in chain_run.chain.steps:
-        if isinstance(step.stage, Align) and (results := chain_run.results(step.name, Aligned)):
+        if isinstance(step.stage, Align) and (results := chain_run.receipts(step.name).results(Aligned)):
             count, of = sum(result.unjudged for result in results), sum(result.detections for result in results)
             notices.add(UNJUDGED_DETECTIONS, where=str(chain_run.config.corpus.references), count=count, of=of)
             return
@@ -102,7 +103,7 @@ def note_store(inputs: CorpusInputs) -> Notices:
 def _note_undecided(chain_run: ChainRun, notices: Notices) -> None:
     """Note queries without a threshold, whose occurrences ATWV counts as missed."""
     inputs: CorpusInputs = chain_run.chain.inputs
-    for result in chain_run.results("fit", Fitted):
+    for result in chain_run.results("calibration", Fitted):
         queries = queries_without_threshold(set(inputs.corpus.queries["query_id"].to_pylist()), result.thresholds)
         if queries:
             notices.add(codes.UNDECIDED_QUERIES, where=queries[0], count=len(queries))
@@ -112,9 +113,9 @@ def _note_absent_terms(chain_run: ChainRun, notices: Notices) -> None:
     """Note written queries, and spoken ones of recognised words, each of whose alternatives has a label of no document."""
     inputs: CorpusInputs = chain_run.chain.inputs
     method = METHODS[chain_run.config.search.method]
-    if (method.queries, method.reads) != ("text", LATTICE_STORE) or "search" not in chain_run.outcomes:
+    if (method.queries, method.reads) != ("text", LATTICE_STORE) or chain_run.ended("candidates") is None:
         return
-    tables = [WRITTEN.empty_table(), *chain_run.read("queries", "groups")]
+    tables = [WRITTEN.empty_table(), *chain_run.read("groups")]
     rows, store = pa.concat_tables(tables).to_pylist(), inputs.store.open()
     labels = {label for row in rows for label in row["labels"]}
     files = [shard.files for shard in store.manifest.shards]
@@ -138,7 +139,7 @@ def _note_bands(chain_run: ChainRun, notices: Notices) -> None:
     documents = inputs.store.open().documents(columns=["doc_id", "bandwidth"])
     if (band := bands.narrow(documents, highest)) is not None:
         notices.add(codes.NARROW_BAND, where=str(band), count=band.documents)
-    if "queries" in chain_run.outcomes:
+    if chain_run.ended("groups") is not None:
         of = documents.num_rows
         several = bands.apart(bandwidths_in(chain_run), documents, highest)
         odd = [results for results in several if results.documents > of / 2]
@@ -157,9 +158,10 @@ def barrier(chain_run: ChainRun, step: str, *, force: bool) -> Notices:
     Raises:
         ImplausibleError: see `swsdist.io.notices`.
     """
-    inputs: CorpusInputs = chain_run.chain.inputs_of(chain_run.chain.step(step))
+    ended = chain_run.chain.step(step)
+    inputs: CorpusInputs = chain_run.chain.inputs_of(ended)
     results = Notices(force=force)
-    if step == "index" and inputs.store.manifest is not None:
+    if ended in chain_run.chain.makers("documents")[:1] and inputs.store.manifest is not None:
         inputs.check_measured({}, force=force)
         _weigh_rejected(
             inputs.store.open().rejected().to_pylist(),
@@ -168,12 +170,17 @@ def barrier(chain_run: ChainRun, step: str, *, force: bool) -> Notices:
             chain_run,
             results,
         )
-    elif step == "queries" and isinstance(inputs.corpus.queries, pa.Table):
+    elif ended in chain_run.chain.makers("groups")[-1:] and isinstance(inputs.corpus.queries, pa.Table):
         makers = makers_of_queries(chain_run)
         makers = makers[: makers.index(step) + 1]  # later ones are of a cohort
         rows = [row for name in makers for receipt in chain_run.receipts(name) for row in receipt.rejected]
         _weigh_rejected(rows, inputs.corpus.queries.num_rows, "examples of queries", chain_run, results)
     return results
+
+
+def doubts(chain_run: ChainRun) -> list[Notices]:
+    """The same for each finished step, noted."""
+    return [barrier(chain_run, step.name, force=True) for step in chain_run.steps if step.name in chain_run.outcomes]
 
 
 def makers_of_queries(chain_run: ChainRun) -> list[str]:

@@ -1,0 +1,137 @@
+"""The steps that chains of queries share: from audio and queries to a scored report.
+
+::
+
+    index -> queries -> search -> reduce -> normalise -> align.train -> fit -> decide -> align.final -> measure -> score
+                                                                                         decide -> export
+
+Optional stages: before index, one that fits transforms; before search, one that makes the index of a first pass, one that
+takes means and variances of another corpus with the queries, and one that takes those of all queries; before normalise,
+`describe`, for steps of calibration that need properties of queries, and the search of a cohort::
+
+    queries.cohort -> search.cohort -> cohort -> normalise
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from swsdist.calibrate.procedure import check_sample, check_steps, required_statistics
+from swsdist.calibrate.statistics import load_statistics
+from swsdist.chains.check import check
+from swsdist.chains.report.notices import barrier, notices, summary
+from swsdist.chains.report.publish import FILES, publish_report
+from swsdist.chains.report.reporting import rejected_rows
+from swsdist.config import Config
+from swsdist.core.codes import chains as codes
+from swsdist.methods.create import create
+from swsdist.pipeline.chain import Chain, Step
+from swsdist.pipeline.ledger import Ledger
+from swsdist.pipeline.stage import Stage
+from swsdist.registry.entries import names_where
+from swsdist.registry.registries import CALIBRATION, FIRST_PASSES, METHODS
+from swsdist.registry.registry import Entry
+from swsdist.score.measures.protocol import protocol_of
+from swsdist.stages.align import Align
+from swsdist.stages.cohort import Cohort
+from swsdist.stages.cohort_queries import CohortQueries
+from swsdist.stages.decide import Decide
+from swsdist.stages.describe import Describe, demand_posteriors
+from swsdist.stages.export import Export
+from swsdist.stages.fit import Fit
+from swsdist.stages.fit_transforms import FitTransforms
+from swsdist.stages.index import Index
+from swsdist.stages.inputs.cross_corpus import takes_query_statistics
+from swsdist.stages.inputs.provenance import files_of
+from swsdist.stages.inputs.search_inputs import SearchInputs
+from swsdist.stages.inputs.unfitted_models import is_fitted
+from swsdist.stages.inputs.validation import document_checks, folds_of_steps
+from swsdist.stages.measure import Measure
+from swsdist.stages.normalise import Normalise
+from swsdist.stages.pooled_statistics import PooledStatistics
+from swsdist.stages.queries import Queries
+from swsdist.stages.query_statistics import QueryStatistics
+from swsdist.stages.reduce import Reduce
+from swsdist.stages.score import Score
+from swsdist.stages.search import Search
+
+
+def assemble(
+    config: Config, ledger: Ledger, stages: Sequence[Step | Stage] = (), inputs: SearchInputs | None = None
+) -> Chain:
+    """A chain that reports on a scored list, of these steps or of others.
+
+    Args:
+        config: of the chain.
+        ledger: of the run.
+        stages: instead of `steps`.
+        inputs: instead of `SearchInputs`.
+
+    Raises:
+        ConfigError: see `steps`.
+    """
+    stages, inputs = stages or steps(config), inputs or SearchInputs.of(config, ledger)
+    demand_posteriors(inputs, required_statistics(config.calibrate))
+    inputs.document_checks.update(document_checks(config))
+    inputs.folds.update(folds_of_steps(config.calibrate))
+    inputs.files.update(files_of(config))
+    return Chain(
+        config.chain, stages, inputs, publish_report, FILES, notices, rejected_rows, check, summary, barrier=barrier
+    )
+
+
+def steps(config: Config) -> tuple[Step | Stage, ...]:
+    """The steps of a config, for any method.
+
+    Raises:
+        ConfigError: a cohort that is not used or not searched; options that its method or a step does not take; or steps that
+            do not fit together.
+    """
+    by_cohort = any(entry.cohort for entry in config.calibrate.entries().values())
+    if config.corpus.cohort is not None and not by_cohort:
+        raise codes.UNUSED_COHORT(
+            where="corpus.cohort",
+            steps=", ".join(config.calibrate.steps),
+            cohort_steps=" or ".join(names_where(CALIBRATION, "cohort")),
+        )
+    if config.corpus.cohort is not None and METHODS[config.search.method].queries != "spoken":
+        raise codes.COHORT_OF_FRAMES(where="corpus.cohort", method=config.search.method)
+    if config.corpus.own_places == "leave-out" and protocol_of(config.score).trials != "time":
+        raise codes.OWN_PLACES_WITHOUT_TIMES(where="corpus.own_places")
+    create(config.search)
+    check_steps(config.calibrate, METHODS[config.search.method].score)
+    check_sample(config.calibrate, config.search)
+    sides = required_statistics(config.calibrate)
+    first_pass = config.search.first_pass.name
+    first = FIRST_PASSES[first_pass].first if first_pass != "none" else ""
+    return (
+        *([FitTransforms()] if is_fitted(config.features) else []),
+        Index(),
+        *([Entry(first, 1).load()()] if first else []),
+        Queries(),
+        *([QueryStatistics()] if takes_query_statistics(config) else []),
+        *([PooledStatistics()] if config.search.documents_by == "pooled" else []),
+        Search(),
+        Reduce(),
+        *([Describe()] if load_statistics(sides, "examples") else []),
+        *(_cohort(config.corpus.cohort is not None) if by_cohort else []),
+        Normalise(),
+        Step("align.train", Align(), labels={"trials": "aligned"}),
+        Fit(),
+        Decide(),
+        Step("align.final", Align(), {"detections": "decide:scored"}),
+        Step("measure", Measure(), {"trials": "align.final:trials"}),
+        Score(),
+        Step("export", Export(), {"queries": "queries:groups", "trials": "align.final:trials"}),
+    )
+
+
+def _cohort(has_cohort: bool) -> Iterator[Step | Stage]:
+    """The steps that search a cohort, if there is one, and sum the scores of the cohort, or of all queries, at each place."""
+    if not has_cohort:
+        yield Cohort()
+        return
+    queries = {"queries": "queries.cohort:groups"}
+    yield Step("queries.cohort", CohortQueries(), labels={"groups": "groups.cohort"})
+    yield Step("search.cohort", Search(), queries, {"candidates": "candidates.cohort"})
+    yield Step("cohort", Cohort(), {**queries, "candidates": "search.cohort:candidates"})
