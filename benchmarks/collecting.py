@@ -6,7 +6,7 @@ becomes examples, and the word is searched again (what was judged does not come 
 anybody judges are true, and how many of the others have the letters of the word, but for accents and spaces; how well
 "expected beyond those judged" fits: its mean against the true number, and the part of words whose 80 % interval holds it.
 
-That rests on the prior of lines (`swsdist.glossary.likelihood`). It is told with the one that the package has for such frames,
+That rests on the prior of lines (`swsdist.calibrate.likelihood`). It is told with the one that the package has for such frames,
 and with one that is fitted to four fifths of the words and tried on the others; the one of all words is printed.
 
 `--run FOLDER` takes a run or a store that there is, with its settings of the search.
@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from benchmarks.corpora import Corpus, mboshi, read
 from benchmarks.rows import Row, at_least, say, show
 from swsdist import api
-from swsdist.glossary.likelihood import MFCC, Likelihood, Prior, prior_of
+from swsdist.calibrate.likelihood import WORDS, Likelihood, Prior, prior_of
 from swsdist.glossary.words import Place, is_same, overlap
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.score.compare.bootstrap import bootstrap_terms
@@ -43,9 +43,6 @@ Hit = dict[str, Any]
 
 #: Words of each of so many parts have a prior that is fitted to the others.
 _FOLDS = 5
-#: To fit a prior: rounds, draws, and decimals of scores.
-_ROUNDS, _DRAWS, _DECIMALS = 40, 3000, 1
-_LIKELY = 0.5
 
 
 class Scored(NamedTuple):
@@ -146,25 +143,10 @@ def collected(searcher: Searcher, example: str, judge: Judge, every: int) -> Wor
 
 
 def fitted(words: Sequence[Word]) -> Prior:
-    """The prior under which the plain searches' hits are most probable, their lines integrated out (by EM and draws)."""
-    tallies = []
-    for word in words:
-        scores, index = np.unique(word.plain.scores.round(_DECIMALS), return_inverse=True)
-        tallies.append((scores, np.bincount(index), np.bincount(index, word.plain.truths)))
-    normal, prior = np.random.default_rng(0).standard_normal((_DRAWS, 2)), MFCC
-    for _ in range(_ROUNDS):
-        lines = prior.mean + normal @ np.linalg.cholesky(prior.covariance).T
-        means, covariances = [], []
-        for scores, hits, true in tallies:
-            odds = lines[:, :1] + lines[:, 1:] * scores
-            log = odds @ true - np.logaddexp(0, odds) @ hits
-            weights = np.exp(log - log.max())
-            weights /= weights.sum()
-            means.append(weights @ lines)
-            apart = lines - means[-1]
-            covariances.append((apart * weights[:, None]).T @ apart)
-        prior = Prior(np.mean(means, axis=0), np.cov(np.transpose(means), bias=True) + np.mean(covariances, axis=0))
-    return prior
+    """The prior of the plain searches' hits."""
+    index = np.repeat(np.arange(len(words)), [len(word.plain.scores) for word in words])
+    scores, truths = (np.concatenate(column) for column in zip(*(word.plain for word in words), strict=True))
+    return Prior.of_words(index, scores, truths)
 
 
 def _letters(text: str) -> str:
@@ -218,7 +200,9 @@ def _told(name: str, words: Sequence[Word], priors: Sequence[Prior]) -> list[Row
     """What the page says with a prior for each word."""
     likely, expected, holds = [], [], []
     for word, prior in zip(words, priors, strict=True):
-        likely.append(Likelihood.fit(np.empty(0), np.empty(0, bool), prior).likely(word.plain.scores) >= _LIKELY)
+        likely.append(
+            Likelihood.fit(np.empty(0), np.empty(0, bool), prior).likely(word.plain.scores) >= WORDS["likely"]
+        )
         summary = Likelihood.fit(*word.judged, prior).summary(word.rest, 50)
         expected.append(summary.expected)
         holds.append(summary.low <= word.left <= summary.high)

@@ -30,9 +30,9 @@ from benchmarks.rows import Row, at_least, at_most, say, show
 from swsdist.chains.superb.plans import LANGUAGE, System
 from swsdist.chains.superb.running import Superb, run_superb, scored
 from swsdist.corpora.quesst import QuesstDatabase, read_quesst_database
+from swsdist.evaluation.lists import read_system
 from swsdist.features.ssl.extractor import Ssl
 from swsdist.features.ssl.folder import read_encoder
-from swsdist.io.quesst import read_quesst_list
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.store.reading import Store
 from swsdist.testing.synthesis.encoder import make_encoder
@@ -112,10 +112,10 @@ def _make(folder: Path, scratch: Path, every: int) -> None:
 
 
 def _of_layers(name: str, ours: Superb) -> list[Row]:
-    rows = [Row(f"{name}, layer {layer}: MTWV on dev", values.max_twv, "") for layer, values in ours.dev.items()]
+    rows = [Row(f"{name}, layer {layer}: MTWV on dev", values["mtwv"], "") for layer, values in ours.dev.items()]
     return [
         *rows,
-        Row(f"{name}, layer {ours.best}: MTWV on eval", ours.eval.max_twv, ""),
+        Row(f"{name}, layer {ours.best}: MTWV on eval", ours.eval["mtwv"], ""),
         Row(f"{name}: frames of all layers", sum(ours.cpu[stage] for stage in _MODEL), "CPU s"),
     ]
 
@@ -142,7 +142,7 @@ def _beside(
         Row(ratio, by_them / searched / spent, "", at_least(100)),
     ]
     if most is None:
-        difference = abs(ours.dev[ours.best].max_twv - scored(trials, database.truth["dev"]).max_twv)
+        difference = abs(ours.dev[ours.best]["mtwv"] - scored(trials, database.truth["dev"])["mtwv"])
         rows.append(Row(f"{name}: difference of MTWV from s3prl's", difference, "", at_most(0.001)))
         apart = _apart(ours.lists["dev"], trials)
         rows.append(Row(f"{name}: largest difference of a normalised score from s3prl's", apart, ""))
@@ -178,7 +178,7 @@ def _by_s3prl(s3prl: Path, folder: Path, run: Path, track: str, most: int | None
     downstream.log_records("dev", records)
     spent = _cpu() - before
     torch.set_num_threads(threads)
-    return read_quesst_list(str(folder / "benchmark.stdlist.xml")), queries, spent
+    return read_system(str(folder / "benchmark.stdlist.xml"), conventions="quesst").detections, queries, spent
 
 
 def _expert(s3prl: Path) -> Any:

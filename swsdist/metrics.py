@@ -49,7 +49,7 @@ from swsdist.registry.registries import MEASURES
 from swsdist.score.measures.det import accepted_from
 from swsdist.score.measures.det import det as _det
 from swsdist.score.measures.protocol import Protocol
-from swsdist.score.parts.evaluating import measure_names
+from swsdist.score.parts.evaluating import measure_names, measures_of
 from swsdist.score.tables import as_table
 
 if TYPE_CHECKING:
@@ -83,8 +83,9 @@ def value(
 def values(
     references: object, detections: object, total_seconds: float, **options: Unpack[Options]
 ) -> dict[str, float | None]:
-    """All registered measures by key: `value` of each, in one pass."""
-    return _values(_evaluated(references, detections, total_seconds, **options), tuple(MEASURES))
+    """All measures of the protocol's trials by key: `value` of each, in one pass."""
+    result = _evaluated(references, detections, total_seconds, **options)
+    return _values(result, measures_of(result.point))
 
 
 def mtwv(references: object, detections: object, total_seconds: float, **options: Unpack[Options]) -> float | None:

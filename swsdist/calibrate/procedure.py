@@ -281,17 +281,6 @@ class Procedure:
             documents=values.get("documents", False),
         )
 
-    @classmethod
-    def from_file(cls, data: bytes, where: str) -> Procedure:
-        """Steps, models and threshold of another run, for other data; several folds are averaged.
-
-        Raises:
-            ConfigError: it is not a file of fitted steps, or lacks a threshold.
-        """
-        with _of_file(where):
-            procedure = cls.from_run(data)
-        return procedure.with_file(data, where, thresholds=True)
-
     def with_file(self, data: bytes, where: str, *, thresholds: bool) -> Procedure:
         """With another run's models, for other data; several folds are averaged.
 

@@ -15,7 +15,6 @@ from swsdist.report.tables import TABLES
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from swsdist.score.measures.protocol import Protocol
 
 # STDEval and KWSEval write .txt and .det.
 _TABLE = written(*TABLES, ".txt")
@@ -47,7 +46,7 @@ _DET = written(*PICTURES, ".csv", ".det")
     "-inc", "--include-refless", is_flag=True, help="Keep terms without references in the mean Pfa (KWSEval)."
 )
 @click.option("-j", "--only-answered", is_flag=True, help="Ignore terms that the system's list lacks (KWSEval).")
-@click.option("--default-score", type=Number(), help="Score of missing trials, for quesst.")
+@click.option("--default-score", type=Number(), help="Score of missing trials, for quesst. [default: the least]")
 @click.option("-A", "table", is_flag=True, help="Print only STDEval's table.")
 @click.option(
     "-o",
@@ -113,7 +112,7 @@ def score(
 #: Options that override parts of a protocol.
 _RULES = (
     *("segments", "documents", "beta", "tolerance", "word_gap", "cost", "value", "prior", "cnxe_prior"),
-    *("trials_per_second", "as_run"),
+    *("trials_per_second", "as_run", "default_score"),
 )
 
 
@@ -123,9 +122,6 @@ def _score_list(system: str, strict: bool, options: dict[str, Any]) -> int:
 
     notices = Notices(strict, options["force"])
     rules = protocol_for(options["protocol"], options["terms"], **{name: options[name] for name in _RULES})
-    if rules.conventions == "quesst":
-        return _score_documents(system, rules, options)
-
     from swsdist.evaluation.evaluate import evaluate, more_values, values
     from swsdist.evaluation.lists import read_system
     from swsdist.evaluation.reading import read_task
@@ -177,70 +173,6 @@ def _score_list(system: str, strict: bool, options: dict[str, Any]) -> int:
         if not alone:
             print("\n".join(summary(result, scores)))
     warn(notices)
-    return 0
-
-
-#: Options of `score` that the QUESST scorer takes.
-_QUESST = {
-    "system",
-    "force",
-    "ecf",
-    "rttm",
-    "terms",
-    "protocol",
-    "beta",
-    "prior",
-    "cost",
-    "value",
-    "default_score",
-    "as_json",
-}
-
-
-def _score_documents(system: str, rules: Protocol, options: dict[str, Any]) -> int:
-    """Score a QUESST list: one trial per query and document."""
-    import json
-    import math
-
-    from swsdist.core.plain import plain
-    from swsdist.io.nist.termlist import read_termlist
-    from swsdist.io.quesst import read_quesst_documents, read_quesst_list, read_quesst_references
-    from swsdist.score.measures.cnxe import prior_of_beta
-    from swsdist.score.measures.quesst import score_quesst
-
-    ecf, rttm, terms = options["ecf"], options["rttm"], options["terms"]
-    if not ecf or not rttm or not terms:
-        raise click.UsageError(f"quesst needs --{'ecf' if not ecf else 'terms' if rttm else 'rttm'}.")
-    if odd := [name for name, value in options.items() if value and name not in _QUESST]:
-        raise click.UsageError(f"quesst has no --{odd[0].replace('_', '-')}.")
-    if options["default_score"] is not None and not math.isfinite(options["default_score"]):
-        raise click.UsageError("--default-score must be a finite number.")
-    prior = prior_of_beta(float(rules.beta))
-    scores = score_quesst(
-        read_quesst_list(system),
-        read_quesst_references(rttm),
-        read_termlist(terms).terms["query_id"].to_pylist(),
-        read_quesst_documents(ecf),
-        prior=prior,
-        default=options["default_score"],
-    )
-    if options["as_json"]:
-        blocks = {name: plain(getattr(scores, name)) for name in ("pooled", "per_query")}
-        counts = {"queries": len(scores.queries), "removed": list(scores.removed), "documents": scores.documents}
-        print(json.dumps({"protocol": rules.name, "prior": prior, **counts, **blocks}, indent=1))
-        return 0
-    print(
-        f"{rules.describe()}\n{len(scores.queries)} queries, {scores.documents} documents, {scores.scored} trials with a score"
-    )
-    if scores.removed:
-        print(
-            f"{len(scores.removed)} queries without a target document are not scored: {', '.join(scores.removed[:5])}"
-        )
-    for name, block in (("pooled", scores.pooled), ("per query", scores.per_query)):
-        print(
-            f"{name:>9}: actTWV {block.act_twv:.4f}  maxTWV {block.max_twv:.4f} (threshold {block.threshold:.5g})  "
-            f"actCnxe {block.act_cnxe:.4f}  minCnxe {block.min_cnxe:.4f}"
-        )
     return 0
 
 

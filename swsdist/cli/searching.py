@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from swsdist.core.errors import SwsdistError
     from swsdist.methods.query.extraction import Cut
-    from swsdist.report.answers.hits import Answer, Verdict
-    from swsdist.searcher.hit_threshold import HitThreshold
+    from swsdist.report.answers.hits import Answer
+    from swsdist.searcher.hit_likelihood import HitLikelihood
     from swsdist.searcher.searcher import Searcher
     from swsdist.store.reading import Store
 
@@ -58,8 +58,8 @@ _KEYS = ["query_id", "doc_id", "channel", "start", "end"]
 )
 @click.option(
     "--calibration",
-    metavar="FILE|RUN",
-    help="Thresholds for `likely` and `strong` hits. [default: those of the run]",
+    metavar="RUN",
+    help="A run with references, which says how likely hits are. [default: the RUN that is searched]",
 )
 @click.option(
     "--set",
@@ -139,7 +139,7 @@ def search(
         if len(typed) > 1 or is_table(typed[0]):
             warn(line_of(codes.QUERY_SKIPPED, where_from=error.where, reason=error.message))
 
-    searcher, limit = _searcher(target, sets, not no_trim, bool(texts), calibration)
+    searcher, likelihood = _searcher(target, sets, not no_trim, bool(texts), calibration)
     store = searcher.store
     rows = searcher.query_rows(typed, skip, say)
     if word is not None:
@@ -153,24 +153,24 @@ def search(
     rows = [row for row in rows if (row["query_id"], row["example"]) not in skipped]
     if not rows:
         raise next(iter(skipped.values()))
-    answers, listed = _answers(store, [row["query_id"] for row in rows], detections, limit, top)
-    for warning in (*searcher.setup.warnings, *limit.warnings, *_themselves(answers, rows)):
+    answers, listed = _answers(store, [row["query_id"] for row in rows], detections, likelihood, top)
+    for warning in (*searcher.setup.warnings, *likelihood.warnings, *_themselves(answers, rows)):
         warn(warning)
-    said = f"{limit.description}; scores are {searcher.scores}"
-    _print_answers(answers, listed, limit.verdict, said, "csv" if as_csv else "json" if as_json else None)
+    said = f"{likelihood.meaning}; scores are {searcher.scores}"
+    _print_answers(answers, listed, said, "csv" if as_csv else "json" if as_json else None)
     if empty := [answer.query_id for answer in answers if not answer.hits]:
         warn(line_of(codes.NO_HITS, queries=", ".join(empty), why=searcher.queries.why_nothing(empty)))
     if table is not None:
         from swsdist.report.answers.lines import hits_table
         from swsdist.report.tables import write_tables
 
-        write_tables([hits_table(answers, limit.verdict, said, listed.to_pylist())], table)
+        write_tables([hits_table(answers, said, listed.to_pylist())], table)
     if clips is not None:
         _write_clips(answers, Path(clips), store, warn)
     if annotations is not None:
         _write_annotations(answers, listed, Path(annotations), store)
     if html is not None:
-        _write_page(answers, rows, cuts, searcher, limit, Path(html))
+        _write_page(answers, rows, cuts, searcher, likelihood.meaning, Path(html))
     if skipped:
         raise codes.QUERIES_SKIPPED(
             where=target,
@@ -230,36 +230,30 @@ def _typed(queries: Sequence[str], texts: Sequence[str], word: str | None) -> li
 
 def _searcher(
     target: str, sets: Sequence[str], trim: bool, texts: bool, calibration: str | None
-) -> tuple[Searcher, HitThreshold]:
-    """Open a store for texts or recordings; the searcher is closed with the command. And what decides on its hits.
+) -> tuple[Searcher, HitLikelihood]:
+    """Open a store for texts or recordings; the searcher is closed with the command. And how likely its hits are.
 
     Raises:
         UserError: the store takes the other kind of queries.
     """
     from swsdist.config.loader import section_values
     from swsdist.registry.registries import METHODS
-    from swsdist.searcher.hit_threshold import default_threshold, threshold_from
+    from swsdist.searcher.hit_likelihood import hit_likelihood
     from swsdist.searcher.searcher import Searcher
 
     of_terms = [item for item in sets if item.startswith("terms.")]
     options = section_values([item for item in sets if item not in of_terms], "search")
     searcher = Searcher(target, options=options, terms=section_values(of_terms, "terms"), trim=trim, memory=0)
     click.get_current_context().call_on_close(searcher.close)
-    method, steps = searcher.settings.method, searcher.calibrate.steps
+    method = searcher.settings.method
     if (METHODS[method].queries == "text") != texts:
         values = ("--text", "--query FILE", "transcripts or lattices")
         option, instead, other = values if texts else ("--query", "--text TEXT", "recordings")
         raise codes.OTHER_KIND_OF_QUERY(where=target, method=method, option=option, instead=instead, store=other)
-    if calibration is not None:
-        recipes = (track.recipe for track in searcher.store.manifest.tracks)
-        return searcher, threshold_from(calibration, searcher.settings, steps, recipes)
-    # What decided in a run says nothing of another way to search.
-    return searcher, default_threshold(method, steps) if options else searcher.setup.hit_threshold(steps)
+    return searcher, hit_likelihood(searcher, calibration)
 
 
-def _print_answers(
-    answers: Sequence[Answer], listed: pa.Table, verdict: Verdict, said: str, form: Literal["csv", "json"] | None
-) -> None:
+def _print_answers(answers: Sequence[Answer], listed: pa.Table, said: str, form: Literal["csv", "json"] | None) -> None:
     """Print what was found: for people, or as data for programs."""
     if form is not None:
         from swsdist.cli.outputs import write_data
@@ -274,7 +268,7 @@ def _print_answers(
     else:
         from swsdist.report.answers.lines import lines
 
-        print("\n".join(lines(answers, verdict, said)))
+        print("\n".join(lines(answers, said)))
 
 
 def _channels(store: Store) -> int:
@@ -319,16 +313,17 @@ def _alike(rows: Sequence[Mapping[str, Any]]) -> str | None:
 
 
 def _answers(
-    store: Store, query_ids: Sequence[str], detections: pa.Table, limit: HitThreshold, top: int
+    store: Store, query_ids: Sequence[str], detections: pa.Table, likelihood: HitLikelihood, top: int
 ) -> tuple[tuple[Answer, ...], pa.Table]:
-    """The best hits of each query; and their DETECTIONS with rank, verdict, and path of the recording, for programs."""
+    """The best hits of each query; and their DETECTIONS with rank, probability, its word and the recording's path."""
     import pyarrow as pa
 
+    from swsdist.calibrate.likelihood import word_of
     from swsdist.report.answers.hits import answers_by_query
 
     paths = {key: item.path for key, item in store.recordings(detections["doc_id"].to_pylist()).items()}
-    rows, verdicts = detections.to_pylist(), limit.verdicts(detections)
-    best = answers_by_query(rows, verdicts, query_ids, paths, top)
+    rows, likely = detections.to_pylist(), likelihood.of(detections["score"].to_numpy())
+    best = answers_by_query(rows, likely, query_ids, paths, top)
     places = {
         (hit.query_id, hit.doc_id, channel, hit.start, hit.end): (rank, hit.path)
         for answer in best
@@ -339,7 +334,8 @@ def _answers(
     kept = [k for k, key in enumerate(keys) if key in places]
     listed = detections.take(pa.array(kept, pa.int64()))
     listed = listed.append_column("rank", pa.array([places[keys[k]][0] for k in kept], pa.int32()))
-    listed = listed.append_column("verdict", pa.array([verdicts[k] for k in kept], pa.string()))
+    listed = listed.append_column("likely", pa.array([likely[k] for k in kept], pa.float64()))
+    listed = listed.append_column("called", pa.array([word_of(likely[k]) for k in kept], pa.string()))
     return best, listed.append_column("path", pa.array([places[keys[k]][1] for k in kept], pa.string()))
 
 
@@ -422,7 +418,7 @@ def _write_page(
     rows: Sequence[Mapping[str, Any]],
     cuts: Mapping[str, Cut],
     searcher: Searcher,
-    limit: HitThreshold,
+    meaning: str,
     page: Path,
 ) -> None:
     from swsdist.audio.reader import probe
@@ -448,8 +444,7 @@ def _write_page(
         store.folder.path(),
         counts["seconds"] / 3600,
         int(counts["documents"]),
-        limit.verdict,
-        limit.description,
+        meaning,
         searcher.scores,
         dict(searcher.options),
     )

@@ -33,7 +33,7 @@ Split = Literal["dev", "eval"]
 SPLITS: tuple[Split, ...] = ("dev", "eval")
 
 #: Name of the folder with all lists, and the endings of those of a ground truth.
-_SCORING, _ENDINGS = "scoring", ("ecf.xml", "tlist.xml", ".rttm")
+_SCORING, _ENDINGS = "scoring", {"ecf": "ecf.xml", "terms": "tlist.xml", "rttm": ".rttm"}
 
 
 @dataclass(frozen=True)
@@ -44,13 +44,15 @@ class GroundTruth:
         folder: of its files.
         documents: ids, in the order of the ECF.
         queries: ids, in the order of the TLIST.
-        references: query_id, doc_id of each target document (`swsdist.io.quesst.TARGETS`).
+        references: table REFERENCES, a row for each target document.
+        files: `ecf`, `terms` and `rttm`, their paths.
     """
 
     folder: Path
     documents: tuple[str, ...]
     queries: tuple[str, ...]
     references: pa.Table
+    files: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -123,9 +125,10 @@ def _recordings(root: Path, of: str, language: str) -> dict[str, Path]:
 def _ground_truth(folder: Path) -> GroundTruth:
     if not folder.is_dir():
         raise codes.QUESST_FILE_MISSING(where=str(folder.parent), file=folder.name)
-    ecf, terms, references = (_file_ending(folder, ending) for ending in _ENDINGS)
-    queries = read_termlist(terms, notices=Notices()).terms["query_id"].to_pylist()
-    return GroundTruth(folder, tuple(read_quesst_documents(ecf)), tuple(queries), read_quesst_references(references))
+    files = {name: _file_ending(folder, ending) for name, ending in _ENDINGS.items()}
+    queries = read_termlist(files["terms"], notices=Notices()).terms["query_id"].to_pylist()
+    documents, references = read_quesst_documents(files["ecf"]), read_quesst_references(files["rttm"])
+    return GroundTruth(folder, tuple(documents), tuple(queries), references, files)
 
 
 def _file_ending(folder: Path, ending: str) -> str:

@@ -23,11 +23,9 @@ from swsdist.evaluation.lists import named_paths
 from swsdist.evaluation.scored_system import (
     ScoredSystem,
     check_document_property,
-    finite_threshold,
     if_decided,
     query_property,
     searched_documents,
-    values_at,
 )
 from swsdist.evaluation.scoring_task import ScoringTask
 from swsdist.io.filesystem import Folder, locate
@@ -43,7 +41,7 @@ from swsdist.score.compare.paired import (
     conditions,
     decided_at,
 )
-from swsdist.score.compare.results import BreakdownTable, ComparisonData, DetLine, Measured, SystemInfo
+from swsdist.score.compare.results import BreakdownTable, ComparisonData, Measured, SystemInfo
 from swsdist.score.measures.det import det
 from swsdist.score.measures.twv import PER_TERM
 
@@ -68,10 +66,7 @@ def from_list(name: str, path: str, task: ScoringTask, corpus: Sequence[str] = (
 
     system = read_system(path, conventions=task.conventions, notices=task.notices)
     result = evaluate(task, system, by_type=False)
-    best, cut = result.overall.maximum, None
-    if best is not None:
-        cut = finite_threshold(best.threshold, best.pmiss, best.pfa)
-    rules, time = task.protocol, task.protocol.trials == "time"
+    rules, curve = task.protocol, result.overall.curve
     about = SystemInfo(
         name=name,
         kind="list",
@@ -81,30 +76,18 @@ def from_list(name: str, path: str, task: ScoringTask, corpus: Sequence[str] = (
         corpus=tuple(corpus),
         point=result.point,
         protocol_text=rules.describe(result.point),
-        tolerance=rules.tolerance if time else None,
+        tolerance=rules.tolerance if rules.trials == "time" else None,
         detections=system.detections.num_rows,
     )
-
-    def line() -> DetLine | None:
-        if result.overall.curve is None:
-            return None
-        points = det(result.overall.curve)
-        return DetLine(name, points.threshold, points.pmiss, points.pfa, result.overall.actual, best)
-
-    return ScoredSystem(
-        name,
-        if_decided(result.overall.per_term),
-        None if best is None else values_at([result.aligned], cut, task.trials, task.beta),
-        cut,
+    return ScoredSystem.of(
+        about,
+        rules,
+        values(result, ("term-weighted",)),
+        result.overall.per_term,
         lambda: [result.aligned],
-        task.trials,
-        task.beta,
-        rules.rules.rate(rules.trials_per_second) if time else None,
-        _searched(task) if time and task.excerpts is not None else None,
-        task.terms,
-        reject_all=task.conventions.rejects_all,
-        about=about,
-        line=line,
+        lambda: None if curve is None else det(curve),
+        documents=None if task.excerpts is None else _searched(task),
+        terms=task.terms,
         measures=lambda: {**values(result), **more_values(result)},
     )
 

@@ -17,8 +17,9 @@ from swsdist.core.codes import evaluation as codes
 from swsdist.core.codes.score import UNJUDGED_DETECTIONS
 from swsdist.corpora.places import Places, in_documents
 from swsdist.io.notices import TIMES, Notices, sample
+from swsdist.score.conventions import Conventions
 from swsdist.score.measures.protocol import Protocol
-from swsdist.score.trials.excerpts import excerpt_documents, inside
+from swsdist.score.trials.excerpts import excerpt_documents, inside, named_documents
 from swsdist.score.trials.judged import is_judged
 
 if TYPE_CHECKING:
@@ -66,7 +67,9 @@ def references_within(
 
         start = references["start"].to_numpy()
         tail = start + decimals(references["end"].to_numpy() - start, 4)
-    if rules.trials == "document":
+    if conventions.by_name:
+        kept = _named(references, excerpts, conventions)
+    elif rules.trials == "document":
         kept = in_documents(references, Places(excerpt_documents(excerpts, conventions)))
     else:
         kept = inside(references, excerpts, conventions, tail=tail)
@@ -101,6 +104,11 @@ def eligible_detections(
         DataError: by KWSEval's rules, a query is not in the term list.
     """
     detections, notices = system.detections, task.notices
+    if task.conventions.by_name:
+        place = detections.schema.get_field_index("channel")
+        detections = detections.set_column(
+            place, detections.schema.field(place), pa.array(np.ones(len(detections), np.int32))
+        )
     listed = pc.is_in(detections["query_id"].cast(pa.string()), value_set=task.terms["query_id"].combine_chunks())
     strange = detections.filter(pc.invert(listed))
     lists = sorted(set(system.search_times or ()) - set(task.terms["query_id"].to_pylist()))
@@ -177,7 +185,9 @@ def _check_lengths(detections: pa.Table, task: ScoringTask, path: str) -> None:
 def _detections_within(detections: pa.Table, task: ScoringTask, path: str, ecf_filter: bool) -> pa.Table:
     assert task.excerpts is not None
     start, duration = detections["start"].to_numpy(), detections["duration"].to_numpy()
-    if task.protocol.trials == "document":
+    if task.conventions.by_name:
+        kept = _named(detections, task.excerpts, task.conventions)
+    elif task.protocol.trials == "document":
         assert task.places is not None  # the task has an ECF
         kept = in_documents(detections, task.places)
     elif task.segments is None:
@@ -213,6 +223,13 @@ def _detections_within(detections: pa.Table, task: ScoringTask, path: str, ecf_f
                 most=1,
             )
     return detections.filter(pa.array(kept)) if dropping else detections
+
+
+def _named(table: pa.Table, excerpts: pa.Table, conventions: Conventions) -> np.ndarray:
+    """Whether an excerpt has the name of each row's document."""
+    names = pa.array(named_documents(excerpts, conventions), pa.string())
+    named: np.ndarray = pc.is_in(table["doc_id"].cast(pa.string()), value_set=names).to_numpy()
+    return named
 
 
 def _check_order(detections: pa.Table, task: ScoringTask, path: str) -> None:

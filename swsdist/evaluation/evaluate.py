@@ -22,15 +22,13 @@ from swsdist.corpora.places import by_document
 from swsdist.evaluation.eligible import decision_limits, eligible_detections
 from swsdist.evaluation.scoring_task import ScoringTask, System
 from swsdist.io.notices import MANY
-from swsdist.registry.registries import MEASURES
 from swsdist.score.measures.curve import Block, Curve, CurvePoint, concatenate
-from swsdist.score.measures.det import pooled_by_detection, pooled_maximum, referenced
-from swsdist.score.measures.optimum import Optimum, optimum, optimum_rows
+from swsdist.score.measures.det import pooled_by_detection, referenced
 from swsdist.score.measures.protocol import OperatingPoint, number_of_trials
-from swsdist.score.measures.ranking import Ranking
 from swsdist.score.measures.twv import PER_TERM, Counts, atwv, mtwv, per_term, pooled, twv_curve
-from swsdist.score.parts.evaluating import basic_measures, measure_parts, merge_tables
+from swsdist.score.parts.evaluating import basic_measures, measure_parts, measures_of, merge_tables
 from swsdist.score.parts.evaluating import values as values_of_parts
+from swsdist.score.registered.quesst import in_order
 from swsdist.score.trials.align import score_limits
 from swsdist.score.trials.excerpts import rows_by_document, seconds
 from swsdist.score.trials.making import TrialRules, in_every_document, make_trials
@@ -87,10 +85,7 @@ class Evaluation:
         overall: scores of the whole list.
         parts: by source type, those of `TYPES` first, that hold a referenced term.
         counts: of the whole, all terms included.
-        optimum: OTWV and STWV; None if no term has a reference.
         pooled: the curve of all terms as one (STDEval's and KWSEval's -P differ).
-        pooled_maximum: its greatest value.
-        low, high: least and greatest score, with STDEval's start values of 9999 and -9999.
         highest_no, lowest_yes: scores that border the decisions.
     """
 
@@ -101,11 +96,7 @@ class Evaluation:
     overall: Part
     parts: Mapping[str, Part]
     counts: Counts
-    optimum: Optimum | None
     pooled: Curve | None
-    pooled_maximum: CurvePoint | None
-    low: float
-    high: float
     highest_no: float | None
     lowest_yes: float | None
 
@@ -138,20 +129,22 @@ def evaluate(
     detections = eligible_detections(task, system, ecf_filter=ecf_filter, only_answered=only_answered)
     if only_answered:
         task = _answered(task, system, detections)
-    low, high = score_limits(system.detections["score"])  # includes detections that are left out
-    limits = (low, high) if task.conventions.list_limits else _header_limits(system)
+    # Of the list, with detections that are left out.
+    limits = score_limits(system.detections["score"]) if task.conventions.list_limits else _header_limits(system)
     references = task.references
     if task.protocol.trials == "document":
         if task.places is not None:
             detections, references = by_document(detections, task.places), by_document(references, task.places)
         task, detections, references = _with_nontargets(task, detections, references)
     aligned = make_trials(detections, references, TrialRules.of(task.protocol, *limits), task.segments)
+    if task.conventions.by_name and task.protocol.trials == "document":
+        aligned = in_order(aligned, detections, task.terms["query_id"].to_pylist(), task.document_names)
     _check_extremes(aligned, task, system.path)
     counts = Counts.of(aligned, terms=task.terms.num_rows)
     with warnings.catch_warnings():
         # The task's notices contain it.
         warnings.filterwarnings("ignore", message=r".*\[negative-false-alarm-rates\]")
-        return _evaluated(task, system, detections, aligned, counts, low, high, include_refless, by_type)
+        return _evaluated(task, system, aligned, counts, include_refless, by_type)
 
 
 def _check_extremes(aligned: pa.Table, task: ScoringTask, path: str) -> None:
@@ -167,11 +160,8 @@ def _check_extremes(aligned: pa.Table, task: ScoringTask, path: str) -> None:
 def _evaluated(
     task: ScoringTask,
     system: System,
-    detections: pa.Table,
     aligned: pa.Table,
     counts: Counts,
-    low: float,
-    high: float,
     include_refless: bool,
     by_type: bool,
 ) -> Evaluation:
@@ -180,13 +170,7 @@ def _evaluated(
     parts: dict[str, Part] = {}
     if by_type and task.excerpts is not None and task.conventions.by_type and task.protocol.trials == "time":
         parts = _by_type(task, aligned)
-    best: Optimum | None = None
-    curve: Curve | None = None
-    maximum: CurvePoint | None = None
-    if whole_list.curve is not None:
-        best = optimum(optimum_rows(Ranking.of(aligned), trials=task.trials, beta=task.beta), beta=task.beta)
-        curve = _pooled_curve(counts, task)
-        maximum = pooled_maximum([] if curve is None else [curve], by_detection=task.conventions.pooled_by_detection)
+    curve = None if whole_list.curve is None else _pooled_curve(counts, task)
     border = decision_limits(aligned.filter(pc.is_valid(aligned["score"])))
     point = replace(
         task.point, true=task.references.num_rows, queries=task.terms.num_rows, include_refless=include_refless
@@ -199,11 +183,7 @@ def _evaluated(
         whole_list,
         parts,
         counts,
-        best,
         curve,
-        maximum,
-        low,
-        high,
         *(border if task.conventions.aligned_border else decision_limits(system.detections)),
     )
 
@@ -364,7 +344,7 @@ def values(result: Evaluation, measures: Iterable[str] | None = None) -> dict[st
         measures: names of registered measures; default: the basic ones, which are term-weighted values and rates, the
             pooled maximum, precision, recall and F at the decisions.
     """
-    measures = basic_measures() if measures is None else tuple(measures)
+    measures = basic_measures(result.point) if measures is None else tuple(measures)
     places = result.task.places if result.point.trials_are != "document" else None
     parts = merge_tables([measure_parts(result.aligned, result.point, measures, places)], measures)
     return values_of_parts(parts, result.point, measures)
@@ -372,5 +352,5 @@ def values(result: Evaluation, measures: Iterable[str] | None = None) -> dict[st
 
 def more_values(result: Evaluation) -> dict[str, float | None]:
     """All other measures: ranking, equal error rates, cross entropies, areas over pairs, and measures of other packages."""
-    basic = basic_measures()
-    return values(result, (name for name in MEASURES if name not in basic))
+    basic = basic_measures(result.point)
+    return values(result, (name for name in measures_of(result.point) if name not in basic))

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.calibrate.procedure import Procedure
-from swsdist.calibrate.steps.fusion import fusions_in
+from swsdist.calibrate.steps.fusion import fusions_in, mean_of
 from swsdist.calibrate.steps.interface import TwvParameters
 from swsdist.calibrate.training_overlap import read_fitted
 from swsdist.core.codes import evaluation as codes
@@ -238,22 +238,15 @@ def _weights(procedure: Procedure) -> list[str]:
     models = fusions_in(json.loads(procedure.to_json()))
     if not models:
         return [f"{procedure.steps[0].name}: {fit_label(procedure.fit)}"]
-    many = f" (means of {len(models)} folds)" if len(models) > 1 else ""
-    first = models[0]
-    lines = [f"fusion: {fit_label(procedure.fit)}{many}; offset {_mean([model.offset for model in models]):+.4g}"]
-    for k, name in enumerate(first.systems):
-        line = f"  {name}: weight {_mean([model.weights[k] for model in models]):.4g}"
-        if first.marks:
-            line += f", {_mean([model.marks[k] for model in models]):+.4g} where it found nothing"
-        lines.append(line)
+    mean, many = mean_of(models), f" (means of {len(models)} folds)" if len(models) > 1 else ""
+    lines = [f"fusion: {fit_label(procedure.fit)}{many}; offset {mean.offset:+.4g}"]
+    for k, name in enumerate(mean.systems):
+        mark = f", {mean.marks[k]:+.4g} where it found nothing" if mean.marks else ""
+        lines.append(f"  {name}: weight {mean.weights[k]:.4g}{mark}")
     finite = [value for value in procedure.thresholds if value is not None]
     limits = " to ".join(dict.fromkeys(f"{value:.4g}" for value in (min(finite), max(finite)))) if finite else "none"
     lines.append(f"threshold: {limits}")
     return lines
-
-
-def _mean(values: list[float]) -> float:
-    return sum(values) / len(values)
 
 
 def _shares(table: pa.Table) -> list[str]:

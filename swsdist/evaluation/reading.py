@@ -22,11 +22,12 @@ from swsdist.corpora.references import has_verdicts, read_verdicts
 from swsdist.evaluation.eligible import references_of_terms, references_within
 from swsdist.evaluation.scoring_task import ScoringTask
 from swsdist.io.notices import Notices
+from swsdist.io.quesst import read_quesst_references
 from swsdist.lattices.spelling import spelled
 from swsdist.score.conventions import Conventions
 from swsdist.score.measures.protocol import FROM_DATA, Parts, Protocol, operating_point, protocol, registered
 from swsdist.score.tables import in_schema
-from swsdist.score.trials.excerpts import excerpt_documents, seconds
+from swsdist.score.trials.excerpts import excerpt_documents, named_documents, seconds
 
 
 def read_task(
@@ -62,7 +63,6 @@ def read_task(
         DataError: a file is broken.
     """
     rules = registered(protocol) if isinstance(protocol, str) else protocol
-    _refuse_quesst(rules)
     notices = notices if notices is not None else Notices()
     sources = [name for name, source in (("rttm", rttm), ("ctm", ctm), ("references", references)) if source]
     if len(sources) != 1:
@@ -89,6 +89,10 @@ def read_task(
             ids = sorted(set((true if judged is None else judged)["query_id"].to_pylist()))
             listed = pa.table({"query_id": ids, "term": ids}, schema=TERMS)
         true = references_of_terms(true, listed, references, notices)
+    elif rules.rules.by_name and rttm is not None:
+        assert listed is not None
+        true, first_end = read_quesst_references(rttm, storage), None
+        true = true.filter(pc.is_in(true["query_id"], value_set=listed["query_id"].combine_chunks()))
     else:
         assert listed is not None
         true, first_end, speakers = look_up_references(
@@ -99,7 +103,10 @@ def read_task(
     total = total_seconds if excerpts is None else seconds(excerpts, conventions)
     assert total is not None
     cut = _segments(excerpts, speakers) if rules.trials == "segment" else None
-    documents = None if excerpts is None else excerpt_documents(excerpts, conventions).num_rows
+    documents = None
+    if excerpts is not None:
+        named = rules.rules.by_name
+        documents = len((named_documents if named else excerpt_documents)(excerpts, conventions))
     return replace(_task(rules, true, listed, excerpts, total, documents, cut, notices), judged=judged)
 
 
@@ -127,7 +134,6 @@ def make_task(
         TableError: a column is missing or of another kind.
     """
     rules = registered(protocol) if isinstance(protocol, str) else protocol
-    _refuse_quesst(rules)
     if rules.trials == "segment" or (rules.trials == "document" and documents is None):
         raise codes.UNSUPPORTED_TRIAL_UNIT(protocol=rules.name, unit=rules.trials)
     notices = notices if notices is not None else Notices()
@@ -174,11 +180,6 @@ def _task(
             score_codes.NEGATIVE_FALSE_ALARM_RATES, where="references", count=many, largest=max(counts), trials=trials
         )
     return ScoringTask(rules, references, terms, excerpts, point, cut, notices)
-
-
-def _refuse_quesst(rules: Protocol) -> None:
-    if rules.conventions == "quesst":
-        raise codes.QUESST_TRIALS()
 
 
 def _terms(

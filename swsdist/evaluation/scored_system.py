@@ -17,7 +17,10 @@ from swsdist.io.tables import names_in, read_table
 from swsdist.score.compare.breakdown import reference_durations, word_counts
 from swsdist.score.compare.paired import decided_at
 from swsdist.score.compare.results import DetLine, SystemInfo
+from swsdist.score.measures.det import Det
+from swsdist.score.measures.protocol import Protocol
 from swsdist.score.measures.twv import PER_TERM, per_term
+from swsdist.score.registered.term_weighted import point_in
 
 #: Properties of queries without a table: Ntrue, words of the term, mean length of its references (s), sum of its scores.
 COMPUTED = ("ntrue", "words", "duration", "posterior_sum")
@@ -56,6 +59,57 @@ class ScoredSystem:
     about: SystemInfo | None = None
     line: Callable[[], DetLine | None] | None = None
     measures: Callable[[], Mapping[str, float | None]] = dict
+
+    @classmethod
+    def of(
+        cls,
+        about: SystemInfo,
+        rules: Protocol,
+        values: Mapping[str, float | None],
+        table: pa.Table,
+        parts: Callable[[], Iterable[pa.Table]],
+        det: Callable[[], Det | None],
+        *,
+        documents: pa.Table | None,
+        terms: pa.Table | None = None,
+        measures: Callable[[], Mapping[str, float | None]] | None = None,
+    ) -> ScoredSystem:
+        """A scored list, of a run or another program.
+
+        Args:
+            about: its provenance, with the operating point.
+            rules: its protocol.
+            values: of the term-weighted measures, by key.
+            table: PER_TERM at the decisions.
+            parts: reads the aligned list.
+            det: reads its DET curve.
+            documents, terms, measures: see the attributes; None: the measures are the values.
+        """
+        assert about.point is not None
+        trials, beta, best = about.point.trials, about.point.beta, point_in(values, "mtwv")
+        cut = None if best is None else finite_threshold(best.threshold, best.pmiss, best.pfa)
+
+        def line() -> DetLine | None:
+            if (points := det()) is None:
+                return None
+            return DetLine(about.name, points.threshold, points.pmiss, points.pfa, point_in(values, "atwv"), best)
+
+        return cls(
+            about.name,
+            if_decided(table.select(PER_TERM.names)),
+            None if best is None else values_at(parts(), cut, trials, beta),
+            cut,
+            parts,
+            trials,
+            beta,
+            rules.rules.rate(rules.trials_per_second) if rules.trials == "time" else None,
+            documents if rules.trials == "time" else None,
+            terms,
+            rules.rules.rejects_all,
+            about,
+            line,
+            measures or (lambda: values),
+        )
 
     def aligned(self, what: str) -> list[pa.Table]:
         """The parts of the aligned list.

@@ -11,7 +11,7 @@ from swsdist.corpora.places import Places
 from swsdist.io.notices import Notices
 from swsdist.score.conventions import Conventions
 from swsdist.score.measures.protocol import OperatingPoint, Protocol
-from swsdist.score.trials.excerpts import excerpt_documents
+from swsdist.score.trials.excerpts import excerpt_documents, named_documents
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +40,15 @@ class ScoringTask:
 
     @cached_property
     def places(self) -> Places | None:
-        """The documents of an ECF, one per excerpt; None without an ECF."""
-        return None if self.excerpts is None else Places(excerpt_documents(self.excerpts, self.conventions))
+        """The documents of an ECF, one per excerpt; None without an ECF, or if names alone count."""
+        if self.excerpts is None or self.conventions.by_name:
+            return None
+        return Places(excerpt_documents(self.excerpts, self.conventions))
+
+    @property
+    def document_names(self) -> list[str] | None:
+        """What the excerpts of an ECF name, in its order; None without an ECF."""
+        return None if self.excerpts is None else named_documents(self.excerpts, self.conventions)
 
     @property
     def seconds(self) -> float:

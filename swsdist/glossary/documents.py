@@ -164,10 +164,8 @@ def replaced_files(documents: Sequence[Mapping[str, Any]], storage: Mapping[str,
     return replaced
 
 
-@lru_cache(100_000)
-def _digest(path: str, identity: str) -> str:
-    """SHA-256 of a local file of an identity."""
-    return sha256(path)
+#: SHA-256 of a local file of a path and an identity.
+_digest = lru_cache(100_000)(lambda path, _: sha256(path))
 
 
 def differ(content: str | None, other: str | None) -> bool:

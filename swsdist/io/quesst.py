@@ -20,16 +20,22 @@ from typing import Unpack
 import pyarrow as pa
 
 from swsdist.core.codes import io as codes
+from swsdist.core.types import REFERENCES
 from swsdist.io.compressed import lines, short
 from swsdist.io.nist.ecf import read_ecf
-from swsdist.io.nist.systemlist import read_systemlist
 from swsdist.io.nist.systemlist_writing import Header, write_stdlist
 
 _FIELDS = 9
 
-#: Target documents, and trials of a system.
-TARGETS = pa.schema([pa.field("query_id", pa.string(), False), pa.field("doc_id", pa.string(), False)])
-SCORES = pa.schema([*TARGETS, pa.field("score", pa.float64(), False), pa.field("decision", pa.bool_(), False)])
+#: Trials of a system.
+SCORES = pa.schema(
+    [
+        pa.field("query_id", pa.string(), False),
+        pa.field("doc_id", pa.string(), False),
+        pa.field("score", pa.float64(), False),
+        pa.field("decision", pa.bool_(), False),
+    ]
+)
 
 
 def read_quesst_documents(path: str, storage: Mapping[str, object] | None = None) -> list[str]:
@@ -57,7 +63,7 @@ def read_quesst_documents(path: str, storage: Mapping[str, object] | None = None
 
 
 def read_quesst_references(path: str, storage: Mapping[str, object] | None = None) -> pa.Table:
-    """Query and document of each line of an RTTM, in the order of the file; other fields are ignored.
+    """Query and document of each line of an RTTM, each pair once, in the order of the file; other fields are ignored.
 
     Empty lines are skipped.
 
@@ -66,13 +72,13 @@ def read_quesst_references(path: str, storage: Mapping[str, object] | None = Non
         storage: options for s3fs.
 
     Returns:
-        A table of schema TARGETS.
+        table REFERENCES, of channel 1, without times.
 
     Raises:
         UserError: there is no such file.
         DataError: a line has not nine fields separated by single blanks.
     """
-    queries, documents = [], []
+    targets: dict[tuple[str, str], None] = {}
     for number, line in lines(path, storage):
         if not line:
             continue
@@ -83,27 +89,9 @@ def read_quesst_references(path: str, storage: Mapping[str, object] | None = Non
                 fields=len(line.split()),
                 separators=", not separated by single blanks" if "" in fields else "",
             )
-        documents.append(fields[1])
-        queries.append(fields[5])
-    return pa.table([queries, documents], schema=TARGETS)
-
-
-def read_quesst_list(path: str, storage: Mapping[str, object] | None = None) -> pa.Table:
-    """The trials of a system list, in the order of the file, which matters (`swsdist.score.measures.quesst`).
-
-    Args:
-        path: STDLIST, plain or packed, local or `s3://`.
-        storage: options for s3fs.
-
-    Returns:
-        A table of schema SCORES.
-
-    Raises:
-        UserError: there is no such file.
-        DataError: it is no system list, a query has two lists, a decision is neither YES nor NO, a score is no number.
-    """
-    result = read_systemlist(path, storage, duplicates=False).detections
-    return result.select(SCORES.names).cast(SCORES)
+        targets[fields[5], fields[1]] = None
+    rows = [(query, document, 1, 0.0, 0.0) for query, document in targets]
+    return pa.Table.from_pylist([dict(zip(REFERENCES.names, row, strict=True)) for row in rows], REFERENCES)
 
 
 def write_quesst_list(

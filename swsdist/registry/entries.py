@@ -157,12 +157,13 @@ class MeasureEntry(Entry):
 
     Attributes:
         gives: its values, in display order.
-        takes: its domain: trials of any kind, or pairs of a query and a document.
+        takes: its domain: trials of any kind, pairs of a query and a document, or QUESST's trials, where the protocol is
+            QUESST's.
         basic: whether it is shown by default, when not all measures are requested.
     """
 
     gives: tuple[Quantity, ...] = ()
-    takes: Literal["trials", "pairs"] = "trials"
+    takes: Literal["trials", "pairs", "quesst"] = "trials"
     basic: bool = False
 
 

@@ -402,6 +402,16 @@ def _rated(
     return (*rates, Quantity(f"{key}_threshold", f"{label} threshold", "", 5, "score", key)) if threshold else rates
 
 
+def _of_quesst(key: str, label: str) -> tuple[Quantity, ...]:
+    return (
+        Quantity(f"{key}_atwv", f"{label} ATWV"),
+        Quantity(f"{key}_mtwv", f"{label} MTWV"),
+        Quantity(f"{key}_mtwv_threshold", f"{label} MTWV threshold", "", 5, "score", f"{key}_mtwv"),
+        Quantity(f"{key}_cnxe", f"{label} Cnxe", "lowest"),
+        Quantity(f"{key}_cnxe_min", f"{label} min Cnxe", "lowest"),
+    )
+
+
 #: An aligned list, to numbers.
 MEASURES: Registry[MeasureEntry] = Registry(
     "measure",
@@ -477,6 +487,13 @@ MEASURES: Registry[MeasureEntry] = Registry(
                 Quantity("cnxe_pav", "min Cnxe by PAV", "lowest"),
                 Quantity("calibration_loss", best="lowest"),
             ),
+        ),
+        "quesst": MeasureEntry(
+            f"{_M}.quesst:QuesstValues",
+            1,
+            (*_of_quesst("quesst", "QUESST"), *_of_quesst("quesst_per_query", "QUESST per-query")),
+            takes="quesst",
+            basic=True,
         ),
     },
     MeasureEntry,

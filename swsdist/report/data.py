@@ -1,4 +1,5 @@
-"""The data of a report, as plain frozen values. The formulas of the required resources are in `accounts.factors`.
+"""The data of a report, as plain frozen values, and so the keys of `report.json` (`swsdist.report.schema`) with their meaning.
+The formulas of the required resources are in `accounts.factors`.
 
 Conventions: CPU and wall time in s, memory and bytes in GB = 1e9 bytes where the name says so, times of detections in
 s, probabilities from 0 to 1, `None` for undefined values. Field descriptions are the text of
@@ -7,17 +8,18 @@ docs/reference/report-json.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, PlainSerializer, PlainValidator
 
 from swsdist.accounts.by_type import TypeCost
 from swsdist.accounts.costs import Costs
 from swsdist.accounts.factors import indexing_speed_factor, processing_load, query_cost, searching_speed_factor
+from swsdist.core.plain import plain
 from swsdist.registry.calibration_entries import Dependency
 from swsdist.registry.entries import Quantity
 from swsdist.registry.registries import quantities
@@ -31,8 +33,28 @@ Verdict = Literal["hit", "false alarm", "unknown"]
 PL_CONVENTION = "SSF in CPU seconds per (query second x audio second)"
 
 
-def _says(text: str) -> object:
-    return Field(description=text)
+#: The version of report.json.
+SCHEMA = "swsdist-report/1"
+
+
+def _says(text: str, key: str | None = None) -> object:
+    """What a field means, and its key in report.json; None: its name."""
+    return Field(description=text, alias=key)
+
+
+def _from(value: Callable[[ReportData], object]) -> Any:
+    """A field that is taken from others."""
+    return field(init=False, metadata={"value": value})
+
+
+def _list_of(item: Any, dtype: type[np.generic]) -> PlainValidator:
+    """An array, in JSON a list."""
+    return PlainValidator(lambda values: np.array(values, dtype), json_schema_input_type=list[item])
+
+
+_Floats = Annotated[NDArray[np.float64], _list_of(float, np.float64), PlainSerializer(plain)]
+_Thresholds = Annotated[NDArray[np.float64], _list_of(float | None, np.float64), PlainSerializer(plain)]
+_Counts = Annotated[NDArray[np.int64], _list_of(int, np.int64), PlainSerializer(plain)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -351,11 +373,12 @@ class FusionReport:
 
 @dataclass(frozen=True)
 class DetCurve:
-    """Mean Pmiss and mean Pfa over a sweep of thresholds: three float64 arrays of one length."""
+    """DET curve, in report.json thinned to what can be told apart on probit axes; three lists of one length."""
 
-    pmiss: NDArray[np.float64]
-    pfa: NDArray[np.float64]
-    threshold: NDArray[np.float64]
+    pmiss: Annotated[_Floats, _says("mean Pmiss")]
+    pfa: Annotated[_Floats, _says("mean Pfa")]
+    threshold: Annotated[_Thresholds, _says("score threshold; null: infinite")]
+    points: Annotated[int, _says("points before thinning")] = 0
 
     def __len__(self) -> int:
         return len(self.pfa)
@@ -363,11 +386,11 @@ class DetCurve:
 
 @dataclass(frozen=True)
 class ScoreHistogram:
-    """Scores of target and non-target detections: n + 1 edges, n counts each."""
+    """Histograms of scores on common edges: n + 1 edges, n counts each."""
 
-    edges: NDArray[np.float64]
-    target: NDArray[np.int64]
-    nontarget: NDArray[np.int64]
+    edges: Annotated[_Floats, _says("edges of the bins")]
+    target: Annotated[_Counts, _says("detections that match a reference")]
+    nontarget: Annotated[_Counts, _says("the others")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -385,49 +408,91 @@ class QueriesFrom:
 
 @dataclass(frozen=True, kw_only=True)
 class ReportData:
-    """The data of a run's report."""
+    """The data of a run's report: the top level of report.json, in its order."""
 
-    name: str
-    folder: str
-    system: str
-    created: str
-    digest: str
-    config_yaml: str
-    versions: Mapping[str, str]
-    resources: Resources
-    counts: Counts
-    #: The scoring rules, also without scoring.
-    protocol: Protocol | None = None
-    measures: Measures | None = None
-    #: 95 % interval of MTWV over queries; None if fewer than two have references.
-    mtwv_interval: tuple[float, float] | None = None
-    #: Why `measures` is None.
-    unscored: str | None = None
-    #: Dependencies of the decision about a query; see `swsdist.registry.calibration_entries.decision_dependencies`.
-    looked_at: tuple[Dependency, ...] = ("own query",)
-    #: None: queries of the searched corpus, or no queries.
-    queries_from: QueriesFrom | None = None
-    #: Fingerprint of the tables, queries and config.
-    made_of: str = ""
-    #: Warnings.
-    warnings: tuple[str, ...] = ()
-    stages: tuple[StageRow, ...] = ()
-    hardware: tuple[NodeType, ...] = ()
-    nodes: tuple[NodeRow, ...] = ()
-    #: For `nodes.parquet` and the timeline; and the types of nodes with their factors.
+    version: Annotated[Literal["swsdist-report/1"], _says("version of this format", "schema")] = _from(lambda _: SCHEMA)
+    name: Annotated[str, _says("name of the run", "run")]
+    folder: Annotated[str, _says("its folder")]
+    system: Annotated[str, _says("name of the system")]
+    created: Annotated[str, _says("when the report was made, ISO 8601, UTC")]
+    digest: Annotated[str, _says("result digest: SHA-256 over the rows of the scored list and the measures")]
+    made_of: Annotated[str, _says("fingerprint of the tables, the config and the queries' texts that it shows")] = ""
+    protocol: Annotated[Protocol | None, _says("operating point and rules of counting")] = None
+    measures: Annotated[Measures | None, _says("how well the queries were found; null: not scored")] = None
+    mtwv_interval: Annotated[
+        tuple[float, ...] | None,
+        _says(
+            "of MTWV, 95 %, over queries at its threshold, as `swsdist compare` takes it; null: fewer than two queries have "
+            "references"
+        ),
+    ] = None
+    unscored: Annotated[str | None, _says("why `measures` is null")] = None
+    looked_at: Annotated[
+        tuple[Dependency, ...],
+        _says(
+            "what the decision about a query depends on; evaluations that require independent decisions allow only the first"
+        ),
+    ] = ("own query",)
+    queries_from: Annotated[
+        QueriesFrom | None, _says("the corpus that the queries are of; null: the one that is searched")
+    ] = None
+    warnings: Annotated[tuple[str, ...], _says("warnings")] = ()
+    isf: Annotated[float | None, _says("indexing speed factor: CPU s per s of audio")] = _from(
+        lambda data: data.resources.isf
+    )
+    ssf: Annotated[float | None, _says("searching speed factor: CPU s / (query s x audio s)")] = _from(
+        lambda data: data.resources.ssf
+    )
+    ssf_hours: Annotated[float | None, _says("the same with hours: 3600 x ssf")] = _from(
+        lambda data: data.resources.ssf_hours
+    )
+    query_cost: Annotated[float | None, _says("CPU s of searching per query and hour of audio")] = _from(
+        lambda data: data.resources.query_cost
+    )
+    pmu_index_gb: Annotated[float | None, _says("peak memory of indexing, highest over nodes, GB = 1e9 bytes")] = _from(
+        lambda data: data.resources.pmu_index_gb
+    )
+    pmu_search_gb: Annotated[float | None, _says("peak memory of searching, highest over nodes, GB")] = _from(
+        lambda data: data.resources.pmu_search_gb
+    )
+    pl: Annotated[float | None, _says("processing load: lambda ISF PMU_i + (1 - lambda) SSF PMU_s, with `ssf`")] = (
+        _from(lambda data: data.resources.pl)
+    )
+    pl_hours: Annotated[float | None, _says("the same with `ssf_hours`")] = _from(lambda data: data.resources.pl_hours)
+    pl_convention: Annotated[str, _says("how `pl` takes SSF")] = _from(lambda _: PL_CONVENTION)
+    hours: Annotated[float, _says("hours of audio searched")] = _from(lambda data: data.resources.audio_seconds / 3600)
+    number_of_queries: Annotated[int, _says("queries searched", "queries")] = _from(lambda data: data.counts.queries)
+    number_of_rejected: Annotated[int, _says("inputs that could not be used, and tasks that failed", "rejected")] = (
+        _from(lambda data: data.counts.rejected)
+    )
+    repeated_cpu: Annotated[float, _says("CPU s of lost attempts that were repeated")] = _from(
+        lambda data: data.resources.repeated_cpu_s
+    )
+    counts: Annotated[Counts, _says("sizes of inputs and outputs")]
+    resources: Annotated[Resources, _says("costs of the run")]
+    stages: Annotated[tuple[StageRow, ...], _says("a row a stage")] = ()
+    hardware: Annotated[tuple[NodeType, ...], _says("a row a type of node")] = ()
+    nodes: Annotated[tuple[NodeRow, ...], _says("a row a node")] = ()
+    queries: Annotated[tuple[QueryRow, ...], _says("a row a query", "per_query")] = ()
+    rejected: Annotated[tuple[RejectedRow, ...], _says("a row a rejected input or failed task", "rejected_inputs")] = ()
+    det: Annotated[DetCurve | None, _says("DET curve; null: not scored")] = None
+    scores: Annotated[ScoreHistogram | None, _says("histograms of target and non-target scores; null: not scored")] = (
+        None
+    )
+    hits: Annotated[tuple[Hit, ...], _says("the best detections")] = ()
+    fusion: Annotated[
+        FusionReport | None, _says("of the chain fuse: the systems and their weights; null: no fusion")
+    ] = None
+    versions: Annotated[Mapping[str, str], _says("versions of Python, swsdist and the libraries that it used")]
+    config_yaml: Annotated[str, _says("the whole config, as YAML")]
+    #: For `nodes.parquet` and the timeline; and the types of nodes with their factors. Not in report.json.
     accounts: Costs | None = None
     types: tuple[TypeCost, ...] = ()
-    rejected: tuple[RejectedRow, ...] = ()
-    queries: tuple[QueryRow, ...] = ()
-    det: DetCurve | None = None
-    scores: ScoreHistogram | None = None
-    hits: tuple[Hit, ...] = ()
-    fusion: FusionReport | None = None
 
-    @property
-    def hours(self) -> float:
-        """Hours of audio searched."""
-        return self.resources.audio_seconds / 3600
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            if "value" in each.metadata:
+                object.__setattr__(self, each.name, each.metadata["value"](self))
 
     @property
     def page_path(self) -> str:
@@ -442,4 +507,4 @@ def thin_det(curve: DetCurve, step: float = 0.005) -> DetCurve:
     A monotone curve over 8 x 8 probits keeps some 3000 points at most, whatever its length.
     """
     points = det_of([Curve(curve.threshold, curve.pmiss, curve.pfa, curve.pmiss)], least=1e-9, step=step)
-    return DetCurve(points.pmiss, points.pfa, points.threshold)
+    return DetCurve(points.pmiss, points.pfa, points.threshold, len(curve))

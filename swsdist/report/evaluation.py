@@ -9,11 +9,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from swsdist.core.plain import plain
 from swsdist.evaluation.evaluate import Evaluation, Part
 from swsdist.io.notices import Notice
 from swsdist.report.data import quantity_of
 from swsdist.report.summary import NOTHING, fixed, undefined_note, undefined_reasons
 from swsdist.report.tables import Table
+from swsdist.score.measures.optimum import optimum, optimum_rows
+from swsdist.score.measures.ranking import Ranking
 
 SCHEMA = "swsdist-score/1"
 
@@ -44,7 +47,7 @@ def evaluation_json(result: Evaluation, measures: Mapping[str, float | None]) ->
         "terms": per_term_table(result).to_pylist(),
         "notices": [_notice(notice) for notice in task.notices.entries.values()],
     }
-    return json.dumps(values, indent=1, ensure_ascii=False, allow_nan=False)
+    return json.dumps(plain(values), indent=1, ensure_ascii=False, allow_nan=False)
 
 
 def _notice(notice: Notice) -> dict[str, object]:
@@ -88,6 +91,12 @@ def summary(result: Evaluation, measures: Mapping[str, float | None]) -> Iterato
         line = f"{quantity_of(name).name} {shown(name)}   Pmiss {shown(f'{name}_pmiss')}   Pfa {shown(f'{name}_pfa')}"
         yield line + (f"   threshold {shown('mtwv_threshold')}" if name == "mtwv" else "")
     yield f"precision {shown('precision')}   recall {shown('recall')}   F1 {shown('f1')}"
+    for prefix in ("quesst", "quesst_per_query"):
+        if f"{prefix}_mtwv" in measures:
+            yield "   ".join(
+                f"{quantity_of(name).name} {shown(name)}"
+                for name in (f"{prefix}_{key}" for key in ("atwv", "mtwv", "mtwv_threshold", "cnxe", "cnxe_min"))
+            )
     if "map" in measures:
         yield f"MAP {shown('map')}   P@10 {shown('p_at_10')}   EER {shown('eer')}   pooled EER {shown('pooled_eer')}"
         yield (
@@ -102,9 +111,10 @@ def per_term_table(result: Evaluation) -> pa.Table:
     """A row a term: schema PER_TERM, the term's text, its supremum, and the columns of the term list."""
     table = result.overall.per_term
     extra = result.task.terms.drop_columns(["query_id"])
-    best = result.optimum
     supremum = pa.nulls(table.num_rows, pa.float64())
-    if best is not None:
+    if result.overall.curve is not None:
+        rows = optimum_rows(Ranking.of(result.aligned), trials=result.task.trials, beta=result.task.beta)
+        best = optimum(rows, beta=result.task.beta)
         supremum = pa.array(best.stwv).take(pc.index_in(table["query_id"].combine_chunks(), value_set=best.names))
     table = table.append_column("stwv", supremum)
     for name in extra.column_names:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Literal
 
@@ -42,6 +42,7 @@ class Conventions:
         lowercases: words are compared without regard to case, overriding the term list.
         repeats: occurrences count for each term with their text.
         links: words are linked to the next word of their speaker; else they follow the order of the file.
+        by_name: a document is an excerpt's name, whatever its channel and times, and an RTTM names queries by id.
         excerpt_suffix: regular expression of the suffix removed from an excerpt's file name.
         system_suffix: the same for a detection's file name.
     """
@@ -65,6 +66,7 @@ class Conventions:
     lowercases: bool
     repeats: bool
     links: bool
+    by_name: bool
     excerpt_suffix: str
     system_suffix: str
 
@@ -106,6 +108,7 @@ STDEVAL = Conventions(
     lowercases=True,
     repeats=True,
     links=False,
+    by_name=False,
     excerpt_suffix=r"\.(sph|wav|flac)$",
     system_suffix=r"\.(sph|wav|flac)$",
 )
@@ -129,12 +132,16 @@ KWSEVAL = Conventions(
     lowercases=False,
     repeats=False,
     links=True,
+    by_name=False,
     excerpt_suffix=r"(?<=.)\.[^.]*$",
     system_suffix=r"\.sph$",
 )
 
-#: By name. QUESST's own scorer takes no detections; where its trials are counted from detections, STDEval's rules hold.
-CONVENTIONS: Mapping[str, Conventions] = MappingProxyType({"stdeval": STDEVAL, "kwseval": KWSEVAL, "quesst": STDEVAL})
+QUESST = replace(
+    STDEVAL, name="quesst", by_name=True, prints_table=False, excerpt_suffix=r"\.[^.]*$", system_suffix="$"
+)
+
+CONVENTIONS: Mapping[str, Conventions] = MappingProxyType({rule.name: rule for rule in (STDEVAL, KWSEVAL, QUESST)})
 
 
 def conventions_of(name: str | Conventions) -> Conventions:

@@ -44,9 +44,8 @@ from swsdist.pipeline.in_memory import InMemory, MemoryContext, Way
 from swsdist.pipeline.operation.readers import reading
 from swsdist.registry.registries import METHODS
 from swsdist.searcher.curves import Pair
-from swsdist.searcher.hit_threshold import scores_after
 from swsdist.searcher.query_input import QueryReader, Skip
-from swsdist.searcher.settings import SearchSetup, setup_of
+from swsdist.searcher.settings import SearchSetup, scores_after, setup_of
 from swsdist.searcher.spoken import SpokenQueries
 from swsdist.searcher.written import WrittenQueries
 from swsdist.stages.inputs.provenance import calibration_file

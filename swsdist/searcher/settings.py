@@ -16,12 +16,11 @@ from swsdist.core.codes import searcher as codes
 from swsdist.features.ssl.settings import search_of
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain import Chain, ChainInputs, Step
-from swsdist.pipeline.inspection.loading import config_of, load_partial_run
+from swsdist.pipeline.inspection.loading import config_of
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.plan import load_plans
 from swsdist.registry.entries import is_chain
 from swsdist.registry.registries import CALIBRATION, CHAINS, METHODS
-from swsdist.searcher.hit_threshold import HitThreshold, default_threshold, threshold_of_run
 from swsdist.store.manifest import Manifest, load
 
 
@@ -48,11 +47,6 @@ class SearchSetup(NamedTuple):
     terms: Mapping[str, object] = {}
     calibrate: Calibrate | None = None
 
-    def hit_threshold(self, steps: tuple[str, ...]) -> HitThreshold:
-        """The threshold of likely, or strong, hits of this setup, whose scores are after these steps."""
-        threshold = None if self.run is None else threshold_of_run(load_partial_run(*self.run), steps)
-        return threshold or default_threshold(str(self.options.get("method", Search().method)), steps)
-
     def steps(self, config: Config) -> Sequence[Step]:
         """The steps of the run's chain; without a run, those of the chain search for a config."""
         if self.run is None:
@@ -75,6 +69,15 @@ class SearchSetup(NamedTuple):
             return {}, names
         options = {name: options for name, options in self.calibrate.options.items() if name in kept}
         return {"steps": kept, "options": options}, names[len(kept) :]
+
+
+def scores_after(method: str, steps: Sequence[str]) -> str:
+    """What the scores of a method are after steps of calibration, in words."""
+    if not steps:
+        return "posteriors" if METHODS[method].score == "posterior" else "minus distances"
+    if list(steps) == ["q-norm"]:
+        return "standard deviations above the mean of a query's candidates (q-norm)"
+    return f"after {', '.join(steps)}"
 
 
 def setup_of(target: str) -> SearchSetup:

@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 from swsdist.config.search import Search
 from swsdist.core.codes import server as codes
 from swsdist.glossary.documents import CONTENT, contents, replaced_among, replaced_files
-from swsdist.glossary.likelihood import prior_of
 from swsdist.glossary.words import Place, Token, is_same, overlap, within
 from swsdist.registry.registries import METHODS
+from swsdist.searcher.hit_likelihood import hit_likelihood
 from swsdist.searcher.searcher import Searcher
 from swsdist.searcher.settings import setup_of
 
@@ -50,6 +50,7 @@ class Archive:
 
     Attributes:
         searcher: answers.
+        likelihood: of its hits, before anybody judges.
         documents: doc_id, channel, path, duration, speaker, recording (its name), at (its start in it, s), folder, day,
             identity (of its file when it was indexed), content.
     """
@@ -62,12 +63,7 @@ class Archive:
         self.searcher = Searcher(target, executor=executor, options={**way, **(options or {})})
         self.spoken = METHODS[self.searcher.settings.method].queries != "text"
         self.documents = _described(self.searcher)
-        steps = self.searcher.calibrate.steps
-        self.posteriors = METHODS[self.searcher.settings.method].score == "posterior" and not steps
-        #: Whether scores are those that `Likelihood` knows: standard deviations above a query's mean.
-        self.has_odds = self.spoken and bool(steps) and steps[0] in ("q-norm", "speaker-norm")
-        searched, tracks = {term.track for term in self.searcher.settings.terms()}, self.searcher.store.manifest.tracks
-        self.prior = prior_of({str(track.recipe["name"]) for track in tracks if searched & {None, track.name}})
+        self.likelihood = hit_likelihood(self.searcher)
 
     def close(self) -> None:
         """Read no more."""
@@ -146,13 +142,16 @@ class Archive:
         Raises:
             UserError: there is no such document, or it is shorter.
         """
-        if place.doc_id is None:
-            return place
-        row = self.document(place.doc_id, place.channel)
+        return place if place.doc_id is None else self._located(place)[0]
+
+    def _located(self, place: Place) -> tuple[Place, dict[str, Any]]:
+        """The same, and its document."""
+        row = self.document(str(place.doc_id), place.channel, (place.start + place.end) / 2)
         if row["doc_id"] != place.doc_id:
-            return place
+            return place, row
         place = within(place, row["duration"])
-        return place._replace(doc_id=row["recording"], start=row["at"] + place.start, end=row["at"] + place.end)
+        start, end = row["at"] + place.start, row["at"] + place.end
+        return place._replace(doc_id=row["recording"], start=start, end=end), row
 
     def rows_of(self, doc_ids: list[str]) -> Rows:
         """Rows by the names that detections have."""
@@ -192,9 +191,9 @@ class Archive:
         Raises:
             UserError: there is no such document, or it is shorter; or there is another recording now.
         """
-        place = self.in_recording(place)
-        document = self.document(str(place.doc_id), place.channel, (place.start + place.end) / 2)
-        if any(is_same(overlap(place, token.place)) for token in others) or self.is_replaced(document):
+        place, document = self._located(place)
+        judged = any(is_same(overlap(place, token.place)) for token in others)
+        if judged or replaced_files([document], self.searcher.store.folder.storage):
             raise codes.RECORDING_REPLACED(where=place.doc_id, document=place.doc_id)
         return place, document
 

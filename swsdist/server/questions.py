@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from swsdist.calibrate.likelihood import Likelihood, Prior, Summary, word_of
 from swsdist.core.codes import server as codes
 from swsdist.core.errors import SwsdistError
 from swsdist.core.types import QUERIES
-from swsdist.glossary.likelihood import Likelihood, Summary
 from swsdist.glossary.project import Project
 from swsdist.glossary.words import Place, Places, Token
 from swsdist.searcher.query_input import Skip
@@ -65,12 +65,12 @@ class CachedSearch(NamedTuple):
     Attributes:
         hits: best first, more than were shown.
         shown: how many were.
-        has_odds: whether their scores are those that `Likelihood` knows.
+        prior: of their likelihood; None: judgements do not move it.
     """
 
     hits: list[dict[str, Any]]
     shown: int
-    has_odds: bool
+    prior: Prior | None
 
 
 @dataclass
@@ -112,20 +112,20 @@ class SearchCache:
             name: of the search; None: the entry's last.
 
         Returns:
-            `likelihood` is None where the search is forgotten, or its scores are no odds.
+            `likelihood` is None where the search is forgotten, or judgements do not move how likely its hits are.
         """
         kept = self.of(entry_id, name)
-        if kept is None or not kept.has_odds:
+        if kept is None or kept.prior is None:
             return {"likelihood": None, "likely": []}
         tokens, _ = _current(project, archive, entry_id)
-        fitted, places = _fitted(tokens, archive), _placed(tokens)
+        fitted, places = _fitted(tokens, kept.prior), _placed(tokens)
         likely = fitted.likely(_scores(kept.hits[: kept.shown]))
         shown, others = (
             [hit["score"] for hit in hits if not _judged(hit, places)]
             for hits in (kept.hits[: kept.shown], kept.hits[kept.shown :])
         )
         summary = fitted.summary(np.array([*shown, *others]), len(shown))
-        return {"likelihood": _summary_of(summary, tokens), "likely": [round(float(p), 4) for p in likely]}
+        return {"likelihood": _summary_of(summary, tokens), "likely": [_called(p) for p in likely.tolist()]}
 
 
 def answer(
@@ -154,7 +154,8 @@ def answer(
     queries: Any = (
         [question.text] if question.text is not None else _examples(question.examples, archive, project, others, skip)
     )
-    fitted, places = _fitted(tokens, archive) if archive.has_odds else None, _placed(tokens)
+    prior, places = archive.likelihood.prior, _placed(tokens)
+    fitted = None if prior is None else _fitted(tokens, prior)
     hits: list[dict[str, Any]] = []
     most = max(_LOOKED_AT, question.top)
     due = began + _PAUSE
@@ -169,7 +170,7 @@ def answer(
             hits = _hits(part.table(), archive, most, places, fitted)
     if len(unusable) == max(1, len(question.examples)):
         raise unusable[0]
-    answers.keep(name, question.entry_id, CachedSearch(hits, question.top, archive.has_odds))
+    answers.keep(name, question.entry_id, CachedSearch(hits, question.top, prior))
     summary = None if fitted is None else _summary_of(fitted.summary(_scores(hits), question.top), tokens)
     yield {
         "search": name,
@@ -259,11 +260,13 @@ def _hits(
         shown.append({**{name: row[name] for name in ("doc_id", "channels", "start", "end", "score")}, **facts})
         if len(shown) == top:
             break
-    if fitted is not None:
-        likely = fitted.likely(_scores(shown)).tolist()
-    else:  # posteriors say it themselves
-        likely = [hit["score"] if archive.posteriors else None for hit in shown]
-    return [{**hit, "likely": p if p is None else round(p, 4)} for hit, p in zip(shown, likely, strict=True)]
+    scores = _scores(shown)
+    likely = archive.likelihood.of(scores) if fitted is None else fitted.likely(scores).tolist()
+    return [{**hit, **_called(p)} for hit, p in zip(shown, likely, strict=True)]
+
+
+def _called(likely: float | None) -> dict[str, Any]:
+    return {"likely": likely if likely is None else round(likely, 4), "called": word_of(likely)}
 
 
 def _scores(hits: Sequence[Mapping[str, Any]]) -> NDArray[np.float64]:
@@ -283,10 +286,10 @@ def _judged(hit: Mapping[str, Any], tokens: Places[Token]) -> bool:
     return any(tokens.same(place) is not None for place in places)
 
 
-def _fitted(tokens: Sequence[Token], archive: Archive) -> Likelihood:
+def _fitted(tokens: Sequence[Token], prior: Prior) -> Likelihood:
     clear = [token for token in tokens if token.verdict != "unsure" and token.score is not None]
     scores = np.array([token.score for token in clear], np.float64).clip(-_FAR, _FAR)
-    return Likelihood.fit(scores, np.array([token.verdict == "yes" for token in clear]), archive.prior)
+    return Likelihood.fit(scores, np.array([token.verdict == "yes" for token in clear]), prior)
 
 
 def _summary_of(summary: Summary, tokens: Sequence[Token]) -> dict[str, Any]:

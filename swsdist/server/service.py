@@ -36,8 +36,6 @@ from swsdist.store.reading import Store
 _LOG = logging.getLogger(__name__)
 #: Seconds between looks at a watched folder.
 EVERY = 60.0
-#: Least likelihood of a hit in a new recording for the news.
-_LIKELY = 0.1
 _NEWS = "news.json"
 _SCRATCH = "swsdist-serve-"
 
@@ -247,7 +245,7 @@ class Service:
     ) -> list[_News]:
         question = Question(examples, entry_id=entry.entry_id)
         *_, last = answer(question, archive, self.project, SearchCache(), searcher)
-        hits = [hit for hit in last["hits"] if hit["likely"] is None or hit["likely"] >= _LIKELY]
+        hits = [hit for hit in last["hits"] if hit["called"] != "unlikely"]
         return [{"entry_id": entry.entry_id, "form": entry.form, "hits": hits, "documents": documents}] if hits else []
 
 

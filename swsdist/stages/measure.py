@@ -11,7 +11,7 @@ from swsdist.pipeline.stage import Context, Table
 from swsdist.pipeline.task import Task, TaskOutput, Values
 from swsdist.score import PER_TERM, per_term
 from swsdist.score.measures.protocol import OperatingPoint
-from swsdist.score.parts.evaluating import identities, measure_parts
+from swsdist.score.parts.evaluating import identities, measure_parts, measures_of
 from swsdist.stages.buckets import BucketStage
 from swsdist.stages.document_lookup import population_at
 from swsdist.stages.inputs.search_inputs import CorpusInputs
@@ -44,7 +44,8 @@ class Measure(BucketStage[Measuring]):
         parts = inputs.parts("trials")
         if not parts:
             return
-        point, measures = point_of(inputs), identities()
+        point = point_of(inputs)
+        measures = identities(measures_of(point))
         # Lists of document trials name documents, others recordings.
         by_recording = inputs.chain_inputs(CorpusInputs).corpus.placed and point.trials_are != "document"
         population = population_for(inputs) if by_recording else None

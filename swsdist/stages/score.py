@@ -16,7 +16,7 @@ from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Task, TaskOutput
 from swsdist.score.measures.det import DET, det_of
 from swsdist.score.measures.protocol import OperatingPoint
-from swsdist.score.parts.evaluating import identities, merge, values
+from swsdist.score.parts.evaluating import identities, measures_of, merge, values
 from swsdist.score.parts.events import curve_of
 from swsdist.score.parts.merging import ROWS
 from swsdist.stages.inputs.search_inputs import CorpusInputs
@@ -64,7 +64,7 @@ class Score(Stage[Scoring]):
         calibration = fitted[0] if fitted else Fitted("none", [])
         calibration = calibration._replace(thresholds=thresholds_for(scored_queries(inputs), calibration.thresholds))
         payload = Scoring(files, point, calibration, sorted(unscorable_queries(inputs)))
-        matters = files, identities(), point.as_json(), calibration._asdict()
+        matters = files, identities(measures_of(point)), point.as_json(), calibration._asdict()
         yield inputs.task(*matters, label=point.protocol, work=len(counted), payload=payload)
 
     def run(self, task: Task[Scoring], context: Context) -> TaskOutput:

@@ -225,7 +225,7 @@ def test_news_of_a_watched_folder(visit: Any, served: Any) -> None:
     at = visit("#glossary")
     add(at, "mbote")
     place = {"doc_id": served.archive.recordings[0], "channels": [1], "start": 3.1, "end": 3.7, "at": 3.1}
-    about = {"recording": place["doc_id"], "speaker": "", "date": None, "score": 1.0, "likely": 0.8}
+    about = {"recording": place["doc_id"], "speaker": "", "date": None, "score": 1.0, "likely": 0.8, "called": "likely"}
     news = {"entry_id": 1, "form": "mbote", "hits": [{**place, **about}], "documents": 2}
     (served.project / "news.json").write_text(json.dumps({"state": None, "news": [news]}))
     at.page.reload()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import math
 import re
 import shutil
 import subprocess
@@ -18,6 +17,7 @@ import pytest
 import soundfile
 
 import swsdist as package
+from swsdist.calibrate.likelihood import WORDS
 from swsdist.config import load_config
 from swsdist.core.codes import bench as bench_codes
 from swsdist.core.codes import pipeline as codes
@@ -236,23 +236,20 @@ def test_search_in_a_store(swsdist, place: Path) -> None:
 
 
 def test_search_in_a_run(swsdist, place: Path, tmp_path: Path) -> None:
-    """Its folder stands for its store; it is searched as the run did, and the run's threshold says what is strong."""
+    """Its folder stands for its store; it is searched as the run did."""
     word, other = "corpus/queries/q001_1.wav", "corpus/queries/q002_1.wav"
     shown = swsdist("search", "run", "--query", word, "--query", other, "--top", "4", cwd=place).out
     lines = shown.splitlines()
     assert [line for line in lines if line.startswith("corpus/")] == [line for line in lines if "hits shown" in line]
     rows = [line.split() for line in lines if line.split()[:1] and line.split()[0].isdigit()]
     assert len(rows) == 8
-    (fitted,) = (place / "run" / "calibration").glob("*.json")
-    thresholds = [value for value in json.loads(fitted.read_text())["thresholds"] if value is not None]
-    least = math.fsum(thresholds) / len(thresholds)
-    assert f"score at least {least:.3f}, the threshold of that run" in shown
-    for _, said, score, *_ in rows:
-        assert said == ("strong" if float(score) >= least else "weak")
+    assert "likely from 50%, possible from 10%, by words of another corpus" in shown
+    for _, called, share, *_ in rows:
+        assert (called == "likely") == (int(share[:-1]) >= 50)
     csv = ("--query", word, "--csv")
 
     def scores(*ask: str | Path) -> pd.DataFrame:
-        return pd.read_csv(io.StringIO(swsdist("search", *ask, *csv, cwd=place).out)).drop(columns="verdict")
+        return pd.read_csv(io.StringIO(swsdist("search", *ask, *csv, cwd=place).out))
 
     pd.testing.assert_frame_equal(scores("run"), scores("run/store"))
     swsdist("run", "config.yaml", "--run", tmp_path / "squared", "--set", "search.distance=cosine-squared", cwd=place)
@@ -261,8 +258,8 @@ def test_search_in_a_run(swsdist, place: Path, tmp_path: Path) -> None:
     )
     values = json.loads(swsdist("search", "run", "--query", word, "--top", "2", "--json", cwd=place).out)
     columns = package.search(str(place / "run/store"), str(place / word), top=2).columns.tolist()
-    assert [list(row) for row in values] == [[*columns, "rank", "verdict", "path"]] * 2
-    assert all(Path(row["path"]).is_file() and row["verdict"] in ("strong", "weak") for row in values)
+    assert [list(row) for row in values] == [[*columns, "rank", "likely", "called", "path"]] * 2
+    assert all(Path(row["path"]).is_file() and row["called"] in WORDS for row in values)
     swsdist("search", "run", "--query", word, "--csv", "--json", cwd=place, code=2)
 
 
@@ -308,15 +305,13 @@ def test_hits_are_shown_whole_and_once() -> None:
         {**one, "channel": 2},
         {**one, "score": 2.0, "channel": 2, "start": 4000.0, "end": 4000.5},
     ]
-    first, head, best, rest, _, note = lines(
-        answers_by_query(rows, ["likely", "likely", "unsure"]), "likely", "score at least 4"
-    )
+    first, head, best, rest, _, note = lines(answers_by_query(rows, [0.83, 0.83, None]), "likely from 50%")
     assert first == "q: 2 hits shown, 1 likely"
     assert head.split() == ["score", "channel", "place"]
-    assert best.split() == ["1", "likely", "5.250", "1", "+", "2", f"{name}#1:0:01.00-0:01.50"]
-    assert rest.split() == ["2", "unsure", "2.000", "2", f"{name}#2:1:06:40.00-1:06:40.50"]
+    assert best.split() == ["1", "likely", "83%", "5.250", "1", "+", "2", f"{name}#1:0:01.00-0:01.50"]
+    assert rest.split() == ["2", "2.000", "2", f"{name}#2:1:06:40.00-1:06:40.50"]
     assert best.index(name) == rest.index(name) == head.index("place")
-    assert "score at least 4" in note
+    assert note == "likely from 50%"
 
 
 def test_search_with_settings(swsdist, place: Path) -> None:

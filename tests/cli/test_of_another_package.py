@@ -11,10 +11,7 @@ from pathlib import Path
 import pytest
 from commands import Command
 
-from swsdist.io.filesystem import Folder
-from swsdist.pipeline.inspection.loading import load_chain_run
 from swsdist.registry.registries import CALIBRATION, MEASURES
-from swsdist.searcher.hit_threshold import threshold_of_run
 
 CODE = '''
 import numpy as np
@@ -86,8 +83,6 @@ def test_it_is_in_all_that_is_shown(installed: None, swsdist: Command, corpus: P
     swsdist("run", "config.yaml", cwd=tmp_path)
     found = json.loads((tmp_path / "run/report.json").read_text())["measures"]["further"]
     assert found["silence"] == pytest.approx(1 / 3)
-    # As it needs no list, it can be done to the hits of a search.
-    assert threshold_of_run(load_chain_run(Folder(str(tmp_path / "run"))), ("q-norm",)) is not None
     assert "Silence!" in (tmp_path / "run/report.html").read_text()
     swsdist("report", "run", "--table", "table.md", cwd=tmp_path)
     assert "| Silence! | 0.33 |" in (tmp_path / "table.md").read_text()

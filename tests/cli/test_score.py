@@ -175,9 +175,7 @@ def test_what_cannot_be_written_is_told_first(swsdist, here: Path) -> None:
         assert "[no-output-folder]" in swsdist("score", *LISTS, option, "gone/x.csv", cwd=here, code=2).err
 
 
-def test_quesst_knows_its_own_options_only(swsdist, here: Path) -> None:
-    told = swsdist("score", *LISTS, "--protocol", "quesst", "--det", "x.svg", cwd=here, code=2).err
-    assert "quesst has no --det" in told
+def test_a_default_score_is_finite(swsdist, here: Path) -> None:
     told = swsdist("score", *LISTS, "--protocol", "quesst", "--default-score", "nan", cwd=here, code=2).err
     assert "'nan' is not a finite number" in told
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -15,11 +14,13 @@ import soundfile
 
 import swsdist as package
 from swsdist.audio.clips import MARKER
+from swsdist.calibrate.likelihood import word_of
 from swsdist.core.codes import searcher as searcher_codes
 from swsdist.report.answers import page as pages
 from swsdist.report.answers import sounds
 from swsdist.report.answers.hits import answers_by_query
 from swsdist.report.plots.waveform import waveform_svg
+from swsdist.searcher import hit_likelihood
 from tests.support.coded import says
 
 WORD, OTHER = "corpus/queries/q001_1.wav", "corpus/queries/q002_1.wav"
@@ -60,12 +61,12 @@ def test_the_page(swsdist, place: Path, tmp_path: Path) -> None:
     policy = re.compile(r'<meta http-equiv="Content-Security-Policy"[^>]*>')
     assert policy.findall(text) == policy.findall(report)
     assert not re.search(r'(?:src|href)="(?!data:|#)', text)
-    words = [one for one in page.all("span") if (one.get("class") or "").startswith("verdict ")]
+    words = [one for one in page.all("span") if (one.get("class") or "").startswith("called ")]
     assert len(words) == 6
     lines = [line.split() for line in ended.out.splitlines() if line[:3].strip().isdigit()]
-    assert [one["class"] for one in words] == [f"verdict {line[1]}" for line in lines]
+    assert [one["class"] for one in words] == [f"called {line[1]}" for line in lines]
     for line in lines:
-        name, begin, end = re.fullmatch(r"(.+?):(.+)-(.+)", line[3]).groups()
+        name, begin, end = re.fullmatch(r"(.+?):(.+)-(.+)", line[4]).groups()
         assert f"{begin} – {end}" in page.text
         assert name in page.text
 
@@ -73,8 +74,8 @@ def test_the_page(swsdist, place: Path, tmp_path: Path) -> None:
 def test_names_of_others_stay_text(tmp_path: Path, place: Path) -> None:
     evil = '<script>alert("x")</script>/"&amp;'
     row = {"query_id": evil, "doc_id": evil, "channel": 1, "start": 0.5, "end": 1.0, "score": 9.0}
-    found = answers_by_query([row], ["strong"], paths={(evil, 1): str(place / "corpus/audio/d001.flac")})
-    about = pages.SearchFacts(evil, 1.0, 1, "strong", evil, evil, {"distance": evil})
+    found = answers_by_query([row], [0.8], paths={(evil, 1): str(place / "corpus/audio/d001.flac")})
+    about = pages.SearchFacts(evil, 1.0, 1, evil, evil, {"distance": evil})
     text = pages.render_answers(found, [pages.PlayedQuery(evil, str(place / WORD))], about)
     page = Elements(text)
     assert len(list(page.all("script"))) == 1
@@ -91,9 +92,9 @@ def test_a_page_does_not_grow_without_bound(place: Path, monkeypatch: pytest.Mon
         for query in ("q1", "q2")
         for k in range(3)
     ]
-    found = answers_by_query(rows, ["strong"] * 6, paths={(row["doc_id"], 1): recording for row in rows})
+    found = answers_by_query(rows, [0.8] * 6, paths={(row["doc_id"], 1): recording for row in rows})
     asked = [pages.PlayedQuery(query, str(place / WORD)) for query in ("q1", "q2")]
-    text = pages.render_answers(found, asked, pages.SearchFacts("s", 1.0, 1, "strong", "so", "deviations", {}))
+    text = pages.render_answers(found, asked, pages.SearchFacts("s", 1.0, 1, "so", "deviations", {}))
     heard = [one["aria-label"] for one in Elements(text).all("audio")]
     assert heard == ["query q1", "hit 1 in q1-0", "hit 2 in q1-1", "query q2", "hit 1 in q2-0"]
     assert "3 clips are left out" in text
@@ -101,11 +102,11 @@ def test_a_page_does_not_grow_without_bound(place: Path, monkeypatch: pytest.Mon
 
 def test_a_recording_that_has_gone_has_no_player(place: Path) -> None:
     row = {"query_id": "q", "doc_id": "d", "channel": 1, "start": 0.5, "end": 1.0, "score": 9.0}
-    found = answers_by_query([row], ["strong"], paths={("d", 1): "gone.wav"})
+    found = answers_by_query([row], [0.8], paths={("d", 1): "gone.wav"})
     text = pages.render_answers(
         found,
         [pages.PlayedQuery("q", "gone too.wav")],
-        pages.SearchFacts("s", 1.0, 1, "strong", "so", "deviations", {}),
+        pages.SearchFacts("s", 1.0, 1, "so", "deviations", {}),
     )
     assert "No sound: there is no such file." in text
     assert "The query cannot be played: there is no such file." in text
@@ -146,85 +147,25 @@ def test_clips(swsdist, place: Path, tmp_path: Path) -> None:
     assert "[output-not-empty]" in told
 
 
-def test_a_calibration_says_what_is_likely(swsdist, place: Path, tmp_path: Path) -> None:
-    """That of a run, by its folder or by its file; of a logistic by probabilities; of another search with a warning."""
-    ask = ("search", "run/store", "--query", WORD, "--top", "3")
-    (calibration,) = (place / "run" / "calibration").glob("*.json")
-    by_run = swsdist(*ask, "--calibration", "run", cwd=place)
-    by_file = swsdist(*ask, "--calibration", calibration, cwd=place)
-    least = np.mean(json.loads(calibration.read_text())["thresholds"])
-    assert f"strong: score at least {least:.3f}, the threshold of run" in by_run.out
-    assert f"strong: score at least {least:.3f}, fitted in {calibration}" in by_file.out
-    assert by_run.out.splitlines()[:-1] == by_file.out.splitlines()[:-1]
-    assert "score at least 4" in swsdist(*ask, cwd=place).out
-    other = swsdist(*ask, "--calibration", "run", "--set", "search.distance=cosine-squared", cwd=place)
-    assert "warning: run was fitted on other scores: search.distance was cosine, here cosine-squared" in other.err
-    values = json.loads(calibration.read_text())
-    features = json.loads(values["trained_on"]["scores"]["features"])
-    assert "features was" not in other.err
-    features[0]["options"] = {"n_mels": 30}
-    values["trained_on"]["scores"]["features"] = json.dumps(features)
-    (tmp_path / "other.json").write_text(json.dumps(values))
-    odd = swsdist(*ask, "--calibration", tmp_path / "other.json", cwd=place).err
-    assert "other.json was fitted on other scores: features was" in odd
-    assert says(odd, searcher_codes.OTHER_CALIBRATION)
-    assert "here mfcc version 2" in odd
-    steps = ("--set", "calibrate.steps=[q-norm, logistic]", "--set", "report.exports=[csv]")
-    swsdist("run", "config.yaml", "--run", tmp_path / "log", *steps, cwd=place)
-    shown = swsdist(*ask, "--calibration", tmp_path / "log", cwd=place).out
-    values = json.loads(next((tmp_path / "log" / "calibration").glob("*.json")).read_text())
-    slope, offset = (np.mean([model[key] for model in values["steps"][0]["models"]]) for key in ("slope", "offset"))
-    limit = np.mean(values["thresholds"])
-    rows = [line.split() for line in shown.splitlines() if line[:3].strip().isdigit()]
-    for row in rows:
-        probability = 1 / (1 + np.exp(-(slope * float(row[2]) + offset)))
-        assert (row[1] == "strong") == (probability >= limit)
-    assert f"strong: probability at least {limit:.3f}, the threshold of {tmp_path}/log" in shown
-    mine = swsdist("search", tmp_path / "log", "--query", WORD, "--top", "3", cwd=place).out
-    assert f"strong: probability at least {limit:.3f}, the threshold of that run" in mine
-
-
 @pytest.mark.slow
-def test_ratios_say_what_is_likely(swsdist, place: Path, tmp_path: Path) -> None:
-    """By the Bayes threshold of their run; with side information they need more than hits."""
-    steps = ("--set", "calibrate.steps=[q-norm, llr]", "--set", "report.exports=[csv]")
-    swsdist("run", "config.yaml", "--run", tmp_path / "a", *steps, cwd=place)
-    (file,) = (tmp_path / "a" / "calibration").glob("*.json")
-    values = json.loads(file.read_text())
-    limit = np.log(values["beta"])
-    shown = swsdist("search", tmp_path / "a", "--query", WORD, "--top", "3", cwd=place).out
-    assert f"strong: log-likelihood ratio at least {limit:.3f}, the threshold of that run" in shown
-    slope, offset = (np.mean([model[key] for model in values["steps"][0]["models"]]) for key in ("score", "offset"))
-    for row in (line.split() for line in shown.splitlines() if line[:3].strip().isdigit()):
-        assert (row[1] == "strong") == (slope * float(row[2]) + offset >= limit)
-    sides = ("--set", "calibrate.options={llr: {covariates: [duration]}}")
-    swsdist("run", "config.yaml", "--run", tmp_path / "b", *steps, *sides, cwd=place)
-    told = swsdist("search", "run/store", "--query", WORD, "--calibration", tmp_path / "b", cwd=place, code=2).err
-    assert says(told, searcher_codes.CALIBRATION_SCORES)
-    assert "its steps are q-norm, llr" in told
-
-
-@pytest.mark.parametrize(
-    ("given", "complaint"),
-    [
-        ("gone.json", "[no-fitted-file]"),
-        ("corpus", "[not-a-run-to-fit-by]"),
-        ("config.yaml", "[not-fitted-steps]"),
-        ("run/report.json", "schema swsdist-report/1 [not-fitted-steps]"),
-    ],
-)
-def test_a_calibration_that_is_none(swsdist, place: Path, given: str, complaint: str) -> None:
-    told = swsdist("search", "run/store", "--query", WORD, "--calibration", given, cwd=place, code=2).err
-    assert complaint in told
-    assert f"--calibration {given}" in told
-    assert "remedy: name " in told
-
-
-def test_a_run_that_decided_nothing_is_no_calibration(swsdist, place: Path, tmp_path: Path) -> None:
-    shutil.copytree(place / "run", tmp_path / "run")
-    swsdist("run", "config.yaml", "--run", tmp_path / "run", "--set", "calibrate.fit=none", cwd=place)
-    told = swsdist("search", "run/store", "--query", WORD, "--calibration", tmp_path / "run", cwd=place, code=2).err
-    assert f"--calibration {tmp_path}/run: the run has no fitted calibration [run-without-calibration]" in told
+def test_a_run_with_references_says_what_is_likely(
+    swsdist, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask = ("search", "run/store", "--query", WORD, "--top", "3", "--json")
+    said = swsdist("search", "run/store", "--query", WORD, cwd=place).out
+    assert "likely from 50%, possible from 10%, by words of another corpus; scores are" in said
+    told = swsdist(*ask, "--calibration", "run", cwd=place, code=2).err
+    assert says(told, searcher_codes.NO_LIKELIHOOD)
+    monkeypatch.setattr(hit_likelihood, "_QUERIES", 2)
+    monkeypatch.setattr(hit_likelihood, "_HITS", 4)
+    by_run = json.loads(swsdist(*ask, "--calibration", "run", cwd=place).out)
+    assert by_run == json.loads(swsdist("search", "run", *ask[2:], cwd=place).out)
+    assert all(row["called"] == word_of(row["likely"]) for row in by_run)
+    assert [row["likely"] for row in by_run] != [row["likely"] for row in json.loads(swsdist(*ask, cwd=place).out)]
+    assert "by the references of that run" in swsdist("search", "run", "--query", WORD, cwd=place).out
+    other = swsdist(*ask, "--calibration", "run", "--set", "search.distance=cosine-squared", cwd=place)
+    assert "warning: run has other scores: search.distance was cosine, here cosine-squared" in other.err
+    assert says(other.err, searcher_codes.OTHER_CALIBRATION)
 
 
 @pytest.mark.parametrize(
@@ -258,7 +199,7 @@ def test_a_query_that_is_longer_than_all_documents(swsdist, place: Path, tmp_pat
     soundfile.write(long, np.concatenate([samples for samples, _ in parts]), parts[0][1])
     ended = swsdist("search", "run", "--query", long, "--no-trim", cwd=place)
     assert f"warning: no hits of {long}; the longest document lasts" in ended.err
-    assert f"{long}: 0 hits shown, 0 strong" in ended.out
+    assert f"{long}: 0 hits shown, 0 likely" in ended.out
 
 
 @pytest.mark.parametrize("option", [("--html", "x.html"), ("--clips", "x"), ("--csv",), ("--calibration", "run")])

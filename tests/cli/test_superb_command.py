@@ -70,9 +70,9 @@ def test_its_list_scores_by_hand(here: Path, first: Ended, swsdist: Command) -> 
     files = ("-e", f"{truth}.ecf.xml", "-r", f"{truth}.rttm", "-t", f"{truth}.tlist.xml")
     options = ("-s", "superb-tiny/superb/eval.stdlist.xml", "--protocol", "quesst", "--default-score", "-10", "--json")
     ended = json.loads(swsdist("score", *files, *options, cwd=here).out)
-    assert ended["pooled"]["max_twv"] == pytest.approx(values["eval"]["mtwv"], abs=1e-12)
-    assert ended["pooled"]["act_twv"] == pytest.approx(values["eval"]["atwv"], abs=1e-12)
-    assert ended["documents"] == 12  # of both languages
+    assert ended["measures"]["quesst_mtwv"] == pytest.approx(values["eval"]["mtwv"], abs=1e-12)
+    assert ended["measures"]["quesst_atwv"] == pytest.approx(values["eval"]["atwv"], abs=1e-12)
+    assert ended["trials"] == 12  # of both languages
 
 
 def test_its_configs_run_by_hand(here: Path, first: Ended, swsdist: Command) -> None:

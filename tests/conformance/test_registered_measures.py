@@ -30,6 +30,7 @@ GOLDEN: dict[str, tuple[int, str]] = {
     "figure-of-merit": (1, "7632360fa2a16d285af91e0bd769723ec9cee07701a6a32cc0f12a1e53ba97b1"),
     "pair-areas": (1, "b227349352de30c9ba221fa3dd1181ba04c23dc2e1b20dbaceac77e1b0d12bfe"),
     "cross-entropies": (2, "b6e209db720048beeb50d05f7fc8d2c1dbe7de18117b6a8d628da2c64edb8ed6"),
+    "quesst": (1, "7d2ef29d812e8d3c20e4b7a53289d3ec926a657bf552e5388b64efd54a452680"),
 }
 
 
@@ -87,9 +88,11 @@ def test_which_is_best_is_known_of_each() -> None:
         *("atwv_pmiss", "atwv_pfa", "mtwv_pmiss", "mtwv_pfa", "otwv_pmiss", "otwv_pfa", "stwv_pmiss", "stwv_pfa"),
         *("pooled_maximum_pmiss", "pooled_maximum_pfa", "eer", "pooled_eer"),
         *("cnxe", "cnxe_min", "cnxe_pav", "calibration_loss"),
+        *("quesst_cnxe", "quesst_cnxe_min", "quesst_per_query_cnxe", "quesst_per_query_cnxe_min"),
     ]
     assert [key for key, best in found.items() if not best] == [
         *("mtwv_threshold", "pooled_maximum_threshold", "effective_prior", "cnxe_gamma", "cnxe_delta"),
+        *("quesst_mtwv_threshold", "quesst_per_query_mtwv_threshold"),
     ]
 
 

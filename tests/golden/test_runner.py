@@ -126,17 +126,6 @@ def test_a_broken_case_is_off_and_the_others_go_on(tmp_path: Path, capsys: pytes
     assert "c1_small_complete: equal, 11 values compared" in said
 
 
-def test_where_the_original_stops_so_do_we(case: Path) -> None:
-    change(case, "params.json", "default_score", value=None)
-    (case / "expected.json").write_text(json.dumps({"printed": ["Fatal error"]}))
-    assert [difference.theirs for difference in only(case).differences] == ["the original stops"]
-    text = (case / "stdlist.xml").read_text()
-    (case / "stdlist.xml").write_text(text.replace('file="doc_0003"', 'file="doc_9999"', 1))
-    found = only(case)
-    assert found.differences == []
-    assert "doc_id is not in the ECF" in found.treated[0]
-
-
 def test_json(case: Path, capsys: pytest.CaptureFixture[str]) -> None:
     change(case, "expected.json", "act_cnxe", value=float("nan"))
     assert main(["--json", str(case), str(case.parent)]) == 1  # the same case twice is one

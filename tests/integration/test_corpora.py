@@ -8,10 +8,12 @@ from typing import Any
 
 import lists_of_others as others
 import numpy as np
+import pandas as pd
 import pytest
 import soundfile
 
 import swsdist
+from swsdist import metrics
 from swsdist.audio import commands
 from swsdist.core.codes import audio as audio_codes
 from swsdist.core.codes import chains as chains_codes
@@ -241,6 +243,22 @@ def test_text_scores_documents(scene: Any) -> None:
     plain = scene.run(*sets, run="plain")
     assert mine.measures()["mtwv"] == theirs.measures()["mtwv"] == plain.measures()["mtwv"]
     assert mine.report.protocol.trials == plain.report.protocol.trials == 8
+
+
+def test_quessts_measures_of_a_run_are_those_of_its_list(scene: Any) -> None:
+    """In any number of buckets."""
+    sets = ("score.protocol=quesst", "report.exports=[]")
+    runs = [scene.run(*sets, f"reduce.buckets={buckets}", run=str(buckets)) for buckets in (1, 3)]
+    by_run, again = (run.report.measures.further for run in runs)
+    detections, references = runs[0].detections(), pd.read_csv(scene.corpus / "refs.csv")
+    queries = sorted(row["query_id"] for row in others.rows(scene.corpus / "queries.csv"))
+    by_metrics = metrics.values(
+        references, detections, 100.0, protocol="quesst", queries=dict.fromkeys(queries), documents=8
+    )
+    keys = [key for key in by_metrics if key.startswith("quesst_")]
+    assert len(keys) == 10
+    for key in keys:
+        assert by_run[key] == again[key] == by_metrics[key]
 
 
 @pytest.mark.parametrize(("dialect", "export"), [("stdeval", "stdlist"), ("kwseval", "kwslist")])

@@ -17,6 +17,7 @@ import pytest
 import soundfile
 
 from swsdist.audio.commands import permitted
+from swsdist.calibrate.likelihood import WORDS
 from swsdist.glossary.words import Place
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.searcher.searcher import Searcher
@@ -281,7 +282,7 @@ def test_news_of_recordings_that_came_later(
     scene: Any, service: Service, client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Scores are no higher among the few candidates of nine recordings.
-    monkeypatch.setattr("swsdist.server.service._LIKELY", 0.01)
+    monkeypatch.setitem(WORDS, "possible", 0.01)
     service.search_news()
     assert service.news() == []
     entry = service.project.add_entry(person="Ann", form="word")
@@ -369,7 +370,7 @@ def removed(scene: Any, service: Service, doc_id: str) -> None:
 
 
 def test_a_removed_recording(scene: Any, service: Service, client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("swsdist.server.service._LIKELY", 0.0)
+    monkeypatch.setitem(WORDS, "possible", 0.0)
     first, second = (row["doc_id"] for row in client.get("/api/recordings").json()["recordings"][:2])
     entry = client.post("/api/entries", json={"form": "word"}).json()["entry_id"]
     for doc_id in (first, second):

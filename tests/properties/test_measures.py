@@ -15,7 +15,8 @@ from swsdist.core.types import TRIALS
 from swsdist.score.measures.cnxe import Trials, cnxe, cnxe_min, cnxe_pav, measure
 from swsdist.score.measures.det import Squares, bands
 from swsdist.score.measures.pav import pool_adjacent_violators
-from swsdist.score.measures.quesst import score_quesst
+from swsdist.score.measures.quesst import Trials as QuesstTrials
+from swsdist.score.measures.quesst import score_trials
 from swsdist.score.measures.retrieval import equal_error_of, per_query
 from swsdist.score.measures.twv import Counts, pooled, twv_curve
 from swsdist.score.trials.documents import document_trials
@@ -215,7 +216,6 @@ def test_document_trials_are_the_definition(
 @settings(deadline=None)
 @given(st.data(), st.integers(1, 3), st.integers(2, 4), st.sampled_from([0.0148, 0.3, 0.5]))
 def test_quesst_is_its_definition(data: Any, many: int, documents: int, prior: float) -> None:
-    names, places = [f"q{k}" for k in range(many)], [f"d{k}" for k in range(documents)]
     row = st.lists(st.booleans(), min_size=documents, max_size=documents).filter(lambda r: 0 < sum(r) < documents)
     targets = data.draw(st.lists(row, min_size=many, max_size=many))
     values = data.draw(st.lists(st.lists(scores, min_size=documents, max_size=documents), min_size=many, max_size=many))
@@ -225,21 +225,16 @@ def test_quesst_is_its_definition(data: Any, many: int, documents: int, prior: f
     left_out = sorted(order[given_trials:])
     for q, d in left_out:
         values[q][d] = default
-    listed = [(names[q], places[d], values[q][d], values[q][d] > 0.1) for q, d in order[:given_trials]]
-    columns: dict[str, Any] = dict(
-        zip(("query_id", "doc_id", "score", "decision"), zip(*listed, strict=True), strict=False)
+    every = [*order[:given_trials], *left_out]
+    found = score_trials(
+        QuesstTrials(
+            np.array([q for q, _ in every]),
+            np.array([values[q][d] for q, d in every]) + 0.0,
+            np.array([targets[q][d] for q, d in every]),
+            np.array([k < given_trials and values[q][d] > 0.1 for k, (q, d) in enumerate(every)]),
+        ),
+        prior,
     )
-    kinds = (pa.string(), pa.string(), pa.float64(), pa.bool_())
-    table = pa.table(
-        {
-            name: pa.array(columns.get(name, ()), kind)
-            for name, kind in zip(("query_id", "doc_id", "score", "decision"), kinds, strict=True)
-        }
-    )
-    truth = [(names[q], places[d]) for q in range(many) for d in range(documents) if targets[q][d]]
-    references = pa.table({"query_id": [q for q, _ in truth], "doc_id": [d for _, d in truth]})
-
-    found = score_quesst(table, references, names, places, prior=prior, default=default)
     beta = (1 - prior) / prior
     points = oracle.quesst_curve(values, targets)
     assert found.curve.threshold.tolist() == [point.threshold for point in points]
@@ -248,7 +243,7 @@ def test_quesst_is_its_definition(data: Any, many: int, documents: int, prior: f
     best = max(1 - float(point.pmiss) - beta * float(point.pfa) for point in points)
     assert found.pooled.max_twv == pytest.approx(best, abs=1e-12)
 
-    trials = [(values[q][d], targets[q][d]) for q, d in [*order[:given_trials], *left_out]]
+    trials = [(values[q][d], targets[q][d]) for q, d in every]
     true, false = [x for x, hit in trials if hit], [x for x, hit in trials if not hit]
     assert found.pooled.act_cnxe == pytest.approx(oracle.cross_entropy(true, false, prior), rel=1e-12)
     assert found.pooled.min_cnxe == pytest.approx(oracle.quesst_least(trials, prior), abs=1e-12)

@@ -149,7 +149,6 @@ def test_folds_become_their_mean_for_others() -> None:
     one = Procedure((), thresholds=(1.0, None, 2.0), fit="crossfit", trained_on={"queries": 3})
     found = Procedure(()).with_file(one.to_json(), "there.json", thresholds=True)
     assert (found.fit, found.thresholds, found.trained_on) == ("file", (1.5,), {"queries": 3})
-    assert Procedure.from_file(one.to_json(), "there.json") == found
 
 
 GOOD = {"schema": STEPS_SCHEMA, "fit": "oracle", "steps": [], "thresholds": [1.0], "trained_on": {}}

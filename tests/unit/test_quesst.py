@@ -1,33 +1,34 @@
-"""QUESST: a small evaluation by hand, its lists, and what the program dies of."""
+"""QUESST: a small evaluation by hand, and its lists."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from swsdist import metrics
 from swsdist.core.codes import io as io_codes
-from swsdist.core.codes import score as codes
 from swsdist.core.errors import DataError
 from swsdist.core.types import EXCERPTS
+from swsdist.core.types import REFERENCES as REFERENCE_COLUMNS
+from swsdist.evaluation.evaluate import Evaluation, evaluate, values
+from swsdist.evaluation.lists import make_system, read_system
+from swsdist.evaluation.reading import make_task
 from swsdist.io.nist.ecf import write_ecf
-from swsdist.io.quesst import (
-    SCORES,
-    TARGETS,
-    read_quesst_documents,
-    read_quesst_list,
-    read_quesst_references,
-    write_quesst_list,
-)
-from swsdist.score.measures.quesst import Quesst, score_quesst
+from swsdist.io.quesst import SCORES, read_quesst_documents, read_quesst_references, write_quesst_list
+from swsdist.score.measures.protocol import protocol
+from swsdist.score.measures.quesst import Quesst
+from swsdist.score.parts.evaluating import measure_parts, merge_tables
+from swsdist.score.registered.quesst import measured
 from tests.support.coded import raises
 
 DOCUMENTS = ("d1", "d2", "d3")
 #: a: target d1; b: targets d1, d2; c: none.
-REFERENCES = [("a", "d1"), ("b", "d1"), ("b", "d2"), ("NO_KEYWORD", "d3"), ("a", "elsewhere")]
+REFERENCES = [("a", "d1"), ("b", "d1"), ("b", "d2")]
 TRIALS = [
     ("a", "d1", 2.0, True),
     ("a", "d2", 1.0, True),
@@ -46,25 +47,78 @@ def scores(rows: list[tuple[Any, ...]]) -> pa.Table:
 
 
 def targets(rows: list[tuple[str, str]]) -> pa.Table:
-    return pa.Table.from_pylist([dict(zip(TARGETS.names, row, strict=True)) for row in rows], TARGETS)
+    columns = [list(column) for column in zip(*rows, strict=True)]
+    return pa.table([*columns, [1] * len(rows), *([[0.0] * len(rows)] * 2)], schema=REFERENCE_COLUMNS)
+
+
+def evaluated(rows: list[tuple[Any, ...]] = TRIALS, **changed: Any) -> Evaluation:
+    rules: dict[str, Any] = {"beta": 1.0, "queries": ["a", "b", "c"], "references": REFERENCES} | changed
+    terms = {"query_id": (queries := rules.pop("queries")), "term": queries}
+    references = targets(rules.pop("references"))
+    task = make_task(references, total_seconds=9.0, protocol=protocol("quesst", **rules), terms=terms, documents=3)
+    excerpts = [
+        {"file": f"{name}.wav", "channel": 1, "start": 1.0, "duration": 3.0, "source_type": "cts", "language": "x"}
+        for name in DOCUMENTS
+    ]
+    listed = scores(rows)
+    zeros = pa.array([0.0] * len(rows), pa.float64())
+    system = make_system(listed.append_column("start", zeros).append_column("end", zeros))
+    return evaluate(replace(task, excerpts=pa.Table.from_pylist(excerpts, EXCERPTS)), system)
 
 
 def scored(rows: list[tuple[Any, ...]] = TRIALS, **changed: Any) -> Quesst:
-    rules: dict[str, Any] = {"queries": ("a", "b", "c"), "documents": DOCUMENTS, "prior": 0.5} | changed
-    references = rules.pop("references", REFERENCES)
-    return score_quesst(scores(rows), targets(references), rules.pop("queries"), rules.pop("documents"), **rules)
+    result = evaluated(rows, **changed)
+    found = measured(merge_tables([measure_parts(result.aligned, result.point)]), result.point)
+    assert found is not None
+    return found
 
 
 def test_by_hand() -> None:
     found = scored()
-    assert (found.queries, found.removed, found.documents) == (("a", "b"), ("c",), 3)
-    assert (found.scored, found.least, found.greatest) == (6, -2.0, 3.0)
     # beta 1. a: no miss, one of two non-targets accepted; b: one of two targets missed.
     assert found.pooled.act_twv == pytest.approx(1 - (0.5 + 0.5) / 2)
     assert found.curve.threshold.tolist() == [-math.inf, -2.0, -1.0, 0.5, 1.0, 2.0, 3.0]
     assert found.curve.pmiss.tolist() == [0, 0.25, 0.25, 0.25, 0.25, 0.75, 1]
     assert found.curve.pfa.tolist() == [1, 1, 0.75, 0.25, 0, 0, 0]
     assert (found.pooled.max_twv, found.pooled.threshold) == (0.75, 1.0)
+
+
+def test_registered_values_are_those() -> None:
+    """By `values` of a list, and by `metrics` without an order of documents and queries."""
+    result, found = evaluated(), scored()
+    by_list = values(result)
+    table = scores(TRIALS)
+    zeros = [0.0] * len(TRIALS)
+    by_metrics = metrics.values(
+        {**targets(REFERENCES).to_pydict()},
+        {**table.to_pydict(), "start": zeros, "end": zeros},
+        9.0,
+        protocol=protocol("quesst", beta=1.0),
+        queries=["a", "b", "c"],
+        documents=3,
+    )
+    for key, value in (
+        ("quesst_atwv", found.pooled.act_twv),
+        ("quesst_mtwv_threshold", found.pooled.threshold),
+        ("quesst_per_query_cnxe", found.per_query.act_cnxe),
+        ("atwv", found.pooled.act_twv),
+    ):
+        assert by_list[key] == by_metrics[key] == pytest.approx(value)
+    assert "quesst_mtwv" not in metrics.values(
+        targets(REFERENCES), {**table.to_pydict(), "start": zeros, "end": zeros}, 9.0
+    )
+
+
+def test_the_order_of_terms_without_documents() -> None:
+    """A query that stands last in the list, and misses two."""
+    references = targets([("a", "d1"), ("b", "d1"), ("b", "d2")])
+    found = {"query_id": ["a"], "doc_id": ["d2"], "start": [0.0], "end": [0.0], "score": [1.0], "decision": [True]}
+    one, other = (
+        metrics.values(references, found, 9.0, protocol=protocol("quesst", beta=1.0), queries=order, documents=3)
+        for order in (["a", "b"], ["b", "a"])
+    )
+    assert one["quesst_atwv"] == other["quesst_atwv"] == -0.25
+    assert one["quesst_cnxe"] == other["quesst_cnxe"]
 
 
 def test_cross_entropy_by_hand() -> None:
@@ -86,10 +140,18 @@ def test_the_order_of_equal_scores_is_the_files() -> None:
     assert (first.pooled.min_cnxe, last.pooled.min_cnxe) == (pytest.approx(1), 0)
 
 
-def test_what_was_left_out_gets_the_default_and_no() -> None:
-    found = scored([row for row in TRIALS if row[1] != "d2"], default=-4.0)
-    assert (found.scored, found.least) == (4, -1.0)
-    assert found.curve.threshold[1] == -4.0
+def test_the_order_of_missing_trials_is_the_lists() -> None:
+    """Of equal scores, a non-target that stands first costs less: a misses d1, then d2."""
+    rows = [("a", "d3", 1.0, False)]
+    first = scored(rows, references=[("a", "d1")], default_score=0.0)
+    last = scored(rows, references=[("a", "d2")], default_score=0.0)
+    assert last.pooled.min_cnxe < first.pooled.min_cnxe
+
+
+@pytest.mark.parametrize(("default", "second"), [(-4.0, -4.0), (None, -1.0)])
+def test_missing_trials_get_the_default_or_the_least_score_and_no(default: float | None, second: float) -> None:
+    found = scored([row for row in TRIALS if row[1] != "d2"], default_score=default)
+    assert found.curve.threshold[1] == second
     assert found.pooled.act_twv == pytest.approx(1 - (0 + 0.5) / 2)
 
 
@@ -102,67 +164,27 @@ def test_own_thresholds_and_recalibrations() -> None:
     assert found.per_query.act_cnxe <= found.pooled.min_cnxe
 
 
-def test_a_query_that_all_documents_are_targets_of() -> None:
-    found = scored(references=[("a", "d1"), *((("b", name)) for name in DOCUMENTS)])
-    assert math.isnan(found.pooled.act_twv)
-    assert math.isnan(found.per_query.act_twv)
-    assert found.curve.pfa.tolist() == [1, 1, 0.75, 0.75, 0.5, 0.5, 0.5]
-    assert math.isfinite(found.pooled.min_cnxe)
-
-
-def test_repeated_references_warn() -> None:
-    with pytest.warns(UserWarning, match=r"1 duplicate reference \[duplicate-targets\]"):
-        assert scored(references=[*REFERENCES, ("a", "d1")]).pooled == scored().pooled
-
-
-@pytest.mark.parametrize(
-    ("change", "code", "values"),
-    [
-        ({"rows": TRIALS[:-2]}, codes.UNSCORED_TRIALS, {"count": 1}),
-        ({"rows": [*TRIALS, ("a", "d9", 0.0, False)]}, codes.INVALID_TRIAL, {"column": "doc_id"}),
-        ({"rows": [*TRIALS, ("x", "d1", 0.0, False)]}, codes.INVALID_TRIAL, {"column": "query_id"}),
-        (
-            {"rows": [*TRIALS, ("a", "d1", 0.0, False)]},
-            codes.DUPLICATE_TRIAL,
-            {"where": "detections, row 8 (query_id a, doc_id d1"},
-        ),
-        ({"rows": [("a", "d1", math.nan, False), *TRIALS[1:]]}, codes.INVALID_TRIAL, {"column": "score"}),
-        ({"rows": [("a", "d1", None, False), *TRIALS[1:]]}, codes.INVALID_TRIAL, {"column": "score"}),
-        ({"rows": [("a", "d1", 0.0, None), *TRIALS[1:]]}, codes.INVALID_TRIAL, {"column": "decision"}),
-        ({"documents": ("d1", "d2", "d3", "d1")}, codes.DUPLICATE_TRIAL_ID, {"kind": "document", "name": "d1"}),
-        ({"queries": ("a", "b", "a", "c")}, codes.DUPLICATE_TRIAL_ID, {"kind": "query", "name": "a"}),
-        ({"references": [("x", "d1")]}, codes.NO_TARGET_DOCUMENT, {}),
-        (
-            {"references": [(query, name) for query in "abc" for name in DOCUMENTS], "default": 0.0},
-            codes.NO_NONTARGET_DOCUMENT,
-            {},
-        ),
-    ],
-)
-def test_what_the_program_dies_of(change: dict[str, Any], code: Any, values: dict[str, Any]) -> None:
-    with raises(code, **values) as caught:
-        scored(**change)
-    assert caught.value.remedy
-
-
-def test_no_prior() -> None:
-    with raises(codes.INVALID_PRIOR):
-        scored(prior=0.0)
+def test_undefined_values() -> None:
+    undecided = values(evaluated([("a", "d1", 2.0, None), *TRIALS[1:]]))
+    assert undecided["quesst_atwv"] is None
+    assert undecided["quesst_mtwv"] == 0.75
+    assert values(evaluated(references=[("c", "d1")], rows=[]))["quesst_mtwv"] is None
 
 
 def test_lists_read_back(tmp_path: Path) -> None:
     durations = {"d1": 10.0, "d2": 2.5, "d3": 4.0}
     listed = scores(TRIALS).cast(SCORES)
     write_quesst_list(listed, ["a", "b", "c", "d"], durations, tmp_path / "stdlist.xml", system="s")
-    assert read_quesst_list(str(tmp_path / "stdlist.xml")).equals(listed)
+    read = read_system(str(tmp_path / "stdlist.xml"), conventions="quesst").detections
+    assert read.select(SCORES.names).cast(SCORES).equals(listed)
 
 
 def test_targets_are_the_fields_of_an_rttm(tmp_path: Path) -> None:
-    words = [("d1", "NO_KEYWORD"), ("d1", "a"), ("d2", "a"), ("d2", "b")]
+    words = [("d1", "NO_KEYWORD"), ("d1", "a"), ("d2", "a"), ("d1", "a"), ("d2", "b")]
     lines = "".join(f"LEXEME {document} 1 0 10 {query} lex SELF <NA>\n" for document, query in words)
     (tmp_path / "ref.rttm").write_text(lines)
     found = read_quesst_references(str(tmp_path / "ref.rttm"))
-    assert found.equals(targets([(query, document) for document, query in words]))
+    assert found.equals(targets([(query, document) for document, query in dict.fromkeys(words)]))
 
 
 def test_documents_lose_folders_and_the_last_extension(tmp_path: Path) -> None:

@@ -40,7 +40,8 @@ def test_one_language_is_read_and_all_are_scored(folder: Path) -> None:
     truth = database.truth["dev"]
     assert truth.documents == ("quesst14_1", "quesst14_2")
     assert truth.queries == ("quesst14_dev_1", "quesst14_dev_2")
-    assert truth.references.to_pylist() == [{"query_id": "quesst14_dev_1", "doc_id": "quesst14_1"}]
+    pairs = truth.references.select(["query_id", "doc_id"]).to_pylist()
+    assert pairs == [{"query_id": "quesst14_dev_1", "doc_id": "quesst14_1"}]
     assert soundfile.info(folder / "Audio/quesst14_1.wav").samplerate == 8000
 
 

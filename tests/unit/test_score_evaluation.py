@@ -49,8 +49,6 @@ def test_what_is_refused() -> None:
     twice = {name: [*column, column[0]] for name, column in TRUE.items()}
     with raises(evaluation_codes.DUPLICATE_TASK_ROWS, where="references", count=1):
         make_task(twice, total_seconds=10.0)
-    with raises(evaluation_codes.QUESST_TRIALS):
-        make_task(TRUE, total_seconds=10.0, protocol="quesst")
     with raises(evaluation_codes.UNSUPPORTED_TRIAL_UNIT, protocol="stdeval", unit="document"):
         make_task(TRUE, total_seconds=10.0, protocol=protocol("stdeval", trials="document"))
     with raises(score_codes.INVALID_DECISION, decision="MAYBE"):

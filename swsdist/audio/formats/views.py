@@ -1,5 +1,5 @@
-"""Views: a file made of parts of another; the extent of a file's sound, which `swsdist.audio.formats.extents` finds; and checks of
-what a header states.
+"""Views: a file made of parts of another; the extent of a file's sound, which `swsdist.audio.formats.extents` finds; and
+checks of what a header states.
 """
 
 from __future__ import annotations

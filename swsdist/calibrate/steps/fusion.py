@@ -76,22 +76,7 @@ class FusionStep(Step[FusionOptions, FusionExamples]):
         Raises:
             ValueError: the models are of different systems.
         """
-        read = [_read(model) for model in models]
-        if len({(item.systems, len(item.marks)) for item in read}) > 1:
-            raise ValueError("the folds are of different systems")
-        first = read[0]
-
-        def mean(column: Iterable[float]) -> float:
-            return math.fsum(column) / len(read)
-
-        return _described(
-            Fusion(
-                first.systems,
-                tuple(mean(column) for column in zip(*(item.weights for item in read), strict=True)),
-                mean(item.offset for item in read),
-                tuple(mean(column) for column in zip(*(item.marks for item in read), strict=True)),
-            )
-        )
+        return _described(mean_of([_read(model) for model in models]))
 
     def apply(
         self, table: pa.Table, fitted: Json | None, statistics: Mapping[str, Tally] | None, point: TwvParameters | None
@@ -99,6 +84,25 @@ class FusionStep(Step[FusionOptions, FusionExamples]):
         """Log-likelihood ratios."""
         assert fitted is not None  # the procedure fits before applying
         return _read(fitted).scores(table)
+
+
+def mean_of(fusions: Sequence[Fusion]) -> Fusion:
+    """The fusion of the mean weights of folds.
+
+    Raises:
+        ValueError: they are of different systems.
+    """
+    if len({(item.systems, len(item.marks)) for item in fusions}) > 1:
+        raise ValueError("the folds are of different systems")
+
+    def mean(column: Iterable[float]) -> float:
+        return math.fsum(column) / len(fusions)
+
+    weights, marks = (
+        tuple(mean(column) for column in zip(*several, strict=True))
+        for several in ([item.weights for item in fusions], [item.marks for item in fusions])
+    )
+    return Fusion(fusions[0].systems, weights, mean(item.offset for item in fusions), marks)
 
 
 def _described(fusion: Fusion) -> Json:

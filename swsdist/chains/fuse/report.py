@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import math
 from collections import Counter
 from dataclasses import replace
 
-from swsdist.calibrate.steps.fusion import fusions_in
+from swsdist.calibrate.steps.fusion import fusions_in, mean_of
 from swsdist.chains.fuse.inputs import FuseInputs
 from swsdist.chains.report import notices as of_search
 from swsdist.chains.report.finished import scored_of
@@ -77,25 +76,24 @@ def _fusion(chain_run: ChainRun) -> FusionReport:
             detected[name] += int(present[:, k].sum())
             alone[name] += int((present[:, k] & single).sum())
     gains = _gains(chain_run)
-    weights = _means(fusions)
+    mean = mean_of(fusions) if fusions else None
     rows = []
     for name, system in inputs.chain_runs.items():
         result = system.results("measures", Measured)
         measures = result[0].measures if result else {}
-        weight, mark = weights.get(name, (None, None))
+        place = mean.systems.index(name) if mean is not None and name in mean.systems else None
         rows.append(
             FusedSystemRow(
                 system=name,
                 run=system.run.path(),
-                weight=weight,
-                mark=mark,
+                weight=None if mean is None or place is None else mean.weights[place],
+                mark=None if mean is None or place is None or not mean.marks else mean.marks[place],
                 given=detected[name] / joined if joined else 0.0,
                 alone=alone[name] / joined if joined else 0.0,
                 **{key: measures.get(key) for key in ("mtwv", "atwv", "auc", "cnxe_min")},
                 gain=gains.get(name),
             )
         )
-    offset = math.fsum(fusion.offset for fusion in fusions) / len(fusions) if fusions else None
     decided = "combined" if inputs.options.between_queries else "scored"
     counts = {
         label: sum(result.rows for result in chain_run.results(label, Bucket))
@@ -107,19 +105,9 @@ def _fusion(chain_run: ChainRun) -> FusionReport:
         joined=joined,
         overlapping=counts["joined"] - counts["filled"],
         outdone=counts[decided] - counts["scored"],
-        offset=offset,
+        offset=None if mean is None else mean.offset,
         systems=tuple(rows),
     )
-
-
-def _means(fusions: list[Fusion]) -> dict[str, tuple[float, float | None]]:
-    """Weight and offset for missing scores of each system, means over folds."""
-    results: dict[str, tuple[float, float | None]] = {}
-    for k, name in enumerate(fusions[0].systems if fusions else ()):
-        weight = math.fsum(fusion.weights[k] for fusion in fusions) / len(fusions)
-        mark = math.fsum(fusion.marks[k] for fusion in fusions) / len(fusions) if fusions[0].marks else None
-        results[name] = weight, mark
-    return results
 
 
 def _gains(chain_run: ChainRun) -> dict[str, Gain]:

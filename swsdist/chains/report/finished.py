@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -12,15 +12,14 @@ import pyarrow.compute as pc
 from swsdist.chains.report.reporting import FINAL
 from swsdist.config import Config, config_from_dict
 from swsdist.core.codes import chains as codes
-from swsdist.evaluation.scored_system import ScoredSystem, finite_threshold, if_decided, values_at
+from swsdist.evaluation.scored_system import ScoredSystem
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import ChainRun
 from swsdist.pipeline.inspection.digest import digests
 from swsdist.pipeline.inspection.loading import config_of, load_chain_run, plan_of
-from swsdist.score.compare.results import DetLine, SystemInfo
-from swsdist.score.measures.curve import CurvePoint
+from swsdist.score.compare.results import SystemInfo
+from swsdist.score.measures.det import Det
 from swsdist.score.measures.protocol import OperatingPoint, protocol_of
-from swsdist.score.measures.twv import PER_TERM
 from swsdist.stages.inputs.population import COLUMNS, spans_of
 from swsdist.stages.inputs.search_inputs import CorpusInputs
 from swsdist.stages.inputs.settings import settings_of
@@ -62,30 +61,16 @@ def scored_of(name: str, chain_run: ChainRun) -> ScoredSystem:
     result = chain_run.results("measures", Measured)
     if not result:
         raise codes.UNSCORED_RUN(where=path)
-    measures, point = result[0].measures, result[0].point
-
-    def parts() -> Iterable[pa.Table]:
-        return chain_run.read("trials")
-
-    rules = protocol_of(chain_run.config.score)
-    time = rules.trials == "time"
+    measures = result[0].measures
     inputs: CorpusInputs = chain_run.chain.inputs
-    terms = pa.concat_tables(chain_run.read("terms")).sort_by("query_id")
-    cut = finite_threshold(*(measures[key] for key in ("mtwv_threshold", "mtwv_pmiss", "mtwv_pfa")))
-    return ScoredSystem(
-        name,
-        if_decided(terms.select(PER_TERM.names)),
-        values_at(parts(), cut, point["trials"], point["beta"]),
-        cut,
-        parts,
-        point["trials"],
-        point["beta"],
-        rules.rules.rate(rules.trials_per_second) if time else None,
-        _searched_seconds(inputs) if time else None,
-        reject_all=rules.rules.rejects_all,
-        about=_about(name, path, chain_run, result[0]),
-        line=lambda: _line(name, chain_run, measures),
-        measures=lambda: measures,
+    return ScoredSystem.of(
+        _about(name, path, chain_run, result[0]),
+        protocol_of(chain_run.config.score),
+        measures,
+        pa.concat_tables(chain_run.read("terms")).sort_by("query_id"),
+        lambda: chain_run.read("trials"),
+        lambda: _det(chain_run),
+        documents=_searched_seconds(inputs),
     )
 
 
@@ -124,16 +109,8 @@ def _about(name: str, path: str, chain_run: ChainRun, result: Measured) -> Syste
     )
 
 
-def _line(name: str, chain_run: ChainRun, measures: Mapping[str, Any]) -> DetLine | None:
+def _det(chain_run: ChainRun) -> Det | None:
     """The DET curve of the run's report."""
-
-    def point(of: str) -> CurvePoint | None:
-        value, pmiss, pfa = (measures.get(key) for key in (of, f"{of}_pmiss", f"{of}_pfa"))
-        if value is None or pmiss is None or pfa is None:
-            return None
-        return CurvePoint(value, pmiss, pfa, measures.get(f"{of}_threshold"))
-
     for curve in chain_run.read("det"):
-        threshold, pmiss, pfa = (curve[column].to_numpy() for column in ("threshold", "pmiss", "pfa"))
-        return DetLine(name, threshold, pmiss, pfa, point("atwv"), point("mtwv"))
+        return Det(*(curve[column].to_numpy() for column in ("threshold", "pmiss", "pfa")))
     return None

@@ -19,9 +19,9 @@ from swsdist.core.fingerprint import fingerprint
 from swsdist.core.types import NODES, REJECTED
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import ChainRun, Outcome
-from swsdist.report.data import ReportData, StageRow
+from swsdist.report.data import SCHEMA, ReportData, StageRow
 from swsdist.report.page import render_page
-from swsdist.report.schema import SCHEMA, write_report_json
+from swsdist.report.schema import write_report_json
 from swsdist.report.tables import latex, markdown
 from swsdist.stages.inputs.search_inputs import CorpusInputs
 from swsdist.store import parquet

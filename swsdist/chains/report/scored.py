@@ -8,13 +8,11 @@ from typing import Any
 import numpy as np
 import pyarrow.compute as pc
 
-from swsdist.evaluation.scored_system import finite_threshold
+from swsdist.evaluation.scored_system import finite_threshold, values_at
 from swsdist.pipeline.chain_run import ChainRun
 from swsdist.report import data as report
 from swsdist.score.compare.bootstrap import bootstrap_terms
-from swsdist.score.compare.paired import decided_at
 from swsdist.score.compare.results import Settings
-from swsdist.score.measures.twv import per_term
 from swsdist.stages.inputs.search_inputs import CorpusInputs
 from swsdist.stages.queries import seconds_in
 from swsdist.stages.task_results import Bucket, Extracted, Measured
@@ -65,9 +63,9 @@ def mtwv_interval(chain_run: ChainRun) -> tuple[float, float] | None:
     measures, point = result[0].measures, result[0].point
     cut = finite_threshold(*(measures[key] for key in ("mtwv_threshold", "mtwv_pmiss", "mtwv_pfa")))
     values: dict[str, float] = {}
-    for part in chain_run.read("trials"):
-        at_it = per_term(decided_at(part, cut), trials=point["trials"], beta=point["beta"], best=False)
-        values |= {row["query_id"]: row["twv"] for row in at_it.to_pylist() if row["twv"] is not None}
+    for row in values_at(chain_run.read("trials"), cut, point["trials"], point["beta"]).to_pylist():
+        if row["twv"] is not None:
+            values[row["query_id"]] = row["twv"]
     if len(values) < 2:
         return None
     settings = Settings()

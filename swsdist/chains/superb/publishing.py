@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from importlib.metadata import version
 
 from swsdist.chains.superb.plans import PLACE, THRESHOLD
@@ -12,7 +11,6 @@ from swsdist.corpora.quesst import QuesstDatabase
 from swsdist.io.quesst import write_quesst_list
 from swsdist.report.plots.run import Axes, Series, lines_svg
 from swsdist.report.tables import Table, padded, write_tables
-from swsdist.score.measures.quesst import Values
 
 SCHEMA = "swsdist-superb/1"
 
@@ -45,9 +43,9 @@ def as_json(result: Superb) -> dict[str, object]:
         "upstream": result.name,
         "variant": result.variant,
         "threshold": THRESHOLD,
-        "dev": [{"layer": layer, **_measures(values)} for layer, values in result.dev.items()],
+        "dev": [{"layer": layer, **values} for layer, values in result.dev.items()],
         "best_layer": result.best,
-        "eval": _measures(result.eval),
+        "eval": result.eval,
         "cpu_s": {stage: round(seconds, 3) for stage, seconds in result.cpu.items()},
         "notices": list(result.notices),
     }
@@ -57,8 +55,8 @@ def table(result: Superb) -> Table:
     """A row for each layer; that of the best has the values of eval too."""
     rows = []
     for layer, values in result.dev.items():
-        numbers: dict[str, float | None] = {f"dev_{name}": value for name, value in _measures(values).items()}
-        of_eval = _measures(result.eval) if layer == result.best else dict.fromkeys(_measures(values))
+        numbers: dict[str, float | None] = {f"dev_{name}": value for name, value in values.items()}
+        of_eval = result.eval if layer == result.best else dict.fromkeys(values)
         rows.append({"layer": layer, **numbers, **{f"eval_{name}": value for name, value in of_eval.items()}})
     columns = list(rows[0])
     cells = [[_cell(row[name]) for name in columns] for row in rows]
@@ -76,21 +74,17 @@ def headline(result: Superb) -> str:
     """The line to report."""
     variant = "" if result.variant == "default" else f" ({result.variant})"
     return (
-        f"{result.name}{variant}: QbE MTWV {result.eval.max_twv:.4f} on eval with layer {result.best}, "
-        f"{result.dev[result.best].max_twv:.4f} on dev"
+        f"{result.name}{variant}: QbE MTWV {result.eval['mtwv']:.4f} on eval with layer {result.best}, "
+        f"{result.dev[result.best]['mtwv']:.4f} on dev"
     )
 
 
 def figure(result: Superb) -> str:
     """MTWV on dev by layer, as SVG; the dot is the best layer."""
-    values = [item.max_twv for item in result.dev.values()]
+    values = [item["mtwv"] for item in result.dev.values()]
     axes = Axes("layer", "MTWV on dev", y_range=(0.0, max(0.01, *values) * 1.05))
-    marks = [(float(result.best), result.dev[result.best].max_twv, 0)]
+    marks = [(float(result.best), result.dev[result.best]["mtwv"], 0)]
     return lines_svg([Series("", list(result.dev), values)], axes, marks=marks, title=f"MTWV of {result.name} by layer")
-
-
-def _measures(values: Values) -> Mapping[str, float]:
-    return {"mtwv": values.max_twv, "atwv": values.act_twv, "min_cnxe": values.min_cnxe}
 
 
 def _cell(value: object) -> str:

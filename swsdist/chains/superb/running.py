@@ -13,15 +13,20 @@ from swsdist.chains.sweep.running import notices_of, receipts_of
 from swsdist.config import Config
 from swsdist.core.codes import superb as codes
 from swsdist.corpora.quesst import GroundTruth, QuesstDatabase, Split
+from swsdist.evaluation.evaluate import evaluate, values
+from swsdist.evaluation.lists import make_system
+from swsdist.evaluation.reading import read_task
 from swsdist.io.filesystem import Folder
 from swsdist.io.quesst import SCORES
 from swsdist.pipeline.chain_run import ChainRun, StepSelection
 from swsdist.pipeline.driver import run_plans
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.pipeline.plan import demand_run_folder
-from swsdist.score.measures.cnxe import prior_of_beta
-from swsdist.score.measures.protocol import QUESST
-from swsdist.score.measures.quesst import Values, score_quesst
+from swsdist.score.measures.protocol import protocol
+
+#: Names of measures here, and among QUESST's.
+KEYS = {"mtwv": "mtwv", "atwv": "atwv", "min_cnxe": "cnxe_min"}
+Measures = Mapping[str, float]
 
 #: Score of trials that were not searched: those of other languages.
 NOT_SEARCHED = -10.0
@@ -47,9 +52,9 @@ class Superb:
     folder: Folder
     name: str
     variant: str
-    dev: Mapping[int, Values]
+    dev: Mapping[int, Measures]
     best: int
-    eval: Values
+    eval: Measures
     lists: Mapping[Split, pa.Table]
     cpu: Mapping[str, float]
     tasks_done: int
@@ -85,7 +90,7 @@ def run_superb(system: System, database: QuesstDatabase, run: str, progress: Pro
     write_inputs(folder, database)
     searched = _run(folder, system, database, "dev", tuple(system.tracks), progress, work)
     dev = {layer: scored(trials, database.truth["dev"]) for layer, trials in searched.items()}
-    best = max(dev, key=lambda layer: (dev[layer].max_twv, -layer))
+    best = max(dev, key=lambda layer: (dev[layer]["mtwv"], -layer))
     (trials,) = _run(folder, system, database, "eval", (best,), progress, work).values()
     cpu: dict[str, float] = {}
     for (stage, _), seconds in work.cpu.items():
@@ -104,19 +109,22 @@ def run_superb(system: System, database: QuesstDatabase, run: str, progress: Pro
     )
 
 
-def scored(trials: pa.Table, truth: GroundTruth) -> Values:
-    """Values of a list as the evaluation's program gives them, with the score -10 for what was not searched.
+def scored(trials: pa.Table, truth: GroundTruth) -> Measures:
+    """MTWV, ATWV and least Cnxe of a list as the evaluation's program gives them, with the score -10 for what was not searched.
 
     Args:
         trials: schema SCORES.
         truth: what they are scored against, of all languages.
 
     Raises:
-        DataError: as of `score_quesst`.
+        UserError, DataError: as of `read_task` and `evaluate`.
     """
-    prior = prior_of_beta(float(QUESST.beta))
-    result = score_quesst(trials, truth.references, truth.queries, truth.documents, prior=prior, default=NOT_SEARCHED)
-    return result.pooled
+    rules, files = protocol("quesst", default_score=NOT_SEARCHED), truth.files
+    task = read_task(ecf=files["ecf"], rttm=files["rttm"], terms=files["terms"], protocol=rules)
+    zeros = pa.array(np.zeros(len(trials)))
+    system = make_system(trials.append_column("start", zeros).append_column("end", zeros))
+    result = values(evaluate(task, system, by_type=False), ("quesst",))
+    return {name: result[f"quesst_{key}"] or 0.0 for name, key in KEYS.items()}
 
 
 def _run(

@@ -8,7 +8,7 @@ calibrated and scored, as by `swsdist calibrate` and `swsdist score`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,11 +17,21 @@ import pyarrow.compute as pc
 
 from swsdist.calibrate.operating_points.rescoring import Rescoring
 from swsdist.calibrate.operating_points.study import StudyEntry
-from swsdist.calibrate.thresholding import ALPHA, Method
-from swsdist.chains.sweep.planning import RESCORED, SweepPoint, keys_text, of_point
+from swsdist.calibrate.thresholding import Method
+from swsdist.chains.sweep.planning import (
+    RESCORED,
+    SweepPoint,
+    alpha_of,
+    decides_by_term,
+    keys_text,
+    of_point,
+)
 from swsdist.chains.sweep.points import Keys
 from swsdist.chains.sweep.reading import SweepSpec
 from swsdist.chains.sweep.running import PointResult, values_by_query
+from swsdist.config.calibration import Calibrate
+from swsdist.config.loader import section_from, section_values
+from swsdist.config.model import Score
 from swsdist.config.suggest import shown
 from swsdist.core.codes import sweep as codes
 from swsdist.core.errors import UserError
@@ -29,11 +39,12 @@ from swsdist.core.fingerprint import fingerprint
 from swsdist.core.text import suggestion
 from swsdist.evaluation.calibration import CalibrationRequest, as_text, calibrate, list_procedure, score_undecided
 from swsdist.evaluation.evaluate import Evaluation, evaluate
+from swsdist.evaluation.evaluate import values as values_of
 from swsdist.evaluation.lists import read_system
 from swsdist.evaluation.reading import protocol_for, read_task
 from swsdist.evaluation.scoring_task import ScoringTask, System
 from swsdist.io.notices import Notices
-from swsdist.registry.registries import CALIBRATION
+from swsdist.registry.registries import CALIBRATION, quantities
 from swsdist.score.parts.evaluating import measure_names
 from swsdist.stages.inputs.provenance import calibration_place
 
@@ -44,22 +55,19 @@ _KEYS = ("calibrate.steps", "calibrate.alpha", "calibrate.options", "score.beta"
 class _ListPoint:
     """A point of a list: its calibration, and beta if not that of the task."""
 
-    steps: tuple[str, ...]
-    alpha: float
-    options: Mapping[str, Mapping[str, object]]
+    calibrate: Calibrate
     beta: float | None
     oracle: bool = False
 
     @property
     def method(self) -> Method | None:
         """The decision method, if the list is sorted once for many points."""
-        if self.oracle:
-            return "oracle-kst"
-        *before, last = self.steps
-        looks = any(CALIBRATION[name].operating_point or CALIBRATION[name].own_threshold for name in before)
-        if looks or self.options.get(last) or last not in ("kst", "sto"):
-            return None
-        return "kst" if last == "kst" else "sto"
+        return "oracle-kst" if self.oracle else decides_by_term(self.calibrate.steps)
+
+    @property
+    def alpha(self) -> float:
+        """Alpha of the last step."""
+        return 1.0 if self.oracle else alpha_of(self.calibrate)
 
 
 class _SortedLists:
@@ -76,13 +84,14 @@ class _SortedLists:
 
     def request(self, at: _ListPoint) -> CalibrationRequest:
         """The request to `swsdist calibrate` for a point."""
-        decides = "" if CALIBRATION[at.steps[-1]].own_threshold else ",threshold"
-        return replace(self.how, method=",".join(at.steps) + decides, alpha=at.alpha, options=at.options)
+        steps, options = at.calibrate.steps, at.calibrate.options
+        decides = "" if CALIBRATION[steps[-1]].own_threshold else ",threshold"
+        return replace(self.how, method=",".join(steps) + decides, alpha=at.calibrate.alpha, options=options)
 
     def entry(self, at: _ListPoint) -> StudyEntry:
         """The sorted list after all steps but the last."""
-        before = at.steps[:-1]
-        options = {name: spec for name, spec in at.options.items() if name != at.steps[-1]}
+        *before, last = at.calibrate.steps
+        options = {name: values for name, values in at.calibrate.options.items() if name != last}
         key = fingerprint(before, options)
         if key not in self.entries:
             request = replace(self.how, method=",".join((*before, "kst")), options=options)
@@ -146,8 +155,8 @@ def _oracles(list_points: list[_ListPoint]) -> list[tuple[Keys, _ListPoint, int]
     for number, at in enumerate(list_points, 1):
         if at.method in ("kst", "sto"):
             keys: Keys = {} if at.beta is None else {"score.beta": at.beta}
-            keys["calibrate.steps"] = [*at.steps[:-1], "oracle-kst"]
-            results.setdefault(fingerprint(keys_text(keys)), (keys, replace(at, alpha=1.0, oracle=True), number))
+            keys["calibrate.steps"] = [*at.calibrate.steps[:-1], "oracle-kst"]
+            results.setdefault(fingerprint(keys_text(keys)), (keys, replace(at, oracle=True), number))
     return list(results.values())
 
 
@@ -176,41 +185,18 @@ def _lists(spec: SweepSpec, notices: Notices) -> Iterator[_SortedLists]:
 
 
 def _list_point(spec: SweepSpec, number: int, keys: Keys) -> _ListPoint:
-    every = {**spec.file.set, **keys}
-    options: dict[str, dict[str, object]] = {}
+    for key in (every := {**spec.file.set, **keys}):
+        if not key.startswith(_KEYS):
+            known = ", ".join(_KEYS)
+            raise codes.LIST_KEY(where=spec.where(number, key), key=key, meant=suggestion(key, _KEYS), known=known)
+    if "calibrate.steps" not in every:
+        raise codes.LIST_STEPS(where=spec.where(number, "calibrate.steps"), known=", ".join(CALIBRATION))
+    settings: dict[str, list[str]] = {"calibrate": [], "score": []}
     for key, value in every.items():
-        if key.startswith("calibrate.options"):
-            _put(options, key.split(".")[2:], value)
-        elif key not in _KEYS:
-            raise codes.LIST_KEY(
-                where=spec.where(number, key), key=key, meant=suggestion(key, _KEYS), known=", ".join(_KEYS)
-            )
-    steps = every.get("calibrate.steps")
-    steps = [steps] if isinstance(steps, str) else steps
-    if not isinstance(steps, list | tuple) or not steps or not all(str(name) in CALIBRATION for name in steps):
-        raise codes.LIST_STEPS(
-            where=spec.where(number, "calibrate.steps"), value=shown(steps), known=", ".join(CALIBRATION)
-        )
-    numbers = {}
-    for key, default in (("calibrate.alpha", ALPHA), ("score.beta", None)):
-        value = every.get(key, default)
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or not value > 0):
-            raise codes.NOT_POSITIVE(where=spec.where(number, key), key=key, value=shown(value))
-        numbers[key] = value
-    alpha, beta = numbers["calibrate.alpha"], numbers["score.beta"]
-    assert alpha is not None
-    return _ListPoint(tuple(map(str, steps)), float(alpha), options, None if beta is None else float(beta))
-
-
-def _put(values: dict[str, dict[str, object]], place: list[str], value: object) -> None:
-    """Add the value of a key `calibrate.options`, `calibrate.options.STEP` or `calibrate.options.STEP.OPTION`."""
-    if len(place) > 1:
-        values.setdefault(place[0], {})[".".join(place[1:])] = value
-    elif isinstance(value, Mapping):
-        for name, below in value.items():
-            _put(values, [*place, str(name)], below)
-    else:  # the reader of the options refuses these
-        values.setdefault(place[0] if place else "", {})[""] = value
+        settings[key.partition(".")[0]].append(f"{key}={shown(value)}")
+    with _of_point(spec, number):
+        calibrate = section_from(Calibrate, "calibrate", section_values(settings["calibrate"], "calibrate"))
+        return _ListPoint(calibrate, section_from(Score, "score", section_values(settings["score"], "score")).beta)
 
 
 @contextmanager
@@ -219,7 +205,7 @@ def _of_point(spec: SweepSpec, number: int) -> Iterator[None]:
     try:
         yield
     except UserError as error:
-        if error.where and not error.where.startswith(("--method", "calibrate.")):
+        if error.where and not error.where.startswith(("--method", "calibrate.", "score.")):
             raise
         raise of_point(error, spec.where(number)) from None
 
@@ -239,13 +225,12 @@ def _score_point(spec: SweepSpec, item: _SortedLists, at: _ListPoint, keys: Keys
             task, point=replace(task.point, beta=beta), notices=Notices()
         )  # warnings were given for the list
         calibrated = calibrate(item.system, item.request(at), task, scored=lambda _: item.undecided)
-        evaluated = evaluate(task, replace(item.system, detections=calibrated.detections), by_type=False).overall
-        assert evaluated.actual is not None  # with decisions and references
-        fit, terms = calibrated.fit, evaluated.per_term.filter(pc.greater(evaluated.per_term["ntrue"], 0))
-        measures = dict(
-            zip(RESCORED, (evaluated.actual.twv, evaluated.actual.pmiss, evaluated.actual.pfa), strict=True)
-        )
-        column = {"atwv": "twv"}.get(measure, measure.removeprefix("atwv_"))
+        evaluated = evaluate(task, replace(item.system, detections=calibrated.detections), by_type=False)
+        table = evaluated.overall.per_term
+        fit, terms = calibrated.fit, table.filter(pc.greater(table["ntrue"], 0))
+        found = values_of(evaluated, ("term-weighted",))
+        measures = {name: value for name in RESCORED if (value := found[name]) is not None}
+        column = quantities()[measure].by_query
         values = dict(zip(terms["query_id"].to_pylist(), terms[column].to_pylist(), strict=True))
     oracle = fit == "oracle" or at.oracle
     name = f"point-{fingerprint(item.name, keys_text({key: value for key, value in keys.items() if key != 'system'}))[:12]}"

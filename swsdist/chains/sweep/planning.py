@@ -11,7 +11,7 @@ chain. Tasks that plans share are done once in any case.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -39,7 +39,7 @@ from swsdist.pipeline.chain import Chain
 from swsdist.pipeline.inspection.loading import config_of, plan_of
 from swsdist.pipeline.ledger import Ledger
 from swsdist.registry.entries import is_chain
-from swsdist.registry.registries import CHAINS
+from swsdist.registry.registries import CALIBRATION, CHAINS
 from swsdist.score.measures.protocol import protocol_of
 from swsdist.score.parts.evaluating import measure_names
 from swsdist.stages.inputs.provenance import files_of
@@ -375,15 +375,21 @@ def _method(config: Config, measures: set[str]) -> Decides | None:
     entries, fitted, steps = settings.entries(), settings.fitted, settings.steps
     if rules.trials != "time" or (fitted and settings.fit == "none"):
         return None
-    if steps and settings.threshold == "own" and measures <= set(RESCORED):
-        looks = any(entries[name].operating_point or entries[name].own_threshold for name in (fitted or steps)[:-1])
-        looks = looks or bool(required_statistics(settings))
-        if steps[-1] in ("kst", "sto") and not looks:
-            return "kst" if steps[-1] == "kst" else "sto"
+    own_threshold = steps and settings.threshold == "own" and measures <= set(RESCORED)
+    if own_threshold and not required_statistics(settings) and (by_term := decides_by_term(fitted or steps)):
+        return by_term
     # Scores independent of beta, without a step's threshold.
     store = any(entries[name].operating_point or entries[name].own_threshold for name in settings.steps)
     fits_here = settings.fit in ("crossfit", "oracle") and measures <= set(FITTED)
     return "fitted" if not fitted and not store and fits_here else None
+
+
+def decides_by_term(steps: Sequence[str]) -> Method | None:
+    """How the last of these steps decides, if it is KST or STO and no other depends on the operating point."""
+    *before, last = steps
+    if any(CALIBRATION[name].operating_point or CALIBRATION[name].own_threshold for name in before):
+        return None
+    return "kst" if last == "kst" else "sto" if last == "sto" else None
 
 
 def _searched(config: Config, method: Decides | None) -> Config:

@@ -19,15 +19,13 @@ from swsdist.chains.sweep.planning import FITTED, RESCORED, PlannedPoint, Plans,
 from swsdist.chains.sweep.score_points import ScorePoints, point_id
 from swsdist.config import Config
 from swsdist.core.errors import DataError, LockedError, StorageError, UserError
-from swsdist.evaluation.scored_system import finite_threshold
+from swsdist.evaluation.scored_system import finite_threshold, values_at
 from swsdist.pipeline.chain_run import ChainRun, Outcome, StepSelection
 from swsdist.pipeline.driver import run_plans
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.pipeline.task import Receipt, Values
 from swsdist.registry.registries import quantities
-from swsdist.score import per_term
-from swsdist.score.compare.paired import decided_at
 from swsdist.score.measures.optimum import optimum, optimum_rows
 from swsdist.score.measures.protocol import OperatingPoint, protocol_of
 from swsdist.score.measures.ranking import Ranking
@@ -287,10 +285,7 @@ def _values(chain_run: ChainRun, objective: str, scored: Measured) -> dict[str, 
         threshold = finite_threshold(
             *(scored.measures[f"{objective}_{name}"] for name in ("threshold", "pmiss", "pfa"))
         )
-        tables = [
-            per_term(decided_at(table, threshold), trials=at.trials, beta=at.beta, best=False)
-            for table in chain_run.read("trials")
-        ]
+        tables = [values_at(chain_run.read("trials"), threshold, at.trials, at.beta)]
     else:
         tables = list(chain_run.read("terms"))
     results: dict[str, float] = {}

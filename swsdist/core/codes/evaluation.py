@@ -72,12 +72,6 @@ UNSUPPORTED_TRIAL_UNIT = Code(
 CONFLICTING_TRIAL_UNITS = Code(
     "conflicting-trial-units", UserError, "trials are either segments or documents", "leave one of them out"
 )
-QUESST_TRIALS = Code(
-    "quesst-trials",
-    UserError,
-    "QUESST's trials are not detections",
-    "use swsdist.score.measures.quesst, or `swsdist score --protocol quesst`",
-)
 OPTIONS_OF_KWSEVAL = Code(
     "options-of-kwseval",
     UserError,

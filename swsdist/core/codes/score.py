@@ -172,27 +172,6 @@ UNDEFINED_CROSS_ENTROPY = Code(
     "provide at least one of each: check references, seconds of audio and trials per second",
 )
 
-# QUESST.
-NO_TARGET_DOCUMENT = Code(
-    "no-target-document", DataError, "no query has a target document", "check the ids of the references"
-)
-NO_NONTARGET_DOCUMENT = Code(
-    "no-nontarget-document",
-    DataError,
-    "every trial is a target",
-    "check the references: cross entropies need non-targets too",
-)
-UNSCORED_TRIALS = Code(
-    "unscored-trials",
-    DataError,
-    "{count} trial{s} without a score",
-    "give a score for every query and document, or a default score",
-)
-INVALID_TRIAL = Code("invalid-trial", DataError, "{column} {problem}", "correct the row or drop it")
-DUPLICATE_TRIAL = Code("duplicate-trial", DataError, "duplicate trial", "give one score per query and document")
-DUPLICATE_TARGETS = Code("duplicate-targets", OddError, "{count} duplicate reference{s}", "list each once")
-DUPLICATE_TRIAL_ID = Code("duplicate-trial-id", DataError, "duplicate {kind} {name!r}", "drop or rename one")
-
 # Measures and their part tables.
 DUPLICATE_PART_TABLE = Code(
     "duplicate-part-table", ConfigError, "two measures have a part table {part!r}", "rename one"

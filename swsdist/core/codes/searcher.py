@@ -123,18 +123,11 @@ STEP_NEEDS_RUN = Code(
 LOST_ACTORS = Code(
     "lost-actors", UserError, "actors of the searcher are lost ({error})", "check the nodes, and make another searcher"
 )
-CALIBRATION_SCORES = Code(
-    "calibration-scores",
+NO_LIKELIHOOD = Code(
+    "no-likelihood",
     ConfigError,
-    "the calibration takes other scores than those of this search, which are {scores}, or a whole list: its steps are "
-    "{steps}",
-    "name a calibration of such scores, with no other step than logistic or llr after them",
-)
-CALIBRATION_OF_LISTS = Code(
-    "calibration-of-lists",
-    ConfigError,
-    "the calibration needs a whole list: its steps are {steps}",
-    "name a run with decisions, or a file of its folder calibration/",
+    "the run does not say how likely hits are: it has too few with references, or other scores than {scores}",
+    "name a run of 5 queries with references and 20 correct hits at least, with the same first steps of calibration",
 )
 
 CURVE_METHOD = Code(
@@ -183,7 +176,7 @@ STEPS_LEFT_OUT = Code(
     "the run's steps {steps} need its references, its other queries or its number of trials, so scores are {scores}",
     "`swsdist run` gives scores after all steps",
 )
-OTHER_CALIBRATION = Code("other-calibration", OddError, "{path} was fitted on other scores: {differences}")
+OTHER_CALIBRATION = Code("other-calibration", OddError, "{path} has other scores: {differences}")
 UNSEARCHED_QUERY = Code(
     "unsearched-query",
     OddError,

@@ -81,7 +81,7 @@ LIST_KEY = Code(
 LIST_STEPS = Code(
     "list-steps",
     ConfigError,
-    "calibrate.steps is {value}",
+    "there is no calibrate.steps",
     "give steps, such as [kst], in points or in set; steps are {known}",
 )
 NOT_POSITIVE = Code("not-positive", ConfigError, "{key} is {value}", "give a number above 0")

@@ -1,18 +1,12 @@
-"""Hits of a search by query, with verdicts; equal hits on several channels are merged."""
+"""Hits of a search by query, with how likely they are; equal hits on several channels are merged."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
-#: Verdicts on hits by score. `likely` promises a precision (`promise`), `strong` does not.
-Verdict = Literal["likely", "strong", "unsure", "weak"]
-#: Verdicts below the threshold.
-LOWER_VERDICTS: dict[Verdict, Verdict] = {"likely": "unsure", "strong": "weak"}
-#: Threshold of strong hits where none was fitted, in standard deviations above the mean of a query's candidates: precision
-#: 46 % on Mboshi dev (`python -m benchmarks.bands`).
-STRONG_SCORE = 4.0
+from swsdist.calibrate.likelihood import word_of
 
 
 @dataclass(frozen=True)
@@ -21,6 +15,7 @@ class AnswerHit:
 
     Attributes:
         channels: of the recording with this hit.
+        likely: its probability; None where it is not known.
         path: of the recording, local or a url; None or empty without a recording.
     """
 
@@ -30,8 +25,13 @@ class AnswerHit:
     start: float
     end: float
     score: float
-    verdict: Verdict
+    likely: float | None
     path: str | None = None
+
+    @property
+    def called(self) -> str:
+        """The word for that probability (`swsdist.calibrate.likelihood`)."""
+        return word_of(self.likely)
 
 
 @dataclass(frozen=True)
@@ -42,14 +42,14 @@ class Answer:
     hits: tuple[AnswerHit, ...]
 
     @property
-    def confident(self) -> int:
-        """The number of likely, or strong, hits."""
-        return sum(hit.verdict in LOWER_VERDICTS for hit in self.hits)
+    def likely(self) -> int:
+        """How many hits are called likely."""
+        return sum(hit.called == "likely" for hit in self.hits)
 
 
 def answers_by_query(
     rows: Sequence[Mapping[str, Any]],
-    verdicts: Sequence[Verdict],
+    likely: Sequence[float | None],
     query_ids: Sequence[str] = (),
     paths: Mapping[tuple[str, int], str] | None = None,
     most: int | None = None,
@@ -58,16 +58,16 @@ def answers_by_query(
 
     Args:
         rows: DETECTIONS, best first within each query.
-        verdicts: of the rows.
+        likely: probability of each row, or None.
         query_ids: of all queries, with or without hits; by default those of the rows.
         paths: of recordings, by document and channel.
         most: best hits per query; equal hits on several channels count once. By default all.
     """
     hits_by_key: dict[tuple[Any, ...], dict[str, Any]] = {}
     names = ("query_id", "doc_id", "start", "end", "score")
-    for row, verdict in zip(rows, verdicts, strict=True):
+    for row, probability in zip(rows, likely, strict=True):
         hit = hits_by_key.setdefault(
-            tuple(row[name] for name in names), {"channels": (), "verdict": verdict, "path": None}
+            tuple(row[name] for name in names), {"channels": (), "likely": probability, "path": None}
         )
         hit["channels"] += (row["channel"],)
         hit["path"] = hit["path"] or (paths or {}).get((row["doc_id"], row["channel"]))

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from swsdist.report.answers.hits import Answer, AnswerHit, Verdict
+from swsdist.report.answers.hits import Answer, AnswerHit
 from swsdist.report.answers.sounds import Sound, Sounds
 from swsdist.report.summary import rendered
 
@@ -43,8 +43,7 @@ class SearchFacts:
         store: its folder.
         hours: of audio.
         documents: how many.
-        verdict: on hits above the threshold.
-        description: of the threshold.
+        meaning: of the words for hits.
         scores: what they are, in words.
         settings: of the search, other than defaults.
     """
@@ -52,8 +51,7 @@ class SearchFacts:
     store: str
     hours: float
     documents: int
-    verdict: Verdict
-    description: str
+    meaning: str
     scores: str
     settings: Mapping[str, object]
 
@@ -95,7 +93,7 @@ def render_answers(
         left_out=sounds.left_out,
         created=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         total=sum(len(answer.hits) for answer in answers),
-        confident=sum(answer.confident for answer in answers),
+        likely=sum(answer.likely for answer in answers),
     )
 
 

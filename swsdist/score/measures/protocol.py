@@ -63,6 +63,7 @@ class Protocol:
         trials: unit of trials: a stretch of time, a segment (KWSEval's `-g`), or a document.
         cost, value: C and V, needed separately for STDEval's occurrence-weighted "Value".
         cnxe_prior: effective prior of Cnxe; None: that implied by beta.
+        default_score: of trials that a list lacks, for QUESST's measures; None: the least score of the list.
     """
 
     name: str
@@ -75,6 +76,7 @@ class Protocol:
     cost: float = 1.0
     value: float = 1.0
     cnxe_prior: float | None = None
+    default_score: float | None = None
 
     @property
     def rules(self) -> Conventions:
@@ -170,6 +172,7 @@ class Parts(TypedDict, total=False):
         value: V of a hit, positive.
         prior: P of a term, in (0, 1).
         cnxe_prior: effective prior of Cnxe, in (0, 1), independent of beta.
+        default_score: of trials that a list lacks.
         as_run: use the limits of the note's command line (only for `sws2012` and its African data).
     """
 
@@ -181,6 +184,7 @@ class Parts(TypedDict, total=False):
     value: float | None
     prior: float | None
     cnxe_prior: float | None
+    default_score: float | None
     as_run: bool
 
 
@@ -190,6 +194,7 @@ _RANGES: Mapping[str, tuple[Callable[[float], bool], str]] = {
     **dict.fromkeys(("beta", "trials_per_second", "cost", "value"), (lambda item: 0 < item < math.inf, _ABOVE_0)),
     **dict.fromkeys(("tolerance", "word_gap"), (lambda item: 0 <= item < math.inf, _FROM_0)),
     **dict.fromkeys(("prior", "cnxe_prior"), (lambda item: 0 < item < 1, _INSIDE)),
+    "default_score": (math.isfinite, "finite"),
 }
 
 
@@ -309,6 +314,7 @@ class OperatingPoint:
         cost, value: C and V.
         include_refless: Pfa is a mean over all queries (KWSEval's -inc).
         cnxe_prior: effective prior of Cnxe; None: that implied by beta.
+        default_score: of trials that a list lacks, for QUESST's measures; None: the least score of the list.
     """
 
     protocol: str
@@ -324,6 +330,7 @@ class OperatingPoint:
     value: float = 1.0
     include_refless: bool = False
     cnxe_prior: float | None = None
+    default_score: float | None = None
 
     @property
     def rules(self) -> Conventions:
@@ -336,8 +343,9 @@ class OperatingPoint:
         return prior_of_beta(self.beta) if self.cnxe_prior is None else self.cnxe_prior
 
     def as_json(self) -> dict[str, str | float | int | bool | None]:
-        """Plain values by name."""
-        return dataclasses.asdict(self)
+        """Plain values by name; the default score only where there is one."""
+        values = dataclasses.asdict(self)
+        return values if self.default_score is not None else {k: values[k] for k in values if k != "default_score"}
 
 
 def operating_point(
@@ -390,4 +398,5 @@ def operating_point(
         value=value,
         include_refless=include_refless,
         cnxe_prior=rules.cnxe_prior,
+        default_score=rules.default_score,
     )

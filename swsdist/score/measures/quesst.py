@@ -1,9 +1,10 @@
 """The scorer of QUESST, MediaEval's query by example task of 2014 and 2015: one trial for each query and document.
 
 Every trial has a score and a decision: the system provides them all, or the evaluation has a default score (decision NO) for
-missing ones. Queries without a target document are removed with all their trials. Costs and prior are combined in one number,
-the effective prior; beta = (1 - prior) / prior. Rates are means over the queries, cross entropies are over all trials
-together, their scores log-likelihood ratios (`swsdist.score.measures.cnxe`).
+missing ones; without one the program stops, and `swsdist.score.registered.quesst` takes the least score. Queries without a
+target document are removed with all their trials. Costs and prior are combined in one number, the effective prior; beta =
+(1 - prior) / prior. Rates are means over the queries, cross entropies are over all trials together, their scores
+log-likelihood ratios (`swsdist.score.measures.cnxe`).
 
 The rules are those of the program that the evaluation used, which differ from STDEval's:
 
@@ -28,18 +29,13 @@ MediaEval 2015", 2015; and what the program does.
 from __future__ import annotations
 
 import math
-import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from swsdist.core.codes import score as codes
-from swsdist.core.codes import warning_text
 from swsdist.score.measures.cnxe import bayes_threshold, check_prior, log_cost, prior_entropy
 from swsdist.score.measures.curve import TIE, Curve
 
@@ -67,68 +63,33 @@ class Quesst:
         per_query: with a threshold or recalibration per query ("model-dependent").
         curve: threshold (largest score rejected, first minus infinity), mean Pmiss, mean Pfa, TWV.
         per_query_curve: the same with each query's best threshold shifted to 0.
-        queries: queries with targets, in the order of the term list.
-        removed: queries without targets.
-        documents: number of documents.
-        scored: trials of the remaining queries with a score of the system.
-        least, greatest: of these scores; NaN if there are none.
     """
 
     pooled: Values
     per_query: Values
     curve: Curve
     per_query_curve: Curve
-    queries: tuple[str, ...]
-    removed: tuple[str, ...]
-    documents: int
-    scored: int
-    least: float
-    greatest: float
 
 
-def score_quesst(
-    detections: pa.Table,
-    references: pa.Table,
-    queries: Sequence[str],
-    documents: Sequence[str],
-    *,
-    prior: float,
-    default: float | None = None,
-) -> Quesst:
-    """Score a list of trials as the QUESST program does.
+def score_trials(trials: Trials, prior: float) -> Quesst:
+    """Score all trials as the QUESST program does.
 
     Args:
-        detections: query_id, doc_id, score, decision; the order of the rows is the file's, and matters (see above).
-        references: query_id, doc_id; target documents. Unlisted ids are ignored; duplicates cause a warning.
-        queries: ids of the term list, in its order.
-        documents: ids of the ECF's excerpts, in its order.
+        trials: of the queries with targets; both targets and non-targets.
         prior: effective prior, in (0, 1).
-        default: score of trials without one; without a default they are an error.
 
     Raises:
-        DataError: a query or document is listed twice; a trial is of an unknown query or document, is a duplicate, has no
-            finite score or no decision, or is missing and there is no default; no query has a target, or all trials are
-            targets.
         UserError: the prior is not between 0 and 1.
     """
     check_prior(prior)
     beta = (1 - prior) / prior
-    for names, what in ((queries, "query"), (documents, "document")):
-        _check_unique(names, what)
-    targets = _targets(references, queries, documents)
-    seen = np.flatnonzero(targets.sum(axis=1))
-    if not len(seen):
-        raise codes.NO_TARGET_DOCUMENT()
-    trials = _Trials.read(detections, targets, queries, documents, default)
-    if trials.target.all():
-        raise codes.NO_NONTARGET_DOCUMENT()
     curve = _curve(trials.score, trials, beta)
     best, threshold = _best(curve)
     pooled = _recalibrated(trials.score, trials.target, float(trials.target.mean()))
     per_query, per_query_curve = _per_query(pooled, trials, prior, beta)
     return Quesst(
         pooled=Values(
-            act_twv=_twv(trials.decision, trials, beta),
+            act_twv=math.nan if trials.decision is None else _twv(trials.decision, trials, beta),
             max_twv=best,
             threshold=threshold,
             act_cnxe=_cnxe(trials.score, trials.target, prior),
@@ -137,76 +98,27 @@ def score_quesst(
         per_query=per_query,
         curve=curve,
         per_query_curve=per_query_curve,
-        queries=tuple(queries[int(k)] for k in seen),
-        removed=tuple(query for k, query in enumerate(queries) if not targets[k].any()),
-        documents=len(documents),
-        scored=len(trials.scores),
-        least=float(trials.scores.min()) if len(trials.scores) else math.nan,
-        greatest=float(trials.scores.max()) if len(trials.scores) else math.nan,
     )
 
 
-class _Trials(NamedTuple):
-    """All trials of the queries kept, in the program's order; `query` is the index among them."""
+class Trials(NamedTuple):
+    """All trials of the queries with targets, in the program's order: those of the list, then the others by query.
+
+    Attributes:
+        query: index of the query, 0 to Q - 1.
+        score: finite; of trials that the list lacks, the default.
+        target: whether the document is a target.
+        decision: whether the trial was accepted; None where one is not decided.
+    """
 
     query: Ints
     score: Floats
     target: Flags
-    decision: Flags
-    scores: Floats
+    decision: Flags | None
 
-    @classmethod
-    def read(
-        cls,
-        detections: pa.Table,
-        targets: Flags,
-        queries: Sequence[str],
-        documents: Sequence[str],
-        default: float | None,
-    ) -> _Trials:
-        query = _places(detections, "query_id", queries)
-        document = _places(detections, "doc_id", documents)
-        score = detections["score"].cast(pa.float64())
-        for column, bad, problem in (
-            ("query_id", query < 0, "is not in the term list"),
-            ("doc_id", document < 0, "is not in the ECF"),
-            ("score", ~pc.fill_null(pc.is_finite(score), False).to_numpy(), "is not a finite number"),
-            ("decision", pc.is_null(detections["decision"]).to_numpy(), "is neither YES nor NO"),
-        ):
-            if bad.any():
-                raise codes.INVALID_TRIAL(
-                    where=_row(detections, int(np.flatnonzero(bad)[0])), column=column, problem=problem
-                )
-        cell = query * len(documents) + document
-        _, first = np.unique(cell, return_index=True)
-        if len(first) < len(cell):
-            row = int(np.setdiff1d(np.arange(len(cell)), first)[0])
-            raise codes.DUPLICATE_TRIAL(where=_row(detections, row))
-
-        left_out = np.setdiff1d(np.arange(targets.size), cell)
-        seen = targets.sum(axis=1) > 0
-        left_out = left_out[seen[left_out // len(documents)]]
-        if len(left_out) and default is None:
-            q, d = divmod(int(left_out[0]), len(documents))
-            raise codes.UNSCORED_TRIALS(
-                where=f"first: query {queries[q]}, document {documents[d]}", count=len(left_out)
-            )
-        kept = seen[query]
-        # Adding 0 gives -0.0 and 0.0, which are equal, the same sign.
-        scores = score.to_numpy()[kept] + 0.0
-        order = np.concatenate([cell[kept], left_out])
-        return cls(
-            query=(np.cumsum(seen) - 1)[order // len(documents)],
-            score=np.concatenate([scores, np.full(len(left_out), 0.0 if default is None else default)]),
-            target=targets.ravel()[order],
-            decision=np.concatenate([detections["decision"].to_numpy()[kept], np.zeros(len(left_out), dtype=bool)]),
-            scores=scores,
-        )
-
-    def take(self, rows: Ints) -> _Trials:
+    def take(self, rows: Ints) -> Trials:
         """Some rows, of one query."""
-        columns = self.score[rows], self.target[rows], self.decision[rows]
-        return _Trials(np.zeros(len(rows), dtype=np.int64), *columns, self.scores)
+        return Trials(np.zeros(len(rows), dtype=np.int64), self.score[rows], self.target[rows], None)
 
     def of_each_query(self) -> Iterator[Ints]:
         """Rows of each query, in the program's order."""
@@ -214,7 +126,7 @@ class _Trials(NamedTuple):
         yield from np.split(order, np.flatnonzero(np.diff(self.query[order])) + 1)
 
 
-def _per_query(pooled: Floats, trials: _Trials, prior: float, beta: float) -> tuple[Values, Curve]:
+def _per_query(pooled: Floats, trials: Trials, prior: float, beta: float) -> tuple[Values, Curve]:
     """Values and curve with a threshold, or recalibration, per query; `pooled` are recalibrated scores."""
     rate = float(trials.target.mean())
     shifted, per_query = np.empty(len(pooled)), np.empty(len(pooled))
@@ -240,7 +152,7 @@ def _per_query(pooled: Floats, trials: _Trials, prior: float, beta: float) -> tu
     return values, curve
 
 
-def _twv(accepted: Flags, trials: _Trials, beta: float) -> float:
+def _twv(accepted: Flags, trials: Trials, beta: float) -> float:
     """Mean over the queries of 1 - Pmiss - beta Pfa."""
     targets, nontargets = _sizes(trials)
     queries = len(targets)
@@ -251,7 +163,7 @@ def _twv(accepted: Flags, trials: _Trials, beta: float) -> float:
     return 1 - math.fsum(misses / targets + beta * (false_alarms / nontargets)) / queries
 
 
-def _curve(score: Floats, trials: _Trials, beta: float) -> Curve:
+def _curve(score: Floats, trials: Trials, beta: float) -> Curve:
     """Means with all scores up to each distinct one rejected; the first point rejects none."""
     targets, nontargets = _sizes(trials)
     distinct, place = np.unique(score, return_inverse=True)
@@ -275,7 +187,7 @@ def _best(curve: Curve) -> tuple[float, float]:
     return float(curve.twv[at]), float(curve.threshold[at])
 
 
-def _sizes(trials: _Trials) -> tuple[Ints, Ints]:
+def _sizes(trials: Trials) -> tuple[Ints, Ints]:
     """Targets and non-targets of each query."""
     targets = np.bincount(trials.query[trials.target])
     return targets, np.bincount(trials.query, minlength=len(targets)) - targets
@@ -309,33 +221,3 @@ def _log_odds(probability: float) -> float:
     if probability == 0:
         return -math.inf
     return math.inf if probability == 1 else -math.log(1 / probability - 1)
-
-
-def _targets(references: pa.Table, queries: Sequence[str], documents: Sequence[str]) -> Flags:
-    """Whether each (query, document) is a target."""
-    query, document = _places(references, "query_id", queries), _places(references, "doc_id", documents)
-    valid = (query >= 0) & (document >= 0)
-    cell, times = np.unique(query[valid] * len(documents) + document[valid], return_counts=True)
-    if (times > 1).any():
-        warnings.warn(warning_text(codes.DUPLICATE_TARGETS, count=np.count_nonzero(times > 1)), stacklevel=3)
-    targets = np.zeros(len(queries) * len(documents), dtype=bool)
-    targets[cell] = True
-    return targets.reshape(len(queries), len(documents))
-
-
-def _places(table: pa.Table, column: str, names: Sequence[str]) -> Ints:
-    """Index of each row's name, -1 if unknown."""
-    indices = pc.index_in(table[column].cast(pa.string()), value_set=pa.array(names, pa.string()))
-    places: Ints = pc.fill_null(indices, -1).to_numpy().astype(np.int64)
-    return places
-
-
-def _check_unique(names: Sequence[str], what: str) -> None:
-    if len(set(names)) < len(names):
-        twice = next(name for k, name in enumerate(names) if name in names[:k])
-        raise codes.DUPLICATE_TRIAL_ID(kind=what, name=twice)
-
-
-def _row(detections: pa.Table, row: int) -> str:
-    shown = ", ".join(f"{name} {detections[name][row].as_py()}" for name in ("query_id", "doc_id", "score"))
-    return f"detections, row {row + 1} ({shown})"

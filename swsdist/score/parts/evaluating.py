@@ -81,7 +81,7 @@ def measure_parts(
     Args:
         aligned: schema TRIALS, with final decisions, rows in any order; all rows of each query.
         point: the operating point of the whole list.
-        measures: names; None: all registered ones.
+        measures: names; None: all that a point of that protocol has.
         places: the documents, if they are places in the recordings named by the list.
 
     Returns:
@@ -91,7 +91,8 @@ def measure_parts(
         UserError: N = Ntrue for a query.
     """
     with _quiet():
-        return {name: part.of(aligned, point, places) for name, part in part_tables(measures).items()}
+        tables = part_tables(measures_of(point) if measures is None else measures)
+        return {name: part.of(aligned, point, places) for name, part in tables.items()}
 
 
 def merge(sources: Mapping[str, Sequence[Source]], measures: Iterable[str] | None = None) -> Parts:
@@ -124,7 +125,7 @@ def values(parts: Parts, point: OperatingPoint, measures: Iterable[str] | None =
     quantities()  # names are unique
     result: dict[str, Value] = {}
     with _quiet():
-        for name in MEASURES if measures is None else measures:
+        for name in measures_of(point) if measures is None else measures:
             keys = [item.key for item in MEASURES[name].gives]
             values_of_measure = measure(name).values(parts, point)
             if strange := sorted(values_of_measure.keys() - set(keys)):
@@ -153,14 +154,20 @@ def measure_names(keys: Sequence[str] | Literal["all"], where: str = "measures")
     return tuple(keys)
 
 
-def basic_measures() -> tuple[str, ...]:
-    """Names of the measures that are shown by default."""
-    return tuple(name for name in MEASURES if MEASURES[name].basic)
+def measures_of(point: OperatingPoint) -> tuple[str, ...]:
+    """Names of the measures of a protocol's trials."""
+    has_quesst = point.conventions == "quesst" and point.trials_are == "document"
+    return tuple(name for name in MEASURES if has_quesst or MEASURES[name].takes != "quesst")
 
 
-def identities(measures: Iterable[str] | None = None) -> list[list[str | int]]:
+def basic_measures(point: OperatingPoint) -> tuple[str, ...]:
+    """Names of those that are shown by default."""
+    return tuple(name for name in measures_of(point) if MEASURES[name].basic)
+
+
+def identities(measures: Iterable[str]) -> list[list[str | int]]:
     """Names and versions of measures, for fingerprints."""
-    return [MEASURES.identity(name) for name in (MEASURES if measures is None else measures)]
+    return [MEASURES.identity(name) for name in measures]
 
 
 def _quiet() -> warnings.catch_warnings[None]:

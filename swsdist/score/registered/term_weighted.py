@@ -22,6 +22,14 @@ def point_values(name: str, point: CurvePoint | None, *, threshold: bool = False
     return result | ({f"{name}_threshold": point.threshold} if threshold else {})
 
 
+def point_in(values: Mapping[str, Value], name: str) -> CurvePoint | None:
+    """The point that `point_values` describes, if it is defined."""
+    twv, pmiss, pfa = (values.get(f"{name}{end}") for end in ("", "_pmiss", "_pfa"))
+    if twv is None or pmiss is None or pfa is None:
+        return None
+    return CurvePoint(twv, pmiss, pfa, values.get(f"{name}_threshold"))
+
+
 class TermWeighted:
     """At the decisions (ATWV) and at the threshold of the maximum (MTWV); the rules are in `measures.twv`."""
 

@@ -55,6 +55,11 @@ def seconds(excerpts: pa.Table, conventions: Conventions | str) -> float:
     return total
 
 
+def named_documents(excerpts: pa.Table, conventions: Conventions) -> list[str]:
+    """The documents that excerpts name, each once, in their order."""
+    return list(dict.fromkeys(conventions.excerpt_document(file) for file in excerpts["file"].to_pylist()))
+
+
 def _without_overlap(excerpts: list[tuple[float, float, str]]) -> float:
     """Lengths of one file's excerpts without overlaps; excerpts are (begin, end, source type)."""
     ordered = sorted(excerpts, key=lambda excerpt: excerpt[:2])

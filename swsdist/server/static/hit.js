@@ -7,8 +7,6 @@ import { clock, keyMark, length, number, percent, t } from "./texts.js";
 
 export const VERDICTS = [["yes", "y", "✓"], ["no", "n", "✗"], ["unsure", "u", "?"]];
 
-const HARDLY = 0.01;
-
 export class HitCard {
   /**
    * @param {object} hit
@@ -76,8 +74,8 @@ export class HitCard {
 
   showLikely(verdict) {
     const share = this.hit.likely;
-    const known = verdict === null && share !== null && share !== undefined;
-    this.likely.textContent = !known ? "" : share < HARDLY ? t("hit.hardly") : t("hit.likely", { share: percent(share) });
+    const known = verdict === null && Boolean(this.hit.called);
+    this.likely.textContent = known ? t(`hit.${this.hit.called}`, { share: percent(share) }) : "";
     this.bar.hidden = !known;
     this.bar.firstChild.style.width = known ? `${100 * share}%` : "0";
   }

@@ -93,7 +93,7 @@ async function readLikely() {
   const { likelihood, likely } = await get("likely", { entry_id: word.entry.entry_id, search: name });
   if (found.search !== name) return;
   found.summary = likelihood ?? found.summary;
-  found.listed?.forEach((hit, n) => (hit.likely = likely[n] ?? hit.likely));
+  found.listed?.forEach((hit, n) => Object.assign(hit, likely[n]));
   emit("hits");
 }
 

@@ -23,7 +23,11 @@ from swsdist.evaluation.lists import read_system
 from swsdist.evaluation.reading import read_task
 from swsdist.io.notices import Notices
 from swsdist.score.measures.curve import Curve, CurvePoint
+from swsdist.score.measures.det import pooled_maximum
+from swsdist.score.measures.optimum import optimum, optimum_rows
 from swsdist.score.measures.protocol import protocol
+from swsdist.score.measures.ranking import Ranking
+from swsdist.score.trials.align import score_limits
 from tests.support.golden.nist_answers import Best, Expected, Kwseval, Params, Stdeval, Term
 from tests.support.golden.runner import Case, needed, place, text, values
 
@@ -107,8 +111,9 @@ def _stdeval(case: Case, folder: Path, ours: Evaluation, theirs: Stdeval, params
     case.equal("S: trials", task.trials, theirs["num_trials"])
     case.close("S: seconds", task.seconds, theirs["speech_dur"], _SAME * max(1.0, task.seconds))
     case.close("S: beta", task.beta, theirs["beta"], 1e-12 * theirs["beta"])
-    case.equal("S: least score", ours.low, theirs["min_score"])
-    case.equal("S: greatest score", ours.high, theirs["max_score"])
+    low, high = score_limits(ours.system.detections["score"])
+    case.equal("S: least score", low, theirs["min_score"])
+    case.equal("S: greatest score", high, theirs["max_score"])
     case.equal("S: max NO", max(-9999.0, _or(ours.highest_no, -9999.0)), theirs["max_no"])
     case.equal("S: min YES", min(9999.0, _or(ours.lowest_yes, 9999.0)), theirs["min_yes"])
     totals = whole.totals
@@ -151,11 +156,20 @@ def _stdeval_curves(case: Case, folder: Path, ours: Evaluation, theirs: Stdeval)
     want = theirs.get("pooled_det")
     if want is None or want.get("status") != "ok":
         return
-    _defined(case, "S: pooled maximum", ours.pooled_maximum, want["max_value"])
-    if ours.pooled is not None and ours.pooled_maximum is not None:
-        case.close("S: pooled maximum", ours.pooled_maximum.twv, want["max_value"], _SAME)
-        _unique(case, "S pooled", ours.pooled, ours.pooled_maximum, want)
+    greatest = _pooled_maximum(ours)
+    _defined(case, "S: pooled maximum", greatest, want["max_value"])
+    if ours.pooled is not None and greatest is not None:
+        case.close("S: pooled maximum", greatest.twv, want["max_value"], _SAME)
+        _unique(case, "S pooled", ours.pooled, greatest, want)
         _curve(case, folder, "stdeval_pooled_det", ours.pooled)
+
+
+def _pooled_maximum(ours: Evaluation) -> CurvePoint | None:
+    if ours.overall.curve is None:
+        return None
+    return pooled_maximum(
+        [] if ours.pooled is None else [ours.pooled], by_detection=ours.task.conventions.pooled_by_detection
+    )
 
 
 def _kwseval(case: Case, folder: Path, ours: Evaluation, theirs: Kwseval, params: Params) -> None:
@@ -214,8 +228,9 @@ def _kwseval_curve(case: Case, folder: Path, ours: Evaluation, theirs: Kwseval) 
         case.close("K: MTWV", whole.maximum.twv, _given(want["twv"]), _SAME)
         _unique(case, "K", whole.curve, whole.maximum, want)
         _curve(case, folder, "kwseval_points", whole.curve)
-    best = ours.optimum
-    if best is not None and theirs["optimum"]["twv"] is not None:
+    rows = optimum_rows(Ranking.of(ours.aligned), trials=ours.task.trials, beta=ours.task.beta)
+    best = optimum(rows, beta=ours.task.beta)
+    if whole.curve is not None and theirs["optimum"]["twv"] is not None:
         ids = best.names.to_pylist()
         rated = [k for k, term in enumerate(ids) if theirs["terms"][term]["optimum"]["twv"] is not None]
         otwv = best.otwv
@@ -261,8 +276,8 @@ def _kwseval_pooled(case: Case, folder: Path, ours: Evaluation, theirs: Kwseval)
     pmiss, pfa = nmiss / ntrue, nfa / (ours.task.trials - ntrue)
     actual = CurvePoint(1 - (pmiss + ours.task.beta * pfa), pmiss, pfa, None)
     _point(case, "K pooled: actual", actual, theirs["atwv"], theirs["mean_pmiss"], theirs["mean_pfa"])
-    if ours.pooled is not None and ours.pooled_maximum is not None:
-        case.close("K pooled: maximum", ours.pooled_maximum.twv, _given(theirs["max"]["twv"]), _SAME)
+    if ours.pooled is not None and (greatest := _pooled_maximum(ours)) is not None:
+        case.close("K pooled: maximum", greatest.twv, _given(theirs["max"]["twv"]), _SAME)
         _curve(case, folder, "kwseval_points", ours.pooled)
 
 

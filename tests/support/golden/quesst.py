@@ -11,12 +11,18 @@ from types import EllipsisType
 from typing import TypedDict
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from swsdist.core.errors import DataError
-from swsdist.io.nist.termlist import read_termlist
-from swsdist.io.quesst import read_quesst_documents, read_quesst_list, read_quesst_references
+from swsdist.evaluation.evaluate import evaluate
+from swsdist.evaluation.lists import read_system
+from swsdist.evaluation.reading import read_task
+from swsdist.io.compressed import lines
 from swsdist.score.measures.curve import Curve
-from swsdist.score.measures.quesst import Quesst, Values, score_quesst
+from swsdist.score.measures.protocol import protocol
+from swsdist.score.measures.quesst import Quesst, Values
+from swsdist.score.parts.evaluating import measure_parts, merge_tables
+from swsdist.score.registered.quesst import measured
 from tests.support.golden.runner import Case, needed, place, text, values
 
 NAME = "QUESST program"
@@ -30,8 +36,8 @@ class _Params(TypedDict):
     default_score: float | None
 
 
-class _Values(TypedDict, total=False):
-    """Both kinds of values; none where the program stops."""
+class _Values(TypedDict):
+    """Both kinds of values."""
 
     act_twv: float
     max_twv: float
@@ -40,7 +46,7 @@ class _Values(TypedDict, total=False):
     threshold: float
 
 
-class _Expected(_Values, total=False):
+class _Expected(_Values):
     per_query: _Values
     printed: list[str]
 
@@ -54,40 +60,30 @@ def run(folder: Path) -> Case:
     """Compare both sets of values, the curve, and each number that the program printed."""
     case = Case.of(folder)
     params, expected = values(folder, "params.json", _Params), values(folder, "expected.json", _Expected)
-    try:
-        references = read_quesst_references(needed(folder, "ref.rttm"))
-        ours = score_quesst(
-            read_quesst_list(needed(folder, "stdlist.xml")),
-            references,
-            read_termlist(needed(folder, "tlist.xml")).terms["query_id"].to_pylist(),
-            read_quesst_documents(needed(folder, "ecf.xml")),
-            prior=params["effective_prior"],
-            default=params["default_score"],
-        )
-    except DataError as error:
-        if "act_twv" in expected:
-            raise
-        case.compared += 1
-        case.treated.append(f"the original stops; so do we: {error.message}")
-        return case
-    if "act_twv" not in expected:
-        case.equal("outcome", "scored", "the original stops")
-        return case
+    prior, default = params["effective_prior"], params["default_score"]
+    rules = protocol("quesst", beta=(1 - prior) / prior, default_score=default)
+    rttm = needed(folder, "ref.rttm")
+    task = read_task(ecf=needed(folder, "ecf.xml"), rttm=rttm, terms=needed(folder, "tlist.xml"), protocol=rules)
+    result = evaluate(task, read_system(needed(folder, "stdlist.xml"), conventions="quesst"))
+    ours = measured(merge_tables([measure_parts(result.aligned, result.point)]), result.point)
+    assert ours is not None
 
     unique = _unique(ours.curve), _unique(ours.per_query_curve)
     if not all(unique):
         case.treated.append(
             "several thresholds have the greatest TWV; which is named hangs on the order of sums: not compared"
         )
-    if len(ours.curve.threshold) <= len(ours.queries) * ours.documents:
+    terms = task.terms["query_id"].to_pylist()
+    seen = set(task.references["query_id"].to_pylist())
+    if len(ours.curve.threshold) <= len(seen) * task.trials:
         case.treated.append("equal scores are pooled in the order of the file, as the program does")
     _compare_values(case, "", ours.pooled, expected, unique[0])
     _compare_values(case, "per-query ", ours.per_query, expected["per_query"], unique[1])
     if place(folder, "det.csv"):
         _compare_curve(case, ours.curve, list(csv.DictReader(io.StringIO(text(folder, "det.csv")))))
-    listed = {*ours.queries, *ours.removed}
-    known = sum(query in listed for query in references["query_id"].to_pylist())
-    printed = _printed(ours, known, params["default_score"], unique)
+    known = sum(line.split()[5] in terms for _, line in lines(rttm) if line)
+    scored = result.aligned.filter(pc.is_in(result.aligned["query_id"], value_set=pa.array(sorted(seen))))["score"]
+    printed = _printed(ours, scored.drop_null(), (len(terms), len(seen), task.trials, known), default, unique)
     for line in expected["printed"]:
         for start, numbers in printed.items():
             if line.startswith(start):
@@ -128,18 +124,27 @@ def _compare_curve(case: Case, ours: Curve, theirs: list[dict[str, str]]) -> Non
 
 
 def _printed(
-    ours: Quesst, references: int, default: float | None, unique: tuple[bool, bool]
+    ours: Quesst, scores: pa.ChunkedArray, counts: tuple[int, ...], default: float | None, unique: tuple[bool, bool]
 ) -> dict[str, list[float | EllipsisType | None]]:
     """The numbers on each line that the program prints, by how the line begins; those that are not compared are `...`."""
-    queries, documents = len(ours.queries), ours.documents
-    left_out = queries * documents - ours.scored
+    terms, queries, documents, references = counts
+    left_out, limits = queries * documents - len(scores), pc.min_max(scores).as_py()
     pooled, own = ours.pooled, ours.per_query
     return {
-        "Loading tlist": [queries + len(ours.removed)],
+        "Loading tlist": [terms],
         "Loading ecf": [documents],
         "Loading rttm": [references],
-        "Removing": [len(ours.removed)],
-        "Scores": [queries * documents, queries, documents, ours.scored, default, left_out, ours.least, ours.greatest],
+        "Removing": [terms - queries],
+        "Scores": [
+            queries * documents,
+            queries,
+            documents,
+            len(scores),
+            default,
+            left_out,
+            limits["min"],
+            limits["max"],
+        ],
         "actTWV": [pooled.act_twv, pooled.max_twv, pooled.threshold if unique[0] else ...],
         "actCnxe": [pooled.act_cnxe, pooled.min_cnxe],
         "Upper-bound TWV": [own.act_twv, own.max_twv, own.threshold if unique[1] else ...],

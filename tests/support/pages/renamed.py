@@ -30,7 +30,7 @@ STAGES = (
 
 #: Columns and files of results.
 RESULTS = (
-    Renamed("column word of swsdist search --csv", "verdict"),
+    Renamed("columns word, verdict of swsdist search --csv", "called"),
     Renamed("tables/examples/ of a run", "the store queries/"),
 )
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TypedDict, cast
 
-from swsdist.report.schema import SCHEMA, ReportJson
+from swsdist.report.data import SCHEMA
+from swsdist.report.schema import ReportJson
 
 _PREFACE = """\
 # report.json
 
-<!-- Generated from swsdist/report/schema.py: make docs -->
+<!-- Generated from swsdist/report/data.py: make docs -->
 
 Measures and costs of a run, in `report.json` of the run folder. `schema` is the version, now `{schema}`: within a version
 keys may be added; none is removed, renamed or changed in meaning. Infinite and undefined values are null. Times are seconds,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from swsdist.glossary.likelihood import ENCODER, MFCC, Likelihood, Prior, prior_of
+from swsdist.calibrate.likelihood import ENCODER, MFCC, Likelihood, Prior, prior_of, word_of
 
 NOBODY = np.empty(0), np.empty(0, bool)
 SCORES = np.linspace(6, -1, 400)
@@ -41,6 +41,23 @@ def test_an_encoders_scores_have_a_steeper_line() -> None:
     mfcc, encoder = (Likelihood.fit(*NOBODY, prior).likely(np.array([2.0, 6.0])) for prior in (MFCC, ENCODER))
     assert encoder[0] < mfcc[0]
     assert encoder[1] > mfcc[1]
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.01])
+def test_a_prior_is_that_of_the_words_it_is_fitted_to(scale: float) -> None:
+    """Scores of any unit: hits of words are as likely as by the prior that they are drawn from."""
+    words = [drawn(MFCC, seed) for seed in range(200)]
+    scores, truths = (np.concatenate(column) for column in zip(*words, strict=True))
+    fitted = Prior.of_words(np.repeat(np.arange(200), 1000), scores * scale, truths)
+    values = np.array([1.0, 3.0, 5.0, 7.0])
+    found = Likelihood(*fitted, judged=0).likely(values * scale)
+    assert found == pytest.approx(Likelihood(*MFCC, judged=0).likely(values), abs=0.06)
+
+
+def test_words_for_hits() -> None:
+    assert [word_of(p) for p in (1.0, 0.5, 0.49, 0.1, 0.09, 0.0, None)] == [
+        *("likely", "likely", "possible", "possible", "unlikely", "unlikely", ""),
+    ]
 
 
 def test_judgements_move_what_is_likely() -> None:

@@ -1,9 +1,12 @@
 """How likely hits are true, by their scores and what somebody judged, and how many true ones are left.
 
 The log-odds of a hit are a line in its score, a + b s (logistic regression). Before anybody judges, a and b are those of other
-words: normal, with a mean and a covariance that were fitted to words of Mboshi dev (`python -m benchmarks.collecting`), for
-each kind of frames. Each judgement moves them; what is left of doubt is their posterior covariance (Laplace; Bishop 2006, 4.4
-and 4.5). Scores are normalised within a word (q-norm), so that one line serves collections of any size.
+words: normal, with a mean and a covariance that are fitted to the words of a run with references, else were fitted to words of
+Mboshi dev for each kind of frames (`python -m benchmarks.collecting`). Each judgement moves them; what is left of doubt is
+their posterior covariance (Laplace; Bishop 2006, 4.4 and 4.5). Scores of Mboshi's words are normalised within a word (q-norm),
+so that one line serves collections of any size.
+
+A hit is called `likely` from a probability of one half, `possible` from a tenth, else `unlikely`.
 """
 
 from __future__ import annotations
@@ -19,6 +22,15 @@ from swsdist.kernels.regression import sigmoid
 Array = NDArray[np.float64]
 
 
+#: Least probability of each word for hits.
+WORDS = {"likely": 0.5, "possible": 0.1, "unlikely": 0.0}
+
+
+def word_of(probability: float | None) -> str:
+    """What a hit is called; nothing where its probability is not known."""
+    return "" if probability is None else next(word for word, least in WORDS.items() if probability >= least)
+
+
 class Prior(NamedTuple):
     """A normal distribution of a and b over words.
 
@@ -29,6 +41,29 @@ class Prior(NamedTuple):
 
     mean: Array
     covariance: Array
+
+    @classmethod
+    def of_words(cls, words: NDArray[np.int64], scores: Array, truths: NDArray[np.bool_]) -> Prior:
+        """The prior under which the hits of words are most probable, by EM; of each word Laplace's approximation.
+
+        Args:
+            words: index of each hit's word, (hits,).
+            scores: (hits,), rounded to a twentieth of their deviation.
+            truths: whether each is an occurrence, (hits,).
+        """
+        scale = float(scores.std()) or 1.0
+        grid, cell = np.unique(np.rint(scores * (_CELLS / scale)), return_inverse=True)
+        grid *= scale / _CELLS
+        hits, true = np.zeros((2, int(words.max()) + 1, len(grid)))
+        np.add.at(hits, (words, cell), 1)
+        np.add.at(true, (words[truths], cell[truths]), 1)
+        spread = np.array([1 + abs(float(scores.mean())) / scale, 1 / scale])
+        (mean,), _ = _lines(grid, hits.sum(0)[None], true.sum(0)[None], cls(np.zeros(2), np.diag((10 * spread) ** 2)))
+        prior = cls(mean, np.diag(spread**2))
+        for _ in range(_ROUNDS):
+            lines, covariances = _lines(grid, hits, true, prior)
+            prior = cls(lines.mean(0), np.cov(lines.T, bias=True) + covariances.mean(0))
+        return prior
 
 
 #: Of MFCC and what is made of them; of a layer of a speech encoder.
@@ -43,12 +78,38 @@ def prior_of(extractors: Collection[str]) -> Prior:
 
 #: Newton's steps at most, and the least that goes on.
 _STEPS, _SMALL = 50, 1e-9
+#: To fit a prior: cells of a standard deviation of scores, and rounds.
+_CELLS, _ROUNDS = 20, 20
 #: Draws of a line and of all hits' truth, and the part of them in the interval.
 _DRAWS, _INSIDE = 500, 0.8
 #: True ones that so many next hits must promise.
 _NEXT, _WORTH = 20, 0.5
 #: Judgements before it is said that there is no use to go on.
 _FEWEST = 10
+
+
+def _lines(scores: Array, hits: Array, true: Array, prior: Prior) -> tuple[Array, Array]:
+    """The most probable line of each word, (words, 2), and its covariance, (words, 2, 2).
+
+    Args:
+        scores: (cells,).
+        hits: how many of each word have each score, (words, cells).
+        true: how many of them are occurrences, (words, cells).
+        prior: of lines.
+    """
+    design = np.column_stack([np.ones(len(scores)), scores])
+    squares = (design[:, :, None] * design[:, None, :]).reshape(-1, 4)
+    precision = np.linalg.inv(prior.covariance)
+    lines = np.tile(prior.mean, (len(hits), 1))
+    for _ in range(_STEPS):
+        p = sigmoid(lines @ design.T)
+        slope = (hits * p - true) @ design + (lines - prior.mean) @ precision
+        curvature = ((hits * p * (1 - p)) @ squares).reshape(-1, 2, 2) + precision
+        step = np.linalg.solve(curvature, slope[:, :, None])[:, :, 0]
+        lines = lines - step
+        if np.abs(step).max() < _SMALL:
+            break
+    return lines, np.linalg.inv(curvature).astype(np.float64)
 
 
 class Summary(NamedTuple):
@@ -92,18 +153,8 @@ class Likelihood(NamedTuple):
             truths: whether each is an occurrence, (hits,).
             prior: of lines.
         """
-        design = np.column_stack([np.ones(len(scores)), scores])
-        precision = np.linalg.inv(prior.covariance)
-        line = prior.mean
-        for _ in range(_STEPS):
-            p = sigmoid(design @ line)
-            slope = design.T @ (p - truths) + precision @ (line - prior.mean)
-            curvature = design.T @ (design * (p * (1 - p))[:, None]) + precision
-            step = np.linalg.solve(curvature, slope)
-            line = line - step
-            if np.abs(step).max() < _SMALL:
-                break
-        return cls(line, np.linalg.inv(curvature).astype(np.float64), len(scores))
+        (line,), (covariance,) = _lines(scores, np.ones((1, len(scores))), truths[None].astype(np.float64), prior)
+        return cls(line, covariance, len(scores))
 
     def likely(self, scores: Array) -> Array:
         """The probability of each hit, with the doubt about the line (MacKay 1992), (hits,)."""
