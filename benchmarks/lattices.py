@@ -127,7 +127,7 @@ def _phones(scratch: Path) -> list[Row]:
         config = config_from_dict(
             {
                 "run": str(scratch / f"phones-{workers}"),
-                "chain": "text",
+                "chain": "lattices",
                 "corpus": {"documents": str(place), "queries": str(terms)},
                 "options": {
                     "lattices": {"words": str(scratch / "phones.txt")},
@@ -335,7 +335,7 @@ def _words(scratch: Path) -> list[Row]:
     config = config_from_dict(
         {
             "run": str(scratch / "words-run"),
-            "chain": "text",
+            "chain": "lattices",
             "corpus": {"documents": str(place)},
             "options": {"lattices": {"words": str(place.with_suffix(".txt"))}},
             "search": {"method": "lattice"},

@@ -56,18 +56,21 @@ from swsdist.stages.score import Score
 from swsdist.stages.search import Search
 
 
-def assemble(config: Config, ledger: Ledger, stages: Sequence[Step | Stage] = ()) -> Chain:
+def assemble(
+    config: Config, ledger: Ledger, stages: Sequence[Step | Stage] = (), inputs: SearchInputs | None = None
+) -> Chain:
     """A chain that reports on a scored list, of these steps or of others.
 
     Args:
         config: of the chain.
         ledger: of the run.
         stages: instead of `steps`.
+        inputs: instead of `SearchInputs`.
 
     Raises:
         ConfigError: see `steps`.
     """
-    stages, inputs = stages or steps(config), SearchInputs.of(config, ledger)
+    stages, inputs = stages or steps(config), inputs or SearchInputs.of(config, ledger)
     demand_posteriors(inputs, required_statistics(config.calibrate))
     inputs.document_checks.update(document_checks(config))
     inputs.folds.update(folds_of_steps(config.calibrate))

@@ -24,7 +24,7 @@ from pydantic import ValidationError
 
 from swsdist.config.corpus import Corpus, QueriesFrom
 from swsdist.config.files import absolute, folder_of, is_url, text_of
-from swsdist.config.model import Config, Features
+from swsdist.config.model import Config
 from swsdist.config.reading import Draft, Origin, plain, read
 from swsdist.config.renamed import replacement
 from swsdist.config.section import Section
@@ -37,6 +37,7 @@ from swsdist.config.suggest import (
     is_mapping,
     is_one_or_more,
     is_path,
+    item_of,
     keys,
     meant,
     section_of,
@@ -46,7 +47,7 @@ from swsdist.config.suggest import (
 from swsdist.core.codes import config as codes
 from swsdist.core.errors import ConfigError, StorageError, UserError
 from swsdist.registry.entries import Configured, is_chain
-from swsdist.registry.registries import CHAINS, FEATURES, TRANSFORMS
+from swsdist.registry.registries import CHAINS
 from swsdist.registry.registry import Entry, Registry
 
 if TYPE_CHECKING:
@@ -316,7 +317,6 @@ def _finish(draft: Draft, sets: Sequence[Assignment]) -> Config:
         _open_corpus(draft)
     _refuse_renamed(draft.values, draft)
     settled = _settle(draft.values, Config, (), draft)
-    _extractor_paths(settled, draft)
     _chain_paths(settled, draft)
     _default_fusion_steps(settled)
     corpus, score = settled.get("corpus"), settled.setdefault("score", {})
@@ -353,13 +353,13 @@ def _settle(values: dict[str, object], model: type[Section], place: Place, draft
             continue
         value, key = values[name], (*place, name)
         section = section_of(field)
-        if section and is_one_or_more(field) and isinstance(value, dict | list | None):
-            sections = value if isinstance(value, list) else [value or {}]
-            places = [(*key, k) for k in range(len(sections))] if isinstance(value, list) else [key]
+        if isinstance(value, list | tuple) and (item := item_of(field)):
             settled[name] = [
-                _settle(each, section, below, draft) if isinstance(each, dict) else each
-                for each, below in zip(sections, places, strict=True)
+                _settle(each, item, (*key, k), draft) if isinstance(each, dict) else each
+                for k, each in enumerate(value)
             ]
+        elif section and is_one_or_more(field) and isinstance(value, dict | None):
+            settled[name] = [_settle(value or {}, section, key, draft)]
         elif value is None and (section or is_mapping(field)):
             settled[name] = {}
         elif section and isinstance(value, dict):
@@ -373,26 +373,9 @@ def _settle(values: dict[str, object], model: type[Section], place: Place, draft
             if word:
                 draft.complain(key, codes.UNCLEAR_PATH, value=value, meant=word)
             settled[name] = absolute(value, draft.origin(key).base)
-    return settled
-
-
-def _extractor_paths(settled: dict[str, object], draft: Draft) -> None:
-    """Make paths among the options of extractors and transforms absolute; their models mark them by `IsPath`."""
-    sections = each if isinstance(each := settled.get("features"), list) else []
-    for k, features in enumerate(sections):
-        if not isinstance(features, dict):
-            continue
-        place: Place = ("features",) if isinstance(draft.values["features"], dict) else ("features", k)
-        name = features.get("name", Features.model_fields["name"].default)
-        transforms = features.get("transforms")
-        sections[k] = features = _with_paths(FEATURES, name, features, place, draft)
-        if isinstance(transforms, list | tuple):
-            features["transforms"] = [
-                _with_paths(TRANSFORMS, transform.get("name"), transform, (*place, "transforms", n), draft)
-                if isinstance(transform, dict)
-                else transform
-                for n, transform in enumerate(transforms)
-            ]
+    if model.registry is None:
+        return settled
+    return _with_paths(model.registry, values.get("name", model.model_fields["name"].default), settled, place, draft)
 
 
 def _chain_paths(settled: dict[str, object], draft: Draft) -> None:
@@ -430,7 +413,8 @@ def _with_paths(
     if not texts or not isinstance(name, str) or name not in registry:
         return dict(section)
     try:
-        fields = getattr(registry[name].load(), "model_fields", {})
+        entry = registry[name]
+        fields = getattr(entry.model() if isinstance(entry, Configured) else entry.load(), "model_fields", {})
     except ConfigError:
         return dict(section)  # raised again where the entry is used
     for option, value in texts.items():

@@ -14,16 +14,18 @@ from swsdist.config.calibration import Calibrate, misfit_of
 from swsdist.config.corpus import Corpus, Protocol
 from swsdist.config.names import NameIn
 from swsdist.config.search import Keep, Search
-from swsdist.config.section import ONE_OR_MORE, IsPath, Section, error_for_pydantic, execution_only
+from swsdist.config.section import ONE_OR_MORE, ChainOptions, IsPath, Section, error_for_pydantic, execution_only
 from swsdist.core.codes import config as codes
 from swsdist.core.needs import Needs
 from swsdist.core.partition import SLOTS
-from swsdist.registry.entries import is_chain
-from swsdist.registry.registries import CALIBRATION, CHAINS, EXPORTS, METHODS
+from swsdist.registry.entries import Configured, is_chain
+from swsdist.registry.registries import CALIBRATION, CHAINS, EXPORTS, FEATURES, METHODS, TRANSFORMS
 
 
 class Transforming(Section):
     """A transform of each frame of an extractor."""
+
+    registry = TRANSFORMS
 
     name: str = Field(description="name of the transform")
     options: dict[str, object] = Field(default_factory=dict, description="options of the transform")
@@ -34,6 +36,8 @@ class Features(Section):
 
     Tracks have one shift. Searched together, each document is cut to its shortest track.
     """
+
+    registry = FEATURES
 
     name: str = Field(
         "mfcc",
@@ -258,3 +262,15 @@ class Config(Section):
     def store(self) -> str:
         """The store folder."""
         return self.index.store or self.run.rstrip("/") + "/store"
+
+    @property
+    def searched_store(self) -> str:
+        """Folder of the store that the method reads: the config's, or what the chain makes of it."""
+        return self.chain_options.second_store(self.options, self.run.rstrip("/")) or self.store
+
+    @property
+    def chain_options(self) -> type[ChainOptions]:
+        """The model of the chain's options; of a chain without one the base."""
+        entry = CHAINS[self.chain]
+        model = entry.model() if isinstance(entry, Configured) else None
+        return model if model is not None and issubclass(model, ChainOptions) else ChainOptions

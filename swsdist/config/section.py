@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import PydanticCustomError
@@ -19,9 +19,15 @@ ONE_OR_MORE = "one or more"
 
 
 class Section(BaseModel):
-    """Base of all sections: frozen; unknown keys, infinity and NaN are errors."""
+    """Base of all sections: frozen; unknown keys, infinity and NaN are errors.
+
+    Attributes:
+        registry: of a section with `name` and `options`: of these; None: it is another section.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    registry: ClassVar[Any] = None
 
     def matters(self) -> dict[str, object]:
         """The settings that results depend on, as JSON values: all but the `execution_only` ones."""
@@ -31,6 +37,20 @@ class Section(BaseModel):
             if isinstance(field.json_schema_extra, dict) and field.json_schema_extra.get("execution_only")
         }
         return self.model_dump(mode="json", exclude=execution_only)
+
+
+class ChainOptions(Section):
+    """Base of the options of a chain. What follows is of options as a config gives them, unchecked."""
+
+    @classmethod
+    def second_store(cls, options: Mapping[str, Any], run: str) -> str | None:
+        """Folder of the store that the chain makes of the config's store, and searches; None: it searches the config's."""
+        return None
+
+    @classmethod
+    def terms_in(cls, options: Mapping[str, Any]) -> Mapping[str, object]:
+        """Keys of `swsdist.lattices.terms.Terms`: how written queries become labels of the store."""
+        return {}
 
 
 def execution_only(default: object, description: str) -> Any:

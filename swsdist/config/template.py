@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from swsdist.config.section import Section
 from swsdist.config.suggest import Key, allowed, keys, shown, words
@@ -97,6 +98,11 @@ def _chains() -> Iterator[tuple[str, str, list[Key]]]:
             everything = list(keys(model, ("options",)))
             yield f"`options` of the chain `{name}`", "", [key for key in everything if len(key.place) == 2]
             yield from _below(everything)
+            for key in everything:
+                registry: Any = key.section.registry if key.section else None
+                for entry in registry or ():  # whose options are sections, too
+                    place = (*key.place, "options")
+                    yield f"`{'.'.join(place)}` of `{entry}`", "", list(keys(registry[entry].model(), place))
 
 
 def _below(everything: list[Key]) -> Iterator[tuple[str, str, list[Key]]]:

@@ -1,212 +1,168 @@
-"""Words of recordings by pocketsphinx: lattices, and best words.
+"""Recognisers of recordings, by name (`swsdist.registry.registries.RECOGNISERS`), and what they share: stretches and joints.
 
-A recording is recognised at 16 kHz, in stretches of at most `Recognition.longest` seconds, since a recogniser's memory grows
-with an utterance. A longer one is cut in the middle of the quietest 0.3 s of the second half of each stretch, by the power of
-`swsdist.audio.speech`. A stretch in which `find_speech` finds no speech has no words: pocketsphinx makes words of silence. The
-lattices of stretches follow each other with no word between them, so a phrase may span a cut.
-
-A recognition depends on the recording alone. A decoder carries cepstral means from utterance to utterance; `reinit_feat` before
-each makes it give the bytes of a new decoder.
-
-Posteriors are pocketsphinx's own (`swsdist.lattices.formats.pocketsphinx`), with acoustic scores divided by `scale`. A word
-that ends a lattice lasts to the end of the stretch, where pocketsphinx's SLF gives it no length.
-
-Source: pocketsphinx 5.1.1, its documentation of `Config`, `Decoder` and `Lattice`.
+A recogniser takes a recording in stretches of at most so many seconds, since its memory grows with an utterance. A longer
+one is cut in the middle of the quietest 0.3 s of the second half of each stretch, by the power of `swsdist.audio.speech`.
+The lattices of stretches follow each other with no word between them, so a phrase may span a cut.
 """
 
 from __future__ import annotations
 
-import re
-import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from functools import lru_cache
-from importlib.metadata import version
 from importlib.util import find_spec
-from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, PositiveFloat, model_validator
+from pydantic import Field, model_validator
 
-from swsdist.audio.speech import HOP, find_speech, levels
-from swsdist.config.section import IsPath, Section
-from swsdist.core.codes import lattices as codes
-from swsdist.io.filesystem import Folder, identify, is_remote
-from swsdist.io.remote.scratch import scratch
-from swsdist.lattices.formats import pocketsphinx
+from swsdist.audio.speech import HOP, levels
+from swsdist.config.names import NameIn
+from swsdist.config.section import Section
+from swsdist.core.codes import registry as codes
+from swsdist.core.extras import error_of
+from swsdist.core.needs import Needs
 from swsdist.lattices.formats.parts import numbered
-from swsdist.lattices.lattice import MILLISECOND, Broken, Lattice, Origin
+from swsdist.lattices.lattice import MILLISECOND, Lattice
+from swsdist.registry.entries import checked
+from swsdist.registry.registries import RECOGNISERS
 
-#: Samples a second.
-RATE = 16_000
-#: Seconds without words: nothing shorter is recognised.
-_SHORTEST = 0.1
 #: Seconds that are quiet where a recording is cut.
 _QUIET = 0.3
-#: Parameters of pocketsphinx that other options set, or that have no effect on lattices.
-_TAKEN = ("samprate", "hmm", "dict", "lm", "ascale", "loglevel", "logfn", "input_endian")
-_FILLER = re.compile(r"<.*>|\[.*\]|\+\+.*\+\+")
-#: A line of a dictionary without phones, or with one that the model lacks, in pocketsphinx's log.
-_IGNORED = re.compile(r"Line (?P<line>\d+): (?P<fault>(Phone|No pronunciation) .*); (word .* )?ignored")
-_VARIANT = re.compile(r"\([0-9]+\)$")
 
 
-class Recognition(Section):
-    """How recordings become words."""
+class Recogniser(Protocol):
+    """Recognises recordings, each as if it were the first. It is made for each task, and cheap before `load`.
 
-    model: IsPath | None = Field(
-        None, description="folder of an acoustic model of pocketsphinx; default: US English, of its package"
-    )
-    dictionary: IsPath | None = Field(
-        None,
-        description="pronunciations of the words that it knows: lines `WORD PHONE PHONE ...`; default: of its package",
-    )
-    lm: IsPath | None = Field(None, description="language model of words, ARPA or binary; default: of its package")
-    scale: PositiveFloat = Field(20.0, description="what acoustic scores are divided by in posteriors (ascale)")
-    longest: float = Field(30.0, ge=2, description="seconds that are recognised at once; longer recordings are cut")
-    parameters: dict[str, bool | int | float | str] = Field(
-        default_factory=dict,
-        description="other parameters of pocketsphinx, by their names: lw, beam, wbeam, fwdflatbeam, ...",
-    )
-
-    @model_validator(mode="after")
-    def _model_with_words(self) -> Recognition:
-        missing = [key for key in ("dictionary", "lm") if getattr(self, key) is None]
-        if self.model is not None and missing:
-            raise codes.MODEL_ALONE.invalid(missing=" and ".join(missing))
-        return self
-
-    def identities(self) -> list[Any]:
-        """All that lattices depend on, as JSON values; files by their identity.
-
-        Raises:
-            ConfigError: pocketsphinx is not installed, a parameter is wrong, or a model is missing or remote.
-        """
-        if find_spec("pocketsphinx") is None:
-            raise codes.POCKETSPHINX_NOT_INSTALLED(where="options.recogniser")
-        _configured(self)
-        files: list[Any] = []
-        for key in ("model", "dictionary", "lm"):
-            path = getattr(self, key)
-            if path is None:
-                files.append(None)
-                continue
-            if is_remote(path):
-                raise codes.MODEL_IS_REMOTE(where=f"options.recogniser.{key}", path=path)
-            listed = Folder(path).listing() if key == "model" else {}
-            if not listed and not Path(path).is_file():
-                raise codes.NO_MODEL(where=f"options.recogniser.{key}", path=path)
-            files.append([[name, item.identity] for name, item in listed.items()] or identify(path))
-        values = self.model_dump(mode="json", exclude={"model", "dictionary", "lm"})
-        return [values, files, version("pocketsphinx")]
-
-
-class Recogniser:
-    """Recognises recordings, each as if it were the first.
-
-    Args:
-        options: of the recogniser.
-
-    Raises:
-        UserError: pocketsphinx cannot use its models; or a line of the dictionary has no phones, or one that the acoustic
-            model lacks.
+    Attributes:
+        rate: samples a second that it takes.
+        needs: alternative resources of a worker, the best first; `LEAST` is a CPU.
     """
 
-    def __init__(self, options: Recognition) -> None:
-        self._options, self._decoder = options, _decoder(options.model_dump_json())
+    @property
+    def rate(self) -> int: ...
+    @property
+    def needs(self) -> tuple[Needs, ...]: ...
+
+    def identity(self) -> list[Any]:
+        """All that lattices depend on besides recordings and version, as JSON values; files by their content or state.
+
+        Raises:
+            ConfigError: an option has a wrong value, or a file is missing.
+        """
+        ...
+
+    def load(self, granted: Needs) -> None:
+        """Load libraries and models, once in a process, for these resources; lattices do not depend on them.
+
+        Raises:
+            UserError: they cannot be used.
+        """
+        ...
 
     def lattice(self, key: str, channel: int, blocks: Iterable[NDArray[np.float32]]) -> Lattice:
         """The lattice of a recording.
 
         Args:
             key, channel: of the lattice.
-            blocks: samples at 16 kHz, full scale 1.
+            blocks: samples, full scale 1.
 
         Raises:
-            DataError: pocketsphinx makes no lattice of a stretch.
+            DataError: the recording cannot be recognised.
         """
-        parts: list[tuple[int, Lattice]] = []
-        samples = 0
-        with tempfile.TemporaryDirectory(dir=scratch()) as folder:
-            for stretch in stretches(blocks, self._options.longest):
-                begin, samples = samples, samples + len(stretch)
-                if self._recognises(stretch):
-                    graph = self._decoder.get_lattice()
-                    if graph is None:
-                        raise codes.NOTHING_DECODED(where=key, start=begin / RATE, end=samples / RATE)
-                    self._decoder.get_prob()  # posteriors of links exist once this was asked for
-                    graph.write_htk(f"{folder}/part.slf")
-                    (part,) = pocketsphinx.read(Origin(f"{folder}/part.slf"))
-                    if isinstance(part, Broken):
-                        raise part.error
-                    parts.append((begin, _lasting(part, len(stretch))))
-        return _joined(key, channel, parts, _ticks(samples))
+        ...
 
     def words(self, blocks: Iterable[NDArray[np.float32]]) -> list[str]:
-        """The best words of a recording, without fillers; none where nothing is recognised."""
-        result: list[str] = []
-        for stretch in stretches(blocks, self._options.longest):
-            segments = (self._decoder.seg() or ()) if self._recognises(stretch) else ()
-            result += [_VARIANT.sub("", item.word) for item in segments if not _FILLER.fullmatch(item.word)]
-        return result
-
-    def _recognises(self, stretch: NDArray[np.float32]) -> bool:
-        """Recognise a stretch; false: there is no speech in it."""
-        if len(stretch) < _SHORTEST * RATE or find_speech(stretch, RATE) is None:
-            return False
-        samples = np.clip(np.rint(stretch * 32768.0), -32768, 32767).astype("<i2")
-        self._decoder.reinit_feat()
-        self._decoder.start_utt()
-        self._decoder.process_raw(samples.tobytes(), full_utt=True)
-        self._decoder.end_utt()
-        self._decoder.hyp()  # the best path, which posteriors need
-        return True
+        """The best labels of a recording, as one writes them in a query; none where nothing is recognised."""
+        ...
 
 
-def stretches(blocks: Iterable[NDArray[np.float32]], longest: float) -> Iterator[NDArray[np.float32]]:
-    """A recording at 16 kHz in stretches of at most `longest` seconds, cut where it is quiet; blocks do not matter."""
-    most = round(longest * RATE)
+class Recognition(Section):
+    """Which recogniser, and how."""
+
+    registry = RECOGNISERS
+
+    name: Annotated[str, NameIn(RECOGNISERS)] = Field("pocketsphinx", description="recogniser")
+    options: dict[str, object] = Field({}, description="its options, see below")
+
+    @model_validator(mode="after")
+    def _with_its_options(self) -> Recognition:
+        self.complete()
+        return self
+
+    def complete(self) -> dict[str, object]:
+        """All options.
+
+        Raises:
+            ConfigError: one is unknown or has a wrong value.
+        """
+        return checked(RECOGNISERS, self.name, self.options, "options.recogniser.options")
+
+    def create(self) -> Recogniser:
+        """The recogniser.
+
+        Raises:
+            ConfigError: a library is missing.
+        """
+        entry = RECOGNISERS[self.name]
+        for library in entry.libraries:
+            if find_spec(library) is None:
+                missing = ModuleNotFoundError(f"No module named {library!r}", name=library)
+                error = error_of(missing) or codes.ENTRY_NOT_LOADED(target=entry.target, error=str(missing))
+                error.where = "options.recogniser"
+                raise error
+        recogniser: Recogniser = entry.load()(**self.complete())
+        return recogniser
+
+    def loaded(self, granted: Needs) -> Recogniser:
+        """The recogniser, with its models; raises as `create` and `Recogniser.load`."""
+        recogniser = self.create()
+        recogniser.load(granted)
+        return recogniser
+
+    def identities(self) -> list[Any]:
+        """All that lattices depend on besides the recordings, as JSON values."""
+        return [*RECOGNISERS.identity(self.name), *self.create().identity()]
+
+
+def stretches(blocks: Iterable[NDArray[np.float32]], longest: float, rate: int) -> Iterator[NDArray[np.float32]]:
+    """A recording in stretches of at most `longest` seconds, cut where it is quiet; blocks do not matter."""
+    most = round(longest * rate)
     held = np.empty(0, np.float32)
     for block in blocks:
         held = np.concatenate([held, block])
         while len(held) > most:
-            cut = _quietest(held[:most])
+            cut = _quietest(held[:most], rate)
             yield held[:cut]
             held = held[cut:]
     if len(held):
         yield held
 
 
-def _quietest(samples: NDArray[np.float32]) -> int:
+def _quietest(samples: NDArray[np.float32], rate: int) -> int:
     """The middle of the quietest part of the second half: where the loudest frame is least loud."""
-    hop, size = round(HOP * RATE), round(_QUIET / HOP)
+    hop, size = round(HOP * rate), round(_QUIET / HOP)
     begin = len(samples) // 2 // hop * hop
-    power = levels(samples[begin:], RATE).power
+    power = levels(samples[begin:], rate).power
     loudest = np.lib.stride_tricks.sliding_window_view(power, size).max(axis=1)
     return begin + (int(np.argmin(loudest)) + size // 2) * hop
 
 
-def _ticks(samples: int) -> int:
-    return round(samples / RATE / MILLISECOND)
-
-
-def _lasting(part: Lattice, samples: int) -> Lattice:
-    """A lattice in milliseconds, whose last state is at the end of its stretch."""
+def lasting(part: Lattice, length: int) -> Lattice:
+    """A lattice in milliseconds, whose last state is at the end of its stretch of so many."""
     times = np.rint(part.times * (part.tick / MILLISECOND)).astype(np.int64)
-    times[-1] = max(_ticks(samples), int(times.max()))
+    times[-1] = max(length, int(times.max()))
     return replace(part, tick=MILLISECOND, times=times, length=int(times[-1]))
 
 
-def _joined(key: str, channel: int, parts: list[tuple[int, Lattice]], length: int) -> Lattice:
-    """Lattices of stretches, each with its first sample, as one: they begin at a first state and end at a last."""
+def joined(key: str, channel: int, parts: list[tuple[int, Lattice]], length: int) -> Lattice:
+    """Lattices of stretches, each with its first millisecond, as one: they begin at a first state and end at a last."""
     label, labels = numbered(text for _, part in parts for text in part.labels)
     times, sources, targets, names, graph = [np.zeros(1, np.int64)], [], [], [], []
     states, first, last = 1, 0, 0
     for begin, part in parts:
         count = len(part.labels)
-        times.append(part.times + _ticks(begin))
+        times.append(part.times + begin)
         sources += [np.array([last]), part.source + states]
         targets += [np.array([part.start + states]), part.target + states]
         names += [np.zeros(1, np.int64), label[first : first + count][part.label]]
@@ -238,43 +194,3 @@ def _joined(key: str, channel: int, parts: list[tuple[int, Lattice]], length: in
         channel,
         probabilities=True,
     )
-
-
-def _configured(options: Recognition) -> Any:
-    """The parameters of a decoder.
-
-    Raises:
-        ConfigError: one is unknown, or has a wrong value.
-    """
-    import pocketsphinx as library
-
-    models: Mapping[str, object] = {"hmm": options.model, "dict": options.dictionary, "lm": options.lm}
-    values = {name: path for name, path in models.items() if path is not None}
-    for name, value in options.parameters.items():
-        try:
-            if name in _TAKEN:
-                raise KeyError(name)
-            library.Config(loglevel="FATAL", **{name: value})
-        except (KeyError, ValueError, TypeError):
-            raise codes.RECOGNISER_PARAMETER(where="options.recogniser.parameters", name=name, value=value) from None
-    return library.Config(samprate=RATE, loglevel="FATAL", ascale=options.scale, **values, **options.parameters)
-
-
-@lru_cache(maxsize=1)
-def _decoder(options: str) -> Any:
-    """A decoder, kept by the process: loading models takes seconds."""
-    import pocketsphinx as library
-
-    recognition = Recognition.model_validate_json(options)
-    config = _configured(recognition)
-    with tempfile.NamedTemporaryFile(dir=scratch()) as log:  # it reports ignored lines there only
-        config["loglevel"], config["logfn"] = "ERROR", log.name
-        try:
-            decoder = library.Decoder(config)
-        except RuntimeError as error:
-            raise codes.RECOGNISER_NOT_MADE(where="options.recogniser", error=error) from None
-        finally:
-            library.set_loglevel("FATAL")
-        if ignored := _IGNORED.search(Path(log.name).read_text(errors="replace")):
-            raise codes.DICTIONARY_LINE(where=f"{recognition.dictionary}:{ignored['line']}", fault=ignored["fault"])
-    return decoder

@@ -16,6 +16,7 @@ import pyarrow as pa
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, model_validator
 
 from swsdist.config.section import IsPath, Section
+from swsdist.core.codes import searcher as searcher_codes
 from swsdist.core.codes import text as codes
 from swsdist.io.filesystem import identify
 from swsdist.lattices.packed import Recipe
@@ -49,7 +50,9 @@ _MOST_OF_STAR = 3
 class Terms(Section):
     """How written terms become labels of the store."""
 
-    units: Literal["words", "phones"] = Field("words", description="labels of the store")
+    units: Literal["words", "phones"] | None = Field(
+        None, description="labels of the store; default: those of the source, words of files"
+    )
     patterns: bool = Field(False, description="terms are patterns: ?, * and (one|two)")
     dictionary: IsPath | None = Field(None, description="pronunciations: lines `WORD [PROBABILITY] PHONE PHONE ...`")
     rules: IsPath | None = Field(
@@ -164,7 +167,7 @@ class TermReader:
             return None
         if globbed:
             return [Alternative((text,), 0.0)]
-        if options.units == "words" and (not options.nearest or text in self._dictionary):
+        if options.units != "phones" and (not options.nearest or text in self._dictionary):
             return [Alternative((text,), 0.0)]
         phones = self._pronunciations(text, word)
         if options.units == "phones":
@@ -184,10 +187,12 @@ class TermReader:
         """Rows of WRITTEN of a row of QUERIES, by its term.
 
         Raises:
-            TermError: as `alternatives`.
+            TermError: there is no term; or as `alternatives`.
         """
+        if not query["term"]:
+            raise searcher_codes.QUERY_WITHOUT_TEXT(where=query["query_id"])
         common = {"query_id": query["query_id"], "example": query["example"], "patterns": self._options.patterns}
-        alternatives = self.alternatives(query["term"] or "")
+        alternatives = self.alternatives(query["term"])
         return [{**common, "labels": list(item.labels), "cost": item.cost} for item in alternatives]
 
 

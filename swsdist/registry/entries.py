@@ -100,6 +100,21 @@ class LatticeFormatEntry(Entry):
 
 
 @dataclass(frozen=True)
+class RecogniserEntry(Configured):
+    """A recogniser of recordings.
+
+    The target creates it: ``target(**options) -> Recogniser`` (`swsdist.lattices.recognition`).
+
+    Attributes:
+        holds: labels of its lattices: words, or phones, which written words are replaced by.
+        libraries: modules that it imports, of an extra or of other packages.
+    """
+
+    holds: Literal["words", "phones"] = "words"
+    libraries: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Quantity:
     """A value of a measure, with its presentation in tables, pages, sweeps and comparisons.
 

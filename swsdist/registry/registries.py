@@ -16,6 +16,7 @@ from swsdist.registry.entries import (
     MethodEntry,
     Quantity,
     ReaderEntry,
+    RecogniserEntry,
     RecurrenceEntry,
     WriterEntry,
 )
@@ -72,17 +73,11 @@ CHAINS: Registry[Entry] = Registry(
             "swsdist.chains.fuse.chain:build", 1, "swsdist.chains.fuse.options:FuseOptions", joined=True
         ),
         "sweep": ChainEntry("swsdist.chains.sweep.chain:build", 1, of_points=True),
-        "phones": ChainEntry(
-            "swsdist.chains.phones.chain:build", 1, "swsdist.chains.phones.options:PhonesOptions", searches=True
-        ),
-        "text": ChainEntry(
-            "swsdist.chains.text.chain:build", 1, "swsdist.chains.text.options:TextOptions", searches=True
+        "lattices": ChainEntry(
+            "swsdist.chains.lattices.chain:build", 1, "swsdist.chains.lattices.options:LatticesOptions", searches=True
         ),
         "discover": ChainEntry(
             "swsdist.chains.discover.chain:build", 1, "swsdist.chains.discover.options:DiscoverOptions"
-        ),
-        "words": ChainEntry(
-            "swsdist.chains.words.chain:build", 1, "swsdist.chains.words.options:WordsOptions", searches=True
         ),
     },
 )
@@ -241,6 +236,17 @@ LATTICE_FORMATS: Registry[LatticeFormatEntry] = Registry(
         "ctm": LatticeFormatEntry(f"{_L}.ctm:read", 3, f"{_L}.ctm:detect", "CTM, words with confidences"),
     },
     LatticeFormatEntry,
+)
+
+_POCKETSPHINX = "swsdist.lattices.pocketsphinx:Pocketsphinx"
+
+#: Recordings to lattices, and to best words of spoken queries.
+RECOGNISERS: Registry[RecogniserEntry] = Registry(
+    "recogniser",
+    "swsdist.recognisers",
+    "options.recogniser.name",
+    {"pocketsphinx": RecogniserEntry(_POCKETSPHINX, 1, _POCKETSPHINX, libraries=("pocketsphinx",))},
+    RecogniserEntry,
 )
 
 #: Files to systems' lists: the first matching reader is used; the one without a detector is the fallback.

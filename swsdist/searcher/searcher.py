@@ -93,7 +93,7 @@ class Searcher:
         calibrate: keys of the section `calibrate`; they override a run's. Without a run, the default is q-norm, and for
             posteriors no step. Fitted steps need a run's calibration (`fit`: a file, or a run's folder); steps may not need a
             cohort or the number of trials. A run's steps from the first of these on are left out, with a warning.
-        terms: keys of the options `terms` of the chain text, for written queries; they override a run's.
+        terms: keys of `options.terms` of the chain lattices, for written queries; they override a run's.
         trim: trim recorded queries to their speech; a query or a place without speech is an error.
         memory: bytes for prepared shards in each process; other shards are prepared again in
             each search.

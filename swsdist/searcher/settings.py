@@ -34,7 +34,7 @@ class SearchSetup(NamedTuple):
         warnings: about settings that were not taken over, and an incomplete store.
         run: the run of these settings, and its plan; None: no run, or several plans.
         config: of the steps after the search: the run's, or the defaults.
-        terms: keys of the options `terms` of the chain text.
+        terms: how written queries become labels: keys of `options.terms` of the chain lattices.
         calibrate: the run's section; None: no run, or plans that differ in it.
     """
 
@@ -130,7 +130,7 @@ def _setup_of(target: str) -> SearchSetup:
         raise codes.FUSION_WITHOUT_STORE(where=run.path(), chain=fused.chain)
     if METHODS[next(iter(configs.values())).search.method].queries == "lattices":
         raise codes.SEARCH_OF_DECODED(where=run.path())
-    stores = list(dict.fromkeys(_store_of(config) for config in configs.values()))
+    stores = list(dict.fromkeys(config.searched_store for config in configs.values()))
     if len(stores) > 1:
         raise codes.SEVERAL_STORES(where=run.path(), plans=len(configs), count=len(stores), stores=", ".join(stores))
     settings = [config.search.model_dump(mode="json", exclude_defaults=True) for config in configs.values()]
@@ -138,9 +138,7 @@ def _setup_of(target: str) -> SearchSetup:
     trims = {config.queries.trim != "none" for config in configs.values()}
     if len(configs) == 1:
         ((name, config),) = configs.items()
-        terms: Any = config.options.get("terms", {})
-        if config.chain == "phones":
-            terms = {"units": "phones", **terms}
+        terms = config.chain_options.terms_in(config.options)
         return SearchSetup(
             stores[0], settings[0], trims.pop(), run=(run, name), config=config, terms=terms, calibrate=calibrate
         )
@@ -149,10 +147,3 @@ def _setup_of(target: str) -> SearchSetup:
     if any((other.steps, other.options) != (calibrate.steps, calibrate.options) for other in others):
         return SearchSetup(stores[0], settings[0], trims.pop(), (line_of(codes.STEPS_DIFFER, count=len(configs)),))
     return SearchSetup(stores[0], settings[0], trims.pop(), calibrate=calibrate)
-
-
-def _store_of(config: Config) -> str:
-    """The store that the method of a config reads; of the chain phones that of lattices."""
-    if config.chain != "phones":
-        return config.store
-    return str(config.options.get("store") or f"{config.run.rstrip('/')}/lattices")

@@ -22,7 +22,7 @@ from swsdist.pipeline.stage import Context, Table
 from swsdist.pipeline.task import Part, Task, TaskOutput
 from swsdist.stages.inputs.state import StoreState
 from swsdist.stages.task_results import Indexed
-from swsdist.store import digest, parquet
+from swsdist.store import parquet
 from swsdist.store.lattice_shards import LATTICES, POSTINGS, LatticeShardWriter, lattices_name
 from swsdist.store.manifest import REJECTED_DOCUMENTS, File, Manifest, NewTrack, Shard, commit, load
 
@@ -88,7 +88,7 @@ def write_lattices(task: Task[Any], context: Context, rows: Iterable[LatticeRow]
             if (row.doc_id, row.channel) in keys and not isinstance(lattice, DataError):
                 lattice = codes.DUPLICATE_LATTICE(where=row.path, document=row.doc_id)
             if isinstance(lattice, DataError):
-                rejected.append(_rejection(row.doc_id, row.channel, row.path, lattice))
+                rejected.append(rejection(row.doc_id, row.channel, row.path, lattice))
                 continue
             keys.add((row.doc_id, row.channel))
             rejected += _left_out(row)
@@ -161,12 +161,12 @@ def commit_lattices(
                 continue
             code = codes.DUPLICATE_LATTICE if key in live else codes.LATTICE_WITHOUT_DOCUMENT
             error = code(where=row["path"], document=row["doc_id"])
-            rejected.append({**_rejection(*key, row["path"], error), "identity": ""})
+            rejected.append({**rejection(*key, row["path"], error), "identity": ""})
     known = {(row["id"], row["part"]) for row in rejected if row["kind"] == "document"}
     for key, row in by_key.items():
         if key not in live and key not in known:
             error = codes.DOCUMENT_WITHOUT_LATTICE(where=where)
-            rejected.append({**_rejection(*key, row["path"], error), "identity": ""})
+            rejected.append({**rejection(*key, row["path"], error), "identity": ""})
     if not live:
         others = [row for row in rejected if row["reason"] == codes.LATTICE_WITHOUT_DOCUMENT.name]
         if others:
@@ -194,24 +194,6 @@ def commit_lattices(
         kind=LATTICE_STORE,
         libraries={},
     )
-
-
-def take_up(state: StoreState) -> None:
-    """Take up what the store holds, until the stage commits its own.
-
-    Raises:
-        UserError: it holds something else than lattices.
-    """
-    state.manifest = load(state.folder)
-    demand_lattices(state.folder, state.manifest)
-
-
-def digests_of(state: StoreState, name: str) -> dict[str, str]:
-    """The digest of the documents of a store, with the SHA-256 of each one's lattice; none before it is committed."""
-    if state.manifest is None:
-        return {}
-    table = state.open().documents(columns=["doc_id", "channel", "duration", "sha256", "recording", "start"])
-    return {name: digest.of_rows(table.sort_by([("doc_id", "ascending"), ("channel", "ascending")]))}
 
 
 def demand_lattices(folder: Folder, manifest: Manifest | None) -> None:
@@ -249,19 +231,19 @@ def _left_out(row: LatticeRow) -> Iterator[dict[str, Any]]:
     if row.left_out is None:
         return
     for error in row.left_out.errors:
-        yield _rejection(row.doc_id, row.channel, row.path, error) | {"kind": "item"}
+        yield rejection(row.doc_id, row.channel, row.path, error, "item")
     if more := row.left_out.count - len(row.left_out.errors):
         error = codes.MORE_LEFT_OUT(where=row.path, count=more)
-        yield _rejection(row.doc_id, row.channel, row.path, error) | {"kind": "item"}
+        yield rejection(row.doc_id, row.channel, row.path, error, "item")
 
 
-def _rejection(doc_id: str, channel: int, path: str, error: DataError) -> dict[str, Any]:
-    """The row of REJECTED of a lattice, with its line in the message."""
-    where = f"{error.where}: " if error.where and error.where != path else ""
+def rejection(name: str, part: int, path: str | None, error: DataError, kind: str = "document") -> dict[str, Any]:
+    """The row of REJECTED of a lattice, with its line in the message; or of a query."""
+    where = f"{error.where}: " if kind != "query" and error.where and error.where != path else ""
     return {
-        "kind": "document",
-        "id": doc_id,
-        "part": channel,
+        "kind": kind,
+        "id": name,
+        "part": part,
         "path": path,
         "reason": error.reason if isinstance(error, UnusableError) else error.code or "unreadable",
         "message": f"{where}{error.message}",

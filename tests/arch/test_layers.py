@@ -246,9 +246,7 @@ def test_a_stage_has_a_file_of_its_name() -> None:
 
     more = {
         "fuse": {"options": {"systems": [{"name": "a", "run": "a"}], "missing": "rescore"}},
-        "phones": {"search": {"method": "lattice"}, "calibrate": {"steps": []}},
-        "text": {"search": {"method": "lattice"}, "calibrate": {"steps": []}},
-        "words": {"search": {"method": "lattice"}, "calibrate": {"steps": []}},
+        "lattices": {"search": {"method": "lattice"}, "calibrate": {"steps": []}},
     }
     names = set()
     for name in CHAINS:

@@ -13,6 +13,7 @@ import pytest
 import soundfile
 from commands import Command
 
+from swsdist.core.codes import chains as chain_codes
 from swsdist.core.codes import cli as cli_codes
 from swsdist.core.codes import store as store_codes
 from swsdist.core.codes import text as text_codes
@@ -249,7 +250,7 @@ def test_a_config(swsdist: Command, talks: Path, tmp_path: Path) -> None:
     """As much of a run as is typed."""
     values: dict[str, Any] = {
         "run": "run",
-        "chain": "text",
+        "chain": "lattices",
         "executor": {"kind": "serial"},
         "search": {"method": "lattice"},
         "calibrate": {"steps": []},
@@ -265,7 +266,7 @@ def test_a_config(swsdist: Command, talks: Path, tmp_path: Path) -> None:
     assert swsdist("digest", "run", cwd=tmp_path).out.strip()
     assert "with 8 query examples on 1 node" in swsdist("forecast", "run", cwd=tmp_path).out
     (tmp_path / "dtw.yaml").write_text(json.dumps({**values, "search": {"method": "dtw"}}))
-    assert says(swsdist("check", "dtw.yaml", cwd=tmp_path, code=2).err, text_codes.NOT_A_TEXT_METHOD)
+    assert says(swsdist("check", "dtw.yaml", cwd=tmp_path, code=2).err, chain_codes.NOT_A_LATTICE_METHOD)
     with (tmp_path / "queries.csv").open("w") as file:
         file.write("query_id,text\na,red\nb,...\n")
     ended = swsdist("check", "c.yaml", "--set", f"corpus.queries={tmp_path / 'queries.csv'}", cwd=tmp_path)

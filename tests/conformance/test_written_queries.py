@@ -1,4 +1,4 @@
-"""The chain text, the method lattice and every format of lattices pass the suites of their kinds; what is wrong is caught."""
+"""Lattices of files, the method lattice and every format of lattices pass the suites of their kinds; wrong ones do not."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def config(folder: Path, run: str, **values: Any) -> Config:
     given = {
         "run": f"runs/{run}",
-        "chain": "text",
+        "chain": "lattices",
         "corpus": {"documents": "kaldi", "queries": "queries.csv", "references": "references.csv"},
         "options": {"lattices": {"words": str(folder / "words.txt")}, "recipe": {"acoustic_scale": 0.1}},
         "search": {"method": "lattice"},

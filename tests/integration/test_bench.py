@@ -56,7 +56,7 @@ def test_written_queries_have_no_seconds_but_a_cost(tmp_path: Path) -> None:
     (tmp_path / "terms.csv").write_text("query_id,term\nq1,good morning\nq2,you\n")
     values = {
         "run": str(tmp_path / "run"),
-        "chain": "text",
+        "chain": "lattices",
         "corpus": {"documents": str(tmp_path / "talks.ctm"), "queries": str(tmp_path / "terms.csv")},
         "search": {"method": "lattice"},
         "calibrate": {"steps": []},

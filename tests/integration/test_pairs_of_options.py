@@ -71,18 +71,30 @@ POSTERIORS: Values = {"features": {**MFCC, "transforms": [GMM]}}
 TRACKS: Values = {"features": [{**MFCC, "track": "a"}, {**MFCC, "transforms": [GMM], "track": "b"}]}
 PHONES: Values = {
     **POSTERIORS,
-    "chain": "phones",
-    "options": {"decoding": {"scale": 0.3, "insertion": -8.0, "least": 1e-4, "non_speech": ["g5"]}},
+    "chain": "lattices",
+    "options": {"source": "frames", "decoding": {"scale": 0.3, "insertion": -8.0, "least": 1e-4, "non_speech": ["g5"]}},
     "search.method": "lattice",
 }
 TEXT: Values = {
     "corpus.documents": "talks",
     "corpus.queries": "terms.csv",
     "corpus.references": None,
+    "features": None,
     "search.method": "lattice",
     "calibrate.steps": [],
 }
 FUSE: Values = {"chain": "fuse", "options": {"systems": [{"name": name, "run": name} for name in "ab"]}}
+RECOGNISER: Values = {"options": {"dictionary": "words.dict", "lm": "words.arpa"}}
+#: Of the chain lattices, by source.
+LATTICES: dict[str, Values] = {
+    "frames": PHONES,
+    "files": TEXT,
+    "recogniser": {
+        **TEXT,
+        "corpus.documents": "two.csv",
+        "options": {"source": "recogniser", "recogniser": RECOGNISER},
+    },
+}
 #: What a value cannot be without; of a transform and of features the options.
 NEEDS: dict[str, Values] = {
     "columns": {"keep": [1, 3, 5]},
@@ -95,14 +107,6 @@ NEEDS: dict[str, Values] = {
     "project": {"model": "model.npz"},
     "chain discover": {"options": {"neighbours": {"beam": 10}}},
     "chain fuse": FUSE,
-    "chain phones": PHONES,
-    "chain text": TEXT,
-    "chain words": {
-        **TEXT,
-        "corpus.documents": "two.csv",
-        "features": None,
-        "options": {"recogniser": {"dictionary": "words.dict", "lm": "words.arpa"}},
-    },
     "external": {"path": "frames", "shift": 0.01, "dimension": 13},
     "librosa": {"feature": "melspectrogram", "n_fft": 512, "n_mels": 13},
     "phnrec": {"weights": "recogniser"},
@@ -116,7 +120,7 @@ NEEDS: dict[str, Values] = {
 ALONE = {
     ("backend", "cuda"): "a GPU",
     ("features", "ssl"): "PyTorch" if find_spec("torch") is None or find_spec("transformers") is None else "",
-    ("chain", "words"): "pocketsphinx" if find_spec("pocketsphinx") is None else "",
+    ("chain", "lattices, recogniser"): "pocketsphinx" if find_spec("pocketsphinx") is None else "",
 }
 
 
@@ -157,7 +161,12 @@ def options() -> dict[str, dict[str, Values]]:
     made = {
         "method": {n: {**({} if METHODS[n].queries == "spoken" else PHONES), "search.method": n} for n in METHODS},
         # That of points is the command sweep's.
-        "chain": {n: {"chain": n, **NEEDS.get(f"chain {n}", {})} for n in CHAINS if not CHAINS[n].of_points},
+        "chain": {
+            n: {"chain": n, **NEEDS.get(f"chain {n}", {})}
+            for n in CHAINS
+            if n != "lattices" and not CHAINS[n].of_points
+        }
+        | {f"lattices, {source}": {"chain": "lattices", **values} for source, values in LATTICES.items()},
         "merge": {"": {}, "best": {"reduce.merge": "best"}, "sum": {**PHONES, "reduce.merge": "sum"}},
         "distance": {
             n: {"search.distance": n, **({"search.normalise": "none", **POSTERIORS} if DISTANCES[n].posteriors else {})}

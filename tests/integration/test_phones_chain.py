@@ -1,4 +1,4 @@
-"""The chain phones finds the same, whatever the cut, the executor and interruptions; strings, lattices and written queries."""
+"""Lattices of frames: a search is the same, whatever the cut, the executor and interruptions; strings, lattices, texts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import swsdist
-from swsdist.chains.phones.decode import Decode
+from swsdist.chains.lattices.index_lattices import IndexLattices
 from swsdist.config import Config, config_from_dict
 from swsdist.core.codes import chains as codes
 from swsdist.core.codes import lattices as lattice_codes
@@ -42,11 +42,11 @@ METHODS = ("lattice", "lattice-edits")
 
 def config(folder: Path, run: Path | str, method: str, **values: Any) -> Config:
     given: dict[str, Any] = {
-        "chain": "phones",
+        "chain": "lattices",
         "run": str(run),
         "corpus": {name: f"{table}.csv" for name, table in (("documents", "docs"), ("queries", "queries"))},
         "features": FEATURES,
-        "options": {"decoding": DECODING},
+        "options": {"source": "frames", "decoding": DECODING},
         "queries": {"trim": "none"},
         "search": {"method": method},
         "calibrate": {"steps": ["q-norm"]},
@@ -98,16 +98,16 @@ def test_the_executor_does_not_matter(
 def test_an_interrupted_run_goes_on(
     small_corpus: Path, tmp_path: Path, method: str, monkeypatch: pytest.MonkeyPatch, undisturbed: dict[str, str]
 ) -> None:
-    given, run, done = config(small_corpus, tmp_path, method, index={"shards": 3}), Decode.run, []
+    given, run, done = config(small_corpus, tmp_path, method, index={"shards": 3}), IndexLattices.run, []
 
-    def interrupted(self: Decode, *arguments: Any) -> Any:
+    def interrupted(self: IndexLattices, *arguments: Any) -> Any:
         if done:
             raise KeyboardInterrupt
         done.append(1)
         return run(self, *arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Decode, "run", interrupted)
+        patch.setattr(IndexLattices, "run", interrupted)
         with pytest.raises(KeyboardInterrupt):
             run_stages(given, StepSelection(until="normalise"), Progress())
     assert digests(searched(given)) == undisturbed
@@ -116,7 +116,7 @@ def test_an_interrupted_run_goes_on(
 @pytest.mark.slow
 def test_another_decoder_decodes_again_and_reads_no_audio(small_corpus: Path, tmp_path: Path) -> None:
     searched(config(small_corpus, tmp_path, "lattice"))
-    other = {"decoding": {**DECODING, "least": 0.01}}
+    other = {"source": "frames", "decoding": {**DECODING, "least": 0.01}}
     outcome = run_stages(config(small_corpus, tmp_path, "lattice", options=other), StepSelection(), Progress())
     done = {name: ended.done for name, ended in outcome.chain_run.outcomes.items()}
     assert (done["index"], done["examples"]) == (0, 0)
@@ -135,7 +135,7 @@ def test_queries_in_phones(small_corpus: Path, tmp_path: Path) -> None:
     with (tmp_path / "terms.csv").open("w", newline="") as file:
         csv.writer(file).writerows([("query_id", "text"), *((f"w{k}", f"word{k}") for k in range(len(strings)))])
     tables = {"documents": "docs.csv", "queries": str(tmp_path / "terms.csv")}
-    options = {"decoding": DECODING, "terms": {"dictionary": str(tmp_path / "words.txt")}}
+    options = {"source": "frames", "decoding": DECODING, "terms": {"dictionary": str(tmp_path / "words.txt")}}
     written = searched(config(small_corpus, tmp_path / "written", "lattice", corpus=tables, options=options))
     ours = [sorted(row["labels"]) for row in hits(written, "groups")]
     assert sorted(ours) == sorted(sorted(row["labels"]) for row in strings)
@@ -171,7 +171,7 @@ def test_phones_that_the_track_lacks(small_corpus: Path, tmp_path: Path, method:
     with (tmp_path / "terms.csv").open("w", newline="") as file:
         csv.writer(file).writerows([("query_id", "text"), *((word, word) for word in words)])
     tables = {"documents": "docs.csv", "queries": str(tmp_path / "terms.csv")}
-    options = {"decoding": DECODING, "terms": {"dictionary": str(tmp_path / "words.txt")}}
+    options = {"source": "frames", "decoding": DECODING, "terms": {"dictionary": str(tmp_path / "words.txt")}}
     given = config(small_corpus, tmp_path / "run", method, corpus=tables, options=options, force=True)
 
     def odd() -> list[str]:
@@ -190,7 +190,7 @@ def test_phones_that_the_track_lacks(small_corpus: Path, tmp_path: Path, method:
     for found in (before, odd()):
         (finding,) = found
         assert "2 of 4" in finding
-        assert "words.txt has AH" in finding
+        assert "words.txt has g7" in finding
 
 
 def test_queries_of_too_many_phones_are_rejected(small_corpus: Path, tmp_path: Path) -> None:
@@ -202,7 +202,7 @@ def test_queries_of_too_many_phones_are_rejected(small_corpus: Path, tmp_path: P
         tmp_path / "run",
         "lattice-edits",
         corpus={"documents": "docs.csv", "queries": str(tmp_path / "terms.csv")},
-        options={"decoding": DECODING, "terms": {"dictionary": str(tmp_path / "words.txt")}},
+        options={"source": "frames", "decoding": DECODING, "terms": {"dictionary": str(tmp_path / "words.txt")}},
     )
     chain_run = searched(given)
     assert {row["query_id"] for row in hits(chain_run, "detections")} == {"short", "shorter"}
@@ -218,13 +218,15 @@ def test_what_the_chain_does_not_take(small_corpus: Path, tmp_path: Path) -> Non
         ({"topology": "ctc", "bigrams": "lm"}, lattice_codes.BIGRAMS_OF_CTC),
     ):
         with raises(code, where="options"):
-            searched(config(small_corpus, tmp_path, "lattice", options={"decoding": decoding}))
+            searched(config(small_corpus, tmp_path, "lattice", options={"source": "frames", "decoding": decoding}))
     with raises(lattice_codes.PATTERNS_OF_LATTICES, where="options.terms.patterns", method="lattice-edits"):
-        searched(config(small_corpus, tmp_path, "lattice-edits", options={"terms": {"patterns": True}}))
+        searched(
+            config(small_corpus, tmp_path, "lattice-edits", options={"source": "frames", "terms": {"patterns": True}})
+        )
     store = tmp_path / "frames"
     searched(config(small_corpus, tmp_path / "1", "lattice", index={"store": str(store)}))
     with raises(text_codes.STORE_OF_OTHER_KIND, where=str(store)):
-        options = {"decoding": DECODING, "store": str(store)}
+        options = {"source": "frames", "decoding": DECODING, "store": str(store)}
         searched(config(small_corpus, tmp_path / "2", "lattice", options=options))
 
 
@@ -234,7 +236,7 @@ def test_a_search_of_a_run(small_corpus: Path, tmp_path: Path, method: str, name
     (tmp_path / "words.txt").write_text("word g1\nother g2\n")
     (tmp_path / "terms.csv").write_text("query_id,text\nq,word\n")
     store = {"store": str(tmp_path / "lattices")} if named else {}
-    options = {"decoding": DECODING, "terms": {"dictionary": str(tmp_path / "words.txt")}, **store}
+    options = {"source": "frames", "decoding": DECODING, "terms": {"dictionary": str(tmp_path / "words.txt")}, **store}
     tables = {"documents": "docs.csv", "queries": str(tmp_path / "terms.csv")}
     given = config(small_corpus, tmp_path / "run", method, corpus=tables, options=options)
     expected = {row["doc_id"] for row in hits(searched(given), "detections")}
@@ -251,7 +253,7 @@ def test_a_search_of_a_run(small_corpus: Path, tmp_path: Path, method: str, name
 @pytest.mark.parametrize("named", [True, False])
 def test_a_check_looks_at_both_stores(small_corpus: Path, tmp_path: Path, named: bool) -> None:
     """What a run accepts a check does not refuse, before and after it."""
-    options = {"decoding": DECODING, **({"store": str(tmp_path / "lattices")} if named else {})}
+    options = {"source": "frames", "decoding": DECODING, **({"store": str(tmp_path / "lattices")} if named else {})}
     given = config(small_corpus, tmp_path / "run", "lattice", options=options)
 
     def found() -> list[str]:
@@ -274,4 +276,4 @@ def test_the_chain_conforms(small_corpus: Path, tmp_path: Path, method: str) -> 
     tables = check_chain(lambda word: config(small_corpus, tmp_path / word, method, index={"shards": 2}))
     assert {"lattices", "candidates", "detections"} <= set(tables)
     (name,) = {load_chain_run(Folder(str(path))).chain.name for path in tmp_path.iterdir() if path.is_dir()}
-    assert name == "phones"
+    assert name == "lattices"

@@ -192,7 +192,7 @@ def test_a_cohort_that_no_step_asks_for(scene: Any, tmp_path: Path) -> None:
     with raises(chains_codes.UNUSED_COHORT, steps="q-norm"):
         scene.run(cohort(scene, tmp_path))
     with raises(chains_codes.COHORT_OF_FRAMES, method="lattice"):
-        scene.run("chain=text", "search.method=lattice", "calibrate.steps=[zt-norm]", cohort(scene, tmp_path))
+        scene.run("chain=lattices", "search.method=lattice", "calibrate.steps=[zt-norm]", cohort(scene, tmp_path))
     with pytest.raises(UserError, match=r"none\.csv: there is no such table or folder"):
         scene.run("calibrate.steps=[zt-norm]", f"corpus.cohort={scene.corpus}/none.csv")
     assert not (scene.folder / "run" / "store").exists()

@@ -396,17 +396,17 @@ def test_posteriors_of_a_head_are_searched(tmp_path: Path, scene: Any) -> None:
 
 
 def test_labels_of_a_head_are_decoded(tmp_path: Path, small_corpus: Path) -> None:
-    """The chain phones: strings are what CTC makes of the frames, and whatever the cut, places of them are found."""
+    """Lattices of frames: strings are what CTC makes of the frames, and whatever the cut, places of them are found."""
     make_encoder(str(tmp_path / "model"), "hubert", tokens=TOKENS)
     options = {"model": str(tmp_path / "model"), "head": "logits"}
     runs = []
     for shards in (1, 3):
         values = {
-            "chain": "phones",
+            "chain": "lattices",
             "run": str(tmp_path / str(shards)),
             "corpus": {"documents": "docs.csv", "queries": "queries.csv"},
             "features": {"name": "ssl", "options": options},
-            "options": {"decoding": {"topology": "ctc", "scale": 8.0, "least": 0.02}},
+            "options": {"source": "frames", "decoding": {"topology": "ctc", "scale": 8.0, "least": 0.02}},
             "queries": {"trim": "none"},
             "search": {"method": "lattice"},
             "index": {"shards": shards},

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import swsdist
-from swsdist.chains.phones.options import PhonesOptions
+from swsdist.chains.lattices.options import LatticesOptions
 from swsdist.chains.sweep.planning import plan_sweep
 from swsdist.chains.sweep.reading import read_sweep
 from swsdist.core.codes import sweep as sweep_codes
@@ -55,7 +55,7 @@ def systems(tmp_path: Path) -> list[dict[str, Any]]:
     corpus = {"documents": "docs.csv", "queries": "terms.csv", "references": "refs.csv"}
     return [
         {
-            "chain": "text",
+            "chain": "lattices",
             "system": name,
             "corpus": corpus,
             "options": {"lattices": {"path": name}},
@@ -173,8 +173,8 @@ def test_configs_of_points_are_checked(tmp_path: Path, values: dict[str, Any], c
 def test_points_with_other_lattices_have_other_stores(tmp_path: Path, systems: list[dict[str, Any]]) -> None:
     """Of frames there is one store for all scales, of lattices one for each; terms of phone lattices are phones."""
     (tmp_path / "dictionary.txt").write_text("one w ah n\n")
-    options = {"terms": {"dictionary": "dictionary.txt"}}
-    spoken = {**systems[0], "chain": "phones", "features": {"name": "mfcc"}, "options": options}
+    options = {"source": "frames", "terms": {"dictionary": "dictionary.txt"}}
+    spoken = {**systems[0], "chain": "lattices", "features": {"name": "mfcc"}, "options": options}
     grid = {
         "config": [spoken, {**spoken, "system": "other", "options": {**options, "decoding": {"least": 0.1}}}],
         "options.decoding.scale": [0.3, 0.5],
@@ -186,7 +186,7 @@ def test_points_with_other_lattices_have_other_stores(tmp_path: Path, systems: l
     assert len(configs) == 4
     assert len({config.store for config in configs}) == 1
     assert len({config.options["store"] for config in configs}) == 4
-    assert PhonesOptions.model_validate(configs[0].options).terms.units == "phones"
+    assert LatticesOptions.model_validate(configs[0].options).written.units == "phones"
     own = {**spoken, "options": {**options, "store": "lattices"}}
     (point,) = plan_sweep(read_sweep(write(tmp_path, "own", config=own, points={"list": [{}]}))).points
     assert point.config.options["store"] == str(tmp_path / "lattices")

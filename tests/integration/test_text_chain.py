@@ -1,4 +1,4 @@
-"""The chain text: from transcripts or lattices and written queries to a report; the same however it is cut and resumed."""
+"""Lattices of files: from transcripts or lattices and written queries to a report; the same however it is cut and resumed."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def whole(new_scene: Any, _corpus: Path, tmp_path_factory: pytest.TempPathFactor
 def base(corpus: Path, kind: str, **values: Any) -> dict[str, Any]:
     tables = {name: str(corpus / f"{name}.csv") for name in ("queries", "references")}
     return {
-        "chain": "text",
+        "chain": "lattices",
         "search": {"method": "lattice"},
         "reduce": {"overlap": 1},  # detections are places
         "calibrate": {"steps": []},
@@ -520,7 +520,7 @@ def test_written_and_spoken_queries_in_a_table(scene: Any) -> None:
     }
     common = {"corpus": corpus, "executor": {"kind": "serial"}, "report": {"clips": 0, "exports": []}}
     text = {
-        "chain": "text",
+        "chain": "lattices",
         "search": {"method": "lattice"},
         "options": {"lattices": {"path": str(folder)}},
         "calibrate": {"steps": []},
@@ -555,7 +555,7 @@ def test_hits_of_kaldi(tmp_path: Path) -> None:
         csv.writer(file).writerows([("query_id", "text"), *rows])
     config = {
         "run": str(tmp_path / "run"),
-        "chain": "text",
+        "chain": "lattices",
         "executor": {"kind": "serial"},
         "corpus": {"documents": str(given / "scaled.txt"), "queries": str(tmp_path / "queries.csv")},
         "options": {"lattices": {"subsampling": 3}, "recipe": {"spelling": "exact", "fillers": []}},

@@ -34,26 +34,28 @@ FAULTS: dict[str, Callable[[Path], object]] = {
 SEARCHES: dict[str, dict[str, Any]] = {
     "search": {"chain": "search"},
     **{
-        f"phones, {method}": {
-            "chain": "phones",
+        f"frames, {method}": {
+            "chain": "lattices",
             "features": FEATURES,
-            "options": {"decoding": DECODING},
+            "options": {"source": "frames", "decoding": DECODING},
             "search": {"method": method},
             "calibrate": {"steps": ["q-norm"]},
         }
         for method in ("lattice", "lattice-edits")
     },
-    "words": {"chain": "words", "search": {"method": "lattice"}, "calibrate": {"steps": ["kst"]}},
+    "recogniser": {"chain": "lattices", "search": {"method": "lattice"}, "calibrate": {"steps": ["kst"]}},
 }
 
 
-@pytest.fixture(params=[*(name for name in SEARCHES if name != "words"), pytest.param("words", marks=pytest.mark.slow)])
+@pytest.fixture(
+    params=[*(name for name in SEARCHES if name != "recogniser"), pytest.param("recogniser", marks=pytest.mark.slow)]
+)
 def searching(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., Config]:
     """Makes the config of a search of good recordings, six or as many as told, and some bad ones."""
     given = dict(SEARCHES[request.param])
-    if given["chain"] == "words":
+    if request.param == "recogniser":
         folder = english_corpus(tmp_path / "english")
-        given["options"] = {"recogniser": small_recogniser(folder)}
+        given["options"] = {"source": "recogniser", "recogniser": {"options": small_recogniser(folder)}}
         tables = {"documents": "documents.csv", "queries": "queries.csv"}
     else:
         folder = request.getfixturevalue("small_corpus")
@@ -77,7 +79,7 @@ def searching(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., C
 
 
 def test_every_chain_that_takes_recordings_is_here() -> None:
-    assert {given["chain"] for given in SEARCHES.values()} == set(CHAINS) - {"text", "fuse", "sweep", "discover"}
+    assert {given["chain"] for given in SEARCHES.values()} == set(CHAINS) - {"fuse", "sweep", "discover"}
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""The chain words finds what is said, whatever the cut and the executor; queries may be spoken, written, or both."""
+"""Lattices of a recogniser: a search finds what is said, whatever the cut and the executor; of recordings, texts, or both."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import pytest
 import soundfile
 
 from swsdist.config import Config, config_from_dict
+from swsdist.core.codes import chains as chain_codes
 from swsdist.core.codes import lattices as codes
-from swsdist.core.codes import text as text_codes
 from swsdist.io.filesystem import Folder
 from swsdist.lattices.lattice import Lattice
-from swsdist.lattices.recognition import Recogniser
+from swsdist.lattices.pocketsphinx import Pocketsphinx
 from swsdist.pipeline.chain_run import ChainRun, StepSelection
 from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.inspection.digest import digests
@@ -52,12 +52,12 @@ def write(path: Path, table: list[dict[str, str]]) -> None:
 def config(folder: Path, run: Path | str, queries: str = "few.csv", **values: Any) -> Config:
     tables = {"documents": "documents.csv", "queries": queries, "references": "refs.csv"}
     given: dict[str, Any] = {
-        "chain": "words",
+        "chain": "lattices",
         "run": str(run),
         "corpus": tables,
         "search": {"method": "lattice"},
         "calibrate": {"steps": ["kst"]},
-        "options": {"recogniser": small_recogniser(folder)},
+        "options": {"source": "recogniser", "recogniser": {"options": small_recogniser(folder)}},
         "executor": {"kind": "serial"},
     }
     return config_from_dict({**given, **values}, folder)
@@ -110,16 +110,16 @@ def test_the_executor_does_not_matter(corpus: Path, tmp_path: Path, cluster: Any
 def test_an_interrupted_run_goes_on(
     corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, undisturbed: dict[str, str]
 ) -> None:
-    given, lattice, made = config(corpus, tmp_path, index={"shards": 2}), Recogniser.lattice, []
+    given, lattice, made = config(corpus, tmp_path, index={"shards": 2}), Pocketsphinx.lattice, []
 
-    def interrupted(self: Recogniser, key: str, *others: Any) -> Lattice:
+    def interrupted(self: Pocketsphinx, key: str, *others: Any) -> Lattice:
         if len(made) == 1:
             raise KeyboardInterrupt
         made.append(key)
         return lattice(self, key, *others)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Recogniser, "lattice", interrupted)
+        patch.setattr(Pocketsphinx, "lattice", interrupted)
         with pytest.raises(KeyboardInterrupt):
             run_stages(given, StepSelection(until="reduce"), Progress())
     assert len(made) == 1
@@ -149,7 +149,7 @@ def test_spoken_and_written_queries_together(corpus: Path, tmp_path: Path) -> No
     write(corpus / "mixed.csv", [{**row, "text": row.get("text", "")} for row in (*spoken, silent, *written)])
     chain_run = searched(config(corpus, tmp_path, "mixed.csv"))
     (rejected,) = chain_run.rejected().to_pylist()
-    assert (rejected["kind"], rejected["id"], rejected["reason"]) == ("query", "S1", codes.NO_WORDS_IN_QUERY.name)
+    assert (rejected["kind"], rejected["id"], rejected["reason"]) == ("query", "S1", codes.NOTHING_RECOGNISED.name)
     words = {}
     for table in chain_run.read("groups"):
         words |= {row["query_id"]: " ".join(row["labels"]) for row in table.to_pylist()}
@@ -178,9 +178,9 @@ def test_any_channel_rate_and_place(corpus: Path, tmp_path: Path) -> None:
 
 
 def test_what_the_chain_does_not_take(corpus: Path, tmp_path: Path) -> None:
-    with raises(codes.UNUSED_FEATURES, where="features", chain="words"):
+    with raises(codes.OPTION_OF_OTHER_SOURCE, where="features", source="recogniser"):
         searched(config(corpus, tmp_path, features=[{"name": "plp"}]))
-    with raises(text_codes.NOT_A_TEXT_METHOD, where="search.method", method="dtw", methods="lattice"):
+    with raises(chain_codes.NOT_A_LATTICE_METHOD, where="search.method", method="dtw", methods="lattice"):
         searched(config(corpus, tmp_path, search={}, calibrate={}))
 
 
@@ -188,4 +188,4 @@ def test_what_the_chain_does_not_take(corpus: Path, tmp_path: Path) -> None:
 def test_the_chain_conforms(corpus: Path) -> None:
     tables = check_chain(lambda word: config(corpus, word, index={"shards": 2}))
     assert {"documents", "candidates", "detections", "scored", "measures"} <= set(tables)
-    assert load_chain_run(Folder(str(corpus / "conformance-1"))).chain.name == "words"
+    assert load_chain_run(Folder(str(corpus / "conformance-1"))).chain.name == "lattices"

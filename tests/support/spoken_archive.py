@@ -29,7 +29,7 @@ class SpokenArchive(NamedTuple):
     Attributes:
         folder: of the recordings.
         run: they, indexed.
-        texts: run of the chain `text`.
+        texts: run of the chain `lattices`.
         classes: run of `discover`.
         recordings: their names.
         word: sound of a word that recordings hold, between silences.

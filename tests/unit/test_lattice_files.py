@@ -9,11 +9,13 @@ import pandas as pd
 import pytest
 
 import swsdist
-from swsdist.chains.text.inputs import LatticeSource
+from swsdist.chains.lattices.files import FileSource
+from swsdist.chains.lattices.inputs import LatticeInputs
 from swsdist.config import config_from_dict
-from swsdist.io.notices import Notices
+from swsdist.io.filesystem import Folder
 from swsdist.lattices.collection import find_files
 from swsdist.pipeline.chain_run import StepSelection
+from swsdist.pipeline.ledger import Ledger
 
 CTM = "talk 1 0.0 0.5 hello 0.5\nother 1 0.0 0.5 bye\n"
 SRT = "1\n00:00:00,000 --> 00:00:00,500\nhello\n"
@@ -23,7 +25,7 @@ def indexed(run: Path, documents: Path) -> Path:
     """The store of some transcripts."""
     config: dict[str, Any] = {
         "run": str(run),
-        "chain": "text",
+        "chain": "lattices",
         "corpus": {"documents": str(documents)},
         "search": {"method": "lattice"},
         "calibrate": {"steps": []},
@@ -76,9 +78,10 @@ def test_a_document_has_its_first_lattice(tmp_path: Path) -> None:
 def test_recordings_beside_transcripts_are_not_left_out(tmp_path: Path) -> None:
     for name, content in (("talk.srt", SRT), ("talk.WAV", ""), ("notes.txt", "of June\n")):
         (tmp_path / name).write_text(content)
-    config = config_from_dict({"run": "run", "chain": "text", "corpus": {"documents": str(tmp_path)}})
-    notices = Notices()
-    source = LatticeSource(config, notices)
+    config = config_from_dict({"run": "run", "chain": "lattices", "corpus": {"documents": str(tmp_path)}})
+    inputs = LatticeInputs(config, Ledger(Folder(config.run)))
+    source = inputs.source
+    assert isinstance(source, FileSource)
     assert [Path(file.path).name for file in source.files] == ["talk.srt"]
-    assert [(Path(item.first).name, item.count) for item in notices.requested.values()] == [("notes.txt", 1)]
-    assert source.documents()["path"].to_pylist() == [str(tmp_path / "talk.WAV")]
+    assert [(Path(item.first).name, item.count) for item in inputs.notices.requested.values()] == [("notes.txt", 1)]
+    assert source.table()["path"].to_pylist() == [str(tmp_path / "talk.WAV")]

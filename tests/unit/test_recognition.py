@@ -18,10 +18,14 @@ from pydantic import ValidationError
 
 from swsdist.audio.reader import read_blocks
 from swsdist.core.codes import Code
+from swsdist.core.codes import cli as cli_codes
 from swsdist.core.codes import lattices as codes
-from swsdist.lattices import recognition
+from swsdist.core.needs import LEAST
+from swsdist.lattices import pocketsphinx, recognition
 from swsdist.lattices.lattice import Lattice
-from swsdist.lattices.recognition import RATE, Recogniser, Recognition, stretches
+from swsdist.lattices.pocketsphinx import RATE, Pocketsphinx
+from swsdist.lattices.recognition import Recognition, stretches
+from swsdist.testing.conformance import check_recogniser
 from tests.support.coded import raises
 from tests.support.english.words import small_corpus, small_recogniser
 
@@ -48,7 +52,7 @@ def blocks(samples: NDArray[np.float32], size: int) -> Iterator[NDArray[np.float
 
 def test_a_recording_is_cut_where_it_is_quiet() -> None:
     samples = noise(11.0, ((1.0, 1.4), (3.0, 3.4), (6.5, 6.9)))
-    whole = list(stretches([samples], 4.0))
+    whole = list(stretches([samples], 4.0, RATE))
     cuts = np.cumsum([len(part) for part in whole]) / RATE
     assert len(whole) == 4
     assert abs(cuts[0] - 3.2) < 0.06  # not 1.2: it is in the first half
@@ -56,13 +60,15 @@ def test_a_recording_is_cut_where_it_is_quiet() -> None:
     assert cuts[2] - cuts[1] <= 4.0
     assert np.array_equal(np.concatenate(whole), samples)
     for size in (160, 1001, 50_000):
-        assert [part.tobytes() for part in stretches(blocks(samples, size), 4.0)] == [part.tobytes() for part in whole]
+        assert [part.tobytes() for part in stretches(blocks(samples, size), 4.0, RATE)] == [
+            part.tobytes() for part in whole
+        ]
 
 
 def test_what_is_short_is_not_cut() -> None:
     samples = noise(4.0)
-    assert [len(part) for part in stretches(blocks(samples, 999), 4.0)] == [len(samples)]
-    assert list(stretches([], 4.0)) == []
+    assert [len(part) for part in stretches(blocks(samples, 999), 4.0, RATE)] == [len(samples)]
+    assert list(stretches([], 4.0, RATE)) == []
 
 
 @needs_pocketsphinx
@@ -79,13 +85,13 @@ def test_what_is_short_is_not_cut() -> None:
     ],
 )
 def test_what_cannot_be_used_is_refused(options: dict[str, Any], code: Code[Any], key: str) -> None:
-    with raises(code, where=f"options.recogniser.{key}"):
-        Recognition.model_validate(options).identities()
+    with raises(code, where=f"options.recogniser.options.{key}"):
+        Recognition(options=options).identities()
 
 
 def test_without_pocketsphinx(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recognition, "find_spec", lambda name: None)
-    with raises(codes.POCKETSPHINX_NOT_INSTALLED, where="options.recogniser"):
+    with raises(cli_codes.MISSING_LIBRARY, where="options.recogniser", extra="pocketsphinx"):
         Recognition().identities()
 
 
@@ -93,10 +99,10 @@ def test_without_pocketsphinx(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_files_that_are_no_models(tmp_path: Path) -> None:
     (tmp_path / "words.dict").write_text("actor no phones\n")
     (tmp_path / "lm").write_text("nothing\n")
-    options = Recognition(dictionary=str(tmp_path / "words.dict"), lm=str(tmp_path / "lm"))
+    options = Recognition(options={"dictionary": str(tmp_path / "words.dict"), "lm": str(tmp_path / "lm")})
     assert options.identities() != Recognition().identities()
     with raises(codes.RECOGNISER_NOT_MADE):
-        Recogniser(options)
+        options.loaded(LEAST[0])
 
 
 @needs_pocketsphinx
@@ -110,16 +116,16 @@ def test_lines_that_pocketsphinx_would_ignore_are_refused(lines: list[str]) -> N
         dictionary.write_text("\n".join([*lines, "fine F AY N", ""]))
         ignored = [k for k, line in enumerate(lines, 1) if line in ("bad G QQ D", "mute")]
         model.write_text(f"\\data\\\nngram 1=4\n\n\\1-grams:\n{unigrams}\n\n\\end\\\n")
-        options = Recognition(dictionary=str(dictionary), lm=str(model))
+        options = Recognition(options={"dictionary": str(dictionary), "lm": str(model)})
         with raises(codes.DICTIONARY_LINE, where=f"{dictionary}:{ignored[0]}") if ignored else nullcontext():
-            Recogniser(options)
+            options.loaded(LEAST[0])
 
 
 @pytest.mark.parametrize(("others", "missing"), [({"lm": "x"}, "dictionary"), ({}, "dictionary and lm")])
 def test_a_model_has_words_of_its_own(others: dict[str, str], missing: str) -> None:
     message, _ = codes.MODEL_ALONE.text(missing=missing)
     with pytest.raises(ValidationError, match=message):
-        Recognition(model="spanish", **others)
+        Pocketsphinx(model="spanish", **others)
 
 
 @pytest.fixture(scope="module")
@@ -129,7 +135,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @needs_pocketsphinx
 def test_a_recognition_depends_on_its_recording_alone(corpus: Path) -> None:
-    recogniser = Recogniser(Recognition.model_validate(small_recogniser(corpus)))
+    recogniser = Pocketsphinx.model_validate(small_recogniser(corpus))
     paths = sorted((corpus / "audio_queries").iterdir())[:4]
 
     def made(path: Path) -> tuple[bytes, tuple[str, ...], list[str]]:
@@ -138,8 +144,8 @@ def test_a_recognition_depends_on_its_recording_alone(corpus: Path) -> None:
         return lattice.graph.tobytes() + lattice.times.tobytes(), lattice.labels, recogniser.words(samples)
 
     first = [made(path) for path in paths]
-    recognition._decoder.cache_clear()
-    recogniser = Recogniser(Recognition.model_validate(small_recogniser(corpus)))
+    pocketsphinx._decoder.cache_clear()
+    recogniser = Pocketsphinx.model_validate(small_recogniser(corpus))
     assert [made(path) for path in paths[::-1]] == first[::-1]
     assert all(words for *_, words in first)
 
@@ -169,9 +175,9 @@ def test_stretches_are_one_lattice(corpus: Path) -> None:
     options = small_recogniser(corpus)
     path = str(min((corpus / "audio").iterdir()))
     samples = np.concatenate(list(read_blocks(path, rate=RATE)))[: 6 * RATE]
-    parts = list(stretches([samples], 2.5))
+    parts = list(stretches([samples], 2.5, RATE))
     assert len(parts) > 2
-    recogniser = Recogniser(Recognition.model_validate({**options, "longest": 2.5}))
+    recogniser = Pocketsphinx.model_validate({**options, "longest": 2.5})
     joined = recogniser.lattice("joined", 2, [samples])
     singles = [recogniser.lattice("single", 1, [part]) for part in parts]
     assert (joined.key, joined.channel, joined.length) == ("joined", 2, round(1000 * len(samples) / RATE))
@@ -188,9 +194,15 @@ def test_stretches_are_one_lattice(corpus: Path) -> None:
 
 @needs_pocketsphinx
 def test_silence_has_no_words(corpus: Path) -> None:
-    recogniser = Recogniser(Recognition.model_validate(small_recogniser(corpus)))
+    recogniser = Pocketsphinx.model_validate(small_recogniser(corpus))
     for samples in (np.zeros(RATE, np.float32), np.zeros(0, np.float32), noise(0.05)):
         lattice = recogniser.lattice("silence", 1, [samples])
         assert (lattice.labels, lattice.states) == (("",), 2)
         assert lattice.length == round(1000 * len(samples) / RATE)
         assert recogniser.words([samples]) == []
+
+
+@needs_pocketsphinx
+def test_pocketsphinx_conforms(corpus: Path) -> None:
+    path = str(min((corpus / "audio").iterdir()))
+    check_recogniser("pocketsphinx", next(read_blocks(path, rate=RATE))[: 4 * RATE], small_recogniser(corpus))

@@ -9,13 +9,14 @@ import pytest
 from swsdist.config import config_from_dict
 from swsdist.stages.inputs.settings import stored
 
+LATTICES: dict[str, Any] = {"chain": "lattices", "search": {"method": "lattice"}}
 OTHERS: list[dict[str, Any]] = [
     {"chain": "search"},
     {"chain": "search", "features": {"name": "mfcc", "options": {"coefficients": 12}}},
-    {"chain": "words", "search": {"method": "lattice"}},
-    {"chain": "words", "search": {"method": "lattice"}, "options": {"recogniser": {"scale": 10}}},
-    {"chain": "text", "search": {"method": "lattice"}},
-    {"chain": "text", "search": {"method": "lattice"}, "options": {"recipe": {"scale": 2}}},
+    {**LATTICES, "options": {"source": "recogniser"}},
+    {**LATTICES, "options": {"source": "recogniser", "recogniser": {"options": {"scale": 10}}}},
+    LATTICES,
+    {**LATTICES, "options": {"recipe": {"acoustic_scale": 2}}},
 ]
 
 
@@ -29,9 +30,6 @@ def test_stores_of_other_contents(one: int) -> None:
 
 
 def test_frames_are_shared_by_decoders() -> None:
-    """The chain phones keeps its lattices elsewhere."""
-    loops = [
-        {"chain": "phones", "search": {"method": "lattice"}, "options": {"decoding": {"scale": scale}}}
-        for scale in (0.3, 1)
-    ]
+    """Lattices of frames are kept elsewhere."""
+    loops = [{**LATTICES, "options": {"source": "frames", "decoding": {"scale": scale}}} for scale in (0.3, 1)]
     assert held(loops[0]) == held(loops[1]) == held({"chain": "search"})

@@ -38,7 +38,7 @@ from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain import Chain
 from swsdist.pipeline.inspection.loading import config_of, plan_of
 from swsdist.pipeline.ledger import Ledger
-from swsdist.registry.entries import Configured, is_chain
+from swsdist.registry.entries import is_chain
 from swsdist.registry.registries import CALIBRATION, CHAINS
 from swsdist.score.measures.protocol import protocol_of
 from swsdist.score.parts.evaluating import measure_names
@@ -338,9 +338,9 @@ def _with_store(config: Config, numbers: dict[str, object], where: str) -> Confi
 
     A sweep in the folder of a run uses the run's store for the run's features.
     """
-    run, entry, features = config.run.rstrip("/"), CHAINS[config.chain], stored(config)
+    run, features = config.run.rstrip("/"), stored(config)
     corpus = config.corpus.model_dump(mode="json", include=_OF_STORE)
-    if isinstance(entry, Configured) and "store" in entry.takes() and not config.options.get("store"):
+    if config.searched_store != config.store and not config.options.get("store"):
         place = f"{run}/stores/{fingerprint(features, corpus, config.options)[:12]}"
         config = config.model_copy(update={"options": {**config.options, "store": place}})
     if config.index.store is not None:

@@ -139,6 +139,6 @@ METHOD_TAKES_OTHER_QUERIES = Code(
 NOT_A_LATTICE_METHOD = Code(
     "not-a-lattice-method",
     ConfigError,
-    "the method {method} does not search lattices",
+    "the method {method} does not search lattices of the source {source}",
     "set search.method to one of: {methods}",
 )

@@ -315,12 +315,6 @@ PATTERNS_OF_LATTICES = Code(
 
 # Recognition.
 
-POCKETSPHINX_NOT_INSTALLED = Code(
-    "pocketsphinx-not-installed",
-    ConfigError,
-    "the library pocketsphinx is not installed",
-    "pip install 'swsdist[pocketsphinx]'",
-)
 RECOGNISER_PARAMETER = Code(
     "recogniser-parameter",
     ConfigError,
@@ -344,7 +338,7 @@ DICTIONARY_LINE = Code(
     "dictionary-line",
     UserError,
     "pocketsphinx ignores the line: {fault}",
-    "write words with pronunciations in the phones of its acoustic model (options.recogniser.model), or remove the line",
+    "write words with pronunciations in the phones of its acoustic model (its option model), or remove the line",
 )
 MODEL_ALONE = Code(
     "model-alone",
@@ -356,17 +350,17 @@ NOTHING_DECODED = Code(
     "nothing-decoded",
     UnusableError,
     "pocketsphinx makes no lattice of {start:.2f} to {end:.2f} s",
-    "widen its beams (options.recogniser.parameters: beam, wbeam, fwdflatbeam, ...)",
+    "widen its beams (its option parameters: beam, wbeam, fwdflatbeam, ...)",
 )
-NO_WORDS_IN_QUERY = Code(
-    "no-words-in-query",
+NOTHING_RECOGNISED = Code(
+    "nothing-recognised",
     TermError,
-    "pocketsphinx recognises no word in the example",
+    "nothing is recognised in the example, only silence or noise",
     "give a clearer recording, or write the query",
 )
-UNUSED_FEATURES = Code(
-    "unused-features",
+OPTION_OF_OTHER_SOURCE = Code(
+    "option-of-other-source",
     ConfigError,
-    "the chain {chain} makes no features",
-    "leave the section features out, or set another chain",
+    "{key} is of lattices of the source {sources}, and the source is {source}",
+    "leave {key} out, or set options.source",
 )

@@ -101,12 +101,6 @@ QUERY_KIND = Code(
     "the method {method} does not compare frames: there is no curve of it",
     "name a store of frames",
 )
-NO_PHONES_IN_QUERY = Code(
-    "no-phones-in-query",
-    TermError,
-    "the recogniser finds no phone in the query, only silence or noise",
-    "give a clearer recording, or the query's text",
-)
 NOT_A_TEXT = Code("not-a-text", UserError, "a written query is a text, not {kind}", "give texts")
 QUERY_WITHOUT_TEXT = Code(
     "query-without-text",

@@ -146,9 +146,3 @@ STORE_OF_OTHER_KIND = Code(
     "this store holds {kind}, not lattices",
     "name another one (index.store), or another run",
 )
-NOT_A_TEXT_METHOD = Code(
-    "not-a-text-method",
-    ConfigError,
-    "the method {method} does not search lattices by text",
-    "set search.method to one of: {methods}",
-)

@@ -11,12 +11,14 @@ from typing import Any
 
 from swsdist.accounts.hardware import describe, versions
 from swsdist.audio.formats import ffmpeg
-from swsdist.core.errors import SwsdistError
+from swsdist.core.errors import ConfigError, SwsdistError
 from swsdist.features.extractors import installed
 from swsdist.features.ssl.folder import cached_models, download_of
 from swsdist.io.filesystem import Folder
+from swsdist.lattices.recognition import Recognition
 from swsdist.pipeline.finding import Finding
 from swsdist.registry import registries
+from swsdist.registry.registries import RECOGNISERS
 from swsdist.registry.registry import Registry
 
 _REGISTRIES: tuple[Registry[Any], ...] = tuple(var for var in vars(registries).values() if isinstance(var, Registry))
@@ -44,6 +46,7 @@ def diagnose(
         ", ".join(cached_models()) or f"none in the cache of the hub; {download_of('openai/whisper-base')} gets one"
     )
     yield Finding("encoders", True, f"{encoders} (--model, or the extractor ssl)")
+    yield Finding("recognisers", True, ", ".join(map(_recogniser, RECOGNISERS)))
     for error in (error for registry in _REGISTRIES for error in registry.broken()):
         yield Finding("extension", False, f"{error.where}: {error.message}" if error.where else error.message)
     yield _ffmpeg()
@@ -54,6 +57,15 @@ def diagnose(
         yield _ray(environ)
     if s3 is not None:
         yield _s3(s3, storage)
+
+
+def _recogniser(name: str) -> str:
+    """A recogniser, and what it lacks."""
+    try:
+        Recognition(name=name).create()
+    except ConfigError as error:
+        return f"{name} ({error.message}: {error.remedy})"
+    return name
 
 
 def _ffmpeg() -> Finding:

@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -241,15 +241,15 @@ class SearchInputs(CorpusInputs):
     """Also inputs of stages that index and search. Plans of one ledger with equal settings share them."""
 
     @classmethod
-    def of(cls, config: Config, ledger: Ledger) -> SearchInputs:
+    def of(cls, config: Config, ledger: Ledger) -> Self:
         """The inputs of a config, shared with equal ones."""
         values = config.model_dump(
-            mode="json", include={"run", "corpus", "features", "index", "storage", "strict", "force"}
+            mode="json", include={"run", "corpus", "features", "index", "options", "storage", "strict", "force"}
         )
         values |= {"store": config.store, "trials": protocol_of(config.score).trials}
         if depends_on_score(config):
             values["score"] = config.score.model_dump(mode="json")
-        return ledger.memoize(("search", json.dumps(values, sort_keys=True)), lambda: cls(config, ledger))
+        return ledger.memoize((cls.__name__, json.dumps(values, sort_keys=True)), lambda: cls(config, ledger))
 
     @cached_property
     def corpus_documents(self) -> CorpusDocuments:

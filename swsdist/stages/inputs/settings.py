@@ -34,12 +34,12 @@ def settings_of(config: Config) -> dict[str, str]:
 def stored(config: Config) -> dict[str, object]:
     """What the store of a config holds besides its corpus: features, or the lattices that a chain's options make.
 
-    A chain whose option `store` names a second one has features alone in the first.
+    Of a chain that makes a second store of it and searches that it holds features alone.
     """
     entry = CHAINS[config.chain]
     values = config.model_dump(mode="json", include={"features"})
-    options = entry.takes() if isinstance(entry, Configured) else ()
-    if options and "store" not in options:
+    takes_options = isinstance(entry, Configured) and bool(entry.options)
+    if takes_options and config.searched_store == config.store:
         values |= {"chain": config.chain, "options": config.options}
     return values
 

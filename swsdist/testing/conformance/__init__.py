@@ -22,6 +22,7 @@ from swsdist.testing.conformance.lattices import check_lattice_format
 from swsdist.testing.conformance.lists import check_reader, check_writer
 from swsdist.testing.conformance.measures import check_measure
 from swsdist.testing.conformance.method import check_method
+from swsdist.testing.conformance.recogniser import check_recogniser
 from swsdist.testing.conformance.recurrence import check_recurrence
 from swsdist.testing.conformance.transform import check_fitted, check_transform
 
@@ -39,6 +40,7 @@ __all__ = [
     "check_method",
     "check_precomputed",
     "check_reader",
+    "check_recogniser",
     "check_recurrence",
     "check_step",
     "check_transform",

@@ -58,14 +58,14 @@ def check_lattice_format(name: str, file: str, content: bytes, files: Mapping[st
         keys = [(lattice.key, lattice.channel) for lattice in lattices]
         require(all(key for key, _ in keys) and len(set(keys)) == len(keys), what, f"its lattices are named {keys}")
         for lattice in lattices:
-            _check(lattice, what)
-        require(_same(lattices, _read(name, path, what)), what, "it reads something else the second time")
+            check_lattice(lattice, what)
+        require(same_lattices(lattices, _read(name, path, what)), what, "it reads something else the second time")
         packed = root / f"{file}.gz"
         packed.write_bytes(gzip.compress(content))
         require(detect(str(packed), {}) == name, what, "its file is not detected when it is packed")
         with opened(str(packed), {}) as stream:
             require(bool(detects(file, stream.read(HEAD))), what, "it is not detected by its first bytes")
-        require(_same(lattices, _read(name, packed, what)), what, "it reads something else when it is packed")
+        require(same_lattices(lattices, _read(name, packed, what)), what, "it reads something else when it is packed")
         step = max(1, len(content) // 50)
         for damaged in (*BROKEN, *(content[:size] for size in range(1, len(content), step))):
             path.write_bytes(damaged)
@@ -88,12 +88,13 @@ def _read_damaged(name: str, path: Path, what: str) -> None:
             if isinstance(item, Broken):
                 require(bool(item.key) and bool(item.error.code), what, f"it says too little of a damaged file: {item}")
             else:
-                _check(item, what)
+                check_lattice(item, what)
     except (UserError, DataError) as error:
         require(bool(error.code), what, f"it says too little of a damaged file: {error}")
 
 
-def _check(lattice: Lattice, what: str) -> None:
+def check_lattice(lattice: Lattice, what: str) -> None:
+    """Check that the arrays of a lattice fit together, and that it can be prepared for search."""
     where = f"lattice {lattice.key}"
     columns = (lattice.source, lattice.target, lattice.label, lattice.graph, lattice.acoustic)
     require(len({len(column) for column in columns}) == 1, what, f"{where}: arcs have columns of different lengths")
@@ -120,7 +121,8 @@ def _check(lattice: Lattice, what: str) -> None:
     require(int(packed.times.max(initial=0)) <= packed.ticks, what, f"{where}: it is shorter than its last state")
 
 
-def _same(ours: list[Lattice], others: list[Lattice]) -> bool:
+def same_lattices(ours: list[Lattice], others: list[Lattice]) -> bool:
+    """Whether lattices are equal, one by one."""
     names = ("times", "source", "target", "label", "graph", "acoustic", "final_graph", "final_acoustic")
     return len(ours) == len(others) and all(
         (item.key, item.channel, item.labels, item.start, item.length, item.tick)

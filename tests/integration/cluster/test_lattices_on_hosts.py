@@ -33,7 +33,7 @@ def made(folder: Path) -> Path:
 
 def sections(place: str, form: str) -> dict[str, Any]:
     return {
-        "chain": "text",
+        "chain": "lattices",
         "corpus": {"documents": f"{place}/talks", "queries": f"{place}/terms.csv"},
         "options": {"lattices": {"format": form}},
         "search": {"method": "lattice"},

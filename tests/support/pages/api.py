@@ -88,6 +88,7 @@ INTERFACES = {
     "swsdist.methods.first_pass.interface.FirstPass": "concepts/first-passes.md",
     "swsdist.calibrate.steps.interface.Step": "how-to/add-a-calibration-step.md",
     "swsdist.score.parts.interface.Measure": "how-to/add-a-measure.md",
+    "swsdist.lattices.recognition.Recogniser": "how-to/recognise-words.md",
     "swsdist.exports.interface.Material": "how-to/use-the-exports.md",
     "swsdist.pipeline.stage.Stage": "how-to/add-a-chain.md",
     "swsdist.pipeline.chain.Step": "how-to/add-a-chain.md",
@@ -113,6 +114,7 @@ USES = {
     "WRITERS": "swsdist calibrate --format",
     "EXPORTS": "report.exports",
     "LATTICE_FORMATS": "options.lattices.format",
+    "RECOGNISERS": "options.recogniser.name",
 }
 
 _REGISTRIES = """\

@@ -1,20 +1,19 @@
-"""Inputs of the chain text: its options, its files, and documents that only lattices name."""
+"""Lattices or transcripts of files, and documents that only these name."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 
-from swsdist.chains.text.options import TextOptions
+from swsdist.chains.lattices.options import LatticeInput, LatticesOptions
+from swsdist.chains.lattices.source import Part, Source
 from swsdist.config import Config
 from swsdist.core.codes import corpora as corpora_codes
 from swsdist.core.codes import text as codes
-from swsdist.core.errors import SwsdistError
+from swsdist.core.errors import DataError, SwsdistError
 from swsdist.core.text import kept
 from swsdist.core.types import CORPUS, PLACED
 from swsdist.corpora.documents import ENDINGS
@@ -23,73 +22,42 @@ from swsdist.io.compressed import lines
 from swsdist.io.fields import integer, split
 from swsdist.io.filesystem import Folder, identify
 from swsdist.io.notices import Notices
-from swsdist.lattices.collection import LatticeFile, document_id, find_files, read_file
-from swsdist.lattices.lattice import Broken, Lattice, Origin
-from swsdist.lattices.packed import TICK
-from swsdist.pipeline.ledger import Ledger
-from swsdist.registry.entries import checked
-from swsdist.registry.registries import CHAINS
-from swsdist.score.measures.protocol import protocol_of
+from swsdist.lattices.collection import LatticeFile, chunks, document_id, find_files, read_file
+from swsdist.lattices.lattice import Broken, Lattice, Lattices, Origin
+from swsdist.lattices.packed import Packed, Recipe, pack
+from swsdist.pipeline.stage import Context
+from swsdist.registry.registries import LATTICE_FORMATS
 from swsdist.stages.inputs.corpus import Corpus
+from swsdist.stages.inputs.recordings import Row
 from swsdist.stages.inputs.search_inputs import SearchInputs
-
-#: Seconds that a lattice may last longer than its document.
-_BEYOND = 0.5
+from swsdist.stages.lattice_store import LatticeRow
 
 
-class TextInputs(SearchInputs):
-    """The inputs of a search in lattices."""
+class FileSource(Source):
+    """Lattices or transcripts in files."""
 
-    @classmethod
-    def of(cls, config: Config, ledger: Ledger) -> TextInputs:
-        """The inputs of a config, shared with equal ones."""
-        keys = {"run", "corpus", "index", "score", "options", "storage", "strict", "force"}
-        values: dict[str, Any] = config.model_dump(mode="json", include=keys)
-        values["trials"] = protocol_of(config.score).trials
-        return ledger.memoize(("text", json.dumps(values, sort_keys=True)), lambda: cls(config, ledger))
+    def __init__(self, inputs: SearchInputs, options: LatticesOptions, frames: SearchInputs | None) -> None:
+        super().__init__(inputs, options, frames)
+        self.path = options.lattices.path or self.path
 
-    @cached_property
-    def lattices(self) -> LatticeSource:
-        """The lattices of the config."""
-        return LatticeSource(self.config, self.notices)
+    def parts(self) -> Iterator[Part]:
+        """A task per few files."""
+        _ = self._inputs.corpus.documents  # mistakes in them show before any work
+        given, storage = self._options.lattices, self._config.storage
+        words = None if given.words is None else identify(given.words, storage)
+        matters = [self._options.recipe.matters(), given.frame, list(given.tiers), words]
+        for files in chunks(self.files):
+            names = [
+                [file.path.removeprefix(self.path), file.identity, LATTICE_FORMATS.identity(file.format)]
+                for file in files
+            ]
+            label = files[0].path.rpartition("/")[2] if len(files) == 1 else f"{len(files)} files"
+            size = max(1, sum(file.size for file in files))
+            yield Part([matters, names], label, size, Files(files, self.path, self._options.recipe, given))
 
-    @cached_property
-    def corpus(self) -> Corpus:
-        """The tables of the corpus; its documents are those of the lattices, unless they have a path of their own."""
-        if self.lattices.options.lattices.path is not None:
-            return Corpus(self.config, self.notices, audio=True, documents_audio=False)
-        return _LatticeCorpus(self.config, self.notices, self.lattices)
-
-    def check_measured(self, spoken: Mapping[tuple[str, int], float], *, force: bool = True) -> Notices:
-        """As of all; and words after the end of their document."""
-        result = super().check_measured(spoken, force=force)
-        if self.store.manifest is not None:
-            table = self.store.open().documents(columns=["doc_id", "frames", "duration"])
-            ends = table["frames"].to_numpy() * TICK
-            late = np.flatnonzero(ends > table["duration"].to_numpy() + _BEYOND)
-            if len(late):
-                first = f"{table['doc_id'][late[0]]}, {ends[late[0]]:.1f} s"
-                result.add(codes.TEXT_BEYOND_END, where=first, count=len(late))
-        return result
-
-    def expected_cells(self) -> float:
-        """Terms times milliseconds of documents, from durations."""
-        seconds = sum(value or 0.0 for value in self.corpus.documents["duration"].to_pylist())
-        return float(self.corpus.queries.num_rows * seconds * 1000)
-
-
-class LatticeSource:
-    """The lattices that a config names.
-
-    Args:
-        config: of a run.
-        notices: collects files that are left out.
-    """
-
-    def __init__(self, config: Config, notices: Notices) -> None:
-        self._config, self._notices = config, notices
-        self.options = TextOptions.model_validate(checked(CHAINS, "text", config.options, "options"))  # type: ignore[type-var]
-        self.path = self.options.lattices.path or config.corpus.documents
+    def queries(self) -> list[Row]:
+        """All, by their texts."""
+        return [{**row, "path": None} for row in super().queries()]
 
     @cached_property
     def files(self) -> list[LatticeFile]:
@@ -97,43 +65,37 @@ class LatticeSource:
 
         def skipped(path: str, better: str | None) -> None:
             if not kept(path):
-                self._notices.add(corpora_codes.FILE_NAME_NOT_UTF8, where=repr(path), count=1)
+                self._inputs.notices.add(corpora_codes.FILE_NAME_NOT_UTF8, where=repr(path), count=1)
                 return
             if better is None and path.rpartition(".")[2].lower() in ENDINGS:
                 return  # recordings beside their transcripts, see `_recordings`
             if better is None:
-                self._notices.inform(codes.NOT_A_LATTICE, where=path, count=1)
+                self._inputs.notices.inform(codes.NOT_A_LATTICE, where=path, count=1)
             else:
-                self._notices.inform(codes.BETTER_LATTICE, where=path, count=1, format=better)
+                self._inputs.notices.inform(codes.BETTER_LATTICE, where=path, count=1, format=better)
 
-        return find_files(self.path, self.options.lattices.format, self._config.storage, skipped)
+        return find_files(self.path, self._options.lattices.format, self._config.storage, skipped)
 
     @cached_property
     def segments(self) -> dict[str, tuple[str, float, float]]:
         """Recording, start and end (s) of utterances; empty: each is a recording."""
-        path = self.options.lattices.segments
+        path = self._options.lattices.segments
         return {} if path is None else {name: place for name, place, _ in segment_lines(path, self._config.storage)}
 
-    def matters(self) -> list[Any]:
-        """All that the lattices of a file depend on besides it, as JSON values."""
-        given = self.options.lattices
-        words = None if given.words is None else identify(given.words, self._config.storage)
-        return [self.options.recipe.matters(), given.frame, list(given.tiers), words]
-
-    def documents(self) -> pa.Table:
+    def table(self) -> pa.Table:
         """The documents that the lattices name, those too that cannot be read: CORPUS, or PLACED with segments; by name.
 
         Raises:
             DataError: no lattice can be read, or one has no segment.
         """
-        given, storage = self.options.lattices, self._config.storage
-        words = None if given.words is None else read_words(given.words, storage)
+        given, storage = self._options.lattices, self._config.storage
+        read = _reader(given, storage)
         audio = self._recordings()
         rows: dict[tuple[str, int], dict[str, Any]] = {}
         readable = False
         first: SwsdistError | None = None
         for file in self.files:
-            for lattice in read_file(file.format, Origin(file.path, storage, words, given.frame, given.tiers)):
+            for lattice in read(file):
                 doc_id = document_id(lattice.key, file.path, self.path)
                 channel, seconds = 1, None
                 if isinstance(lattice, Broken):
@@ -165,24 +127,64 @@ class LatticeSource:
 
     def _segment(self, doc_id: str) -> tuple[str, float, float]:
         if doc_id not in self.segments:
-            raise codes.NO_SEGMENT(where=self.options.lattices.segments, utterance=doc_id)
+            raise codes.NO_SEGMENT(where=self._options.lattices.segments, utterance=doc_id)
         return self.segments[doc_id]
 
 
-class _LatticeCorpus(Corpus):
+class LatticeCorpus(Corpus):
     """A corpus whose documents are those of its lattices."""
 
-    def __init__(self, config: Config, notices: Notices, lattices: LatticeSource) -> None:
+    def __init__(self, config: Config, notices: Notices, source: FileSource) -> None:
         super().__init__(config, notices, audio=True)
-        self._lattices = lattices
+        self._source = source
 
     @cached_property
     def documents(self) -> pa.Table:
         """CORPUS, or PLACED with segments."""
-        return self._lattices.documents()
+        return self._source.table()
 
 
-def read_words(path: str, storage: dict[str, object]) -> dict[int, str]:
+class Files(NamedTuple):
+    """Files of a task, the folder of all, and how they are read."""
+
+    files: list[LatticeFile]
+    path: str
+    recipe: Recipe
+    given: LatticeInput
+
+    def warm(self, context: Context) -> None:
+        """Load the compiled kernels."""
+        from swsdist.kernels import lattices  # noqa: F401
+
+    def rows(self, work: float, context: Context) -> Iterator[LatticeRow]:
+        """Read, prepare."""
+        read, done = _reader(self.given, context.storage), 0
+        for file in self.files:
+            for item in read(file):
+                doc_id, channel = document_id(item.key, file.path, self.path), getattr(item, "channel", 1)
+                row = LatticeRow(doc_id, channel, file.path, file.identity, _packed(item, self.recipe))
+                yield row._replace(left_out=getattr(item, "left_out", None))
+            done += file.size
+            context.report(done / work)
+
+
+def _reader(given: LatticeInput, storage: Mapping[str, Any]) -> Callable[[LatticeFile], Lattices]:
+    """Reads files, with the words of the numbers in them."""
+    words = None if given.words is None else read_words(given.words, storage)
+    return lambda file: read_file(file.format, Origin(file.path, storage, words, given.frame, given.tiers))
+
+
+def _packed(item: Lattice | Broken, recipe: Recipe) -> Packed | DataError:
+    """A lattice as a store holds it, or why it cannot be used."""
+    try:
+        if isinstance(item, Broken):
+            raise item.error
+        return pack(item, recipe)
+    except DataError as error:
+        return error
+
+
+def read_words(path: str, storage: Mapping[str, Any]) -> dict[int, str]:
     """Labels by number, of Kaldi's words.txt: lines `WORD NUMBER`.
 
     Raises:

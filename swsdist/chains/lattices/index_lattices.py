@@ -1,0 +1,87 @@
+"""index-lattices turns files, recordings or frames into shards of a store of lattices."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+from swsdist.audio.formats import ffmpeg
+from swsdist.chains.lattices.inputs import LatticeInputs
+from swsdist.chains.lattices.options import LatticesOptions
+from swsdist.chains.lattices.source import Documents
+from swsdist.config import Config
+from swsdist.core.needs import Needs
+from swsdist.pipeline.inputs import Inputs
+from swsdist.pipeline.stage import Context, Stage
+from swsdist.pipeline.task import Task, TaskOutput
+from swsdist.stages.lattice_store import LATTICE_TABLES, commit_lattices, demand_lattices, write_lattices
+from swsdist.stages.task_results import Indexed
+from swsdist.store import digest
+from swsdist.store.manifest import load
+
+
+class IndexLattices(Stage[Documents]):
+    """Make lattices of documents; a document's depends on its file, recording or frames alone."""
+
+    name = "index-lattices"
+    version = 2
+    unit = "s"
+    phase = "index"
+    with_hours = "more"
+    with_queries = "same"
+    may_take = {"shards": "features"}
+    all_or_nothing = True
+    tables = LATTICE_TABLES
+
+    def needs(self, config: Config) -> tuple[Needs, ...]:
+        """The recogniser's."""
+        return LatticesOptions.model_validate(config.options).needs
+
+    def place(self, inputs: Inputs) -> str:
+        """The store of lattices."""
+        return inputs.chain_inputs(LatticeInputs).store.folder.root
+
+    def plan(self, inputs: Inputs) -> Iterator[Task[Documents]]:
+        """A task per few files, some minutes of recordings, or shard of frames."""
+        chain_inputs = inputs.chain_inputs(LatticeInputs)
+        store = chain_inputs.store
+        store.manifest = load(store.folder)  # until this stage commits another
+        demand_lattices(store.folder, store.manifest)
+        for matters, label, work, documents in chain_inputs.source.parts():
+            yield inputs.task(*matters, label=label, work=work, payload=documents)
+
+    def warm(self, task: Task[Documents], context: Context) -> None:
+        """Load models and compiled kernels."""
+        task.payload.warm(context)
+
+    def run(self, task: Task[Documents], context: Context) -> TaskOutput:
+        """Make lattices, write them."""
+        with ffmpeg.recorded_versions() as used:
+            output = write_lattices(task, context, task.payload.rows(task.work, context))
+        assert isinstance(output.result, Indexed)
+        return dataclasses.replace(output, result=output.result._replace(ffmpeg=sorted(used)))
+
+    def finish(self, inputs: Inputs) -> None:
+        """Commit the store if it changed."""
+        chain_inputs = inputs.chain_inputs(LatticeInputs)
+        source, options = chain_inputs.source, chain_inputs.options
+        recipe = {"name": self.name, "version": self.version, "options": options.labels.model_dump(mode="json")}
+        if (maker := {"recogniser": "recogniser", "frames": "decoding"}.get(options.source)) is not None:
+            recipe[maker] = getattr(options, maker).model_dump(mode="json")
+        commit_lattices(inputs, chain_inputs.store, recipe, *source.documents(), source.path)
+
+    def digests(self, inputs: Inputs) -> dict[str, str]:
+        """Digest of the documents, with the SHA-256 of each one's lattice."""
+        chain_inputs = inputs.chain_inputs(LatticeInputs)
+        if chain_inputs.store.manifest is None:
+            return {}
+        columns = ["doc_id", "channel", "duration", "sha256", "recording", "start"]
+        table = chain_inputs.store.open().documents(columns=columns)
+        name = "documents" if chain_inputs.frames is None else "lattices"
+        return {name: digest.of_rows(table.sort_by([("doc_id", "ascending"), ("channel", "ascending")]))}
+
+
+class IndexLatticeFiles(IndexLattices):
+    """The same of files."""
+
+    unit = "bytes"

@@ -1,0 +1,115 @@
+"""Options of the chain lattices: the section `options` of its config."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, PositiveFloat, PositiveInt, model_validator
+
+from swsdist.config.names import NameIn
+from swsdist.config.section import ChainOptions, IsPath, Section
+from swsdist.core.codes import lattices as codes
+from swsdist.core.needs import LEAST, Needs
+from swsdist.lattices.decoding import Decoding
+from swsdist.lattices.packed import Recipe
+from swsdist.lattices.recognition import Recognition
+from swsdist.lattices.terms import Terms
+from swsdist.registry.registries import LATTICE_FORMATS, RECOGNISERS
+
+#: Sources of the options that not all of them have.
+_SOURCES = {
+    "lattices": ("files",),
+    "recogniser": ("recogniser",),
+    "decoding": ("frames",),
+    "recipe": ("files", "recogniser"),
+    "store": ("frames",),
+}
+
+
+class LatticeInput(Section):
+    """The lattices or transcripts of the documents."""
+
+    path: IsPath | None = Field(
+        None,
+        description="file or folder of them, local or s3://; default: corpus.documents, and the documents are what they hold",
+    )
+    format: Annotated[str, NameIn(LATTICE_FORMATS)] | None = Field(
+        None, description="their format, see docs/reference/lattice-formats.md; default: detected, file by file"
+    )
+    words: IsPath | None = Field(None, description="Kaldi's words.txt: labels of the numbers in lattices")
+    segments: IsPath | None = Field(
+        None, description="Kaldi's segments: utterances are stretches of recordings (UTTERANCE RECORDING START END)"
+    )
+    frame_shift: PositiveFloat = Field(0.01, description="seconds per frame, of formats that count frames")
+    subsampling: PositiveInt = Field(1, description="frames per frame of the lattice; 3 for Kaldi's chain models")
+    tiers: tuple[str, ...] = Field((), description="tiers of ELAN and TextGrid files; default: all with intervals")
+
+    @property
+    def frame(self) -> float:
+        """Seconds per frame of the lattice."""
+        return self.frame_shift * self.subsampling
+
+
+class LatticesOptions(ChainOptions):
+    """The options of the chain lattices."""
+
+    source: Literal["files", "recogniser", "frames"] = Field(
+        "files",
+        description="files: lattices or transcripts; recogniser: recordings, which it recognises; frames: posteriors of phones",
+    )
+    lattices: LatticeInput = Field(LatticeInput(), description="files: lattices or transcripts")
+    recogniser: Recognition = Field(
+        Recognition(), description="recogniser: how documents and spoken queries become words"
+    )
+    decoding: Decoding = Field(
+        Decoding(), description="frames: how they become lattices of documents and strings of queries"
+    )
+    recipe: Recipe = Field(Recipe(), description="files, recogniser: what is kept of lattices in the store")
+    terms: Terms = Field(Terms(), description="how written terms, and the words of spoken ones, become labels")
+    store: IsPath | None = Field(
+        None,
+        description="frames: folder of the store of lattices, local or s3://; default: `lattices` in the run folder",
+    )
+
+    @model_validator(mode="after")
+    def _of_the_source(self) -> LatticesOptions:
+        for key, sources in _SOURCES.items():
+            if self.source not in sources and getattr(self, key) != type(self).model_fields[key].default:
+                raise codes.OPTION_OF_OTHER_SOURCE.invalid(
+                    key=f"options.{key}", source=self.source, sources=" or ".join(sources)
+                )
+        return self
+
+    @property
+    def labels(self) -> Recipe:
+        """How labels are compared, and which are no words; of files and recordings also what is kept of lattices."""
+        if self.source != "frames":
+            return self.recipe
+        return Recipe(spelling="exact", fillers=self.decoding.non_speech)
+
+    @property
+    def written(self) -> Terms:
+        """The section `terms`, with the labels of the source."""
+        return Terms.model_validate(self.terms_in(self.model_dump()))
+
+    @property
+    def needs(self) -> tuple[Needs, ...]:
+        """Alternative resources of a worker that makes lattices, or labels of queries."""
+        return self.recogniser.create().needs if self.source == "recogniser" else LEAST
+
+    @classmethod
+    def second_store(cls, options: Mapping[str, Any], run: str) -> str | None:
+        """Folder of the lattices of frames."""
+        return str(options.get("store") or f"{run}/lattices") if options.get("source") == "frames" else None
+
+    @classmethod
+    def terms_in(cls, options: Mapping[str, Any]) -> Mapping[str, object]:
+        """The section `terms`, with the labels of the source."""
+        terms, units = options.get("terms", {}), "words"
+        if options.get("source") == "frames":
+            units = "phones"
+        elif options.get("source") == "recogniser":
+            name = options.get("recogniser", {}).get("name", cls.model_fields["recogniser"].default.name)
+            units = RECOGNISERS[name].holds
+        return {**terms, "units": terms.get("units") or units}

@@ -1,0 +1,136 @@
+"""Lattices that a recogniser makes of recordings, and its words of spoken queries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from swsdist.audio.commands import are_permitted, permitted
+from swsdist.audio.places import caching
+from swsdist.audio.reader import read_blocks
+from swsdist.chains.lattices.source import Labeller, Part, Source, Speech
+from swsdist.config import Config
+from swsdist.core.codes import lattices as codes
+from swsdist.core.errors import DataError
+from swsdist.core.fingerprint import stable_hash
+from swsdist.corpora.kaldi import demand_permission
+from swsdist.lattices.packed import Recipe, pack
+from swsdist.lattices.recognition import Recognition
+from swsdist.lattices.terms import TermReader
+from swsdist.pipeline.stage import Context
+from swsdist.stages.inputs.recordings import Row
+from swsdist.stages.lattice_store import LatticeRow
+from swsdist.store.sharding import MOST_DOCUMENTS, cut
+from swsdist.store.writing import WithResult, demand_file, raise_transient, samples_of
+
+#: Columns that the lattice of a document depends on, or its row.
+_MATTERS = ("doc_id", "channel", "path", "identity")
+
+
+class RecordingSource(Source):
+    """Recordings that are recognised."""
+
+    def parts(self) -> Iterator[Part]:
+        """A task per shard."""
+        config, options, corpus = self._config, self._options, self._inputs.corpus_documents
+        matters = options.recogniser.identities(), options.recipe.matters()
+        demand_permission(corpus.table["path"].to_pylist(), config.corpus.documents, config.storage)
+        (recipe,) = corpus.identities
+        places = np.array([place for _, place in sorted((key, place) for place, key in enumerate(corpus))])
+        rows = [{**row, "identity": row["identities"][recipe]} for row in corpus.rows(places)]
+        lengths = corpus.seconds(places, config.storage)
+        ranges = _ranges(rows, lengths, config)
+        for k, chosen in enumerate(ranges):
+            some = rows[chosen.start : chosen.stop]
+            names = [[row[name] for name in _MATTERS] for row in some]
+            label = f"shard {k + 1} of {len(ranges)}: {len(some)} documents"
+            recordings = Recordings(some, options.recogniser, options.recipe, are_permitted())
+            yield Part([*matters, names], label, sum(lengths[chosen.start : chosen.stop]), recordings)
+
+    def queries(self) -> list[Row]:
+        """All, with identities of recordings."""
+        return self._inputs.examples
+
+    def speech(self) -> tuple[Speech, list[Any]]:
+        """The recogniser."""
+        return RecognisedSpeech(self._options.recogniser), self._options.recogniser.identities()
+
+
+class Recordings(NamedTuple):
+    """Documents of a task, how they are recognised, and whether commands may be run to read audio."""
+
+    documents: list[Row]
+    recogniser: Recognition
+    recipe: Recipe
+    commands: bool
+
+    def warm(self, context: Context) -> None:
+        """Load the models and the compiled kernels."""
+        from swsdist.kernels import lattices  # noqa: F401
+
+        self.recogniser.loaded(context.granted)
+
+    def rows(self, work: float, context: Context) -> Iterator[LatticeRow]:
+        """Recognise, prepare."""
+        recogniser, done = self.recogniser.loaded(context.granted), 0
+        with permitted(self.commands), caching():
+            for row in self.documents:
+                names = row["doc_id"], row["channel"], row["path"], row["identity"]
+                try:
+                    demand_file(row)
+                    read = WithResult(samples_of(row, recogniser.rate, context.run))
+                    packed = pack(recogniser.lattice(row["doc_id"], row["channel"], read), self.recipe)
+                except DataError as error:
+                    raise_transient(row, error)
+                    yield LatticeRow(*names, error)
+                    continue
+                done += packed.ticks
+                context.report(done / 1000 / max(work, 1e-3))
+                yield LatticeRow(*names, packed, read.result)
+
+
+class RecognisedSpeech(NamedTuple):
+    """The best words of a spoken query are its text. It is not trimmed: a recogniser needs the silence around a word."""
+
+    recogniser: Recognition
+
+    def labeller(self, context: Context) -> Labeller:
+        """Recognises recordings."""
+        recogniser = self.recogniser.loaded(context.granted)
+
+        def labelled(example: Row, reader: TermReader) -> tuple[list[dict[str, Any]], float]:
+            samples = 0
+
+            def counted() -> Iterator[NDArray[np.float32]]:
+                nonlocal samples
+                place = {key: example[key] for key in ("channel", "start", "end")}
+                for block in read_blocks(example["path"], rate=recogniser.rate, storage=context.storage, **place):
+                    samples += len(block)
+                    yield block
+
+            if not (words := recogniser.words(counted())):
+                raise codes.NOTHING_RECOGNISED(where=example["path"])
+            return reader.rows({**example, "term": " ".join(words)}), samples / recogniser.rate
+
+        return labelled
+
+
+def _ranges(rows: Sequence[Row], seconds: Sequence[float], config: Config) -> list[range]:
+    """Consecutive documents of about `index.shard_hours`, or so many shards. A document ends a shard by a hash of its name, so
+    that adding one leaves other shards as they are: recognition is dear.
+    """
+    target = config.index.shard_hours * 3600
+    if config.index.shards is not None:
+        return cut(seconds, target, config.index.shards)
+    result: list[range] = []
+    first, length = 0, 0.0
+    for k, row in enumerate(rows):
+        length += seconds[k]
+        share = stable_hash(f"{row['doc_id']} {row['channel']}") / 2**64
+        if share < seconds[k] / target or length >= 4 * target or k + 1 - first == MOST_DOCUMENTS or k + 1 == len(rows):
+            result.append(range(first, k + 1))
+            first, length = k + 1, 0.0
+    return result

@@ -1,0 +1,142 @@
+"""A recogniser of another package passes its suite and makes lattices in the chain; a wrong one is caught."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+import soundfile
+from numpy.typing import NDArray
+
+import swsdist
+from swsdist.config import config_from_dict
+from swsdist.config.section import IsPath, Section
+from swsdist.core.codes import lattices as codes
+from swsdist.core.codes import registry as registry_codes
+from swsdist.core.needs import LEAST, Needs
+from swsdist.lattices.lattice import Lattice, Word, transcript
+from swsdist.registry.entries import RecogniserEntry
+from swsdist.registry.registries import RECOGNISERS
+from swsdist.testing.conformance import check_recogniser
+from tests.support.coded import raises
+
+RATE = 8000
+
+
+class Tones(Section):
+    """Recognises the tone of each second: `low`, `high`, or nothing."""
+
+    border: float = 1000.0
+    names: IsPath | None = None
+
+    rate: ClassVar[int] = RATE
+    needs: ClassVar[tuple[Needs, ...]] = LEAST
+
+    def identity(self) -> list[Any]:
+        return [self.border]
+
+    def load(self, granted: Needs) -> None:
+        assert granted.cpus >= 1
+
+    def lattice(self, key: str, channel: int, blocks: Iterable[NDArray[np.float32]]) -> Lattice:
+        return transcript(key, [Word(name, k, k + 1.0) for k, name in enumerate(self.tones(blocks)) if name], channel)
+
+    def words(self, blocks: Iterable[NDArray[np.float32]]) -> list[str]:
+        return [name for name in self.tones(blocks) if name]
+
+    def tones(self, blocks: Iterable[NDArray[np.float32]]) -> list[str]:
+        samples = np.concatenate([np.zeros(0, np.float32), *blocks])
+        powers = [abs(np.fft.rfft(samples[k : k + RATE], RATE)) for k in range(0, len(samples), RATE)]
+        return [("low" if power.argmax() < self.border else "high") if power.max() > 10 else "" for power in powers]
+
+
+class ByBlocks(Tones):
+    """Its words depend on blocks."""
+
+    def tones(self, blocks: Iterable[NDArray[np.float32]]) -> list[str]:
+        return ["low" for _ in blocks]
+
+
+def sound(*tones: float) -> NDArray[np.float32]:
+    """A second of each tone, Hz; 0: silence."""
+    times = np.arange(RATE) / RATE
+    return np.concatenate([0.5 * np.sin(2 * np.pi * tone * times) for tone in tones]).astype(np.float32)
+
+
+def entry(name: str = "Tones", **facts: Any) -> RecogniserEntry:
+    return RecogniserEntry(f"{__name__}:{name}", 1, f"{__name__}:{name}", **facts)
+
+
+def test_a_recogniser_of_another_package_conforms(added: Any) -> None:
+    check_recogniser(added(RECOGNISERS, "tones", entry()), sound(440, 0, 2000), {"border": 600.0})
+
+
+def test_a_wrong_recogniser_is_caught(added: Any) -> None:
+    with pytest.raises(AssertionError, match="depend on blocks"):
+        check_recogniser(added(RECOGNISERS, "by-blocks", entry("ByBlocks")), sound(440))
+
+
+@pytest.mark.parametrize("holds", ["words", "phones"])
+def test_its_lattices_are_searched(added: Any, tmp_path: Path, holds: str) -> None:
+    """By written and spoken queries, whose labels are those of its lattices, in a run and in a search of the run."""
+    added(RECOGNISERS, "tones", entry(holds=holds))
+    for name, tones in {"one": (440, 2000), "two": (0, 440), "q": (2000,), "silence": (0,)}.items():
+        soundfile.write(tmp_path / f"{name}.wav", sound(*tones), RATE)
+    (tmp_path / "docs.csv").write_text("doc_id,path\none,one.wav\ntwo,two.wav\n")
+    (tmp_path / "queries.csv").write_text("query_id,path,text\nspoken,q.wav,\nwritten,,deep\nmute,silence.wav,low\n")
+    (tmp_path / "deep.dict").write_text("deep low\nlow low\nhigh high\n")
+    terms = {"dictionary": "deep.dict", **({} if holds == "phones" else {"nearest": 1})}
+    config = config_from_dict(
+        {
+            "run": "run",
+            "chain": "lattices",
+            "corpus": {"documents": "docs.csv", "queries": "queries.csv"},
+            "options": {
+                "source": "recogniser",
+                "recogniser": {"name": "tones", "options": {"names": "x"}},
+                "terms": terms,
+            },
+            "search": {"method": "lattice"},
+            "calibrate": {"steps": []},
+            "executor": {"kind": "serial"},
+            "force": True,
+        },
+        tmp_path,
+    )
+    recogniser: Any = config.options["recogniser"]
+    assert recogniser["options"] == {"names": str(tmp_path / "x")}
+    result = swsdist.run(config)
+    found = {(row.query_id, row.doc_id, round(row.start)) for row in result.detections().itertuples()}
+    words = {("written", "one", 0), ("written", "two", 1)} if holds == "phones" else set()
+    assert found == {("spoken", "one", 1), *words}
+    assert [row["id"] for row in result.outcome.chain_run.rejected().to_pylist()] == ["mute"]
+    assert set(swsdist.search(config.run, "deep" if holds == "phones" else "high")["doc_id"]) >= {"one"}
+
+
+@pytest.mark.parametrize(
+    ("options", "key"),
+    [
+        ({"decoding": {"scale": 2.0}}, "options.decoding"),
+        ({"source": "frames", "recipe": {"least": 0.1}}, "options.recipe"),
+        ({"source": "recogniser", "lattices": {"tiers": ["a"]}}, "options.lattices"),
+    ],
+)
+def test_options_of_other_sources_are_refused(tmp_path: Path, options: dict[str, Any], key: str) -> None:
+    with raises(codes.OPTION_OF_OTHER_SOURCE, key=key):
+        run(tmp_path, options)
+
+
+def test_a_misspelt_option_of_a_recogniser(tmp_path: Path) -> None:
+    options = {"source": "recogniser", "recogniser": {"options": {"scales": 1}}}
+    with raises(registry_codes.UNKNOWN_ENTRY_OPTION, option="scales", kind="recogniser"):
+        run(tmp_path, options)
+
+
+def run(folder: Path, options: dict[str, Any]) -> None:
+    (folder / "docs.csv").write_text("doc_id,path\na,a.wav\n")
+    corpus = {"documents": "docs.csv"}
+    values = {"run": "run", "chain": "lattices", "corpus": corpus, "search": {"method": "lattice"}, "options": options}
+    swsdist.run(config_from_dict({**values, "executor": {"kind": "serial"}, "calibrate": {"steps": []}}, folder))
