@@ -102,7 +102,7 @@ class Join(Stage[Joining]):
         buckets = inputs.config.reduce.buckets
         made = [inputs.parts(word) for word in ("one", "other")]
         runs = [_run(chain_run) for chain_run in inputs.chain_inputs(Runs).chain_runs]
-        matters = [[run.method, run.store, run.calibrate.model_dump(mode="json"), run.reads] for run in runs]
+        key_parts = [[run.method, run.store, run.calibrate.model_dump(mode="json"), run.reads] for run in runs]
         for bucket in range(buckets):
             slots = slots_of(bucket, buckets)
             ends = [slots[0], slots[-1]]
@@ -110,7 +110,7 @@ class Join(Stage[Joining]):
             hashes = [[part.sha256 for part in parts] for parts in near]
             names = [[part.name for part in parts] for parts in near]
             payload = Joining(names, runs)
-            yield inputs.task(ends, hashes, matters, label=f"bucket {bucket}", work=1, payload=payload, slots=slots)
+            yield inputs.task(ends, hashes, key_parts, label=f"bucket {bucket}", work=1, payload=payload, slots=slots)
 
     def run(self, task: Task[Joining], context: Context) -> TaskOutput:
         """Join, then rescore what is missing."""

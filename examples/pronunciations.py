@@ -86,8 +86,8 @@ class Index(Stage[Indexing]):
         config, rows = inputs.config, inputs.chain_inputs(SearchInputs).corpus.documents.to_pylist()
         path, count = str(config.corpus.alignments.phones), min(config.index.shards or 1, len(rows))
         for k, mine in enumerate(rows[k::count] for k in range(count)):
-            matters = identify(path, config.storage), [row["doc_id"] for row in mine]
-            yield inputs.task(*matters, label=f"shard {k + 1}", work=len(mine), payload=Indexing(path, mine))
+            key_parts = identify(path, config.storage), [row["doc_id"] for row in mine]
+            yield inputs.task(*key_parts, label=f"shard {k + 1}", work=len(mine), payload=Indexing(path, mine))
 
     def run(self, task: Task[Indexing], context: Context) -> TaskOutput:
         """Write the postings of some documents."""

@@ -81,9 +81,9 @@ _STEPS, _SMALL = 50, 1e-9
 #: To fit a prior: cells of a standard deviation of scores, and rounds.
 _CELLS, _ROUNDS = 20, 20
 #: Draws of a line and of all hits' truth, and the part of them in the interval.
-_DRAWS, _INSIDE = 500, 0.8
+_DRAWS, _INTERVAL = 500, 0.8
 #: True ones that so many next hits must promise.
-_NEXT, _WORTH = 20, 0.5
+_BATCH, _STOP_BELOW = 20, 0.5
 #: Judgements before it is said that there is no use to go on.
 _FEWEST = 10
 
@@ -173,9 +173,9 @@ class Likelihood(NamedTuple):
         lines = random.multivariate_normal(self.mean, self.covariance, _DRAWS)
         p = sigmoid(lines[:, :1] + lines[:, 1:] * scores)
         counts = (random.random(p.shape) < p).sum(axis=1)
-        low, high = np.quantile(counts, [(1 - _INSIDE) / 2, (1 + _INSIDE) / 2])
+        low, high = np.quantile(counts, [(1 - _INTERVAL) / 2, (1 + _INTERVAL) / 2])
         listed = float(p[:, :shown].sum(axis=1).mean())
-        worth = self.judged < _FEWEST or bool(p[:, :_NEXT].sum(axis=1).mean() >= _WORTH)
+        worth = self.judged < _FEWEST or bool(p[:, :_BATCH].sum(axis=1).mean() >= _STOP_BELOW)
         why = "unjudged" if not self.judged else "likely" if worth else "nothing-likely"
         return Summary(
             round(float(p.sum(axis=1).mean()), 2), int(low), int(np.ceil(high)), round(listed, 2), worth, why

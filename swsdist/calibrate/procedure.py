@@ -163,7 +163,7 @@ class Procedure:
         fit: `crossfit`, `oracle`, `file`, or `none` where nothing is fitted.
         trained_on: fingerprint of the aligned lists, number of queries, and further provenance.
         low, high: least and greatest score of the resulting list.
-        sides: statistics that steps need in any position, for all queries.
+        covariates: statistics that steps need in any position, for all queries.
         by_document: fitted on document trials, with one row per document, that of its best detection. Lists of
             detections then mark these rows for fitted steps (column `trial`).
         documents: whether it decides document trials, for steps that are not fitted.
@@ -177,7 +177,7 @@ class Procedure:
     trained_on: Mapping[str, object] = field(default_factory=dict)
     low: float = 0.0
     high: float = 0.0
-    sides: Mapping[str, Tally] = field(default_factory=dict)
+    covariates: Mapping[str, Tally] = field(default_factory=dict)
     by_document: bool = False
     documents: bool = False
 
@@ -220,8 +220,8 @@ class Procedure:
         self, step: AnyStep, statistics: Mapping[str, Tally] | None = None
     ) -> Mapping[str, Tally] | None:
         """The statistics for a step: of candidates if available, and those it needs in any position."""
-        sides = {name: self.sides[name] for name in step.wants()}
-        return {**(statistics or {}), **sides} if sides or statistics is not None else None
+        covariates = {name: self.covariates[name] for name in step.wants()}
+        return {**(statistics or {}), **covariates} if covariates or statistics is not None else None
 
     def _applied(
         self, step: AnyStep, models: Sequence[Json], table: pa.Table, statistics: Mapping[str, Tally] | None

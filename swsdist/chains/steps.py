@@ -101,7 +101,7 @@ def steps(config: Config) -> tuple[Step | Stage, ...]:
     create(config.search)
     check_steps(config.calibrate, METHODS[config.search.method].score)
     check_sample(config.calibrate, config.search)
-    sides = required_statistics(config.calibrate)
+    covariates = required_statistics(config.calibrate)
     first_pass = config.search.first_pass.name
     first = FIRST_PASSES[first_pass].first if first_pass != "none" else ""
     return (
@@ -113,7 +113,7 @@ def steps(config: Config) -> tuple[Step | Stage, ...]:
         *([PooledStatistics()] if config.search.documents_by == "pooled" else []),
         Search(),
         Reduce(),
-        *([Describe()] if load_statistics(sides, "examples") else []),
+        *([Describe()] if load_statistics(covariates, "examples") else []),
         *(_cohort(config.corpus.cohort is not None) if by_cohort else []),
         Normalise(),
         Step("align.train", Align(), labels={"trials": "aligned"}),

@@ -345,18 +345,18 @@ def _broken_down(
     """Breakdowns of each system and of the differences between the first and each other."""
     column, colon, text = breakdown_column.partition(":")
     bins = text if colon else None
-    full = {system.name: completed(tables[system.name], block.comparison.paired) for system in systems}
+    complete = {system.name: completed(tables[system.name], block.comparison.paired) for system in systems}
     first = systems[0].name
-    values = query_property(column, full[first], systems, request.queries)
+    values = query_property(column, complete[first], systems, request.queries)
     if values is None:
         return _by_document(column, bins, block, systems, request)
     groups = grouped(values, bins)
     parts = [
-        BreakdownTable(column, system.name, None, breakdown(full[system.name], groups, _aligned(system)))
+        BreakdownTable(column, system.name, None, breakdown(complete[system.name], groups, _aligned(system)))
         for system in systems
     ]
     return parts + [
-        BreakdownTable(column, first, system.name, difference(full[first], full[system.name], groups))
+        BreakdownTable(column, first, system.name, difference(complete[first], complete[system.name], groups))
         for system in systems[1:]
     ]
 

@@ -202,13 +202,13 @@ def _with_nontargets(
     task: ScoringTask, detections: pa.Table, references: pa.Table
 ) -> tuple[ScoringTask, pa.Table, pa.Table]:
     """Document trials without the queries that occur in every document, which have no false-alarm rate."""
-    full = pa.array(in_every_document(references, task.trials), pa.string())
-    if not len(full):
+    everywhere = pa.array(in_every_document(references, task.trials), pa.string())
+    if not len(everywhere):
         return task, detections, references
-    task.notices.add(codes.TERMS_IN_EVERY_DOCUMENT, where=full[0].as_py(), count=len(full))
+    task.notices.add(codes.TERMS_IN_EVERY_DOCUMENT, where=everywhere[0].as_py(), count=len(everywhere))
 
     def others(table: pa.Table) -> pa.Table:
-        return table.filter(pc.invert(pc.is_in(table["query_id"].cast(pa.string()), value_set=full)))
+        return table.filter(pc.invert(pc.is_in(table["query_id"].cast(pa.string()), value_set=everywhere)))
 
     task = replace(task, terms=others(task.terms), references=others(task.references))
     return task, others(detections), others(references)

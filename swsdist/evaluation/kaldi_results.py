@@ -128,7 +128,7 @@ def write_results(
     segments_of = utterances or Utterances()
     _check_shift(frame_shift)
     columns = ("query_id", "doc_id", "channel", "start", "end", "score")
-    with out.open("w", encoding="utf-8", newline="\n") as text:
+    with out.open("w", encoding="utf-8", newline="\n") as file:
         for batch in detections.to_batches() if isinstance(detections, pa.Table) else detections:
             for query, document, channel, start, end, score in zip(
                 *(batch.column(name).to_pylist() for name in columns), strict=True
@@ -142,7 +142,7 @@ def write_results(
                 for name in (query, utterance):
                     if not fits(name):
                         raise codes.BLANK_IN_NAME(where=str(out), name=name)
-                text.write(f"{query} {utterance} {first} {last} {_cost(score)!r}\n")
+                file.write(f"{query} {utterance} {first} {last} {_cost(score)!r}\n")
 
 
 def as_kwslist(

@@ -105,8 +105,8 @@ def read_archive(path: Path) -> Content:
         raise codes.NOT_A_GLOSSARY_FILE(where=str(path), error=error) from None
     except (UserError, DataError) as error:
         raise codes.NOT_A_GLOSSARY_FILE(where=str(path), error=error.message) from None
-    known = {row["entry_id"] for row in entries}
-    if strange := [row["token_id"] for row in tokens if row["entry_id"] not in known]:
+    entry_ids = {row["entry_id"] for row in entries}
+    if strange := [row["token_id"] for row in tokens if row["entry_id"] not in entry_ids]:
         raise codes.NOT_A_GLOSSARY_FILE(where=str(path), error=f"token {strange[0]} has no entry")
     return Content(entries, tokens, changes, sounds, of_sounds, contents)
 
@@ -165,8 +165,8 @@ def _token(row: Mapping[str, Any]) -> Row:
     fields["score"] = rows.score_of(row["score"])
     by = {name: words.line(name, row[name]) for name in ("person", "at")}
     ids = {name: _number(row[name]) for name in ("token_id", "entry_id")}
-    given = {**ids, **place._asdict(), **fields, **by}
-    return {name: given[name] for name in _TOKEN}
+    values = {**ids, **place._asdict(), **fields, **by}
+    return {name: values[name] for name in _TOKEN}
 
 
 def _content(row: Mapping[str, Any]) -> Row:

@@ -152,9 +152,9 @@ def replaced_files(documents: Sequence[Mapping[str, Any]], storage: Mapping[str,
         documents: path, identity when it was indexed, and `contents`.
         storage: options for s3fs.
     """
-    known = [row for row in documents if row["content"] is not None and row["path"]]
+    listed = [row for row in documents if row["content"] is not None and row["path"]]
     replaced = set[str]()
-    for row, now in zip(known, identities([row["path"] for row in known], storage), strict=True):
+    for row, now in zip(listed, identities([row["path"] for row in listed], storage), strict=True):
         then, here = (identity.split(":")[:2] for identity in (row["identity"], now))
         if then == here or not now[:1].isdigit():  # nothing can be read there
             continue

@@ -123,8 +123,8 @@ def _import(
         incoming = [Incoming(*item) for item in content.incoming()]
         sounds, contents = content.sounds, content.contents
     else:
-        known, media = _read(str(path), head, name, left_out)
-        chosen = [tier for tier, read in zip(known, chosen_of(known, tiers, name), strict=True) if read]
+        all_tiers, media = _read(str(path), head, name, left_out)
+        chosen = [tier for tier, read in zip(all_tiers, chosen_of(all_tiers, tiers, name), strict=True) if read]
         where = document or document_of(name, media, store)
         incoming = list(_annotated(chosen, *where, examples, left_out))
     lengths = {} if store is None else lengths_of(store, {item.place.doc_id for item in incoming})
@@ -204,14 +204,14 @@ def take_in(
         raise codes.LARGE_IMPORT(count=len(checked), most=MOST)
     added = changed = skipped = new = 0
     with project.editing(person, IMPORT) as edit:
-        known = {row["form"]: row["entry_id"] for row in edit.connection.execute("SELECT form, entry_id FROM entry")}
+        ids = {row["form"]: row["entry_id"] for row in edit.connection.execute("SELECT form, entry_id FROM entry")}
         tokens: dict[int, Places[Row]] = {}
         for item, row, place in checked:
-            if row["form"] not in known:
+            if row["form"] not in ids:
                 new_entry = {**dict.fromkeys(rows.ENTRY_TEXTS, ""), "variants": "[]", **row}
-                known[row["form"]] = rows.insert_entry(edit, new_entry)
+                ids[row["form"]] = rows.insert_entry(edit, new_entry)
                 new += 1
-            entry_id = known[row["form"]]
+            entry_id = ids[row["form"]]
             if entry_id not in tokens:
                 tokens[entry_id] = rows.placed(edit.tokens(entry_id))
             old = tokens[entry_id].same(place)

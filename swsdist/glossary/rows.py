@@ -256,11 +256,11 @@ def overlapping(edit: Edit, entry_id: int, place: Place) -> Row | None:
     return placed(map(dict, overlapping_rows)).same(place)
 
 
-def _checked(kind: str, fields: Mapping[str, object], known: Mapping[str, Callable[[object], object]]) -> Row:
+def _checked(kind: str, fields: Mapping[str, object], checks: Mapping[str, Callable[[object], object]]) -> Row:
     for field in fields:
-        if field not in known:
-            raise codes.NO_SUCH_FIELD(kind=kind, field=field, fields=", ".join(known))
-    return {field: known[field](value) for field, value in fields.items()}
+        if field not in checks:
+            raise codes.NO_SUCH_FIELD(kind=kind, field=field, fields=", ".join(checks))
+    return {field: checks[field](value) for field, value in fields.items()}
 
 
 def _joined(text: str, other: str, between: str) -> str:

@@ -212,20 +212,20 @@ def place(value: Place | Mapping[str, Any]) -> Place:
     Raises:
         UserError: it is none.
     """
-    given = value._asdict() if isinstance(value, Place) else dict(value)
+    fields = value._asdict() if isinstance(value, Place) else dict(value)
     try:
-        doc_id, sound = given.get("doc_id"), given.get("sound")
+        doc_id, sound = fields.get("doc_id"), fields.get("sound")
         channel, start, end = (
-            int(given.get("channel") or 1),
-            round(float(given["start"]), 6),
-            round(float(given["end"]), 6),
+            int(fields.get("channel") or 1),
+            round(float(fields["start"]), 6),
+            round(float(fields["end"]), 6),
         )
     except (KeyError, TypeError, ValueError, OverflowError):
-        raise codes.INVALID_PLACE(place=plain(given)) from None
+        raise codes.INVALID_PLACE(place=plain(fields)) from None
     named = sound if doc_id is None else doc_id
-    single = isinstance(named, str) and named and (doc_id is None or sound is None) and kept(named)
-    if not (single and 1 <= channel < 2**31 and 0 <= start < end <= _LATEST):
-        raise codes.INVALID_PLACE(place=plain(given))
+    one_name = isinstance(named, str) and named and (doc_id is None or sound is None) and kept(named)
+    if not (one_name and 1 <= channel < 2**31 and 0 <= start < end <= _LATEST):
+        raise codes.INVALID_PLACE(place=plain(fields))
     return Place(doc_id, channel, start, end, sound)
 
 

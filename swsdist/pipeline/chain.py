@@ -59,9 +59,9 @@ class Step:
         """Phase of its cost."""
         return self.stage.phase
 
-    def sources(self, word: str) -> tuple[Source, ...]:
+    def sources(self, input_name: str) -> tuple[Source, ...]:
         """Sources of a table, by the stage's name; empty if it is not read."""
-        sources = self.reads.get(word, ())
+        sources = self.reads.get(input_name, ())
         return (sources,) if isinstance(sources, str | ExternalTable) else sources
 
 
@@ -127,7 +127,7 @@ class Chain:
         for step in self.steps:
             if step.name in earlier:
                 raise codes.DUPLICATE_STEP(chain=self.name, step=step.name)
-            for source in (source for word in step.reads for source in step.sources(word)):
+            for source in (source for input_name in step.reads for source in step.sources(input_name)):
                 if isinstance(source, ExternalTable):
                     continue
                 maker, _, table = source.partition(":")
@@ -149,16 +149,16 @@ class Chain:
         for entry in stages:
             step = entry if isinstance(entry, Step) else Step(entry.name, entry)
             reads = dict(step.reads)
-            for word, table in {**step.stage.takes, **step.stage.may_take}.items():
-                makers = _makers(before, table) if word not in reads else []
+            for input_name, table in {**step.stage.takes, **step.stage.may_take}.items():
+                makers = _makers(before, table) if input_name not in reads else []
                 if len(makers) == 1:
-                    reads[word] = f"{makers[0]}:{table}"
+                    reads[input_name] = f"{makers[0]}:{table}"
                 elif makers:
                     raise codes.AMBIGUOUS_TABLE(
-                        step=step.name, chain=self.name, table=table, makers=", ".join(makers), word=word
+                        step=step.name, chain=self.name, table=table, makers=", ".join(makers), input_name=input_name
                     )
-                elif word in step.stage.takes and word not in reads:
-                    raise codes.MISSING_TABLE(step=step.name, chain=self.name, table=table, word=word)
+                elif input_name in step.stage.takes and input_name not in reads:
+                    raise codes.MISSING_TABLE(step=step.name, chain=self.name, table=table, input_name=input_name)
             before.append(replace(step, reads=reads))
         yield from before
 
@@ -200,7 +200,7 @@ def makers_of(steps: Iterable[Step], label: str) -> list[Step]:
 def _makers(steps: Sequence[Step], table: str) -> list[str]:
     """Names of the steps that make a table, without those whose table a later one of them replaces."""
     makers = [step for step in steps if table in step.stage.tables]
-    replaced = {source for step in makers for word in step.reads for source in step.sources(word)}
+    replaced = {source for step in makers for input_name in step.reads for source in step.sources(input_name)}
     return [step.name for step in makers if f"{step.name}:{table}" not in replaced]
 
 

@@ -86,44 +86,44 @@ class Inputs:
             raise codes.MISSING_CHAIN_INPUTS(stage=self.stage[0], kind=kind.__name__)
         return self.provided
 
-    def receipts(self, word: str) -> ReceiptList:
+    def receipts(self, input_name: str) -> ReceiptList:
         """Receipts of the tasks that made a table, source after source, in the order of their plan."""
         receipts = ReceiptList()
-        for table in self.tables.get(word, ()):
+        for table in self.tables.get(input_name, ()):
             receipts += table.receipts
         return receipts
 
-    def results(self, word: str, kind: type[T]) -> list[tuple[Receipt, T]]:
+    def results(self, input_name: str, kind: type[T]) -> list[tuple[Receipt, T]]:
         """Those receipts, each with its task's result."""
-        return [(receipt, receipt.result_as(kind)) for receipt in self.receipts(word)]
+        return [(receipt, receipt.result_as(kind)) for receipt in self.receipts(input_name)]
 
-    def made(self, word: str, kind: type[T]) -> Iterator[tuple[Receipt, T, list[Part]]]:
+    def made(self, input_name: str, kind: type[T]) -> Iterator[tuple[Receipt, T, list[Part]]]:
         """Those receipts, each with its task's result and its files of the table."""
-        for table in self.tables.get(word, ()):
+        for table in self.tables.get(input_name, ()):
             yield from table.made(kind)
 
-    def parts(self, word: str) -> Parts:
+    def parts(self, input_name: str) -> Parts:
         """Files of a table, with names for `Context.place`."""
-        return together([table.parts for table in self.tables.get(word, ())])
+        return together([table.parts for table in self.tables.get(input_name, ())])
 
-    def buckets(self, word: str, *others: str) -> Iterator[tuple[Part, ...]]:
+    def buckets(self, input_name: str, *others: str) -> Iterator[tuple[Part, ...]]:
         """Files of a table, each with the file of every other table that has the same slots."""
         beside = [{part.slots: part for part in self.parts(name)} for name in others]
-        for part in self.parts(word):
+        for part in self.parts(input_name):
             yield part, *(parts[part.slots] for parts in beside)
 
-    def task(self, *matters: Any, label: str, work: float, payload: P, slots: range = ALL_SLOTS) -> Task[P]:
+    def task(self, *key_parts: Any, label: str, work: float, payload: P, slots: range = ALL_SLOTS) -> Task[P]:
         """A task of this step.
 
         Args:
-            matters: JSON values: all that the outputs depend on besides the stage and its version.
+            key_parts: JSON values: all that the outputs depend on besides the stage and its version.
             label, work, payload, slots: see `Task`.
         """
-        return self.named(fingerprint(*self.stage, *matters), label=label, work=work, payload=payload, slots=slots)
+        return self.named(fingerprint(*self.stage, *key_parts), label=label, work=work, payload=payload, slots=slots)
 
-    def naming(self, *matters: Any) -> Naming:
-        """Make names of tasks whose `matters` begin alike; the common beginning is hashed once."""
-        return Naming(*self.stage, *matters)
+    def naming(self, *key_parts: Any) -> Naming:
+        """Make names of tasks whose `key_parts` begin alike; the common beginning is hashed once."""
+        return Naming(*self.stage, *key_parts)
 
     def named(
         self, name: str, *, label: str, work: float, payload: P, common: Any = None, slots: range = ALL_SLOTS

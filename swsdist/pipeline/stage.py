@@ -164,7 +164,7 @@ class Stage(ABC, Generic[P]):
         needs_run: what it needs that a question without a run lacks, such as references, in a few words; empty: nothing
             (`swsdist.pipeline.in_memory`).
         all_or_nothing: if one of its tasks fails, the run stops before the next step, unless `StepSelection.keep_going`.
-        with_hours, with_queries: how its tasks grow with hours of documents and with query examples; for forecasts.
+        grows_with_hours, grows_with_queries: how its tasks grow with hours of documents and with query examples; for forecasts.
     """
 
     name: ClassVar[str]
@@ -180,8 +180,8 @@ class Stage(ABC, Generic[P]):
     any_device: ClassVar[bool] = False
     all_or_nothing: ClassVar[bool] = False
     needs_run: ClassVar[str] = ""
-    with_hours: ClassVar[Growth] = "larger"
-    with_queries: ClassVar[Growth] = "larger"
+    grows_with_hours: ClassVar[Growth] = "larger"
+    grows_with_queries: ClassVar[Growth] = "larger"
 
     def needs(self, config: Config) -> tuple[Needs, ...]:
         """Alternative resources of a worker, the best first."""

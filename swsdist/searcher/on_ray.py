@@ -84,8 +84,8 @@ class RayShards:
                 scheduling_strategy="SPREAD",
             )
             of = store.folder.root, store.manifest.fingerprint, store.folder.storage
-            single = settings.model_copy(update={"backend": granted(settings.backend, needs.gpus)})
-            self._actors += [holder.remote(of, single, memory, needs.cpus) for _ in places]
+            granted_settings = settings.model_copy(update={"backend": granted(settings.backend, needs.gpus)})
+            self._actors += [holder.remote(of, granted_settings, memory, needs.cpus) for _ in places]
         except BaseException:
             self.close()
             raise

@@ -95,8 +95,7 @@ class Searcher:
             cohort or the number of trials. A run's steps from the first of these on are left out, with a warning.
         terms: keys of `options.terms` of the chain lattices, for written queries; they override a run's.
         trim: trim recorded queries to their speech; a query or a place without speech is an error.
-        memory: bytes for prepared shards in each process; other shards are prepared again in
-            each search.
+        memory: bytes for prepared shards in each process; other shards are prepared again in each search.
         executor: keys of the section `executor`; with `kind: ray`, Ray actors search, each with its part of the
             shards; by default this process does.
 
@@ -254,14 +253,14 @@ class Searcher:
         """
         top = integer(top, "top", 1)
         self._demand_open()
-        examples, sides = self.queries.examples(queries, on_cut, skip, say)
+        examples, covariates = self.queries.examples(queries, on_cut, skip, say)
         if not examples.num_rows:  # `skip` was told of all
             yield Hits(1.0, lambda: DETECTIONS.empty_table().drop_columns(_NOT_SHOWN))
             return
         if warn is not None:
             for warning in self.queries.warnings(examples):
                 warn(warning)
-        steps = self._steps(examples, sides, top)
+        steps = self._steps(examples, covariates, top)
         results = [CANDIDATES.empty_table()]
 
         def table() -> pa.Table:
@@ -276,7 +275,7 @@ class Searcher:
         if not self._units:
             yield Hits(1.0, table)
 
-    def _steps(self, examples: pa.Table, sides: dict[str, Tally], top: int) -> InMemory:
+    def _steps(self, examples: pa.Table, covariates: dict[str, Tally], top: int) -> InMemory:
         """The steps of the chain for a question, with its queries."""
         count = top
         if not all(step.stage.keeps_order(self._config) for step in self._way.steps):
@@ -289,8 +288,8 @@ class Searcher:
         steps = InMemory(self._chain_steps, config, self._inputs, context)
         query_ids = pc.unique(examples["query_id"]).to_pylist()
         steps.give("groups", examples, ALL_SLOTS, Extracted(examples.num_rows, query_ids, 0, 0.0))
-        if sides:
-            steps.give("described", to_table(sides), ALL_SLOTS)
+        if covariates:
+            steps.give("described", to_table(covariates), ALL_SLOTS)
         if self._calibration is not None:
             steps.give("calibration", self._calibration, ALL_SLOTS)
         return steps

@@ -72,11 +72,13 @@ class SpokenQueries:
             extracted = extract_queries(store, self._extractors, rows, self._settings, self._trim, skip)
             statistics_wanted = load_statistics(required_statistics(self._calibrate), "examples")
             trim = self._trim and not is_precomputed(self._extractors)
-            sides = measure_examples(extracted.examples, store, rows, statistics_wanted, trim, store.folder.storage)
+            covariates = measure_examples(
+                extracted.examples, store, rows, statistics_wanted, trim, store.folder.storage
+            )
         if on_cut is not None:
             for cut in extracted.cuts:
                 on_cut(cut)
-        return extracted.examples, sides
+        return extracted.examples, covariates
 
     def warnings(self, examples: pa.Table) -> Iterator[str]:
         """Queries that are short, or not searched as too short, and documents of another band."""

@@ -91,7 +91,7 @@ class WrittenQueries:
     def why_nothing(self, query_ids: Sequence[str]) -> str:
         """Words that no document holds, and similar ones that some do."""
         shards = self._store.manifest.shards
-        known = {label for shard in shards for label in postings_of(self._store.folder, shard.files).numbers}
+        indexed = {label for shard in shards for label in postings_of(self._store.folder, shard.files).numbers}
         reasons = []
         for query_id in query_ids:
             try:
@@ -99,9 +99,9 @@ class WrittenQueries:
                 labels = {label for item in items for label in item.labels}
             except TermError:
                 continue
-            for label in sorted(labels - known):
+            for label in sorted(labels - indexed):
                 if not (self._terms.patterns and ("?" in label or "*" in label)):
-                    near = difflib.get_close_matches(label, known, 3)
+                    near = difflib.get_close_matches(label, indexed, 3)
                     reasons.append(f"no document holds {label}" + (f" (but {', '.join(near)})" if near else ""))
         return f"; {'; '.join(reasons)}" if reasons else ""
 

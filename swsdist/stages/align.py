@@ -49,7 +49,7 @@ class Align(BucketStage[Aligning]):
     needs_run = "references"
     phase = "score"
     takes = {"detections": "normalised"}
-    with_hours = "kept"
+    grows_with_hours = "kept"
     tables = {"trials": Table(TRIALS)}
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Aligning]]:
@@ -62,7 +62,7 @@ class Align(BucketStage[Aligning]):
         lists = {part.slots[0] * buckets // SLOTS: part for part in inputs.parts("detections")}
         rules = TrialRules.of(protocol_of(inputs.config.score))
         if rules.needs_limits:
-            results = [text for _, text in inputs.results("detections", Bucket)]
+            results = [each for _, each in inputs.results("detections", Bucket)]
             low = min((item.low for item in results), default=0.0)
             high = max((item.high for item in results), default=0.0)
             rules = TrialRules.of(protocol_of(inputs.config.score), low, high)

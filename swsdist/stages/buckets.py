@@ -19,16 +19,16 @@ class BucketStage(Stage[P]):
 
     unit = "detections"
 
-    def numbered(self, bucket: int, inputs: Inputs, *matters: Any, work: float, payload: P) -> Task[P]:
+    def numbered(self, bucket: int, inputs: Inputs, *key_parts: Any, work: float, payload: P) -> Task[P]:
         """The task of a bucket by number; other arguments as for `Inputs.task`."""
         slots = slots_of(bucket, inputs.config.reduce.buckets)
-        return inputs.task(*matters, label=f"bucket {bucket}", work=work, payload=payload, slots=slots)
+        return inputs.task(*key_parts, label=f"bucket {bucket}", work=work, payload=payload, slots=slots)
 
-    def following(self, part: Part, inputs: Inputs, *matters: Any, payload: P) -> Task[P]:
+    def following(self, part: Part, inputs: Inputs, *key_parts: Any, payload: P) -> Task[P]:
         """The task for the bucket of a file; other arguments as for `Inputs.task`."""
         low, high = part.slots
         label = f"bucket {low * inputs.config.reduce.buckets // SLOTS}"
-        return inputs.task(*matters, label=label, work=part.rows, payload=payload, slots=range(low, high + 1))
+        return inputs.task(*key_parts, label=label, work=part.rows, payload=payload, slots=range(low, high + 1))
 
     def done(self, task: Task[P], context: Context, result: pa.Table, *others: Part) -> TaskOutput:
         """Output of a bucket: its list of detections as the first table, its summary, and other files."""

@@ -14,7 +14,7 @@ from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Table
 from swsdist.pipeline.task import Task, TaskOutput, Values
 from swsdist.stages.buckets import BucketStage
-from swsdist.stages.describe import read_sides, sides_of
+from swsdist.stages.describe import query_covariates, read_covariates
 
 
 class Deciding(NamedTuple):
@@ -22,7 +22,7 @@ class Deciding(NamedTuple):
 
     detections: str
     calibration: str | None
-    sides: Values | None
+    covariates: Values | None
 
 
 class Decide(BucketStage[Deciding]):
@@ -33,17 +33,17 @@ class Decide(BucketStage[Deciding]):
     phase = "score"
     takes = {"detections": "normalised"}
     may_take = {"calibration": "calibration", "statistics": "statistics", "described": "described"}
-    with_hours = "kept"
+    grows_with_hours = "kept"
     tables = {"scored": Table(DETECTIONS)}
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Deciding]]:
         """A task per bucket."""
         files, fitted = [part.name for part in inputs.parts("calibration")], bool(inputs.config.calibrate.fitted)
         for part in inputs.parts("detections"):
-            sides = sides_of(inputs, part.slots) if fitted else None
-            payload = Deciding(part.name, files[0] if files else None, sides)
-            matters = files, part.name, fitted, *([sides] if sides else [])
-            yield self.following(part, inputs, *matters, payload=payload)
+            covariates = query_covariates(inputs, part.slots) if fitted else None
+            payload = Deciding(part.name, files[0] if files else None, covariates)
+            key_parts = files, part.name, fitted, *([covariates] if covariates else [])
+            yield self.following(part, inputs, *key_parts, payload=payload)
 
     def keeps_order(self, config: Config) -> bool:
         """Whether its steps depend on the score alone."""
@@ -57,5 +57,5 @@ class Decide(BucketStage[Deciding]):
             result = decide(result, None)
         else:
             fitted = Procedure.from_run(context.read_bytes(payload.calibration))
-            result = replace(fitted, sides=read_sides(context, payload.sides)).apply(result)
+            result = replace(fitted, covariates=read_covariates(context, payload.covariates)).apply(result)
         return self.done(task, context, result.select(DETECTIONS.names))  # joined lists have more columns

@@ -54,7 +54,7 @@ class Describe(Stage[Describing]):
     unit = "examples"
     phase = "search"
     takes = {"queries": "groups"}
-    with_hours = "same"
+    grows_with_hours = "same"
     tables = {"described": Table(QUERY_STATISTICS)}
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Describing]]:
@@ -62,16 +62,16 @@ class Describe(Stage[Describing]):
         chain_inputs = inputs.chain_inputs(SearchInputs)
         names = list(load_statistics(required_statistics(inputs.config.calibrate), "examples"))
         needs_speech = ExampleSpeech.name in names
-        given = any(isinstance(source.extractor, Precomputed) for source in chain_inputs.features.sources)
-        trim, rows = inputs.config.queries.trim == "auto" and not given, defaultdict[str, list[Values]](list)
+        precomputed = any(isinstance(source.extractor, Precomputed) for source in chain_inputs.features.sources)
+        trim, rows = inputs.config.queries.trim == "auto" and not precomputed, defaultdict[str, list[Values]](list)
         for row in chain_inputs.examples if needs_speech else ():
             rows[row["query_id"]].append(row)
         for receipt, group, (part,) in inputs.made("queries", Extracted):
-            selected = [row for query_id in group.query_ids for row in rows[query_id]]
-            payload = Describing(part.name, selected, names, trim, are_permitted())
-            matters = [STATISTICS.identity(name) for name in names], receipt.fingerprint
+            members = [row for query_id in group.query_ids for row in rows[query_id]]
+            payload = Describing(part.name, members, names, trim, are_permitted())
+            key_parts = [STATISTICS.identity(name) for name in names], receipt.fingerprint
             label = f"{group.examples} examples"
-            yield inputs.task(*matters, label=label, work=group.examples, payload=payload)
+            yield inputs.task(*key_parts, label=label, work=group.examples, payload=payload)
 
     def run(self, task: Task[Describing], context: Context) -> TaskOutput:
         """Measure the statistics."""
@@ -119,8 +119,8 @@ def measure_examples(
 
     tracks, tables = Tracks(store), store.manifest.tracks
     posteriors = tuple(tracks.places[track.name] for track in tables if track.kind == "posteriors")
-    given = ExampleGroup(examples, tracks.dimension, posteriors, tuple(track.name for track in tables), samples_of)
-    return {name: each.of(given) for name, each in load_statistics(names).items()}
+    group = ExampleGroup(examples, tracks.dimension, posteriors, tuple(track.name for track in tables), samples_of)
+    return {name: each.of(group) for name, each in load_statistics(names).items()}
 
 
 def demand_posteriors(chain_inputs: SearchInputs, names: Iterable[str]) -> None:
@@ -145,7 +145,7 @@ def demand_posteriors(chain_inputs: SearchInputs, names: Iterable[str]) -> None:
             raise no_posteriors(name for name, _ in tracks)
 
 
-def sides_of(inputs: Inputs, slots: tuple[int, int] | None = None) -> Values | None:
+def query_covariates(inputs: Inputs, slots: tuple[int, int] | None = None) -> Values | None:
     """The files of statistics that steps need, for a task; None if they need no statistics.
 
     Args:
@@ -159,11 +159,11 @@ def sides_of(inputs: Inputs, slots: tuple[int, int] | None = None) -> Values | N
     return {"names": list(names), "files": [*files, *(part.name for part in inputs.parts("described"))]}
 
 
-def read_sides(context: Context, sides: Values | None) -> dict[str, Tally]:
-    """Read the files from `sides_of`."""
-    if sides is None:
+def read_covariates(context: Context, covariates: Values | None) -> dict[str, Tally]:
+    """Read the files from `query_covariates`."""
+    if covariates is None:
         return {}
-    return joined((from_table(context.read(name)) for name in sides["files"]), sides["names"])
+    return joined((from_table(context.read(name)) for name in covariates["files"]), covariates["names"])
 
 
 def joined(parts: Iterable[Mapping[str, Tally]], names: Iterable[str]) -> dict[str, Tally]:

@@ -50,7 +50,7 @@ class Export(Stage[Exporting]):
     phase = "score"
     takes = {"queries": "groups", "scored": "scored"}
     may_take = {"trials": "trials"}
-    with_hours = "kept"
+    grows_with_hours = "kept"
     tables = {"exports": Table(None, None, digested=False)}
     in_driver = True
     replaces = True
@@ -69,8 +69,8 @@ class Export(Stage[Exporting]):
             scored, trials, chain_inputs.store.state, kinds, query_ids, report.clips, report.labels, system
         )
         versions, rows = [EXPORTS.identity(kind) for kind in kinds], sum(part.rows for part in inputs.parts("scored"))
-        matters = versions, scored, report.clips, report.labels, query_ids, system
-        yield inputs.task(*matters, label=", ".join(kinds), work=rows, payload=payload)
+        key_parts = versions, scored, report.clips, report.labels, query_ids, system
+        yield inputs.task(*key_parts, label=", ".join(kinds), work=rows, payload=payload)
 
     def finish(self, inputs: Inputs) -> None:
         """Remove the exports of another config if this one exports nothing."""

@@ -18,7 +18,7 @@ from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Task, TaskOutput, Values
 from swsdist.score.measures.protocol import protocol_of
-from swsdist.stages.describe import read_sides, sides_of
+from swsdist.stages.describe import query_covariates, read_covariates
 from swsdist.stages.inputs.provenance import calibration_file, named_calibration, provenance
 from swsdist.stages.inputs.search_inputs import CorpusInputs
 from swsdist.stages.operating_point import point_of, scored_queries
@@ -38,7 +38,7 @@ class Fitting(NamedTuple):
         point: operating point, if a list is read.
         aligned: files of the list.
         of: system and corpus of the thresholds.
-        sides: of `sides_of`.
+        covariates: of `query_covariates`.
         query_ids: queries whose trials count.
     """
 
@@ -51,7 +51,7 @@ class Fitting(NamedTuple):
     point: TwvParameters = TwvParameters(1, 1.0)
     aligned: tuple[str, ...] = ()
     of: Mapping[str, object] = {}
-    sides: Values | None = None
+    covariates: Values | None = None
     query_ids: tuple[str, ...] = ()
 
 
@@ -65,7 +65,7 @@ class Fit(Stage[Fitting]):
     phase = "score"
     takes = {"trials": "trials"}
     may_take = {"statistics": "statistics", "described": "described"}
-    with_hours = "kept"
+    grows_with_hours = "kept"
     tables = {"calibration": Table(None, None, digested=False)}
     in_driver = True
 
@@ -107,11 +107,11 @@ class Fit(Stage[Fitting]):
             named = [files, required]
         if settings.fitted:
             _, steps = procedures(settings, point)
-            sides, requested = sides_of(inputs), tuple(sorted(scored_queries(inputs)) if fitted else ())
-            payload = payload._replace(sides=sides, query_ids=requested)
+            covariates, requested = query_covariates(inputs), tuple(sorted(scored_queries(inputs)) if fitted else ())
+            payload = payload._replace(covariates=covariates, query_ids=requested)
             of_list = by_document and any(step.of_list() for step in steps.steps)
             named += [steps.identity(), settings.threshold, requested]
-            named += [*([sides] if sides else []), *(["by document"] if of_list else [])]
+            named += [*([covariates] if covariates else []), *(["by document"] if of_list else [])]
         label = settings.fit if fitted else f"from {settings.fit}"
         work = sum(part.rows for part in aligned) if named else 1
         yield inputs.task(data, folds, *named, *seen, label=label, work=work, payload=payload)
@@ -130,8 +130,8 @@ class Fit(Stage[Fitting]):
         point, by_document = payload.point, payload.by_document
         _, steps = procedures(payload.calibrate, point)
         if steps.steps:
-            sides = read_sides(context, payload.sides)
-            steps = replace(steps, sides=sides, by_document=by_document, documents=by_document)
+            covariates = read_covariates(context, payload.covariates)
+            steps = replace(steps, covariates=covariates, by_document=by_document, documents=by_document)
         own_threshold = payload.calibrate.threshold == "own"
 
         def parts() -> Iterator[pa.Table]:

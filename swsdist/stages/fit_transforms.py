@@ -73,7 +73,7 @@ class Fitting(NamedTuple):
     Attributes:
         model: file of the model.
         round: number of the round, from 0.
-        known: file of the previous round's result.
+        last: file of the previous round's result.
         labels: path and SHA-256 of the labels for fitting.
         of_extractor: whether the model is of an extractor, or else of a transform.
         name, options: of the extractor or transform.
@@ -86,7 +86,7 @@ class Fitting(NamedTuple):
 
     model: str
     round: int
-    known: str | None
+    last: str | None
     labels: tuple[str, str] | None
     of_extractor: bool
     name: str
@@ -105,8 +105,8 @@ class FitTransforms(Stage[Fitting]):
     version = 2
     unit = "s"
     phase = "index"
-    with_hours = "more"
-    with_queries = "same"
+    grows_with_hours = "more"
+    grows_with_queries = "same"
     rounds = True
     all_or_nothing = True
     # The model's content is in the fingerprint of all frames that depend on it.
@@ -146,11 +146,11 @@ class FitTransforms(Stage[Fitting]):
         steps = [each for each in done if "step" in each.result]
         number = len(steps)
         now = [each for each in done if each.result.get("round") == number]
-        known = steps[-1].parts("known")[0].name if steps else None
+        last = steps[-1].parts("known")[0].name if steps else None
         shared = Fitting(
             unfitted_model.file,
             number,
-            known,
+            last,
             unfitted_model.labels,
             unfitted_model.of_extractor,
             unfitted_model.fitted.name,
@@ -165,49 +165,49 @@ class FitTransforms(Stage[Fitting]):
             label = f"{unfitted_model.fitted.name} of {unfitted_model.track}, round {number + 1}: step"
             of = sorted(key for each in done if "documents" in each.result for key in each.result_as(Added).documents)
             payload = shared._replace(totals=parts, documents=of)
-            yield inputs.task(unfitted_model.file, known, parts, label=label, work=1, payload=payload)
+            yield inputs.task(unfitted_model.file, last, parts, label=label, work=1, payload=payload)
             return
-        if known is not None:
+        if last is not None:
             first = [each for each in done if each.result.get("round") == 0]
             for each in first:
                 (frames,) = each.parts("frames")
                 label = f"{unfitted_model.fitted.name} of {unfitted_model.track}, round {number + 1}"
                 payload = shared._replace(frames=frames.name)
-                yield inputs.task(unfitted_model.file, known, frames.name, label=label, work=each.work, payload=payload)
+                yield inputs.task(unfitted_model.file, last, frames.name, label=label, work=each.work, payload=payload)
             return
         for rows, seconds in _chosen(inputs.chain_inputs(SearchInputs), unfitted_model):
             payload = shared._replace(extractor=unfitted_model.planned, documents=rows, commands=are_permitted())
             label = f"{unfitted_model.fitted.name} of {unfitted_model.track}, round 1: {len(rows)} documents"
             # Labels are found by the document's name; otherwise the name has no influence on frames.
             named = ("path", "identity", "channel", "speaker", *(() if unfitted_model.labels is None else ("doc_id",)))
-            matters = [[row[name] for name in named] for row in rows]
-            yield inputs.task(unfitted_model.file, matters, label=label, work=seconds, payload=payload)
+            key_parts = [[row[name] for name in named] for row in rows]
+            yield inputs.task(unfitted_model.file, key_parts, label=label, work=seconds, payload=payload)
 
     def run(self, task: Task[Fitting], context: Context) -> TaskOutput:
         """Sum totals, or process their sum."""
         payload, folder = task.payload, context.folder(task)
         fitted: Any = (FEATURES if payload.of_extractor else TRANSFORMS)[payload.name].load()(**payload.options)
-        known = None if payload.known is None else load_model(folder, payload.known)
+        last = None if payload.last is None else load_model(folder, payload.last)
         labels = None if payload.labels is None else read_labels(*payload.labels)
         rounds = fitted.rounds() if labels is None else fitted.rounds(labels.names)
         if payload.totals:
-            return self._go_on(task, folder, rounds, known)
+            return self._go_on(task, folder, rounds, last)
         if payload.frames:
             with folder.open(payload.frames) as file:
-                return self._add_up(task, folder, rounds, known, read_documents(file))
+                return self._add_up(task, folder, rounds, last, read_documents(file))
         with permitted(payload.commands), folder.temporary(".frames") as path:
             with path.open("wb") as file:
                 documents = _readable_documents(payload, context, rounds, labels, file)
-                done = self._add_up(task, folder, rounds, known, documents)
+                done = self._add_up(task, folder, rounds, last, documents)
             name = f"models/rounds/{task.fingerprint}.frames"
             output = parquet.describe(path, name)
             folder.publish(path, name)
         return TaskOutput((*done.outputs, Part("frames", *output)), done.result)
 
     def _add_up(
-        self, task: Task[Fitting], folder: Folder, rounds: Rounds, known: Model | None, documents: Iterator[Document]
+        self, task: Task[Fitting], folder: Folder, rounds: Rounds, last: Model | None, documents: Iterator[Document]
     ) -> TaskOutput:
-        frames, text = 0, (task.payload.model, task.payload.round)
+        frames, origin = 0, (task.payload.model, task.payload.round)
         # The model records the documents whose labels it used: results on these are no test of it.
         supervision = [] if task.payload.labels is None else [document_hash(row) for row in task.payload.documents]
 
@@ -215,24 +215,24 @@ class FitTransforms(Stage[Fitting]):
             nonlocal frames
             for document in documents:
                 frames += sum(map(len, document.blocks))
-                yield rounds.totals(known, document)
+                yield rounds.totals(last, document)
 
         with one_thread():
             total = summed(totals())
         if not frames:
-            return TaskOutput((), Added(*text, 0))
+            return TaskOutput((), Added(*origin, 0))
         out = io.BytesIO()
         write_totals(out, total)
         output = parquet.publish_bytes(folder, f"models/rounds/{task.fingerprint}.totals", out.getvalue())
-        return TaskOutput((Part("totals", *output),), Added(*text, frames, supervision))
+        return TaskOutput((Part("totals", *output),), Added(*origin, frames, supervision))
 
-    def _go_on(self, task: Task[Fitting], folder: Folder, rounds: Rounds, known: Model | None) -> TaskOutput:
+    def _go_on(self, task: Task[Fitting], folder: Folder, rounds: Rounds, last: Model | None) -> TaskOutput:
         from threadpoolctl import threadpool_limits
 
         payload = task.payload
         total = summed(read_totals(io.BytesIO(folder.read_bytes(part))) for part in payload.totals)
         with threadpool_limits(limits=1):  # LAPACK rounds differently with several threads
-            model, done = rounds.go_on(known, total)
+            model, done = rounds.go_on(last, total)
         if done and payload.labels is not None:
             file, sha256 = payload.labels
             supervision = {"file": Path(file).name, "sha256": sha256, "documents": payload.documents}
@@ -284,16 +284,16 @@ def _readable_documents(
         except (AudioError, FramesError) as error:
             raise_transient(row, error)
             continue
-        count, text = sum(map(len, blocks)), None
+        count, classes = sum(map(len, blocks)), None
         at = positions(extractor, count)
         if labels is not None:
-            text = labels.of_frames(row["doc_id"], row["channel"], count, extractor)
+            classes = labels.of_frames(row["doc_id"], row["channel"], count, extractor)
         if rounds.speech and (speech := read.result.speech) is not None:
             edges = np.cumsum([0, *map(len, blocks)]).tolist()
             blocks = [block[speech[first:last]] for block, (first, last) in zip(blocks, pairwise(edges), strict=True)]
-            text, at = (None if item is None else item[speech] for item in (text, at))
+            classes, at = (None if item is None else item[speech] for item in (classes, at))
         filled = [block for block in blocks if len(block)]
-        document = Document(filled, row["speaker"], text, read.result.bandwidth, at)
+        document = Document(filled, row["speaker"], classes, read.result.bandwidth, at)
         if filled:
             write_document(file, document)
             yield document

@@ -94,8 +94,8 @@ class Index(Stage[Indexing]):
     version = 3
     unit = "s"
     phase = "index"
-    with_hours = "more"
-    with_queries = "same"
+    grows_with_hours = "more"
+    grows_with_queries = "same"
     # Statistics of all documents normalise queries, so results of a part would be useless later.
     all_or_nothing = True
     # Digests cover the live documents of all shards, not the files.
@@ -139,13 +139,13 @@ class Index(Stage[Indexing]):
                 row |= {} if stored is None else {"held": stored}
             # Speech marks are stored with one track's documents: the first made from audio.
             marks_speech = source is listening
-            matters = source.fingerprint, [[row[name] for name in _MATTERS] for row in rows]
+            key_parts = source.fingerprint, [[row[name] for name in _MATTERS] for row in rows]
             more = *([] if partition is None else [partition]), *([marks.VERSION] if marks_speech else [])
             label = label if len(sources) == 1 else f"{source.tracks[0].name}, {label}"
             later = sources[sources.index(source) + 1 :]
             keep = (source.name, source.options) in [(other.name, other.options) for other in later]
             payload = Indexing(rows, source.planned, partition, marks_speech, keep, are_permitted())
-            result = inputs.task(*matters, *more, label=label, work=work, payload=payload)
+            result = inputs.task(*key_parts, *more, label=label, work=work, payload=payload)
             store.planned[result.fingerprint] = source, partition or shard_name(result.fingerprint), work
             return result
 
@@ -246,7 +246,7 @@ class Index(Stage[Indexing]):
         """Commit what stays and what is new, unless the store's state says that already."""
         chain_inputs, ended = inputs.chain_inputs(SearchInputs), inputs.outcome
         store, features, old = chain_inputs.store, chain_inputs.features, chain_inputs.store.manifest
-        stay, still, unchanged = _stored(chain_inputs)
+        stay, remaining, unchanged = _stored(chain_inputs)
         # Of plans that share a store, the first commits everything.
         new = [
             receipt
@@ -257,7 +257,7 @@ class Index(Stage[Indexing]):
             return
         files, added = _outputs(store, new)
         refusals = [parquet.read(store.folder, rejected_name(receipt.fingerprint)) for receipt in new]
-        rejected = _once(pa.concat_tables([still, *refusals]).combine_chunks())
+        rejected = _once(pa.concat_tables([remaining, *refusals]).combine_chunks())
         live = {
             track.name: SpooledDocuments(
                 _without(table, rejected)

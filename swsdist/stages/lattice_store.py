@@ -77,8 +77,8 @@ def write_lattices(task: Task[Any], context: Context, rows: Iterable[LatticeRow]
     keys: set[tuple[str, int]] = set()  # a shard has a document once
     writer: LatticeShardWriter | None = None
 
-    def publish(full: LatticeShardWriter) -> None:
-        written = full.publish()
+    def publish(finished: LatticeShardWriter) -> None:
+        written = finished.publish()
         parts.append(Part("features", *written.lattices, written.documents))
         parts.append(Part("postings", *written.postings, written.labels))
 
@@ -162,9 +162,9 @@ def commit_lattices(
             code = codes.DUPLICATE_LATTICE if key in live else codes.LATTICE_WITHOUT_DOCUMENT
             error = code(where=row["path"], document=row["doc_id"])
             rejected.append({**rejection(*key, row["path"], error), "identity": ""})
-    known = {(row["id"], row["part"]) for row in rejected if row["kind"] == "document"}
+    reported = {(row["id"], row["part"]) for row in rejected if row["kind"] == "document"}
     for key, row in by_key.items():
-        if key not in live and key not in known:
+        if key not in live and key not in reported:
             error = codes.DOCUMENT_WITHOUT_LATTICE(where=where)
             rejected.append({**rejection(*key, row["path"], error), "identity": ""})
     if not live:
@@ -218,11 +218,11 @@ def sha256_of(packed: Packed) -> str:
     return result.hexdigest()
 
 
-def _document(row: dict[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
+def _document(row: dict[str, Any], listed: Mapping[str, Any]) -> dict[str, Any]:
     """A row of DOCUMENTS, and its place in its shard."""
-    seconds = known["duration"] if known["duration"] is not None else row["frames"] * TICK
-    placed = {name: known.get(name) for name in ("recording", "start")}
-    result = {**dict.fromkeys(DOCUMENTS.names), **row, "path": known["path"], "speaker": known["speaker"], **placed}
+    seconds = listed["duration"] if listed["duration"] is not None else row["frames"] * TICK
+    placed = {name: listed.get(name) for name in ("recording", "start")}
+    result = {**dict.fromkeys(DOCUMENTS.names), **row, "path": listed["path"], "speaker": listed["speaker"], **placed}
     return result | {"duration": seconds, "rows": 1, "mean": [0.0], "variance": [0.0]}
 
 

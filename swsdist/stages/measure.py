@@ -36,7 +36,7 @@ class Measure(BucketStage[Measuring]):
     unit = "trials"
     phase = "score"
     takes = {"trials": "trials"}
-    with_hours = "kept"
+    grows_with_hours = "kept"
     tables = {"parts": Table(None, digested=False), "terms": Table(PER_TERM)}
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Measuring]]:
@@ -50,8 +50,8 @@ class Measure(BucketStage[Measuring]):
         by_recording = inputs.chain_inputs(CorpusInputs).corpus.placed and point.trials_are != "document"
         population = population_for(inputs) if by_recording else None
         for part in parts:
-            matters = measures, point.as_json(), part.name, *([population] if population else [])
-            yield self.following(part, inputs, *matters, payload=Measuring(part.name, point, population))
+            key_parts = measures, point.as_json(), part.name, *([population] if population else [])
+            yield self.following(part, inputs, *key_parts, payload=Measuring(part.name, point, population))
 
     def run(self, task: Task[Measuring], context: Context) -> TaskOutput:
         """Count."""

@@ -18,7 +18,7 @@ from swsdist.pipeline.stage import Context, Table
 from swsdist.pipeline.task import Task, TaskOutput, Values
 from swsdist.score.measures.protocol import protocol_of
 from swsdist.stages.buckets import BucketStage
-from swsdist.stages.describe import read_sides, sides_of
+from swsdist.stages.describe import query_covariates, read_covariates
 from swsdist.stages.document_lookup import speakers_of
 from swsdist.stages.inputs.search_inputs import CorpusInputs
 from swsdist.stages.operating_point import point_of
@@ -31,7 +31,7 @@ class Normalising(NamedTuple):
     point: TwvParameters
     detections: str
     statistics: str
-    sides: Values | None
+    covariates: Values | None
     cohort: dict[str, list[str]]
     store: tuple[str, str] | None
     by_document: bool
@@ -45,7 +45,7 @@ class Normalise(BucketStage[Normalising]):
     phase = "search"
     takes = {"detections": "detections", "statistics": "statistics"}
     may_take = {"described": "described", "cohort": "sums"}
-    with_hours = "kept"
+    grows_with_hours = "kept"
     tables = {"normalised": Table(DETECTIONS)}
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Normalising]]:
@@ -63,19 +63,21 @@ class Normalise(BucketStage[Normalising]):
         trials = protocol_of(inputs.config.score).trials
         by_document = trials == "document" and any(step.of_list() for step in first.steps)
         cohort = [part.name for part in inputs.parts("cohort")]
-        known = COHORT if inputs.config.corpus.cohort is not None else ALL
+        scope = COHORT if inputs.config.corpus.cohort is not None else ALL
         for detections, statistics in inputs.buckets("detections", "statistics"):
-            sides, sums = sides_of(inputs, detections.slots), {known: cohort} if cohort else {}
-            payload = Normalising(settings, point, detections.name, statistics.name, sides, sums, store, by_document)
-            matters: list[Any] = [
+            covariates, sums = query_covariates(inputs, detections.slots), {scope: cohort} if cohort else {}
+            payload = Normalising(
+                settings, point, detections.name, statistics.name, covariates, sums, store, by_document
+            )
+            key_parts: list[Any] = [
                 first.identity(),
                 first.point,
                 detections.name,
                 statistics.name,
-                *([sides] if sides else []),
+                *([covariates] if covariates else []),
             ]
-            matters += [*([known, cohort] if cohort else []), *(["by document"] if by_document else [])]
-            yield self.following(detections, inputs, *matters, payload=payload)
+            key_parts += [*([scope, cohort] if cohort else []), *(["by document"] if by_document else [])]
+            yield self.following(detections, inputs, *key_parts, payload=payload)
 
     def keeps_order(self, config: Config) -> bool:
         """Whether its steps depend on the score alone."""
@@ -85,7 +87,7 @@ class Normalise(BucketStage[Normalising]):
         """Scores after these steps; other columns are unchanged."""
         payload = task.payload
         first, _ = procedures(payload.calibrate, payload.point)
-        first = replace(first, sides=read_sides(context, payload.sides), documents=payload.by_document)
+        first = replace(first, covariates=read_covariates(context, payload.covariates), documents=payload.by_document)
         statistics = from_table(context.read(payload.statistics))
         for name, files in payload.cohort.items():
             statistics[name] = summed(cohort_of(context.read(file)) for file in files)
@@ -93,6 +95,6 @@ class Normalise(BucketStage[Normalising]):
         if payload.store is None:
             detections = first.scores(detections, statistics)
         else:
-            known = speakers_of(payload.store, context).of_detections(detections, recordings=True)
-            detections = first.scores(known, statistics).drop_columns(["speaker"])
+            with_speakers = speakers_of(payload.store, context).of_detections(detections, recordings=True)
+            detections = first.scores(with_speakers, statistics).drop_columns(["speaker"])
         return self.done(task, context, detections)

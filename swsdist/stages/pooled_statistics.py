@@ -45,8 +45,8 @@ class PooledStatistics(Stage[Pooling]):
     unit = "examples"
     phase = "search"
     takes = {"queries": "groups"}
-    with_hours = "same"
-    with_queries = "more"
+    grows_with_hours = "same"
+    grows_with_queries = "more"
     # Candidates contain their effect.
     tables = {"pooled_statistics": Table(STATISTICS, None, digested=False)}
     # Without them nothing could be normalised.

@@ -45,8 +45,8 @@ class Quantise(Stage[Quantising]):
     unit = "frames"
     phase = "index"
     takes = {"shards": "features"}
-    with_hours = "more"
-    with_queries = "same"
+    grows_with_hours = "more"
+    grows_with_queries = "same"
     rounds = True
     # Digests cover search results instead; the pinned codebook is named by content.
     tables = {"codebook": Table(None, None, digested=False), "codes": Table(None, None, digested=False)}
@@ -83,10 +83,10 @@ class Quantise(Stage[Quantising]):
         chosen = landmark_documents([(row["doc_id"], row["channel"]) for row in rows])
         used = [row for row in rows if (row["doc_id"], row["channel"]) in chosen]
         index = contents(store, settings, sorted({row["shard"] for row in used}))
-        matters = codebook_name(store, settings), [list(key) for key in chosen], sorted(index.values())
+        key_parts = codebook_name(store, settings), [list(key) for key in chosen], sorted(index.values())
         label, work = f"codebook, from {len(used)} documents", sum(row["frames"] for row in used)
         payload = Quantising(inputs.chain_inputs(SearchInputs).store.state, settings)
-        return inputs.task(*matters, label=label, work=work, payload=payload)
+        return inputs.task(*key_parts, label=label, work=work, payload=payload)
 
     def warm(self, task: Task[Quantising], context: Context) -> None:
         """Load the search's modules."""

@@ -99,8 +99,8 @@ class Queries(Stage[Extracting]):
     version = 6
     unit = "examples"
     phase = "search"
-    with_hours = "same"
-    with_queries = "more"
+    grows_with_hours = "same"
+    grows_with_queries = "more"
     # Digests cover the examples as read by methods, not the files.
     tables = {
         "groups": Table(None, None, digested=False),
@@ -131,8 +131,8 @@ class Queries(Stage[Extracting]):
         refusing += [longest] if longest != LONGEST_QUERY else []
         dropping = search.dropping(chain_inputs.features.tracks)
         refusing += [["drop", *dropping]] if dropping else []
-        given = any(isinstance(source.extractor, Precomputed) for source in chain_inputs.features.sources)
-        trim = inputs.config.queries.trim == "auto" and not given
+        precomputed = any(isinstance(source.extractor, Precomputed) for source in chain_inputs.features.sources)
+        trim = inputs.config.queries.trim == "auto" and not precomputed
         refusing += [["least", search.least_query_frames]] if search.least_query_frames > 1 else []
         refusing += [["trim", speech.VERSION]] if trim else []
         by_query: dict[str, list[dict[str, Any]]] = {}
@@ -153,10 +153,10 @@ class Queries(Stage[Extracting]):
         sources = [(source.planned, source.tracks) for source in chain_inputs.features.sources]
         for k, query_ids in enumerate(cut):
             members = [row for query_id in query_ids for row in sorted(by_query[query_id], key=_example)]
-            matters = [{key: value for key, value in row.items() if key not in _WITHOUT} for row in members]
+            key_parts = [{key: value for key, value in row.items() if key not in _WITHOUT} for row in members]
             label = f"group {k + 1} of {len(cut)}: {len(query_ids)} queries"
             payload = Extracting(members, sources, search, trim, are_permitted(), dropping)
-            yield inputs.task(made_by, matters, *refusing, label=label, work=len(members), payload=payload)
+            yield inputs.task(made_by, key_parts, *refusing, label=label, work=len(members), payload=payload)
 
     def warm(self, task: Task[Extracting], context: Context) -> None:
         """Extract a second of silence: this loads decoder, extractor and writer."""
@@ -175,13 +175,13 @@ class Queries(Stage[Extracting]):
         payload, folder, rows = task.payload, context.folder(task), task.payload.examples
         sources = _granted(task, context)
         reads = any(isinstance(source.extractor, Extractor) for source in sources)
-        given = [row["path"] for row in rows if row["path"] is not None and is_command(row["path"])]
-        if reads and given and not payload.commands:
-            raise refusal(given[0])  # not a rejection: permission is no property of the queries
+        command_lines = [row["path"] for row in rows if row["path"] is not None and is_command(row["path"])]
+        if reads and command_lines and not payload.commands:
+            raise refusal(command_lines[0])  # not a rejection: permission is no property of the queries
         with permitted(payload.commands), ffmpeg.recorded_versions() as used:
             group = write_group(folder, task.fingerprint, rows, sources, payload.search, payload.trim, payload.dropping)
         examples = group.examples
-        text = Extracted(
+        extracted = Extracted(
             examples.num_rows,
             sorted(set(examples["query_id"].to_pylist())),
             sum(examples["frames"].to_pylist()),
@@ -196,7 +196,7 @@ class Queries(Stage[Extracting]):
         for output in group.outputs:
             table = next((word for word in ("documents", "rejected") if word in output.name), "features")
             parts.append(Part(f"query_{table}", *output))
-        return TaskOutput(tuple(parts), text, rejected=group.rejected.drop_columns(["identity"]).to_pylist())
+        return TaskOutput(tuple(parts), extracted, rejected=group.rejected.drop_columns(["identity"]).to_pylist())
 
     def finish(self, inputs: Inputs) -> None:
         """Commit the groups of this plan as the store's state, unless current."""
@@ -249,8 +249,8 @@ class Queries(Stage[Extracting]):
             if shard.name in names
         ]
         rejected = pa.concat_tables(group.rejected() for group in groups)
-        text = [receipt.result_as(Extracted) for receipt in inputs.outcome.receipts]
-        libraries = chain_inputs.features.libraries({}, text)
+        extracted = [receipt.result_as(Extracted) for receipt in inputs.outcome.receipts]
+        libraries = chain_inputs.features.libraries({}, extracted)
         commit(folder, result, groups[0].manifest.tick, shards, rejected, source=source, libraries=libraries)
         inputs.ledger.forget(inputs.place)
 

@@ -75,8 +75,8 @@ class QueryStatistics(Stage[Summing | Merging]):
     needs_run = "all queries"
     unit = "s"
     phase = "search"
-    with_hours = "same"
-    with_queries = "same"
+    grows_with_hours = "same"
+    grows_with_queries = "same"
     rounds = True
     # Candidates contain their effect on queries.
     tables = {
@@ -119,11 +119,11 @@ class QueryStatistics(Stage[Summing | Merging]):
                 raise codes.NO_STATISTICS_OF_FRAMES(where="corpus.queries_from", source=source.name)
             for part in parts_of(seconds, _TASK_SECONDS):
                 documents = [{**row_for(source, rows[j][0]), "scopes": rows[j][1]} for j in part]
-                matters = [[row["path"], row["identity"], row["channel"], row["scopes"]] for row in documents]
+                key_parts = [[row["path"], row["identity"], row["channel"], row["scopes"]] for row in documents]
                 payload = Summing(k, source.planned, documents, are_permitted())
                 label = f"{source.tracks[0].name}: {len(part)} documents that queries are from"
                 work = sum(seconds[j] for j in part)
-                yield inputs.task(k, source.fingerprint, matters, label=label, work=work, payload=payload)
+                yield inputs.task(k, source.fingerprint, key_parts, label=label, work=work, payload=payload)
 
     def run(self, task: Task[Summing | Merging], context: Context) -> TaskOutput:
         """Sum frames, or sums."""
@@ -178,10 +178,10 @@ def _merged(payload: Merging, context: Context) -> pa.Table:
     """
     by_extractor: dict[int, dict[Scope, Sums]] = {}
     for extractor, name in payload.sums:
-        known = by_extractor.setdefault(extractor, {})
+        totals = by_extractor.setdefault(extractor, {})
         for kind, of, *sums in json.loads(context.read_bytes(name)):
             result = Sums(*sums)
-            known[kind, of] = known[kind, of] + result if (kind, of) in known else result
+            totals[kind, of] = totals[kind, of] + result if (kind, of) in totals else result
     parts = [by_extractor[k] for k in sorted(by_extractor)]
     scopes = [scope for scope in parts[0] if all(scope in part for part in parts[1:])] if parts else []
     if ("collection", "") not in scopes:

@@ -106,7 +106,7 @@ class Reduce(BucketStage[Reducing]):
         yield from self.tasks(inputs, required, config.reduce.nbest.count(seconds))
 
     def tasks(
-        self, inputs: Inputs, required: list[str], nbest: int, *matters: object, window: float | None = None
+        self, inputs: Inputs, required: list[str], nbest: int, *key_parts: object, window: float | None = None
     ) -> Iterator[Task[Reducing]]:
         """A task per bucket with a query.
 
@@ -114,7 +114,7 @@ class Reduce(BucketStage[Reducing]):
             inputs: reads `queries` and `candidates`.
             required: names of statistics.
             nbest: detections kept per query.
-            matters: further values that the outputs depend on.
+            key_parts: further values that the outputs depend on.
             window: see `Reducing`.
         """
         chain_inputs, config = inputs.chain_inputs(CorpusInputs), inputs.config
@@ -139,17 +139,17 @@ class Reduce(BucketStage[Reducing]):
         placed = [chain_inputs.documents_digest(WHERE)] if chain_inputs.corpus.placed else []
         if chain_inputs.among is not None:
             rules |= {"nbest": _ALL, "sample": chain_inputs.among.sample}
-        apart: dict[int, list[list[Any]]] = {}
+        own_places: dict[int, list[list[Any]]] = {}
         for (query_id, recording), spans in chain_inputs.corpus.own_places.items():
-            apart.setdefault(bucket_of(query_id, settings.buckets), []).append([query_id, recording, spans])
+            own_places.setdefault(bucket_of(query_id, settings.buckets), []).append([query_id, recording, spans])
         for bucket in sorted({bucket_of(query_id, settings.buckets) for query_id in query_ids}):
             slots = slots_of(bucket, settings.buckets)
-            selected, gone = filled.meeting(slots), apart.get(bucket, [])
-            names = selected.names.to_pylist() if listed is None else listed
-            naming = inputs.naming(rules, versions, [slots[0], slots[-1]]).listing(selected.pieces())
-            name = naming(*placed, *who, *matters, *gone)
+            filled_here, removed = filled.meeting(slots), own_places.get(bucket, [])
+            names = filled_here.names.to_pylist() if listed is None else listed
+            naming = inputs.naming(rules, versions, [slots[0], slots[-1]]).listing(filled_here.pieces())
+            name = naming(*placed, *who, *key_parts, *removed)
             payload = Reducing(
-                *(rules, names, chain_inputs.store.state, chain_inputs.corpus.placed, by_speaker, gone, window),
+                *(rules, names, chain_inputs.store.state, chain_inputs.corpus.placed, by_speaker, removed, window),
                 among=None if chain_inputs.among is None else chain_inputs.among.keys,
             )
             yield inputs.named(name, label=f"bucket {bucket}", work=work, payload=payload, slots=slots)

@@ -44,8 +44,8 @@ class Score(Stage[Scoring]):
     phase = "score"
     takes = {"parts": "parts"}
     may_take = {"calibration": "calibration"}
-    with_hours = "same"
-    with_queries = "same"
+    grows_with_hours = "same"
+    grows_with_queries = "same"
     tables = {"measures": Table(None, None), "det": Table(DET, None, digested=False)}
     in_driver = True
 
@@ -60,12 +60,12 @@ class Score(Stage[Scoring]):
             for name, part in zip(counts.names, parts, strict=True):
                 files.setdefault(name, []).append(part.name)
         point = point_of(inputs)
-        fitted = [text for _, text in inputs.results("calibration", Fitted)]
+        fitted = [each for _, each in inputs.results("calibration", Fitted)]
         calibration = fitted[0] if fitted else Fitted("none", [])
         calibration = calibration._replace(thresholds=thresholds_for(scored_queries(inputs), calibration.thresholds))
         payload = Scoring(files, point, calibration, sorted(unscorable_queries(inputs)))
-        matters = files, identities(measures_of(point)), point.as_json(), calibration._asdict()
-        yield inputs.task(*matters, label=point.protocol, work=len(counted), payload=payload)
+        key_parts = files, identities(measures_of(point)), point.as_json(), calibration._asdict()
+        yield inputs.task(*key_parts, label=point.protocol, work=len(counted), payload=payload)
 
     def run(self, task: Task[Scoring], context: Context) -> TaskOutput:
         """Merge the counts, and evaluate every measure once."""

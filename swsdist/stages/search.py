@@ -79,8 +79,8 @@ class Search(Stage[Searching]):
     phase = "search"
     takes = {"queries": "groups", "shards": "features"}
     may_take = {"theirs": "query_statistics", "pooled": "pooled_statistics"}
-    with_hours = "more"
-    with_queries = "more"
+    grows_with_hours = "more"
+    grows_with_queries = "more"
     any_device = True
     tables = {"candidates": Table(CANDIDATES, order=("example", "doc_id", "channel", "last"))}
 
@@ -96,7 +96,7 @@ class Search(Stage[Searching]):
         demand_readable(settings, store)
         groups = list(inputs.made("queries", Extracted))
         demand_examples(inputs, groups)
-        matters = identity(settings)
+        key_parts = identity(settings)
         units = list(method.plan(store)) if groups else []
         first_pass = settings.first_pass
         # Tasks carry their shards, so workers do not read the entries of all others, unless they may need landmarks there.
@@ -122,7 +122,7 @@ class Search(Stage[Searching]):
             weight = method.weight(len(group.query_ids), group.examples, group.frames)
             # A million tasks differ only in their units, so the shared settings are fingerprinted and stored once.
             verified, overlap = tuple(sorted(chosen & set(group.query_ids))), inputs.config.reduce.overlap
-            naming = inputs.naming(matters, buckets, receipt.fingerprint, *([verified, overlap] if verified else []))
+            naming = inputs.naming(key_parts, buckets, receipt.fingerprint, *([verified, overlap] if verified else []))
             moments = query_inputs[0].name if query_inputs else None
             common = Shared(
                 *(chain_inputs.store.state, manifest, settings, buckets, part.name, moments),

@@ -200,8 +200,8 @@ def cost(name: str, work: list[float], **values: object) -> StepCost:
         "gap_s": 0.0,
         "cpu_s": 0.0,
         "in_driver": False,
-        "with_hours": "larger",
-        "with_queries": "same",
+        "grows_with_hours": "larger",
+        "grows_with_queries": "same",
         **values,
     }
     return StepCost(name=name, work=np.array(work), **given)  # type: ignore[arg-type]
@@ -209,11 +209,11 @@ def cost(name: str, work: list[float], **values: object) -> StepCost:
 
 def test_more_hours_make_more_tasks_or_larger_ones() -> None:
     costs = [
-        cost("index", [3600.0, 1800.0], with_hours="more"),
-        cost("queries", [12.0], unit="examples", with_hours="same", with_queries="more"),
-        cost("search", [10.0, 5.0], unit="cells", with_hours="more", with_queries="more"),
-        cost("reduce", [8.0, 8.0], unit="candidates", with_queries="larger"),
-        cost("normalise", [8.0], unit="detections", with_hours="kept"),
+        cost("index", [3600.0, 1800.0], grows_with_hours="more"),
+        cost("queries", [12.0], unit="examples", grows_with_hours="same", grows_with_queries="more"),
+        cost("search", [10.0, 5.0], unit="cells", grows_with_hours="more", grows_with_queries="more"),
+        cost("reduce", [8.0, 8.0], unit="candidates", grows_with_queries="larger"),
+        cost("normalise", [8.0], unit="detections", grows_with_hours="kept"),
     ]
     assert run_size(costs) == (1.5, 12)
     loads = {one.name: one for one in loads_of(costs, 4, 3, 1.5, 0)}
@@ -246,7 +246,7 @@ def test_what_cannot_be_foreseen() -> None:
     with raises(codes.UNKNOWN_HOURS):
         run_size([cost("search", [1.0], unit="cells")])
     with raises(codes.RUN_WITHOUT_QUERIES):
-        forecast([cost("index", [3600.0], with_hours="more")], Cluster(), ONE, queries=3.0)
+        forecast([cost("index", [3600.0], grows_with_hours="more")], Cluster(), ONE, queries=3.0)
 
 
 def test_draws_are_those_of_the_receipts_and_of_the_seed() -> None:

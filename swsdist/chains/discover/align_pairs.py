@@ -77,7 +77,7 @@ class AlignPairs(BucketStage[Aligning]):
         segments, files, rows = files_of(inputs.parts("segments")), files_of(parts), sum(part.rows for part in parts)
         payload = Aligning(chain_inputs.store.state, segments, files, search, options.segments.frames, options.matching)
         for bucket in range(buckets if rows else 0):
-            matters = (
+            key_parts = (
                 segments,
                 files,
                 search.matters(),
@@ -86,7 +86,7 @@ class AlignPairs(BucketStage[Aligning]):
                 bucket,
                 buckets,
             )
-            yield self.numbered(bucket, inputs, *matters, work=rows / buckets, payload=payload)
+            yield self.numbered(bucket, inputs, *key_parts, work=rows / buckets, payload=payload)
 
     def warm(self, task: Task[Aligning], context: Context) -> None:
         """Load the compiled kernels."""

@@ -52,8 +52,8 @@ class CutSegments(Stage[Cutting]):
     unit = "s"
     phase = "search"
     takes = {"shards": "features"}
-    with_hours = "more"
-    with_queries = "same"
+    grows_with_hours = "more"
+    grows_with_queries = "same"
     tables = {"segments": Table(SEGMENTS, key="doc_id", order=("channel", "first"), digested=False)}
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Cutting]]:
@@ -65,10 +65,10 @@ class CutSegments(Stage[Cutting]):
         for unit in create(search).plan(store):
             (name,) = unit.shards
             here = tuple(sorted(store.live(name) & copies.keys()))
-            matters = search.matters(), segments.matters(), fingerprint(unit.matters), here
+            key_parts = search.matters(), segments.matters(), fingerprint(unit.matters), here
             label = f"{unit.documents - len(here)} documents"
             payload = Cutting(chain_inputs.store.state, name, here, search, segments)
-            yield inputs.task(*matters, label=label, work=unit.frames * store.manifest.shift, payload=payload)
+            yield inputs.task(*key_parts, label=label, work=unit.frames * store.manifest.shift, payload=payload)
 
     def run(self, task: Task[Cutting], context: Context) -> TaskOutput:
         """Cut the documents, a row group each."""

@@ -33,8 +33,8 @@ class ExportClasses(Stage[Exporting]):
     unit = "members"
     phase = "score"
     takes = {"classes": "classes", "parse": "parse"}
-    with_hours = "larger"
-    with_queries = "same"
+    grows_with_hours = "larger"
+    grows_with_queries = "same"
     tables = {"exports": Table(None, None, digested=False)}
     in_driver = True
     replaces = True

@@ -45,8 +45,8 @@ class FindBoundaries(Stage[Finding]):
     unit = "s"
     phase = "search"
     takes = {"shards": "features"}
-    with_hours = "more"
-    with_queries = "same"
+    grows_with_hours = "more"
+    grows_with_queries = "same"
     tables = {"boundaries": Table(BOUNDARIES, key="doc_id", order=("channel", "frame"), digested=False)}
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Finding]]:
@@ -58,11 +58,11 @@ class FindBoundaries(Stage[Finding]):
             return
         for shard in store.manifest.shards:
             if loud[0] in shard.files:
-                matters = *loud, options.smooth, options.fall
+                key_parts = *loud, options.smooth, options.fall
                 documents = store.live(shard.name, loud[0])
-                payload = Finding(chain_inputs.store.state, shard.name, *matters)
+                payload = Finding(chain_inputs.store.state, shard.name, *key_parts)
                 yield inputs.task(
-                    *matters,
+                    *key_parts,
                     shard.files[loud[0]].sha256,
                     sorted(documents),
                     label=f"{len(documents)} documents",

@@ -23,14 +23,14 @@ def stretches(
 ) -> Iterator[tuple[Key, Stretches, Distance]]:
     """Documents of a shard, all or some, with their frames and the distance of these; as long as the store's shortest track."""
     documents = Documents(store, [shard], search.model_copy(update={"skip_silence": False}))
-    known = list(zip(documents.table["doc_id"].to_pylist(), documents.table["channel"].to_pylist(), strict=True))
-    chosen = np.array([keys is None or key in keys for key in known], np.bool_)
+    stored = list(zip(documents.table["doc_id"].to_pylist(), documents.table["channel"].to_pylist(), strict=True))
+    chosen = np.array([keys is None or key in keys for key in stored], np.bool_)
     if not chosen.any():
         return
     marks = speech(store, shard)
     for k, blocks in documents.stream(chosen=chosen, side=side):
-        frames, spoken = np.concatenate(list(blocks)), marks[known[k]]
-        yield known[k], Stretches(frames[: len(spoken)], spoken[: len(frames)]), documents.distance
+        frames, spoken = np.concatenate(list(blocks)), marks[stored[k]]
+        yield stored[k], Stretches(frames[: len(spoken)], spoken[: len(frames)]), documents.distance
 
 
 def unit_of(search: Search) -> int:

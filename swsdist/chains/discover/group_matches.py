@@ -65,8 +65,8 @@ class GroupMatches(Stage[Grouping]):
     unit = "matches"
     phase = "search"
     takes = {"matches": "matches", "boundaries": "boundaries"}
-    with_hours = "larger"
-    with_queries = "same"
+    grows_with_hours = "larger"
+    grows_with_queries = "same"
     tables = {
         "classes": Table(MEMBERS, key=None, order=("class", "doc_id", "channel", "start")),
         "parse": Table(MEMBERS, key=None, order=("doc_id", "channel", "start")),
@@ -80,8 +80,8 @@ class GroupMatches(Stage[Grouping]):
         copies = tuple(sorted(chain_inputs.copies))
         payload = Grouping(chain_inputs.store.state, files, boundaries, copies, search, options)
         used = options.clustering.matters(), options.boundaries.margin, options.boundaries.reach, options.rest
-        matters = chain_inputs.store.state, files, boundaries, search.matters(), *used
-        yield inputs.task(*matters, label="all", work=sum(part.rows for part in parts), payload=payload)
+        key_parts = chain_inputs.store.state, files, boundaries, search.matters(), *used
+        yield inputs.task(*key_parts, label="all", work=sum(part.rows for part in parts), payload=payload)
 
     def run(self, task: Task[Grouping], context: Context) -> TaskOutput:
         """Group, and parse."""
@@ -169,13 +169,13 @@ def _parse(
     tokens: dict[int, list[Token]] = defaultdict(list)
     for number, side, sure in members:
         tokens[side.document].append(Token(side.first, side.stop, number, sure * (side.stop - side.first)))
-    known = {(number, side): sure for number, side, sure in members}
+    sureness = {(number, side): sure for number, side, sure in members}
     parse: list[_Token] = []
     for document, speech_marks in enumerate(spoken):
         for token in with_rest(choose(tokens[document]), speech_marks, boundaries[document], rest):
             side = Side(document, token.first, token.stop)
             group = None if token.group < 0 else token.group
-            parse.append((group, side, None if group is None else known[group, side]))
+            parse.append((group, side, None if group is None else sureness[group, side]))
     return parse
 
 

@@ -58,8 +58,8 @@ class ProposePairs(Stage[Proposing]):
     unit = "segments"
     phase = "search"
     takes = {"segments": "segments"}
-    with_hours = "larger"
-    with_queries = "same"
+    grows_with_hours = "larger"
+    grows_with_queries = "same"
     tables = {"proposed": Table(PAIRS, key="left", order=("right",), digested=False)}
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Proposing]]:
@@ -69,8 +69,8 @@ class ProposePairs(Stage[Proposing]):
         files, rows = files_of(parts), sum(part.rows for part in parts)
         for number in range(neighbours.orders if rows else 0):
             payload = Proposing(files, number, options.apart, options.segments.hop, neighbours)
-            matters = neighbours.model_dump(mode="json", exclude={"orders", "kept", "width", "points"})
-            yield inputs.task(*payload[:-1], matters, label=f"order {number}", work=rows, payload=payload)
+            key_parts = neighbours.model_dump(mode="json", exclude={"orders", "kept", "width", "points"})
+            yield inputs.task(*payload[:-1], key_parts, label=f"order {number}", work=rows, payload=payload)
 
     def run(self, task: Task[Proposing], context: Context) -> TaskOutput:
         """Sort, and compare neighbours."""

@@ -46,7 +46,7 @@ class ScoreDiscovery(Stage[Scoring]):
     unit = "fragments"
     phase = "score"
     takes = {"matches": "matches", "classes": "classes", "parse": "parse"}
-    with_queries = "same"
+    grows_with_queries = "same"
     tables = {"measures": Table(None, None)}
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Scoring]]:
@@ -64,9 +64,9 @@ class ScoreDiscovery(Stage[Scoring]):
         matches, classes, parse = (files_of(inputs.parts(word)) for word in ("matches", "classes", "parse"))
         payload = Scoring(chain_inputs.store.state, matches, classes, parse, given.phones, given.words, known)
         files = [identify(path, storage) for path in (given.phones, given.words) if path is not None]
-        matters = matches, classes, parse, files, sorted(known.items())
+        key_parts = matches, classes, parse, files, sorted(known.items())
         work = sum(part.rows for word in ("classes", "parse") for part in inputs.parts(word))
-        yield inputs.task(*matters, label="all", work=work, payload=payload)
+        yield inputs.task(*key_parts, label="all", work=work, payload=payload)
 
     def run(self, task: Task[Scoring], context: Context) -> TaskOutput:
         """Score."""

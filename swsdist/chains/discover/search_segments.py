@@ -49,8 +49,8 @@ class SearchSegments(Stage[Searching]):
     unit = "cells"
     phase = "search"
     takes = {"segments": "segments"}
-    with_hours = "more"
-    with_queries = "same"
+    grows_with_hours = "more"
+    grows_with_queries = "same"
     tables = {"proposed": Table(PAIRS, key="left", order=("right",), digested=False)}
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Searching]]:
@@ -76,9 +76,9 @@ class SearchSegments(Stage[Searching]):
                 work = (
                     searched.frames * options.segments.frames // (options.segments.hop * neighbours.every) * unit.frames
                 )
-                matters = fingerprint(searched.matters), fingerprint(unit.matters)
+                key_parts = fingerprint(searched.matters), fingerprint(unit.matters)
                 yield inputs.task(
-                    *common, *matters, label=f"{of_segments} in {of_documents}", work=work, payload=payload
+                    *common, *key_parts, label=f"{of_segments} in {of_documents}", work=work, payload=payload
                 )
 
     def warm(self, task: Task[Searching], context: Context) -> None:

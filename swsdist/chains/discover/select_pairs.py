@@ -43,8 +43,8 @@ class SelectPairs(BucketStage[Selecting]):
         payload = Selecting(segments, files, options.segments.hop, options.neighbours)
         used = options.neighbours.model_dump(mode="json", include={"by", "kept", "width", "window", "points"})
         for bucket in range(buckets if rows else 0):
-            matters = segments, files, payload.hop, used, bucket, buckets
-            yield self.numbered(bucket, inputs, *matters, work=rows / buckets, payload=payload)
+            key_parts = segments, files, payload.hop, used, bucket, buckets
+            yield self.numbered(bucket, inputs, *key_parts, work=rows / buckets, payload=payload)
 
     def run(self, task: Task[Selecting], context: Context) -> TaskOutput:
         """Choose."""

@@ -57,8 +57,8 @@ def build(config: Config, ledger: Ledger) -> Chain:
     inputs.document_checks.update(document_checks(config))
     inputs.folds.update(folds_of_steps(config.calibrate))
     inputs.files.update(files_of(config))
-    sides = required_statistics(config.calibrate)
-    if of_candidates := load_statistics(sides, "candidates"):
+    covariates = required_statistics(config.calibrate)
+    if of_candidates := load_statistics(covariates, "candidates"):
         raise codes.CANDIDATES_OF_A_FUSION(where="calibrate.options", statistics=", ".join(of_candidates))
     lists = tuple(ExternalTable(inputs.place(system), TABLES[options.scores]) for system in options.systems)
     deciding: list[Step | Stage] = [Step("decide", Decide(), {"detections": "impute-scores:filled"})]
@@ -79,7 +79,7 @@ def build(config: Config, ledger: Ledger) -> Chain:
         Step("merge-lists", MergeLists(), {"lists": lists}),
         *([Rescore()] if options.missing == "rescore" else []),
         ImputeScores(),
-        *([DescribeExamples()] if load_statistics(sides, "examples") else []),
+        *([DescribeExamples()] if load_statistics(covariates, "examples") else []),
         Step("align.train", AlignJoined(), labels={"trials": "aligned"}),
         Fit(),
         *deciding,

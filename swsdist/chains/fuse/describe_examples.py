@@ -28,14 +28,14 @@ class DescribeExamples(Describe):
         names = list(load_statistics(required_statistics(inputs.config.calibrate), "examples"))
         for name, chain_run in inputs.chain_inputs(FuseInputs).chain_runs.items():
             searched, config = chain_run.chain.inputs, chain_run.config
-            given = any(isinstance(source.extractor, Precomputed) for source in searched.features.sources)
+            precomputed = any(isinstance(source.extractor, Precomputed) for source in searched.features.sources)
             rows = defaultdict[str, list[Values]](list)
             for row in searched.examples:
                 rows[row["query_id"]].append(row)
             for _, group, (part,) in chain_run.table("groups", absolute=True).made(Extracted):
-                selected = [row for query_id in group.query_ids for row in rows[query_id]]
-                trim = config.queries.trim == "auto" and not given
-                payload = Describing(part.name, selected, names, trim, are_permitted())
-                matters = [STATISTICS.identity(each) for each in names], part.sha256
+                members = [row for query_id in group.query_ids for row in rows[query_id]]
+                trim = config.queries.trim == "auto" and not precomputed
+                payload = Describing(part.name, members, names, trim, are_permitted())
+                key_parts = [STATISTICS.identity(each) for each in names], part.sha256
                 label = f"{name}, {group.examples} examples"
-                yield inputs.task(*matters, label=label, work=group.examples, payload=payload)
+                yield inputs.task(*key_parts, label=label, work=group.examples, payload=payload)

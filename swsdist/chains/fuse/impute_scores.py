@@ -51,9 +51,9 @@ class ImputeScores(BucketStage[Filling]):
             payload = Filling(
                 joined.name, statistics.name, rescored_files, rule, options.overlap, system, options.found_by
             )
-            matters = [joined.name, statistics.name, rescored_files, rule, options.overlap, system]
-            matters += [options.found_by] if options.found_by > 1 else []
-            yield self.following(joined, inputs, *matters, payload=payload)
+            key_parts = [joined.name, statistics.name, rescored_files, rule, options.overlap, system]
+            key_parts += [options.found_by] if options.found_by > 1 else []
+            yield self.following(joined, inputs, *key_parts, payload=payload)
 
     def run(self, task: Task[Filling], context: Context) -> TaskOutput:
         """Fill, then suppress."""

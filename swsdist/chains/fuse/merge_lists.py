@@ -63,15 +63,15 @@ class MergeLists(BucketStage[Joining]):
             hashes = {name: [part.sha256 for part in parts] for name, parts in near.items()}
             work = sum(part.rows for parts in near.values() for part in parts)
             payload = Joining(names, options.scores, options.meet, options.overlap)
-            matters = common, [slots[0], slots[-1]], hashes
-            yield self.numbered(bucket, inputs, *matters, work=work, payload=payload)
+            key_parts = common, [slots[0], slots[-1]], hashes
+            yield self.numbered(bucket, inputs, *key_parts, work=work, payload=payload)
 
     def run(self, task: Task[Joining], context: Context) -> TaskOutput:
         """Join the rows of this bucket."""
         payload, lists = task.payload, {}
         for system, names in payload.lists.items():
-            full = pa.concat_tables([DETECTIONS.empty_table(), *(context.read(name) for name in names)])
-            lists[system] = of_slots(full, "query_id", task.slots)
+            rows = pa.concat_tables([DETECTIONS.empty_table(), *(context.read(name) for name in names)])
+            lists[system] = of_slots(rows, "query_id", task.slots)
         standardise = payload.scores == "q-norm"
         table, statistics = join_systems(lists, standardise=standardise, meet=payload.meet, overlap=payload.overlap)
         return self.done(task, context, table, context.publish(task, "known", [statistics], KNOWN))
@@ -80,8 +80,8 @@ class MergeLists(BucketStage[Joining]):
 def of_slots(table: pa.Table, column: str, slots: range) -> pa.Table:
     """The rows whose key, the text of a column, hashes into these slots."""
     coded = table[column].combine_chunks().dictionary_encode()
-    selected = np.array([slot_of(key) in slots for key in coded.dictionary.to_pylist()], bool)
-    return table if selected.all() else table.filter(pa.array(selected[coded.indices.to_numpy()]))
+    inside = np.array([slot_of(key) in slots for key in coded.dictionary.to_pylist()], bool)
+    return table if inside.all() else table.filter(pa.array(inside[coded.indices.to_numpy()]))
 
 
 def demand_independent(name: str, chain_run: ChainRun) -> None:

@@ -99,8 +99,8 @@ class Rescore(BucketStage[Rescoring]):
         for joined, statistics_part in inputs.buckets("joined", "known"):
             for name, run in runs.items():
                 payload = Rescoring(joined.name, statistics_part.name, name, run, margin)
-                matters = joined.name, statistics_part.name, name, [run.reads, run.store, *run.identity], margin
-                task = self.following(joined, inputs, *matters, payload=payload)
+                key_parts = joined.name, statistics_part.name, name, [run.reads, run.store, *run.identity], margin
+                task = self.following(joined, inputs, *key_parts, payload=payload)
                 yield replace(task, label=f"{name}, {task.label}", work=task.work / len(runs))
 
     def run(self, task: Task[Rescoring], context: Context) -> TaskOutput:

@@ -45,7 +45,7 @@ class FileSource(Source):
         _ = self._inputs.corpus.documents  # mistakes in them show before any work
         given, storage = self._options.lattices, self._config.storage
         words = None if given.words is None else identify(given.words, storage)
-        matters = [self._options.recipe.matters(), given.frame, list(given.tiers), words]
+        key_parts = [self._options.recipe.matters(), given.frame, list(given.tiers), words]
         for files in chunks(self.files):
             names = [
                 [file.path.removeprefix(self.path), file.identity, LATTICE_FORMATS.identity(file.format)]
@@ -53,7 +53,7 @@ class FileSource(Source):
             ]
             label = files[0].path.rpartition("/")[2] if len(files) == 1 else f"{len(files)} files"
             size = max(1, sum(file.size for file in files))
-            yield Part([matters, names], label, size, Files(files, self.path, self._options.recipe, given))
+            yield Part([key_parts, names], label, size, Files(files, self.path, self._options.recipe, given))
 
     def queries(self) -> list[Row]:
         """All, by their texts."""

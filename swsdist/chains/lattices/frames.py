@@ -49,9 +49,9 @@ class FrameSource(Source):
             if track.name not in shard.files:
                 continue
             live = fingerprint(sorted(store.live(shard.name, track.name)))
-            matters = decoding.identities(storage), track.fingerprint, shard.files[track.name].sha256, live
+            key_parts = decoding.identities(storage), track.fingerprint, shard.files[track.name].sha256, live
             frames = Frames(self._frames.store.state, shard.name, track.name, decoding)
-            yield Part(matters, f"{shard.documents} documents", shard.frames * store.manifest.shift, frames)
+            yield Part(key_parts, f"{shard.documents} documents", shard.frames * store.manifest.shift, frames)
 
     def documents(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         """Those of the store of frames."""

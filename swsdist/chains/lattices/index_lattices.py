@@ -27,8 +27,8 @@ class IndexLattices(Stage[Documents]):
     version = 2
     unit = "s"
     phase = "index"
-    with_hours = "more"
-    with_queries = "same"
+    grows_with_hours = "more"
+    grows_with_queries = "same"
     may_take = {"shards": "features"}
     all_or_nothing = True
     tables = LATTICE_TABLES
@@ -47,8 +47,8 @@ class IndexLattices(Stage[Documents]):
         store = chain_inputs.store
         store.manifest = load(store.folder)  # until this stage commits another
         demand_lattices(store.folder, store.manifest)
-        for matters, label, work, documents in chain_inputs.source.parts():
-            yield inputs.task(*matters, label=label, work=work, payload=documents)
+        for key_parts, label, work, documents in chain_inputs.source.parts():
+            yield inputs.task(*key_parts, label=label, work=work, payload=documents)
 
     def warm(self, task: Task[Documents], context: Context) -> None:
         """Load models and compiled kernels."""

@@ -72,8 +72,8 @@ class LabelQueries(Stage[Labelling]):
     version = 1
     unit = "examples"
     phase = "search"
-    with_hours = "same"
-    with_queries = "more"
+    grows_with_hours = "same"
+    grows_with_queries = "more"
     may_take = {"examples": "groups"}
     tables = {"groups": Table(None, None, digested=False)}
 
@@ -96,16 +96,16 @@ class LabelQueries(Stage[Labelling]):
         for receipt, group, (part,) in made:
             if group.examples:
                 payload = Labelling([], part.name, group.cuts, *common)
-                matters: tuple[Any, ...] = receipt.fingerprint, of_speech, lattices
+                key_parts: tuple[Any, ...] = receipt.fingerprint, of_speech, lattices
                 label = f"{group.examples} examples"
-                yield inputs.task(*matters, label=label, work=group.examples, payload=payload)
+                yield inputs.task(*key_parts, label=label, work=group.examples, payload=payload)
         for query_ids in _groups(by_query):
             members = [row for query_id in query_ids for row in by_query[query_id]]
             spoken = [[row[name] for name in _MATTERS] for row in members if row["path"] is not None]
             texts = [[row[name] for name in _TEXT] for row in members if row["path"] is None]
-            matters = texts, of_texts, spoken, of_speech if spoken else None
+            key_parts = texts, of_texts, spoken, of_speech if spoken else None
             payload = Labelling(members, "", [], *common)
-            yield inputs.task(*matters, label=f"{len(query_ids)} queries", work=len(members), payload=payload)
+            yield inputs.task(*key_parts, label=f"{len(query_ids)} queries", work=len(members), payload=payload)
 
     def run(self, task: Task[Labelling], context: Context) -> TaskOutput:
         """Look up texts; recognise, or decode, spoken examples."""

@@ -36,7 +36,7 @@ class RecordingSource(Source):
     def parts(self) -> Iterator[Part]:
         """A task per shard."""
         config, options, corpus = self._config, self._options, self._inputs.corpus_documents
-        matters = options.recogniser.identities(), options.recipe.matters()
+        key_parts = options.recogniser.identities(), options.recipe.matters()
         demand_permission(corpus.table["path"].to_pylist(), config.corpus.documents, config.storage)
         (recipe,) = corpus.identities
         places = np.array([place for _, place in sorted((key, place) for place, key in enumerate(corpus))])
@@ -48,7 +48,7 @@ class RecordingSource(Source):
             names = [[row[name] for name in _MATTERS] for row in some]
             label = f"shard {k + 1} of {len(ranges)}: {len(some)} documents"
             recordings = Recordings(some, options.recogniser, options.recipe, are_permitted())
-            yield Part([*matters, names], label, sum(lengths[chosen.start : chosen.stop]), recordings)
+            yield Part([*key_parts, names], label, sum(lengths[chosen.start : chosen.stop]), recordings)
 
     def queries(self) -> list[Row]:
         """All, with identities of recordings."""

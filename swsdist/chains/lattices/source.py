@@ -40,7 +40,7 @@ class Speech(Protocol):
 class Part(NamedTuple):
     """A task that makes lattices; see `swsdist.pipeline.inputs.Inputs.task`."""
 
-    matters: Sequence[Any]
+    key_parts: Sequence[Any]
     label: str
     work: float
     documents: Documents

@@ -153,8 +153,8 @@ class ReceiptsByPhase:
     """Receipts of a run by phase. This class defines what ISF and SSF include.
 
     Attributes:
-        index: of products of the documents alone: shards of the store, fitted models,
-            indexes of first passes; of any run.
+        index: of products of the documents alone: shards of the store, fitted models, indexes of first passes; of any
+            run.
         search: of products for the queries.
         score: of the rest, which no factor includes.
         complete: whether `index` has all receipts; those of other runs' shards may be missing.

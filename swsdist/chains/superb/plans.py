@@ -122,8 +122,8 @@ def write_config(run: Folder, plan: str, config: Config) -> None:
 
 
 def _table(columns: Sequence[str], rows: Any) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(columns)
     writer.writerows(rows)
-    return text.getvalue()
+    return buffer.getvalue()

@@ -5,9 +5,9 @@
     (align.train of a search) -> fit-calibration -> sort-scores -> score_points
     (reduce of a search, if it gives posteriors) --^
 
-The points of a plan are of KST and STO, and differ only in alpha, beta and method; or of fitted thresholds, and differ only
-in beta and folds. The aligned list is read once, to be sorted; a task then scores some
-points, and a process that does several tasks keeps the sorted list.
+The points of a plan are of KST and STO, and differ only in alpha, beta and method; or of fitted thresholds, and differ
+only in beta and folds. The aligned list is read once, to be sorted; a task then scores some points, and a process that
+does several tasks keeps the sorted list.
 """
 
 from __future__ import annotations

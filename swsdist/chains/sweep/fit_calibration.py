@@ -52,8 +52,8 @@ class FitCalibration(Stage[Learning]):
         requested: list[str] = inputs.config.options.get("queries", [])  # type: ignore[assignment]
         payload = Learning(settings, folds, file, [part.name for part in trials], requested)
         hashes, work = [part.sha256 for part in trials], sum(part.rows for part in trials)
-        matters = before_last(settings).identity(), folds if data is None else data, hashes, requested
-        yield inputs.task(*matters, label=settings.fit, work=work, payload=payload)
+        key_parts = before_last(settings).identity(), folds if data is None else data, hashes, requested
+        yield inputs.task(*key_parts, label=settings.fit, work=work, payload=payload)
 
     def run(self, task: Task[Learning], context: Context) -> TaskOutput:
         """Fit."""

@@ -1,11 +1,11 @@
 """From the points of a sweep to the plans of a ledger.
 
-Points that differ only in alpha, beta, and the last step of calibration (kst or sto) share one search, one alignment and one
-fit. They become two plans: one searches and aligns, one of the chain `sweep` scores all of them. If no step is fitted, the
-search's plan leaves the last step out. The same holds for points
-with a fitted threshold on scores that do not depend on beta, if they differ only in beta and the fit. It requires that the
-measures are only ATWV, or for fitted thresholds ATWV and MTWV. Every other point becomes a separate plan of the config's
-chain. Tasks that plans share are done once in any case.
+Points that differ only in alpha, beta, and the last step of calibration (kst or sto) share one search, one alignment
+and one fit. They become two plans: one searches and aligns, one of the chain `sweep` scores all of them. If no step is
+fitted, the search's plan leaves the last step out. The same holds for points with a fitted threshold on scores that do
+not depend on beta, if they differ only in beta and the fit. It requires that the measures are only ATWV, or for fitted
+thresholds ATWV and MTWV. Every other point becomes a separate plan of the config's chain. Tasks that plans share are
+done once in any case.
 """
 
 from __future__ import annotations

@@ -89,9 +89,9 @@ def rank_points(
         ranking, rows = _rank(text, some, objective, tests)
         rankings.append(ranking)
         rows_by_number |= rows
-    told_of = {item.point.number: text for text, some in alike.items() for item in some}
+    setups = {item.point.number: text for text, some in alike.items() for item in some}
     ranks = {number: rank for ranking in rankings for rank, number in enumerate(ranking.best, 1)}
-    columns["scored_by"] = pa.array([told_of[result.point.number] or None for result in results], pa.string())
+    columns["scored_by"] = pa.array([setups[result.point.number] or None for result in results], pa.string())
     columns["rank"] = pa.array([ranks.get(result.point.number) for result in results], pa.int64())
     for name in dict.fromkeys(name for row in rows_by_number.values() for name in row):
         columns[name] = pa.array(

@@ -236,14 +236,14 @@ def refuse_unused_sets(spec: SweepSpec, sets: Sequence[str], corpus: str | None)
     _refuse_unused(spec, keys, lambda key: keys[key])
 
 
-def _refuse_unused(spec: SweepSpec, keys: Iterable[str], text: Callable[[str], str]) -> None:
+def _refuse_unused(spec: SweepSpec, keys: Iterable[str], show: Callable[[str], str]) -> None:
     for key in keys:
         # A point that sets `features` also overrides `features.name`.
         prefixes = [next((item for item in point if f"{key}.".startswith(f"{item}.")), None) for point in spec.points]
         if None in prefixes:
             continue
         first = str(prefixes[0])
-        raise codes.UNUSED_SETTING(where=text(key), key=key, point_key=first, first=spec.places[0].below(first).line)
+        raise codes.UNUSED_SETTING(where=show(key), key=key, point_key=first, first=spec.places[0].below(first).line)
 
 
 def _validated(values: object, draft: Draft) -> SweepFile | None:

@@ -262,7 +262,7 @@ def _own_plan_result(
 ) -> PointResult:
     scored = chain_run.results("measures", Measured)
     cpu, share = _cost(list(receipts_of(chain_run)), uses)
-    if any(text.fit == "oracle" for text in chain_run.results("calibration", Fitted)):
+    if any(each.fit == "oracle" for each in chain_run.results("calibration", Fitted)):
         point = replace(point, oracle=True)  # a file may have been fitted on the scored references
     if not scored:
         return PointResult(point, cpu=cpu, share=share, failed="nothing was scored: there are no references")

@@ -157,6 +157,6 @@ def _rows(list_of: Rescoring, some: list[Values], rejects_all: bool) -> list[Val
 
 
 def _row(point: Values, k: int, values: Mapping[str, Floats], counts: Mapping[str, Ints]) -> Values:
-    known = {name: float(item[k]) for name, item in values.items()}
-    numbers = {name: None if math.isnan(value) else value for name, value in known.items()}
+    row = {name: float(item[k]) for name, item in values.items()}
+    numbers = {name: None if math.isnan(value) else value for name, value in row.items()}
     return {"point": point_id(point), **numbers, **{name: item[:, k].tolist() for name, item in counts.items()}}

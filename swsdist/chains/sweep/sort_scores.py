@@ -57,9 +57,9 @@ class SortScores(BucketStage[Compacting]):
             # A bucket has no statistics if there are references of its queries only.
             beside = None if statistics is None else [item for item in statistics if item.slots == part.slots]
             sums = None if beside is None else [item.name for item in beside]
-            matters = [] if beside is None else [[item.sha256 for item in beside]]
+            key_parts = [] if beside is None else [[item.sha256 for item in beside]]
             payload = Compacting(models[0].name, part.name, sums, **rules)
-            yield self.following(part, inputs, models[0].sha256, part.sha256, rules, *matters, payload=payload)
+            yield self.following(part, inputs, models[0].sha256, part.sha256, rules, *key_parts, payload=payload)
 
     def run(self, task: Task[Compacting], context: Context) -> TaskOutput:
         """Convert scores to probabilities, and sort them."""

@@ -32,13 +32,13 @@ MISSING_TABLE = Code(
     "missing-table",
     UserError,
     "step {step} of the chain {chain} takes {table}, which no earlier step makes",
-    "name its source: Step({step!r}, ..., {{{word!r}: 'step:{table}'}})",
+    "name its source: Step({step!r}, ..., {{{input_name!r}: 'step:{table}'}})",
 )
 AMBIGUOUS_TABLE = Code(
     "ambiguous-table",
     UserError,
     "step {step} of the chain {chain} takes {table}, which several steps make: {makers}",
-    "name its source: Step({step!r}, ..., {{{word!r}: 'step:{table}'}})",
+    "name its source: Step({step!r}, ..., {{{input_name!r}: 'step:{table}'}})",
 )
 NO_SUCH_STAGE = Code("no-such-stage", UserError, "the chain has no stage {stage!r}", "name one of the stages: {stages}")
 MISSING_CHAIN_INPUTS = Code(

@@ -67,7 +67,7 @@ class StepCost:
         driver_s: seconds between the last task of the previous step and the first of this one.
         gap_s: seconds between two tasks of a worker.
         cpu_s: CPU seconds of all tasks.
-        in_driver, with_hours, with_queries: attributes of the stage.
+        in_driver, grows_with_hours, grows_with_queries: attributes of the stage.
         span_s: seconds from the start of the first task to the end of the last.
         processes: number of processes that ran tasks.
         needs: alternative resources of a worker, the best first.
@@ -86,8 +86,8 @@ class StepCost:
     gap_s: float
     cpu_s: float
     in_driver: bool
-    with_hours: Growth
-    with_queries: Growth
+    grows_with_hours: Growth
+    grows_with_queries: Growth
     span_s: float = 0.0
     processes: int = 1
     needs: tuple[Needs, ...] = LEAST
@@ -136,8 +136,8 @@ def cost_of(step: Step, receipts: pa.Table, driver_s: float = 0.0) -> StepCost:
         gap_s=_gap(receipts),
         cpu_s=float(np.sum(receipts["cpu_user"].to_numpy() + receipts["cpu_system"].to_numpy())),
         in_driver=step.stage.in_driver,
-        with_hours=step.stage.with_hours,
-        with_queries=step.stage.with_queries,
+        grows_with_hours=step.stage.grows_with_hours,
+        grows_with_queries=step.stage.grows_with_queries,
         span_s=pc.max(receipts["finished"]).as_py() - pc.min(receipts["started"]).as_py(),
         processes=receipts.group_by(["host", "pid"]).aggregate([]).num_rows,
     )

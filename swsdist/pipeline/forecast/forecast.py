@@ -82,10 +82,12 @@ def run_size(costs: Sequence[StepCost]) -> tuple[float, float]:
     Raises:
         UserError: no receipt has the hours.
     """
-    seconds_of_steps = [float(cost.work.sum()) for cost in costs if cost.unit == "s" and cost.with_hours == "more"]
+    seconds_of_steps = [
+        float(cost.work.sum()) for cost in costs if cost.unit == "s" and cost.grows_with_hours == "more"
+    ]
     audio_s = max((*seconds_of_steps, *(cost.audio_s for cost in costs)), default=0.0)
     examples_of_steps = [
-        float(cost.work.sum()) for cost in costs if cost.unit == "examples" and cost.with_queries == "more"
+        float(cost.work.sum()) for cost in costs if cost.unit == "examples" and cost.grows_with_queries == "more"
     ]
     if audio_s <= 0:
         raise codes.UNKNOWN_HOURS()
@@ -112,7 +114,7 @@ def loads_of(
     loads = []
     for cost in costs:
         more, larger = 1.0, 1.0
-        for growth, factor in ((cost.with_hours, hours), (cost.with_queries, queries)):
+        for growth, factor in ((cost.grows_with_hours, hours), (cost.grows_with_queries, queries)):
             if growth == "more":
                 more *= factor
             elif growth != "same":

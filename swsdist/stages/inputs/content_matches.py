@@ -64,8 +64,8 @@ def match_content(
         sources: all extractors; precomputed frames are matched by their own content.
     """
     nothing = ContentMatches(np.empty(0, np.int64), {})
-    known = store is not None and all(source.tracks[0].name in state.tables for source in sources)
-    if store is None or not known or not len(places):
+    all_stored = store is not None and all(source.tracks[0].name in state.tables for source in sources)
+    if store is None or not all_stored or not len(places):
         return nothing
     if not all(isinstance(source.extractor, Extractor) for source in sources):
         return nothing
@@ -131,8 +131,8 @@ class _Contents:
     def of(self, row: Row, identity: str) -> tuple[str, str] | None:
         """Digest of a document, and the file ending that may determine its format."""
         path = row["path"]
-        known = identity if is_remote(path) else self._digests.get(path)
-        return None if known is None else (known, _ending(path))
+        digest = identity if is_remote(path) else self._digests.get(path)
+        return None if digest is None else (digest, _ending(path))
 
 
 def _stored_by_content(

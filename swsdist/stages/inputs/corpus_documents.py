@@ -51,7 +51,7 @@ class CorpusDocuments(Mapping[Key, Row]):
         result: list[Row] = self.table.take(which).to_pylist()
         identities = {recipe: column.take(which).to_pylist() for recipe, column in self.identities.items()}
         for k, place in enumerate(places):
-            result[k]["identities"] = {recipe: known[k] for recipe, known in identities.items()}
+            result[k]["identities"] = {recipe: values[k] for recipe, values in identities.items()}
             for name, column in self._more.items():
                 result[k][name] = column[place]
         return result
@@ -67,8 +67,8 @@ class CorpusDocuments(Mapping[Key, Row]):
 
     def seconds(self, places: NDArray[np.int64], storage: Mapping[str, object]) -> list[float]:
         """Durations of documents, s; see `document_seconds`."""
-        known = self.table["duration"].take(pa.array(places))
-        result = np.array(pc.fill_null(known, np.nan).to_numpy(), np.float64)
+        stated = self.table["duration"].take(pa.array(places))
+        result = np.array(pc.fill_null(stated, np.nan).to_numpy(), np.float64)
         unknown = np.flatnonzero(np.isnan(result))
         if len(unknown):
             some = self.pieces(places[unknown])
@@ -103,16 +103,16 @@ def corpus_documents_of(table: pa.Table, sources: Sequence[Source], storage: Map
     )
     if len(recipes) == len(sources):
         return CorpusDocuments(table, dict.fromkeys(recipes, recording_identities))
-    rows, known = table.to_pylist(), recording_identities.to_pylist()
+    rows, recordings = table.to_pylist(), recording_identities.to_pylist()
     for k, row in enumerate(rows):
-        row["identities"] = dict.fromkeys(recipes, known[k])
+        row["identities"] = dict.fromkeys(recipes, recordings[k])
     add_items(rows, sources, storage)
-    given = {
+    columns = {
         source.fingerprint: pa.array([row["identities"][source.fingerprint] for row in rows], pa.large_string())
         for source in sources
     }
     more = {name: [row[name] for row in rows] for name in ("key", "items", "expected")}
-    return CorpusDocuments(table, given, more)
+    return CorpusDocuments(table, columns, more)
 
 
 def _recording_identities(table: pa.Table, storage: Mapping[str, object]) -> pa.Array:
@@ -121,13 +121,13 @@ def _recording_identities(table: pa.Table, storage: Mapping[str, object]) -> pa.
     result, listed = [pa.array([], pa.large_string())], dict[str, dict[str, Info]]()
     for first in range(0, table.num_rows, _PIECE):
         some = table.slice(first, _PIECE)
-        known = identities(some["path"].to_pylist(), storage, listed)
+        found = identities(some["path"].to_pylist(), storage, listed)
         if where:
             places = map(place_of, some.select(where).to_pylist())
-            known = [
-                item if item.startswith(NO_FILE) else item + place for item, place in zip(known, places, strict=True)
+            found = [
+                item if item.startswith(NO_FILE) else item + place for item, place in zip(found, places, strict=True)
             ]
-        result.append(pa.array(known, pa.large_string()))
+        result.append(pa.array(found, pa.large_string()))
     return pa.concat_arrays(result)
 
 
@@ -168,8 +168,8 @@ class StoreContents:
         some = [table.filter(pc.is_in(table["shard"], pa.array(names, pa.string()))) for table in tables]
         result: dict[str, pa.Array] = {}
         for name in names:
-            selected = [table.filter(pc.equal(table["shard"], name)) for table in some]
-            result[name] = pc.unique(pa.concat_arrays([keys_of(item["doc_id"], item["channel"]) for item in selected]))
+            in_shard = [table.filter(pc.equal(table["shard"], name)) for table in some]
+            result[name] = pc.unique(pa.concat_arrays([keys_of(item["doc_id"], item["channel"]) for item in in_shard]))
         return result
 
     @property
@@ -193,27 +193,27 @@ def compare(
         state: of the store.
         recipes: fingerprint of the recipe of each track.
     """
-    known, same = compare_tables(corpus, state.tables, recipes)
+    present, same = compare_tables(corpus, state.tables, recipes)
     if state.rejected is not None and state.rejected.num_rows:
         where = corpus.places(keys_of(state.rejected["id"], state.rejected["part"]))
         there = np.flatnonzero(where >= 0)
-        known[where[there]] = True
+        present[where[there]] = True
         same[where[there]] = still_rejected(corpus, state.rejected)[there]
-    return known, same
+    return present, same
 
 
 def compare_tables(
     corpus: CorpusDocuments, tables: Mapping[str, pa.Table], recipes: Mapping[str, str]
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """`compare` for the documents of all tracks; path and speaker are those of the first track with the document."""
-    known, same = np.zeros(len(corpus), bool), np.ones(len(corpus), bool)
+    present, same = np.zeros(len(corpus), bool), np.ones(len(corpus), bool)
     identified = {recipe: np.zeros(len(corpus), bool) for recipe in recipes.values()}
     for name, table in tables.items():
         at = places_in(corpus.keys_, keys_of(table["doc_id"], table["channel"]))
         there = at >= 0
         if not there.any():
             continue
-        fresh = there & ~known
+        fresh = there & ~present
         if fresh.any():
             for column in ("path", "speaker"):
                 same &= ~fresh | _equal(corpus.table[column], _at(table[column], at))
@@ -224,8 +224,8 @@ def compare_tables(
             equal = _equal(current, _at(table["identity"], at)) if current is not None else np.zeros(len(same), bool)
             same &= ~fresh | equal
         identified[recipe] |= there
-        known |= there
-    return known, same & known
+        present |= there
+    return present, same & present
 
 
 def still_rejected(corpus: CorpusDocuments, rejected: pa.Table) -> NDArray[np.bool_]:
@@ -236,9 +236,9 @@ def still_rejected(corpus: CorpusDocuments, rejected: pa.Table) -> NDArray[np.bo
     result = np.zeros(len(where), bool)
     there = np.flatnonzero(where >= 0)
     refusals = rejected.select(["path", "identity"]).take(pa.array(there)).to_pylist()
-    for k, known, row in zip(there, refusals, corpus.rows(where[there]), strict=True):
+    for k, refusal, row in zip(there, refusals, corpus.rows(where[there]), strict=True):
         files = (row["path"], *(item.file for item in row.get("items", {}).values() if item is not None))
-        result[k] = known["path"] in files and known["identity"] in row["identities"].values()
+        result[k] = refusal["path"] in files and refusal["identity"] in row["identities"].values()
     return result
 
 

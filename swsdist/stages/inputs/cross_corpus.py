@@ -23,14 +23,14 @@ from swsdist.registry.registries import METHODS
 
 def corpus_of_queries(config: Config) -> Corpus | None:
     """The corpus of the queries; None if it is the searched one."""
-    query_inputs = config.corpus.queries_from
-    if query_inputs.documents is None:
+    section = config.corpus.queries_from
+    if section.documents is None:
         return None
     return Corpus(
-        documents=query_inputs.documents,
-        audio=query_inputs.audio,
-        prefer=query_inputs.prefer,
-        speakers=query_inputs.speakers,
+        documents=section.documents,
+        audio=section.audio,
+        prefer=section.prefer,
+        speakers=section.speakers,
     )
 
 
@@ -39,17 +39,15 @@ def takes_query_statistics(config: Config) -> bool:
     method = METHODS[config.search.method]
     if (method.queries, method.reads) != ("spoken", "frames"):
         return False
-    query_inputs, terms = config.corpus.queries_from, config.search.terms()
-    named = (
-        query_inputs.documents is not None and query_inputs.statistics == "theirs" and config.corpus.queries is not None
-    )
+    section, terms = config.corpus.queries_from, config.search.terms()
+    named = section.documents is not None and section.statistics == "theirs" and config.corpus.queries is not None
     return named and config.search.queries_by != "pooled" and any(term.normalise != "none" for term in terms)
 
 
 def speakers_meet(config: Config) -> bool:
     """Whether the searched documents of a query's speaker normalise the query."""
-    query_inputs = config.corpus.queries_from
-    return config.search.queries_by == "speaker" and (query_inputs.documents is None or query_inputs.same_speakers)
+    section = config.corpus.queries_from
+    return config.search.queries_by == "speaker" and (section.documents is None or section.same_speakers)
 
 
 def speaker_of(name: str | None, config: Config) -> str | None:
@@ -68,15 +66,15 @@ def without_documents(queries: pa.Table, config: Config) -> pa.Table:
 
 def renormalise(
     examples: pa.Table,
-    query_inputs: Mapping[tuple[str, str], Statistics],
+    statistics: Mapping[tuple[str, str], Statistics],
     ours: Statistics,
     search: Search,
 ) -> pa.Table:
     """EXAMPLES of another corpus, moved from its mean and deviation to those of the searched collection.
 
     Args:
-        examples: speakers are named as in `query_inputs`.
-        query_inputs: by scope; the query's speaker's are used if `search.queries_by` says so, and they exist.
+        examples: speakers are named as in `statistics`.
+        statistics: by scope; the query's speaker's are used if `search.queries_by` says so, and they exist.
         ours: of the collection.
         search: normalisation of columns, with tracks in their places.
 
@@ -85,14 +83,14 @@ def renormalise(
     """
     from swsdist.methods.dtw.distance import offset_and_scale  # loads numba
 
-    collection = query_inputs["collection", ""]
+    collection = statistics["collection", ""]
     to, stretch = offset_and_scale(search, ours)
     rows = []
     for row in examples.to_pylist():
-        known = collection
+        source = collection
         if search.queries_by == "speaker":
-            known = query_inputs.get(("speaker", row["speaker"] or ""), collection)
-        offset, scale = offset_and_scale(search, known)
+            source = statistics.get(("speaker", row["speaker"] or ""), collection)
+        offset, scale = offset_and_scale(search, source)
         frames = np.frombuffer(row["features"], "<f4").reshape(-1, len(to)).astype(np.float64)
         frames = (frames - offset) / scale * stretch + to
         rows.append({**row, "speaker": None, "features": frames.astype("<f4").tobytes()})

@@ -39,11 +39,11 @@ class RunFeatures:
         """Extractors and transforms that the chain fits, as far as their inputs are known."""
         return with_models(self._config.features, self._config.corpus, self._store)[1]
 
-    def libraries(self, known: Libraries, text: Sequence[Indexed | Extracted]) -> Libraries:
+    def libraries(self, recorded: Libraries, results: Sequence[Indexed | Extracted]) -> Libraries:
         """Versions of the libraries that a store's parts were made with: recorded ones, and those of finished tasks."""
         used_by = [name for source in self.sources for name in libraries_of(source.extractor)]
-        parts = [item.libraries for item in text if item.libraries]
-        return with_these(known, parts, [name for item in text for name in item.ffmpeg], used_by)
+        parts = [item.libraries for item in results if item.libraries]
+        return with_these(recorded, parts, [name for item in results for name in item.ffmpeg], used_by)
 
     def has_model(self, unfitted_model: UnfittedModel) -> bool:
         """Whether the store has the model."""

@@ -37,9 +37,9 @@ POPULATION = pa.schema(
 _ROUNDED, _PART = 0.1, 0.01
 
 
-def agree(text: NDArray[np.float64], result: NDArray[np.float64]) -> NDArray[np.bool_]:
+def agree(stated: NDArray[np.float64], measured: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Whether stated durations (s) agree with measured ones; false for NaN (not stated)."""
-    return np.less_equal(np.abs(text - result), np.maximum(_ROUNDED, _PART * result))
+    return np.less_equal(np.abs(stated - measured), np.maximum(_ROUNDED, _PART * measured))
 
 
 def population_of(documents: pa.Table, store: Store | None) -> pa.Table:
@@ -50,16 +50,16 @@ def population_of(documents: pa.Table, store: Store | None) -> pa.Table:
         store: documents read so far; None before indexing.
     """
     placed, nulls = is_placed(documents), pa.nulls(documents.num_rows, pa.string())
-    text = pc.subtract(documents["end"], documents["start"]) if placed else documents["duration"]
-    lengths, read = text.to_numpy().copy(), np.zeros(documents.num_rows, bool)  # NaN where the table does not say
+    stated = pc.subtract(documents["end"], documents["start"]) if placed else documents["duration"]
+    lengths, read = stated.to_numpy().copy(), np.zeros(documents.num_rows, bool)  # NaN where the table does not say
     if store is not None:
         table = store.documents(columns=["doc_id", "channel", "duration"])
         keys = keys_of(documents["doc_id"], documents["channel"])
         at = places_in(keys, keys_of(table["doc_id"], table["channel"]))
         read = at >= 0
-        result = np.append(table["duration"].to_numpy(), np.nan)[at]
-        wrong = read & ~agree(lengths, result)
-        lengths[wrong] = result[wrong]
+        measured = np.append(table["duration"].to_numpy(), np.nan)[at]
+        wrong = read & ~agree(lengths, measured)
+        lengths[wrong] = measured[wrong]
     columns = {
         "doc_id": documents["doc_id"],
         "channel": documents["channel"],

@@ -128,7 +128,7 @@ def is_of_scored(data: bytes, config: Config, chain_inputs: CorpusInputs) -> boo
         training = parse_json(data)["trained_on"]
     except (ValueError, KeyError, TypeError):
         return False
-    known = overlaps(training, chain_inputs.corpus.references)
-    if known is not None:
-        return known
+    overlap = overlaps(training, chain_inputs.corpus.references)
+    if overlap is not None:
+        return overlap
     return isinstance(training, dict) and training.get("documents") == provenance(config, chain_inputs)["documents"]

@@ -104,8 +104,8 @@ def find_references(
     if excerpts is not None:
         return CorpusReferences(references_within(result, first_end, excerpts, rules, False, notices), tabled=False)
     there = Places(documents).by_recording
-    known = [key in there for key in zip(result["doc_id"].to_pylist(), result["channel"].to_pylist(), strict=True)]
-    strange = result.filter(pa.array([not item for item in known], pa.bool_()))
+    inside = [key in there for key in zip(result["doc_id"].to_pylist(), result["channel"].to_pylist(), strict=True)]
+    strange = result.filter(pa.array([not item for item in inside], pa.bool_()))
     if strange.num_rows:
         first = f"{strange['doc_id'][0]}, channel {strange['channel'][0]}"
         notices.weigh(
@@ -115,7 +115,7 @@ def find_references(
             of=result.num_rows,
             most=1,
         )
-    result = result.filter(pa.array(known, pa.bool_()))
+    result = result.filter(pa.array(inside, pa.bool_()))
     return CorpusReferences(_searched(result, documents, rules, path, notices), tabled=False)
 
 

@@ -147,8 +147,8 @@ class CorpusInputs(ChainInputs):
 
     def check_scorable(self) -> None:
         """Refuse references of which too few are in searched documents."""
-        if (known_durations := self.corpus.references) is not None and known_durations.num_rows:
-            check_scorable(self.corpus.documents, self.config.corpus.documents, known_durations, self.folds)
+        if (references := self.corpus.references) is not None and references.num_rows:
+            check_scorable(self.corpus.documents, self.config.corpus.documents, references, self.folds)
 
     def is_first(self, what: str) -> bool:
         """Whether this is the first call with a name: each oddity is noted once."""
@@ -178,10 +178,15 @@ class CorpusInputs(ChainInputs):
             note_query_places(
                 self.corpus.documents, self.corpus.queries, self.corpus.own_places, corpus.queries, self.notices
             )
-        text = self.corpus.tabled and not self.corpus.placed
-        if "references" in read and text and corpus.references is not None and self.corpus.references is not None:
-            known_durations = seconds_of(self.corpus.documents, self.corpus.references["doc_id"])
-            note_late_references(self.corpus.references, known_durations, corpus.references, storage, self.notices)
+        has_own_times = self.corpus.tabled and not self.corpus.placed
+        if (
+            "references" in read
+            and has_own_times
+            and corpus.references is not None
+            and self.corpus.references is not None
+        ):
+            durations = seconds_of(self.corpus.documents, self.corpus.references["doc_id"])
+            note_late_references(self.corpus.references, durations, corpus.references, storage, self.notices)
 
     def check_measured(self, spoken: Mapping[tuple[str, int], float], *, force: bool = True) -> Notices:
         """`check_tables` with measured durations.
@@ -202,16 +207,16 @@ class CorpusInputs(ChainInputs):
             note_query_lengths(spoken, pc.max(measured["duration"]).as_py() or 0.0, corpus.queries, result)
         if self.corpus.has_read("references") and self.corpus.references is not None:
             note_unread(self.population, corpus.documents, result)
-        text = self.corpus.tabled and not self.corpus.placed
+        has_own_times = self.corpus.tabled and not self.corpus.placed
         if (
-            text
+            has_own_times
             and corpus.references is not None
             and self.corpus.has_read("references")
             and self.corpus.references is not None
         ):
             meant = self.corpus.references["doc_id"]
-            known_durations = seconds_of(self.corpus.documents, meant)  # noted before
-            rest = {key: seconds for key, seconds in seconds_of(measured, meant).items() if key not in known_durations}
+            durations = seconds_of(self.corpus.documents, meant)  # noted before
+            rest = {key: seconds for key, seconds in seconds_of(measured, meant).items() if key not in durations}
             note_late_references(self.corpus.references, rest, corpus.references, storage, result)
         return result
 
@@ -296,9 +301,9 @@ class SearchInputs(CorpusInputs):
         storage = self.config.storage
         documents = self.corpus_documents.seconds(np.arange(len(self.corpus_documents)), storage)
         queries = self.examples
-        full = [row for row in queries if row["start"] is None or row["end"] is None]
+        uncut = [row for row in queries if row["start"] is None or row["end"] is None]
         cut = sum(row["end"] - row["start"] for row in queries if row["start"] is not None and row["end"] is not None)
-        cut += sum(document_seconds([{**row, "duration": None} for row in full], storage))
+        cut += sum(document_seconds([{**row, "duration": None} for row in uncut], storage))
         shift = frame_shift(self.features.sources[0].extractor)
         work = WORK if self.config.search.parts else 1.0
         return float(work * cut / shift * sum(documents) / shift)

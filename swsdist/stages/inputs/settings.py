@@ -57,19 +57,19 @@ def scores_of(config: Config) -> dict[str, str]:
     return {key: value for key, value in settings_of(config).items() if key.startswith(_OF_SCORES)}
 
 
-def score_differences(current: Mapping[str, str], known: object) -> list[str]:
+def score_differences(current: Mapping[str, str], fitted: object) -> list[str]:
     """Differences between current settings and those of the fitted scores; empty if the latter are unknown.
 
     Args:
         current: from `scores_of`, or a subset.
-        known: the settings at fitting.
+        fitted: the settings at fitting.
     """
-    if not isinstance(known, dict):
+    if not isinstance(fitted, dict):
         return []
     return [
-        f"{key} was {known[key]}, here {value}"
+        f"{key} was {fitted[key]}, here {value}"
         for key, value in current.items()
-        if key in known and known[key] != value
+        if key in fitted and fitted[key] != value
     ]
 
 

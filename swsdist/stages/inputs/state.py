@@ -165,11 +165,11 @@ class StoreState:
     def compare(self, corpus: CorpusDocuments) -> Comparison:
         """Compare the corpus with the content of the store."""
         state = self.contents
-        known, same = compare(corpus, state, dict(self.features.recipes))
+        present, same = compare(corpus, state, dict(self.features.recipes))
         store = None if self.manifest is None else self.open()
         result: ContentMatches = match_content(corpus, np.flatnonzero(~same), state, store, self.features.sources)
         same[result.moved] = True
-        new, fresh = int((~same).sum()), int((~known).sum())
+        new, fresh = int((~same).sum()), int((~present).sum())
         gone = int((places_in(state.keys, corpus.keys_) < 0).sum())
         counts = DocumentCounts(fresh, new - fresh, gone, len(result.moved), len(result.held))
         self.comparison = Comparison(counts, same, result.moved, result.held)

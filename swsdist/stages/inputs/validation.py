@@ -50,19 +50,19 @@ def note_durations(documents: pa.Table, measured: pa.Table, where: str, storage:
     measured = measured.filter(pc.is_null(measured["cut_off"]))
     if cut.num_rows:
         first = cut.slice(0, 1).to_pylist()[0]
-        full = f"{first['cut_off']:.1f} s" if first["cut_off"] else "an unknown length"
+        length = f"{first['cut_off']:.1f} s" if first["cut_off"] else "an unknown length"
         notices.add(
             codes.TRUNCATED_RECORDING_INDEXED,
-            where=f"{first['doc_id']}, {first['duration']:.1f} of {full}",
+            where=f"{first['doc_id']}, {first['duration']:.1f} of {length}",
             count=pc.count_distinct(cut["doc_id"]).as_py(),
         )
-    text = documents["duration"].to_numpy()  # NaN if not stated
+    stated = documents["duration"].to_numpy()  # NaN if not stated
     at = places_in(keys_of(documents["doc_id"], documents["channel"]), keys_of(measured["doc_id"], measured["channel"]))
-    result = np.append(measured["duration"].to_numpy(), np.nan)[at]
-    wrong = np.flatnonzero(~(agree(text, result) | np.isnan(text) | np.isnan(result)))
+    actual = np.append(measured["duration"].to_numpy(), np.nan)[at]
+    wrong = np.flatnonzero(~(agree(stated, actual) | np.isnan(stated) | np.isnan(actual)))
     if len(wrong):
         row = int(wrong[0])
-        shown = f"{_at(where, row, documents, storage)}: {text[row]:g} s, and there are {result[row]:.2f} s"
+        shown = f"{_at(where, row, documents, storage)}: {stated[row]:g} s, and there are {actual[row]:.2f} s"
         if kind_of(where, "documents", ENDINGS, storage) in ("folder", "recording"):
             notices.add(codes.WRONG_HEADER_DURATION, where=shown, count=len(wrong))
             return
@@ -70,7 +70,7 @@ def note_durations(documents: pa.Table, measured: pa.Table, where: str, storage:
             codes.CONTRADICTED_DURATION,
             where=shown,
             count=len(wrong),
-            of=int((~(np.isnan(text) | np.isnan(result))).sum()),
+            of=int((~(np.isnan(stated) | np.isnan(actual))).sum()),
         )
 
 
@@ -85,13 +85,13 @@ def note_late_references(references: pa.Table, seconds: Seconds, where: str, sto
     """Note references (REFERENCES) that end after their recording, and the likely unit of their times."""
     keys = list(zip(references["doc_id"].to_pylist(), references["channel"].to_pylist(), strict=True))
     ends = references["end"].to_pylist()
-    known = [k for k, key in enumerate(keys) if key in seconds]
-    outside = [k for k in known if ends[k] > seconds[keys[k]] + _BEYOND]
+    timed = [k for k, key in enumerate(keys) if key in seconds]
+    outside = [k for k in timed if ends[k] > seconds[keys[k]] + _BEYOND]
     if not outside:
         return
-    most = len(outside) > UNFIT * len(known)
+    most = len(outside) > UNFIT * len(timed)
     units = {"milliseconds": 1000.0, "frames of 10 ms": 100.0, "samples": 8000.0}
-    fitting = [unit for unit, n in units.items() if all(ends[k] / n <= seconds[keys[k]] + _BEYOND for k in known)]
+    fitting = [unit for unit, n in units.items() if all(ends[k] / n <= seconds[keys[k]] + _BEYOND for k in timed)]
     row = outside[0]
     advice = "check their times and recordings: nothing after the end can be found"
     if most and fitting:
@@ -100,20 +100,20 @@ def note_late_references(references: pa.Table, seconds: Seconds, where: str, sto
         codes.REFERENCE_AFTER_END,
         where=f"{place(where, row, storage)}: to {ends[row]:g} s, and there are {seconds[keys[row]]:.2f} s",
         count=len(outside),
-        of=len(known),
+        of=len(timed),
         advice=advice,
     )
 
 
 def note_unknown_speakers(documents: pa.Table, queries: pa.Table, where: str, notices: Notices) -> None:
     """Note speakers of queries that no document has, if documents have speakers."""
-    known = set(pc.unique(documents["speaker"]).to_pylist()) - {None}
+    speakers = set(pc.unique(documents["speaker"]).to_pylist()) - {None}
     requested = [name for name in dict.fromkeys(queries["speaker"].to_pylist()) if name is not None]
-    strange = [name for name in requested if name not in known]
-    if known and strange:
+    strange = [name for name in requested if name not in speakers]
+    if speakers and strange:
         notices.add(
             codes.QUERY_SPEAKER_UNKNOWN,
-            where=f"{where}: {strange[0]!r}; documents have {sorted(known)[0]!r}",
+            where=f"{where}: {strange[0]!r}; documents have {sorted(speakers)[0]!r}",
             count=len(strange),
         )
 
@@ -185,9 +185,9 @@ def seconds_of(documents: pa.Table, some: pa.ChunkedArray | None = None) -> dict
     mask = pc.is_valid(documents["duration"])
     if some is not None:
         mask = pc.and_(mask, pc.is_in(documents["doc_id"], pc.unique(some)))
-    known = documents.select(["doc_id", "channel", "duration"]).filter(mask)
-    keys = zip(known["doc_id"].to_pylist(), known["channel"].to_pylist(), strict=True)
-    return dict(zip(keys, known["duration"].to_pylist(), strict=True))
+    timed = documents.select(["doc_id", "channel", "duration"]).filter(mask)
+    keys = zip(timed["doc_id"].to_pylist(), timed["channel"].to_pylist(), strict=True)
+    return dict(zip(keys, timed["duration"].to_pylist(), strict=True))
 
 
 def folds_of_steps(settings: Calibrate) -> set[int]:

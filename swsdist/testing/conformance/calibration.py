@@ -152,13 +152,13 @@ def check_step(step: AnyStep, entry: StepEntry) -> None:
     _check_attributes(step, entry)
     _check_options(step)
     tried = lists(kind_for(entry))
-    sides = statistics_of(tried, step.wants())
-    fitted = _check_fit(step, entry, tried, sides or None)
-    statistics = {**statistics_of(tried, entry.statistics), **sides}
+    covariates = statistics_of(tried, step.wants())
+    fitted = _check_fit(step, entry, tried, covariates or None)
+    statistics = {**statistics_of(tried, entry.statistics), **covariates}
     for judges in ({COHORT: cohort_for(tried)}, {ALL: cohort_for(tried)}) if entry.cohort else ({},):
         _check_scores(step, entry, tried, fitted, {**statistics, **judges} or None)
     if entry.statistics and not entry.first:
-        _check_scores(step, entry, tried, fitted, sides or None)
+        _check_scores(step, entry, tried, fitted, covariates or None)
     threshold = step.threshold(POINT)
     if entry.own_threshold:
         _require(isinstance(threshold, float) and np.isfinite(threshold), step, f"its own threshold is {threshold!r}")
@@ -217,11 +217,11 @@ def _check_options(step: AnyStep) -> None:
     _require(False, step, "an unknown option is accepted")
 
 
-def _check_fit(step: AnyStep, entry: StepEntry, tried: Lists, sides: Mapping[str, Tally] | None) -> Json | None:
+def _check_fit(step: AnyStep, entry: StepEntry, tried: Lists, covariates: Mapping[str, Tally] | None) -> Json | None:
     aligned, point = tried.aligned, POINT if entry.operating_point or entry.own_threshold else None
 
     def gather(table: pa.Table) -> Addable:
-        gathered: Addable = step.gather(table, sides, point)
+        gathered: Addable = step.gather(table, covariates, point)
         return gathered
 
     if not entry.fits:
