@@ -29,6 +29,7 @@ from swsdist.pipeline.plan import load_plans
 from swsdist.report.comparing.tables import measure_tables
 from swsdist.report.summary import summary_lines
 from swsdist.score.compare.results import Settings
+from swsdist.testing.conformance.chain import with_identities
 from tests.support.coded import raises, says
 
 KST, STO = ["q-norm", "logistic", "kst"], ["q-norm", "logistic", "sto"]
@@ -134,6 +135,17 @@ def test_the_objective_is_the_mean_of_what_is_tested(scene: Any, objective: str)
     found = {row["point"]: row for row in rows(done)}
     assert values.to_dict() == pytest.approx({number: row[objective] for number, row in found.items()}, abs=1e-12)
     assert min(row["otwv"] for row in found.values()) < 0
+
+
+@pytest.mark.slow
+def test_a_step_at_each_edge_changes_nothing(scene: Any) -> None:
+    points = {"grid": {"score.beta": [1, 20], "calibrate.steps": [KST, ["q-norm"]]}}
+    plain = rows(swsdist.sweep(write(scene, points=points, measures=FEW)))
+    with with_identities("sweep"):
+        handed = rows(swsdist.sweep(write(scene, "handed", points=points, measures=FEW)))
+    assert [{name: row[name] for name in FEW} for row in handed] == [{name: row[name] for name in FEW} for row in plain]
+    plans = load_plans(Folder(str(scene.folder / "handed")))
+    assert any(step.startswith("identity-") for plan in plans.values() for step in plan.steps)
 
 
 @pytest.mark.slow

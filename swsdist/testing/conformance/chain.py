@@ -69,7 +69,7 @@ def check_chain(configured: Callable[[str], Config]) -> dict[str, str]:
     )
 
     handed = configured("conformance-3")
-    with _identities(config.chain):
+    with with_identities(config.chain):
         outcome = run_stages(handed, StepSelection(), Progress())
         require(_complete(handed, outcome, what) == tables, what, "a step reads a table past its input of that name")
 
@@ -120,7 +120,7 @@ class _Identity(Stage[tuple[Sequence[Part], Values]]):
 
 
 @contextmanager
-def _identities(chain: str) -> Iterator[None]:
+def with_identities(chain: str) -> Iterator[None]:
     """Build the chain of a name with an identity step at each of its edges."""
     entry = CHAINS[chain]
 
