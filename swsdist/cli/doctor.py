@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -17,15 +16,15 @@ if TYPE_CHECKING:
 @click.command()
 @click.option("--s3", metavar="s3://BUCKET/PREFIX", help="List this place on S3.")
 @click.option("--endpoint-url", help="S3 server. [default: AWS_ENDPOINT_URL]")
-@click.option("--ray/--no-ray", default=True, help="Start a private Ray, or connect to RAY_ADDRESS.")
-def doctor(s3: str | None, endpoint_url: str | None, ray: bool) -> int:
-    """Check this machine: versions, BLAS, extractors, extensions, ffmpeg, disk, GPU, Ray, S3.
+@click.option("--executors/--no-executors", default=True, help="Start a private Ray, or connect to RAY_ADDRESS.")
+def doctor(s3: str | None, endpoint_url: str | None, executors: bool) -> int:
+    """Check this machine: versions, BLAS, extractors, extensions, ffmpeg, disk, GPU, executors, S3.
 
     Exit code 2 if something fails.
     """
     from swsdist.pipeline.inspection.diagnosis import diagnose
 
-    bad, _ = _print(diagnose(s3, {"endpoint_url": endpoint_url} if endpoint_url else {}, ray, os.environ))
+    bad, _ = _print(diagnose(s3, {"endpoint_url": endpoint_url} if endpoint_url else {}, executors))
     return 2 if bad else 0
 
 
