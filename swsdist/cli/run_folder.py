@@ -147,7 +147,7 @@ def show(run_status: Status) -> None:
 
     detail = run_status.holder or run_status.ended
     print(f"{run_status.state} ({detail})" if detail and detail != run_status.state else run_status.state)
-    width = name_width(run_status)
+    width = max((len(stage.stage) for stage in run_status.stages), default=0)
     for stage in run_status.stages:
         print(f"  {progress_of(stage, width)}")
     for process in run_status.processes:
@@ -159,11 +159,6 @@ def show(run_status: Status) -> None:
         )
     if run_status.eta_s is not None:
         print(f"  this stage ends in about {span(run_status.eta_s)}")
-
-
-def name_width(run_status: Status) -> int:
-    """The width of the column of stage names."""
-    return max((len(stage.stage) for stage in run_status.stages), default=0)
 
 
 def progress_of(stage: StageStatus, width: int = 0) -> str:

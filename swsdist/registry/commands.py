@@ -43,9 +43,7 @@ COMMANDS: Registry[CommandEntry] = Registry(
         "score-discovery": _entry(
             "Score", "discovering:score_discovery", "Score terms that a system discovered in untranscribed speech."
         ),
-        "calibrate": _entry(
-            "Score", "calibrating:calibrate", "Calibrate the scores of any system's list, and decide."
-        ),
+        "calibrate": _entry("Score", "calibrating:calibrate", "Calibrate the scores of any system's list, and decide."),
         "fuse": _entry("Score", "fusing:fuse", "Fuse the lists of several systems."),
         "compare": _entry("Score", "comparing:compare", "Compare systems: tests, intervals, breakdowns."),
         "resources": _entry("Score", "comparing:resources", "Compute ISF, SSF, PMU and PL."),
@@ -65,7 +63,7 @@ COMMANDS: Registry[CommandEntry] = Registry(
         "glossary": _entry("Data", "glossary:glossary", "List, export and import the words of a glossary."),
         "store": _entry("Data", "store:store", "Inspect, check, import or compact a feature store."),
         "doctor": _entry("Help", "doctor:doctor", "Check this machine: versions, Ray, GPU, S3."),
-        "explain": _entry("Help", "explaining:explain", "Explain the code of an error, notice or rejection."),
+        "explain": _entry("Help", "doctor:explain", "Explain the code of an error, notice or rejection."),
         "demo": _entry("Help", "start:demo", "Make a small corpus and run everything on it."),
     },
     CommandEntry,

@@ -116,6 +116,11 @@ class Registry(Generic[E]):
         yield from self._entries
         yield from sorted(self._added)
 
+    def targets(self) -> Iterator[tuple[str, str]]:
+        """Names and targets; of other packages the targets of their entry points, which need not load."""
+        for name in sorted(self):
+            yield name, self._added[name].value if name in self._added else self._entries[name].target
+
     def __contains__(self, name: object) -> bool:
         return name in self._entries or name in self._added
 

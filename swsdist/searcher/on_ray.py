@@ -77,9 +77,8 @@ class RayShards:
             single = settings.model_copy(update={"backend": granted(settings.backend, needs.gpus)})
             # Ray restarts a dead actor and repeats its unanswered call.
             again = {"max_restarts": executor.actor_restarts, "max_task_retries": executor.attempts - 1}
-            for _ in places:
-                holder = _Holder, needs, of, single, memory, needs.cpus
-                self._actors.append(create_actor(*holder, **again, scheduling_strategy="SPREAD"))
+            arguments, spread = (of, single, memory, needs.cpus), {"scheduling_strategy": "SPREAD"}
+            self._actors += [create_actor(_Holder, needs, *arguments, **again, **spread) for _ in places]
         except BaseException:
             self.close()
             raise

@@ -70,8 +70,7 @@ class Actor:
         }
         self._journal = Journal(self._context.run, "worker", node_name())
         self._worker = Worker(self._context, self._journal, self._threads, dedicated=True)
-        node = node_number()
-        return Ready(self._journal.host, os.getpid(), self._journal.name, node, versions(), cached_files())
+        return Ready(self._journal.host, os.getpid(), self._journal.name, node_number(), versions(), cached_files())
 
     def run(self, task: Task) -> Receipt:
         """Run a task."""

@@ -102,9 +102,7 @@ class Serial:
     start_seconds: float | None = None
     stop_seconds: float | None = None
 
-    def __init__(
-        self, context: Context, journal: Journal, settings: Settings, note: Callable[[str], None] | None = None
-    ) -> None:
+    def __init__(self, context: Context, journal: Journal, settings: Settings, *_: Callable[[str], None]) -> None:
         self._context = replace(context, granted=Needs(settings.cpus_per_worker, settings.memory_per_worker_gb))
         self._journal = journal
         self._settings = settings

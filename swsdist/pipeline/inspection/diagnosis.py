@@ -13,12 +13,11 @@ from swsdist.accounts.hardware import describe, versions
 from swsdist.audio.formats import ffmpeg
 from swsdist.config.model import Executor
 from swsdist.core.errors import SwsdistError
-from swsdist.features.extractors import installed
 from swsdist.features.ssl.folder import cached_models, download_of
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.finding import Finding
 from swsdist.registry import registries
-from swsdist.registry.registries import EXECUTORS
+from swsdist.registry.registries import EXECUTORS, FEATURES
 from swsdist.registry.registry import Entry, Registry
 
 _REGISTRIES: tuple[Registry[Any], ...] = tuple(var for var in vars(registries).values() if isinstance(var, Registry))
@@ -38,7 +37,7 @@ def diagnose(s3: str | None, storage: Mapping[str, Any], with_executors: bool) -
     yield Finding("cpu", True, f"{machine['cpu']}, {machine['cores']} cores{clock}, {machine['ram_gb']} GB")
     yield Finding("versions", True, ", ".join(f"{name} {value}" for name, value in versions().items()))
     yield _blas()
-    yield Finding("features", bool(installed()), ", ".join(f"{name} ({place})" for name, place in installed().items()))
+    yield Finding("features", True, ", ".join(f"{name} ({place})" for name, place in FEATURES.targets()))
     encoders = (
         ", ".join(cached_models()) or f"none in the cache of the hub; {download_of('openai/whisper-base')} gets one"
     )

@@ -354,8 +354,7 @@ class SearchInputs(CorpusInputs):
         Raises:
             UserError: it has no GPU.
         """
-        here = self.config.executor.cluster is None
-        if here and BACKENDS[self.config.search.backend].gpu and (error := missing()):
+        if self.config.executor.cluster is None and BACKENDS[self.config.search.backend].gpu and (error := missing()):
             raise error
 
     def _demand_marks(self) -> None:

@@ -26,7 +26,7 @@ from pydantic import ValidationError
 from swsdist.core.errors import ConfigError
 from swsdist.core.needs import Needs
 from swsdist.features.blocks import BLOCK_FRAMES, in_blocks
-from swsdist.features.extractors import create, identity, installed
+from swsdist.features.extractors import create, identity
 from swsdist.features.interface import (
     KINDS,
     Batched,
@@ -45,6 +45,7 @@ from swsdist.features.interface import (
     use,
 )
 from swsdist.features.transforms.interface import Transformed
+from swsdist.registry.registries import FEATURES
 
 Samples = NDArray[np.float32]
 
@@ -101,7 +102,7 @@ def check_precomputed(given: Precomputed, queries: bool = False) -> None:
     _require(kind_of(given) in KINDS, given, f"kind is {kind_of(given)!r}, not one of {', '.join(KINDS)}")
     _check_description(given)
     options = given.describe()
-    again = create(given.name, options, dtype=dtype_of(given)) if given.name in installed() else type(given)(**options)
+    again = create(given.name, options, dtype=dtype_of(given)) if given.name in FEATURES else type(given)(**options)
     _require(
         isinstance(again, Precomputed) and again.describe() == options, given, "it cannot be made of its description"
     )
@@ -237,7 +238,7 @@ def _check_made_again(extractor: Extractor) -> None:
 
 def _make(extractor: Extractor, options: dict[str, object]) -> Extractor:
     """As `create` does it; an extractor that is not installed yet by its class."""
-    if extractor.name in installed():
+    if extractor.name in FEATURES:
         behind = extractor.transforms if isinstance(extractor, Transformed) else ()
         transforms = [(item.name, item.describe()) for item in behind]
         created = create(extractor.name, options, transforms=transforms, dtype=dtype_of(extractor))
