@@ -35,10 +35,10 @@ from swsdist.io.filesystem import Folder
 
 #: Seconds between two writes of a journal on S3; events that other processes wait for are written at once.
 _PUT_EVERY = 10.0
-_AT_ONCE = frozenset({"open", "node", "stage", "failed", "error", "died", "ray", "close"})
+_AT_ONCE = frozenset({"open", "node", "stage", "failed", "error", "died", "executor", "close"})
 #: Bytes after which a new object begins.
 _SEGMENT = 1 << 15
-#: Seconds between two measurements of Ray's own processes, which take 10 ms, and until new processes have settled.
+#: Seconds between two measurements of the daemons, which take 10 ms, and until new processes have settled.
 _WEIGH_EVERY, _SETTLED_AFTER = 5.0, 10.0
 #: Attempts to read a journal that changes meanwhile.
 _READS = 5
@@ -157,9 +157,10 @@ class Journal:
         try:
             yield
         finally:
-            self._write_sample()
+            self.sample()
 
-    def _write_sample(self) -> None:
+    def sample(self) -> None:
+        """Add a sample: memory, and the finished part of the task; also sooner, before processes end that nobody waits for."""
         part = self.part  # set by another thread
         done = {} if part is None else {"fingerprint": part[0], "part": round(part[1], 4)}
         self.write("sample", phase=self._phase, pss=self.memory(), **self._more_fields(), **done)
@@ -176,7 +177,7 @@ class Journal:
     def _sample(self) -> None:
         while not self._stop.wait(1.0):
             try:
-                self._write_sample()
+                self.sample()
             except StorageError as error:
                 if isinstance(error, TransientError):
                     continue
@@ -188,7 +189,7 @@ class Journal:
         self._thread.join(timeout=5)
         # Without its end the journal looks like that of a killed process; the error was reported before.
         with suppress(StorageError, OSError):
-            self._write_sample()
+            self.sample()
             self.write("close")
         if self._file is not None:
             with suppress(OSError):
@@ -200,6 +201,7 @@ class DriverJournal(Journal):
 
     Attributes:
         on_event: called with each event and its values.
+        others: processes of workers on this node; they keep journals.
     """
 
     on_event: Callable[[str, Mapping[str, object]], None] | None = None
@@ -230,17 +232,9 @@ class DriverJournal(Journal):
         return pss_bytes() + sum(self._weights.values())
 
     def _more_fields(self) -> dict[str, float | int]:
-        spent = self._daemons.seconds(self.others) if self._started_ray else 0.0
-        return {**super()._more_fields(), **({"daemons": round(spent, 4)} if self._started_ray else {})}
-
-    def stop(self) -> None:
-        """Take a last sample before Ray ends, since nobody waits for its processes."""
-        self._write_sample()
-
-    @property
-    def _started_ray(self) -> bool:
-        """Whether Ray runs. Children of a serial run, such as ffmpeg, are in the driver's own CPU time when they end."""
-        return bool(self.others)
+        # Children of a run without workers, such as ffmpeg, are in the driver's own CPU time when they end.
+        daemons = {"daemons": round(self._daemons.seconds(self.others), 4)} if self.others else {}
+        return {**super()._more_fields(), **daemons}
 
 
 def lines_of(folder: Folder, name: str, begin: int, length: int) -> list[dict[str, Any]]:

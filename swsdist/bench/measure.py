@@ -117,7 +117,7 @@ def measure_point(
         "query_s": resources["query_seconds"],
         "run_s": resources["wall_s"],
     }
-    figures |= {"start_s": resources["ray_start_s"], "stop_s": resources["ray_stop_s"]}
+    figures |= {"start_s": resources["executor_start_s"], "stop_s": resources["executor_stop_s"]}
     chain_run = load_partial_run(Folder(config.run))
     figures |= _walls(chain_run)
     busy = (figures["index_cpu_s"] or 0.0) + (figures["search_cpu_s"] or 0.0)

@@ -58,7 +58,7 @@ def config_at(config: Config, point: BenchPoint, folder: Path) -> Config:
     Raises:
         UserError: the corpus cannot be multiplied, or a serial run has several workers.
     """
-    if config.executor.kind == "serial" and point.workers > 1:
+    if config.executor.entry.in_driver and point.workers > 1:
         raise codes.SERIAL_WORKERS(where="--workers", workers=point.workers)
     corpus = config.corpus
     if point.times > 1:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import atexit
-import importlib
 import io
 import os
 import re
 import signal
 import sys
 import threading
-import traceback
 from collections.abc import Sequence
 from contextlib import suppress
 from types import FrameType
@@ -20,51 +18,13 @@ import click
 
 from swsdist.cli.outputs import fit_streams
 from swsdist.core.codes import cli as codes
-from swsdist.core.errors import CancelledError, SwsdistError
+from swsdist.core.errors import CancelledError, ConfigError, SwsdistError
 from swsdist.core.redaction import names_secret, redacted
+from swsdist.registry.commands import COMMANDS, CommandEntry
 
 #: Seconds that a terminated process may take to end.
 _END_WITHIN = 9.0
 
-#: Command -> (module below swsdist.cli, attribute, one line of help). Modules are imported when their command is called.
-COMMANDS = {
-    "init": ("start", "init", "Write a commented config to start from."),
-    "check": ("doctor", "check", "Check a config's inputs before any work."),
-    "run": ("running", "run", "Run a config from audio to report; finished work is kept."),
-    "index": ("running", "index", "Create or update the feature store."),
-    "search": ("searching", "search", "Search a config's queries, or single queries in a store."),
-    "serve": ("serving", "serve", "Serve a page to search by voice, judge, and collect words."),
-    "discover": ("running", "discover", "Find stretches that recur, without queries."),
-    "reduce": ("running", "reduce", "Reduce candidates to detections with normalised scores."),
-    "score": ("scoring", "score", "Score a run, or any system's list."),
-    "score-discovery": (
-        "discovering",
-        "score_discovery",
-        "Score terms that a system discovered in untranscribed speech.",
-    ),
-    "calibrate": ("calibrating", "calibrate", "Calibrate the scores of any system's list, and decide."),
-    "fuse": ("fusing", "fuse", "Fuse the lists of several systems."),
-    "compare": ("comparing", "compare", "Compare systems: tests, intervals, breakdowns."),
-    "resources": ("comparing", "resources", "Compute ISF, SSF, PMU and PL."),
-    "sweep": ("sweeping", "sweep", "Run a config, or score lists, at many points."),
-    "superb": ("superb", "superb", "Measure SUPERB's query-by-example number of a speech encoder."),
-    "bench": ("benching", "bench", "Time a config for several worker counts and data sizes."),
-    "forecast": ("benching", "forecast", "Forecast the time of a run on more data and machines."),
-    "report": ("running", "report", "Rewrite the report of a run."),
-    "export": ("running", "export", "Write a run's detections for other programs."),
-    "status": ("looking", "status", "Show the state of a run."),
-    "cancel": ("operating", "cancel", "End a run from any host; finished work is kept."),
-    "clean": ("operating", "clean", "Remove unused files of a run or a store."),
-    "digest": ("looking", "digest", "Print the SHA-256 of a run's results."),
-    "phones": ("phones", "phones", "Transcribe recordings to phones with BUT's phnrec."),
-    "paper": ("paper", "paper", "Convert figures and tables for a paper."),
-    "corpus": ("corpus", "corpus", "Describe a corpus."),
-    "glossary": ("glossary", "glossary", "List, export and import the words of a glossary."),
-    "store": ("store", "store", "Inspect, check, import or compact a feature store."),
-    "doctor": ("doctor", "doctor", "Check this machine: versions, Ray, GPU, S3."),
-    "explain": ("explaining", "explain", "Explain the code of an error, notice or rejection."),
-    "demo": ("start", "demo", "Make a small corpus and run everything on it."),
-}
 #: A key of a mapping on the command line.
 _KEY = re.compile(r"(\w+)[\"']?\s*:")
 
@@ -76,12 +36,13 @@ class Lazy(click.Group):
         """The commands, in the order of a workflow."""
         return list(COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import the module of a command."""
-        if cmd_name not in COMMANDS:
-            return None
-        module, attribute, _ = COMMANDS[cmd_name]
-        command: click.Command = getattr(importlib.import_module(f"swsdist.cli.{module}"), attribute)
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
+        """Import a command.
+
+        Raises:
+            ConfigError: the name is unknown, or another package's command cannot be loaded.
+        """
+        command: click.Command = COMMANDS[cmd_name].load()
         return command
 
     def make_context(
@@ -91,22 +52,18 @@ class Lazy(click.Group):
         _demand_no_secret(args)
         return super().make_context(info_name, args, parent, **extra)
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command; an unknown name is an error with the closest one."""
-        if args and args[0] not in COMMANDS:
-            import difflib
-
-            close = difflib.get_close_matches(args[0], COMMANDS, 1)
-            hint = f" Did you mean {close[0]}?" if close else ""
-            raise click.UsageError(f"There is no command {args[0]!r}.{hint} Commands: {', '.join(COMMANDS)}.")
-        return super().resolve_command(ctx, args)
-
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands with their summaries, without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, _, text) in COMMANDS.items()])
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for name in COMMANDS:
+            try:
+                entry = COMMANDS[name]
+            except ConfigError as error:
+                entry = CommandEntry("", 1, error.message)
+            sections.setdefault(entry.section, []).append((name, entry.says))
+        for section, rows in sections.items():
+            with formatter.section(section):
+                formatter.write_dl(rows)
 
 
 @click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"]})
@@ -192,6 +149,8 @@ def _report(explained: SwsdistError, error: Exception) -> int:
 
 
 def _print_traceback(error: Exception) -> None:
+    import traceback
+
     print(redacted("".join(traceback.format_exception(error))), end="", file=sys.stderr)
 
 

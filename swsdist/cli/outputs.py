@@ -20,8 +20,6 @@ import click
 
 from swsdist.core.codes import cli as codes
 from swsdist.core.errors import StoreError
-from swsdist.io.filesystem import is_remote
-from swsdist.report.pictures import demand_converter
 
 
 class _Written(click.Path):
@@ -59,6 +57,8 @@ class _Written(click.Path):
             check_ending(path, self.endings)
             check_place(path)
             if ".svg" in self.endings:
+                from swsdist.report.pictures import demand_converter
+
                 demand_converter(path)
         return path
 
@@ -235,6 +235,8 @@ def demand_local(path: str) -> None:
     Raises:
         UserError: the path is a url.
     """
+    from swsdist.io.filesystem import is_remote
+
     if is_remote(path):
         raise codes.OUTPUT_NOT_LOCAL(where=path)
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 
 from swsdist.cli.options import Integer
-from swsdist.cli.outputs import FOLDER, OutputCommand, written
+from swsdist.cli.outputs import FOLDER, OutputCommand, check_place, written
+from swsdist.core.codes import cli as codes
 
 
 @click.command(cls=OutputCommand)
@@ -15,9 +16,7 @@ from swsdist.cli.outputs import FOLDER, OutputCommand, written
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
 def init(path: str, force: bool) -> None:
     """Write a commented config with every key to PATH (swsdist.yaml)."""
-    from swsdist.cli.outputs import check_place
     from swsdist.config.template import template
-    from swsdist.core.codes import cli as codes
 
     check_place(path)
     target = Path(path)
@@ -32,14 +31,14 @@ def init(path: str, force: bool) -> None:
 @click.option("--documents", type=Integer(1), default=40, show_default=True, help="Number of documents.")
 @click.option("--queries", type=Integer(1), default=10, show_default=True, help="Number of queries.")
 @click.option("--seed", type=Integer(0), default=0, show_default=True, help="Seed of words and voices.")
-@click.option(
-    "--executor", type=click.Choice(["ray", "serial"]), default="ray", show_default=True, help="Executor of the run."
-)
+@click.option("--executor", metavar="NAME", default="ray", show_default=True, help="Executor of the run.")
 def demo(folder: str, documents: int, queries: int, seed: int, executor: str) -> None:
     """Make a small corpus of synthetic words in FOLDER (demo), and run everything on it."""
     from swsdist.cli.running import configured, go
     from swsdist.config.template import template
+    from swsdist.registry.registries import EXECUTORS
 
+    _ = EXECUTORS[executor]  # a wrong name is an error before any work
     place = Path(folder)
     corpus = place / "corpus"
     if not (corpus / "refs.csv").exists():

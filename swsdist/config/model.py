@@ -6,6 +6,7 @@ how work is split or where it runs, never the results, and is in no fingerprint.
 
 from __future__ import annotations
 
+import os
 from typing import Annotated, Literal
 
 from pydantic import Field, PositiveFloat, PositiveInt, SerializerFunctionWrapHandler, model_serializer, model_validator
@@ -18,8 +19,8 @@ from swsdist.config.section import ONE_OR_MORE, ChainOptions, IsPath, Section, e
 from swsdist.core.codes import config as codes
 from swsdist.core.needs import Needs
 from swsdist.core.partition import SLOTS
-from swsdist.registry.entries import Configured, is_chain
-from swsdist.registry.registries import CALIBRATION, CHAINS, EXPORTS, FEATURES, METHODS, TRANSFORMS
+from swsdist.registry.entries import Configured, ExecutorEntry, is_chain
+from swsdist.registry.registries import CALIBRATION, CHAINS, EXECUTORS, EXPORTS, FEATURES, METHODS, TRANSFORMS
 
 
 class Transforming(Section):
@@ -157,9 +158,9 @@ class Report(Section):
 class Executor(Section):
     """The executor of tasks."""
 
-    kind: Literal["serial", "ray"] = execution_only("ray", "serial: in this process; ray: on Ray actors")
+    kind: Annotated[str, NameIn(EXECUTORS)] = execution_only("ray", "serial: in this process; ray: on Ray actors")
     address: str | None = execution_only(
-        None, "address of the Ray cluster; default: RAY_ADDRESS, or a private local instance"
+        None, "address of the cluster; default: RAY_ADDRESS, or a private local instance of Ray"
     )
     workers: PositiveInt | None = execution_only(None, "number of actors; default: limited by CPUs and memory")
     cpus_per_worker: PositiveInt = execution_only(1, "CPUs and threads per actor")
@@ -177,6 +178,17 @@ class Executor(Section):
     in_flight: PositiveInt = execution_only(2, "tasks sent to an actor at once")
     attempts: PositiveInt = execution_only(3, "attempts before a task counts as failed")
     actor_restarts: Annotated[int, Field(ge=0)] = execution_only(20, "actors replaced during a run before it ends")
+
+    @property
+    def entry(self) -> ExecutorEntry:
+        """The entry of the kind."""
+        return EXECUTORS[self.kind]
+
+    @property
+    def cluster(self) -> str | None:
+        """Address of the cluster that runs tasks; None: this machine does."""
+        variable = self.entry.address_variable
+        return (self.address or os.environ.get(variable) or None) if variable else None
 
     @property
     def worker(self) -> Needs:

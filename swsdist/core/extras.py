@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from importlib.metadata import PackageNotFoundError, requires
 
 from swsdist.core.codes import cli as codes
 from swsdist.core.errors import ConfigError
@@ -20,6 +19,8 @@ _OPTIONAL = re.compile(r"([\w.-]+).*;.*extra == ['\"]([\w-]+)['\"]")
 
 def extras() -> dict[str, str]:
     """The extra that brings each optional package; `dev` has what others have."""
+    from importlib.metadata import PackageNotFoundError, requires
+
     try:
         optional = [match.groups() for each in requires("swsdist") or () if (match := _OPTIONAL.match(each))]
     except PackageNotFoundError:

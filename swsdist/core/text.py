@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable
-from difflib import get_close_matches
 
 #: Unicode's general categories to escape: control characters, and separators of lines and paragraphs.
 _BREAKING = frozenset(("Cc", "Zl", "Zp"))
@@ -35,6 +34,8 @@ def kept(text: str) -> bool:
 
 def suggestion(word: str, choices: Iterable[str]) -> str:
     """Addition to a message about an unknown word: the most similar choice; empty if none is similar."""
+    from difflib import get_close_matches
+
     return "".join(f"; did you mean {close}?" for close in get_close_matches(word, list(choices), 1))
 
 

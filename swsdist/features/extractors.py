@@ -14,7 +14,6 @@ import json
 import traceback
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -57,12 +56,6 @@ class _FileState(NamedTuple):
 
 _created: OrderedDict[str, tuple[Extractor | Precomputed, list[_FileState]]] = OrderedDict()
 _sha256: dict[_FileState, str] = {}
-
-
-def installed() -> dict[str, str]:
-    """Names and targets of the installed extractors."""
-    added = {point.name: point.value for point in entry_points(group=FEATURES.group)}
-    return {name: added.get(name) or FEATURES[name].target for name in sorted(FEATURES)}
 
 
 def create(

@@ -186,7 +186,7 @@ class Outcome:
         chain_runs: chain runs by the name of their plan.
         began: start time, s since 1970.
         wall: duration, s.
-        ray_start, ray_stop: duration of starting and stopping Ray, s; None without Ray.
+        executor_start, executor_stop: duration of starting and stopping workers, s; None if there are none.
         single_plan: whether its plan is the only one of the folder.
         preceding: the chain's prerequisite runs, by name.
     """
@@ -195,8 +195,8 @@ class Outcome:
     chain_runs: dict[str, ChainRun]
     began: float
     wall: float = 0.0
-    ray_start: float | None = None
-    ray_stop: float | None = None
+    executor_start: float | None = None
+    executor_stop: float | None = None
     reports: dict[str, object] = field(default_factory=dict)
     single_plan: bool = True
     preceding: dict[str, Outcome] = field(default_factory=dict)

@@ -195,16 +195,12 @@ class RunServices:
         self, step: Step, tasks: Sequence[Task], needs: Sequence[Needs], on_part: PartListener
     ) -> Iterator[tuple[Task, Receipt | Failure]]:
         settings = self._config.executor
-        if step.stage.in_driver or settings.kind == "serial":
-            if self._serial is None:
-                # Beside Ray, only small tasks run here, without a cache: caches belong to nodes.
-                context = self._context if settings.kind == "serial" else replace(self._context, cache=None)
-                self._serial = Serial(context, self.journal, settings)
+        if step.stage.in_driver and not settings.entry.in_driver:
+            if self._serial is None:  # without a cache: caches belong to nodes
+                self._serial = Serial(replace(self._context, cache=None), self.journal, settings)
             return self._serial.run(tasks, needs, on_part)
         if self._workers is None:
-            from swsdist.pipeline.execution.ray_executor import RayExecutor
-
-            self._workers = RayExecutor(self._context, self.journal, settings, self._note)
+            self._workers = settings.entry.load()(self._context, self.journal, settings, self._note)
         return self._workers.run(tasks, needs, on_part)
 
     def end_workers(self) -> None:
@@ -218,16 +214,15 @@ class RunServices:
             if self._workers is not None:
                 if self._journal is not None:
                     with suppress(StorageError):
-                        self._journal.stop()
+                        self._journal.sample()
                 self._workers.close()
-                self._outcome.ray_start, self._outcome.ray_stop = (
-                    self._workers.start_seconds,
-                    self._workers.stop_seconds,
-                )
-        finally:  # even if a signal comes while Ray shuts down
+                self._outcome.executor_start = self._workers.start_seconds
+                self._outcome.executor_stop = self._workers.stop_seconds
+        finally:  # even if a signal comes while workers shut down
             if self._journal is not None:
                 with suppress(StorageError):
-                    self._journal.write("ray", start=self._outcome.ray_start, stop=self._outcome.ray_stop)
+                    start, stop = self._outcome.executor_start, self._outcome.executor_stop
+                    self._journal.write("executor", start=start, stop=stop)
                 self._journal.close()
 
     def pack(self) -> None:

@@ -239,6 +239,30 @@ class BackendEntry(Entry):
 
 
 @dataclass(frozen=True)
+class ExecutorEntry(Entry):
+    """An executor of tasks.
+
+    The target creates it: ``target(context, journal, settings, note) -> Executor``
+    (`swsdist.pipeline.execution.executor`). All executors yield the same bytes, so the version is not part of any fingerprint.
+
+    Attributes:
+        in_driver: tasks run one after the other in the driver's process.
+        address_variable: environment variable with the address of a cluster, if the config has none; empty: tasks run on
+            this machine.
+        shards: `module:class` of `swsdist.searcher.searcher.Shards`, which spreads a warm searcher's shards over workers;
+            empty: a searcher searches in its process.
+        check: `module:function` for `swsdist doctor`: of the cluster's address (None: this machine), starts what the executor
+            starts, ends it, and says what it has.
+    """
+
+    version: int = 1
+    in_driver: bool = False
+    address_variable: str = ""
+    shards: str = ""
+    check: str = ""
+
+
+@dataclass(frozen=True)
 class FirstPassEntry(Configured):
     """A first pass that proposes windows to search.
 

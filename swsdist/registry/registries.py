@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from swsdist.core.codes import registry as codes
 from swsdist.registry.calibration_entries import Dependency, StepEntry
+from swsdist.registry.commands import COMMANDS as COMMANDS  # a light module
 from swsdist.registry.entries import (
     BackendEntry,
     ChainEntry,
     DiscoveryMeasureEntry,
     DistanceEntry,
+    ExecutorEntry,
     ExportEntry,
     FirstPassEntry,
     LatticeFormatEntry,
@@ -170,6 +172,25 @@ BACKENDS: Registry[BackendEntry] = Registry(
         "cuda": BackendEntry(f"{_B}.cuda:Cuda", gpu=True),
     },
     BackendEntry,
+)
+
+_X = "swsdist.pipeline.execution"
+
+#: Tasks to receipts.
+EXECUTORS: Registry[ExecutorEntry] = Registry(
+    "executor",
+    "swsdist.executors",
+    "executor.kind",
+    {
+        "serial": ExecutorEntry(f"{_X}.executor:Serial", in_driver=True),
+        "ray": ExecutorEntry(
+            f"{_X}.ray_executor:RayExecutor",
+            address_variable="RAY_ADDRESS",
+            shards="swsdist.searcher.on_ray:RayShards",
+            check=f"{_X}.ray_instance:check",
+        ),
+    },
+    ExecutorEntry,
 )
 
 _P = "swsdist.methods.first_pass"

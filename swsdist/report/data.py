@@ -172,8 +172,8 @@ class Resources:
     pl_lambda: Annotated[float, _says("weight of indexing in PL")] = 0.1
     wall_s: Annotated[float, _says("wall s from the command's start to the report")]
     phase_wall_s: Annotated[Mapping[str, float], _says("wall s of each phase")] = field(default_factory=dict)
-    ray_start_s: Annotated[float | None, _says("wall s until Ray's actors were ready; null: no Ray")] = None
-    ray_stop_s: Annotated[float | None, _says("wall s of Ray's shutdown; null: no Ray")] = None
+    executor_start_s: Annotated[float | None, _says("wall s until workers were ready; null: no workers")] = None
+    executor_stop_s: Annotated[float | None, _says("wall s of their shutdown; null: no workers")] = None
 
     @property
     def isf(self) -> float | None:

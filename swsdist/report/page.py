@@ -269,10 +269,10 @@ def _gain_text(value: float | None, low: float | None, high: float | None) -> st
 def _phases(data: ReportData) -> Table:
     cost = data.resources
     pairs = {name: span(value) for name, value in cost.phase_wall_s.items()}
-    if cost.ray_start_s is not None:
-        pairs["Ray's start, until its actors were ready"] = span(cost.ray_start_s)
-    if cost.ray_stop_s is not None:
-        pairs["Ray's shutdown"] = span(cost.ray_stop_s)
+    if cost.executor_start_s is not None:
+        pairs["start of the workers"] = span(cost.executor_start_s)
+    if cost.executor_stop_s is not None:
+        pairs["shutdown of the workers"] = span(cost.executor_stop_s)
     return _table_of("Wall time", {**pairs, "total": span(cost.wall_s)})
 
 

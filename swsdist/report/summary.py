@@ -241,7 +241,7 @@ def summary_rows(data: ReportData) -> tuple[SummaryRow, ...]:
             f"lambda {short(cost.pl_lambda)}, SSF in s; in hours {short(cost.pl_hours)}",
         ),
         *(SummaryRow(name, text, note) for name, note, text, _ in gpu_figures(cost)),
-        SummaryRow("wall time", span(cost.wall_s), _ray(data)),
+        SummaryRow("wall time", span(cost.wall_s), _workers(data)),
     ]
     if data.measures is not None:
         rows += _count_rows(data)
@@ -360,9 +360,9 @@ def _measure_rows(data: ReportData) -> list[SummaryRow]:
     ]
 
 
-def _ray(data: ReportData) -> str:
-    start, stop = data.resources.ray_start_s, data.resources.ray_stop_s
-    return "" if start is None else f"of which start of Ray {span(start)}, shutdown {span(stop)}"
+def _workers(data: ReportData) -> str:
+    start, stop = data.resources.executor_start_s, data.resources.executor_stop_s
+    return "" if start is None else f"of which start of the workers {span(start)}, shutdown {span(stop)}"
 
 
 def _references(count: int | None) -> str:

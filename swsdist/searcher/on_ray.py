@@ -5,7 +5,6 @@ Ray restarts an actor that dies; it then reads its shards again.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from uuid import uuid4
@@ -22,7 +21,7 @@ from swsdist.methods.create import create
 from swsdist.methods.dtw.backends.create import granted
 from swsdist.methods.method import Unit
 from swsdist.pipeline.execution.placement import at_least, nothing_fits, workers_for
-from swsdist.pipeline.execution.ray_instance import await_end, connect, disconnect, node_resources
+from swsdist.pipeline.execution.ray_instance import await_end, connect, create_actor, disconnect, node_resources
 from swsdist.pipeline.execution.worker import limit_threads
 from swsdist.registry.registries import BACKENDS
 from swsdist.store.memory import Memory
@@ -67,25 +66,19 @@ class RayShards:
         least = Needs(memory_gb=max(1, memory) / 1e9, gpus=1.0 if BACKENDS[settings.backend].gpu else 0.0)
         needs = at_least(least, executor.worker)
         cpus = (executor.workers or 0) * needs.cpus
-        self._instance = connect(executor.address or os.environ.get("RAY_ADDRESS"), cpus)
+        self._instance = connect(executor.cluster, cpus)
         self._actors: list[Any] = []
         try:
             nodes = node_resources()
             places = workers_for(nodes, [needs], executor.workers, max(1, len(units)))
             if not places:
                 raise nothing_fits(nodes, needs)
-            # Ray restarts a dead actor and repeats its unanswered call.
-            holder = ray.remote(_Holder).options(
-                num_cpus=needs.cpus,
-                num_gpus=needs.gpus,
-                memory=int(needs.memory_gb * 1e9),
-                max_restarts=executor.actor_restarts,
-                max_task_retries=executor.attempts - 1,
-                scheduling_strategy="SPREAD",
-            )
             of = store.folder.root, store.manifest.fingerprint, store.folder.storage
             granted_settings = settings.model_copy(update={"backend": granted(settings.backend, needs.gpus)})
-            self._actors += [holder.remote(of, granted_settings, memory, needs.cpus) for _ in places]
+            # Ray restarts a dead actor and repeats its unanswered call.
+            again = {"max_restarts": executor.actor_restarts, "max_task_retries": executor.attempts - 1}
+            arguments, spread = (of, granted_settings, memory, needs.cpus), {"scheduling_strategy": "SPREAD"}
+            self._actors += [create_actor(_Holder, needs, *arguments, **again, **spread) for _ in places]
         except BaseException:
             self.close()
             raise

@@ -15,7 +15,7 @@ from copy import copy
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 import numpy as np
 import pyarrow as pa
@@ -43,6 +43,7 @@ from swsdist.methods.sample import in_sample, limit_of
 from swsdist.pipeline.in_memory import InMemory, MemoryContext, Way
 from swsdist.pipeline.operation.readers import reading
 from swsdist.registry.registries import METHODS
+from swsdist.registry.registry import Entry
 from swsdist.searcher.curves import Pair
 from swsdist.searcher.query_input import QueryReader, Skip
 from swsdist.searcher.settings import SearchSetup, scores_after, setup_of
@@ -58,13 +59,23 @@ from swsdist.store.reading import Store
 if TYPE_CHECKING:
     import pandas as pd
 
-    from swsdist.searcher.on_ray import RayShards
-
 #: Default for the bytes of prepared shards in memory.
 MEMORY = 2_000_000_000
 
 #: Columns that only a run fills.
 _NOT_SHOWN = ["decision", "system"]
+
+
+class Shards(Protocol):
+    """Shards of a store on workers, which keep and search them; its arguments are those of `swsdist.searcher.on_ray`."""
+
+    def search(self, examples: pa.Table) -> Iterator[tuple[Unit, list[pa.Table]]]:
+        """Candidates of some queries (EXAMPLES), unit by unit."""
+        ...
+
+    def close(self) -> None:
+        """Stop the workers."""
+        ...
 
 
 class Hits(NamedTuple):
@@ -97,7 +108,7 @@ class Searcher:
         trim: trim recorded queries to their speech; a query or a place without speech is an error.
         memory: bytes for prepared shards in each process; other shards are prepared again in each search.
         executor: keys of the section `executor`; with `kind: ray`, Ray actors search, each with its part of the
-            shards; by default this process does.
+            shards; by default this process does, and with executors whose entry names no `shards`.
 
     Attributes:
         store: what is searched.
@@ -144,9 +155,9 @@ class Searcher:
         self._end = weakref.finalize(self, ending.close)
         now = ending.enter_context(reading(opened))
         where = section_from(Executor, "executor", {"kind": "serial"}, executor)
-        memory_store = Memory(memory) if memory and where.kind == "serial" else None
+        memory_store = Memory(memory) if memory and not where.entry.shards else None
         self.store = (now if isinstance(store, str) else opened).with_memory(memory_store)
-        self._actors: RayShards | None = None
+        self._shards: Shards | None = None
         settings, corpus = self.setup.config, self.setup.config.corpus.model_copy(update={"cohort": None})
         sections = {"search": self.settings, "calibrate": self.calibrate, "corpus": corpus}
         self._config = settings.model_copy(update=sections)
@@ -156,11 +167,10 @@ class Searcher:
             text = line_of(codes.STEPS_LEFT_OUT, steps=", ".join(left_out), scores=self.scores)
             self.setup = self.setup._replace(warnings=(*self.setup.warnings, text))
         self._inputs, self._memory = QuestionInputs(self._config, self.store), dict[str, tuple[object, Any]]()
-        if where.kind == "ray":
-            from swsdist.searcher.on_ray import RayShards
-
-            self._actors = RayShards(self.store, self.settings, self._units, memory, where)
-            ending.callback(self._actors.close)
+        if where.entry.shards:
+            create_shards = Entry(where.entry.shards, 1).load()
+            self._shards = create_shards(self.store, self.settings, self._units, memory, where)
+            ending.callback(self._shards.close)
 
     def __enter__(self) -> Self:
         return self
@@ -193,7 +203,7 @@ class Searcher:
         narrowed, queries, store = copy(self), self.queries, self.store  # queries may be places in all documents
         narrowed.__dict__.pop("_units", None)
         narrowed.settings = section_from(Search, "search", self.options, {"first_pass": {"name": "none"}})
-        narrowed._method, narrowed._actors = create(narrowed.settings), None
+        narrowed._method, narrowed._shards = create(narrowed.settings), None
         sample = limit_of(self.settings.first_pass.sample or math.inf, store.manifest.counts)
         among = Among(keys_of(documents["doc_id"], documents["channel"]), sample)
         narrowed._inputs = copy(self._inputs)
@@ -327,8 +337,8 @@ class Searcher:
 
     def _candidates(self, examples: pa.Table) -> Iterator[tuple[Unit, Iterable[pa.Table]]]:
         """CANDIDATES of each unit, as they come."""
-        if self._actors is not None:
-            yield from self._actors.search(examples)
+        if self._shards is not None:
+            yield from self._shards.search(examples)
             return
         prepared = self._method.prepare(examples, self.store)
         for unit in self._units:

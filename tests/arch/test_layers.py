@@ -41,7 +41,7 @@ LEVEL = {name: rank for rank, names in enumerate(LEVELS) for name in names}
 AT_HOME = {
     "ray": {
         "swsdist/searcher/on_ray.py",
-        *(f"swsdist/pipeline/execution/{name}.py" for name in ("ray_executor", "ray_instance", "ray_metrics")),
+        *(f"swsdist/pipeline/execution/{name}.py" for name in ("actor", "ray_executor", "ray_instance")),
     },
     "fsspec": {"swsdist/io/remote/reading.py"},
     "s3fs": {f"swsdist/io/remote/{name}.py" for name in ("connection", "reading", "retry")},
@@ -132,7 +132,7 @@ def test_the_house_is_small() -> None:
         (
             "report/x.py",
             "if True:\n    import ray.util",
-            "swsdist/pipeline/execution/ray_metrics.py, swsdist/searcher/on_ray.py may import ray",
+            "swsdist/pipeline/execution/ray_instance.py, swsdist/searcher/on_ray.py may import ray",
         ),
         ("store/x.py", "from s3fs import S3FileSystem", "swsdist/io/remote/retry.py"),
         ("store/x.py", "from . import parquet", "relative import"),
@@ -228,13 +228,13 @@ def test_registered_names_exist() -> None:
 def test_commands_exist() -> None:
     import click
 
-    from swsdist.cli.main import COMMANDS
+    from swsdist.registry.registries import COMMANDS
 
-    for name, (module, attribute, text) in COMMANDS.items():
-        command = getattr(importlib.import_module(f"swsdist.cli.{module}"), attribute)
+    for name, entry in COMMANDS.available.items():
+        command = entry.load()
         assert isinstance(command, click.Command)
         assert command.name == name
-        assert text.endswith(".")
+        assert entry.says.endswith(".")
 
 
 def test_a_stage_has_a_file_of_its_name() -> None:

@@ -385,7 +385,7 @@ def test_init_writes_a_config_that_loads(swsdist, tmp_path: Path) -> None:
 
 
 def test_doctor(swsdist) -> None:
-    out = swsdist("doctor", "--no-ray").out
+    out = swsdist("doctor", "--no-executors").out
     assert "BLAS" in out
     assert "mfcc (swsdist.features.mfcc:Mfcc)" in out
     assert "BAD" not in out

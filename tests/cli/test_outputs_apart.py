@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,9 +10,9 @@ import click
 import pytest
 from commands import Command
 
-from swsdist.cli.main import COMMANDS
 from swsdist.cli.options import Integer
 from swsdist.cli.outputs import FOLDER, OutputCommand, written
+from swsdist.registry.registries import COMMANDS
 
 LIST = "query_id,doc_id,start,end,score\nq1,d1,1.0,1.5,3.0\nq1,d2,2.0,2.5,1.0\n"
 TRUE = "query_id,doc_id,start,end\nq1,d1,1.0,1.5\n"
@@ -32,9 +31,7 @@ def lists(tmp_path: Path) -> Path:
 
 def all_commands(group: click.Command | None = None) -> Iterator[click.Command]:
     for command in (
-        [getattr(importlib.import_module(f"swsdist.cli.{module}"), name) for module, name, _ in COMMANDS.values()]
-        if group is None
-        else group.commands.values()  # type: ignore[attr-defined]
+        [entry.load() for entry in COMMANDS.available.values()] if group is None else group.commands.values()  # type: ignore[attr-defined]
     ):
         if isinstance(command, click.Group):
             yield from all_commands(command)

@@ -20,13 +20,13 @@ PYTHON = sys.executable
 
 
 def test_help_and_version(process: Command) -> None:
-    from swsdist.cli.main import COMMANDS
+    from swsdist.registry.registries import COMMANDS
 
     shown = process("--help").out
     assert process("-h").out == shown
-    for name, (_, _, text) in COMMANDS.items():
+    for name, entry in COMMANDS.available.items():
         assert f"  {name} " in shown
-        assert text.split(".")[0][:30] in shown
+        assert entry.says.split(".")[0][:30] in shown
     assert package.__version__ in process("--version").out
 
 

@@ -14,7 +14,6 @@ from commands import Command, in_this_process
 from pydantic import ValidationError
 
 from swsdist.chains.report.finished import run_config
-from swsdist.cli import main
 from swsdist.config import Config
 from swsdist.core.codes import pipeline as codes
 from swsdist.io.filesystem import Folder
@@ -162,7 +161,7 @@ def test_a_strangers_run_tells_nothing_of_the_environment(
 
 
 def test_all_commands_are_held_to_it() -> None:
-    assert {one[0] for one in LINES} | TRUSTED == set(main.COMMANDS)
+    assert {one[0] for one in LINES} | TRUSTED == set(registries.COMMANDS.available)
 
 
 def test_a_strangers_run_does_not_say_where_keys_go(stranger: Path) -> None:

@@ -14,12 +14,13 @@ from pydantic import BaseModel, ConfigDict
 
 from swsdist.core.codes import features as codes
 from swsdist.core.errors import ConfigError
-from swsdist.features.extractors import create, from_recipe, identity, installed, recipe
+from swsdist.features.extractors import create, from_recipe, identity, recipe
 from swsdist.features.fitting.interface import Document, Learning, fit
 from swsdist.features.interface import Extractor, Precomputed, dtype_of, frame_count, tracks_of
 from swsdist.features.model import Model
 from swsdist.features.statistics import Statistics
 from swsdist.io.filesystem import Folder
+from swsdist.registry.registries import FEATURES
 from swsdist.store.writing import write_tracks
 from swsdist.testing.conformance import check_extractor, check_precomputed
 from swsdist.testing.synthesis.encoder import make_encoder
@@ -32,7 +33,7 @@ GIVEN = {"external": {"shift": 0.01, "dimension": 3, "kind": "posteriors"}}
 
 #: torch is loaded by one process of the tests.
 _NAMES = [
-    pytest.param(name, marks=pytest.mark.xdist_group("ssl")) if name == "ssl" else name for name in sorted(installed())
+    pytest.param(name, marks=pytest.mark.xdist_group("ssl")) if name == "ssl" else name for name in sorted(FEATURES)
 ]
 
 

@@ -26,7 +26,13 @@ pytestmark = pytest.mark.xdist_group("docs")
 
 RUN = ("bash", "python")
 _SECONDS = 300
-_INSTALLED = ("README.md", "add-a-measure.md", "resume-after-a-crash.md", "run-on-a-cluster.md")
+_INSTALLED = (
+    "README.md",
+    "add-a-measure.md",
+    "add-an-executor-or-a-command.md",
+    "resume-after-a-crash.md",
+    "run-on-a-cluster.md",
+)
 
 #: Libraries of an extra that tests are run without, too.
 _NEEDS = {"use-self-supervised-models.md": ("torch", "transformers")}

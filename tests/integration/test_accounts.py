@@ -177,7 +177,7 @@ def test_ray_accounts(scene: Any) -> None:
     assert max(workers) / 1e9 < report["pmu_index_gb"] <= (daemons + sum(workers)) / 1e9 + 1e-9
     assert len(report["nodes"]) == 1
     assert report["nodes"][0]["tasks"] == len(mine)
-    assert report["resources"]["ray_start_s"] > 0
+    assert report["resources"]["executor_start_s"] > 0
 
 
 def _cgroup() -> Path | None:

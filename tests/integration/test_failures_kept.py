@@ -132,7 +132,7 @@ def test_entry_points_that_do_not_import(tmp_path: Path, monkeypatch: pytest.Mon
     try:
         with pytest.raises(ConfigError, match=r"feature extractor torn cannot be loaded from torn:Torn \(SyntaxError"):
             _ = FEATURES["torn"]
-        bad = [one for one in diagnose(None, {}, False, {}) if not one.good]
+        bad = [one for one in diagnose(None, {}, False) if not one.good]
         assert [one.name for one in bad] == ["extension"]
         assert "swsdist.features: torn" in bad[0].text
         assert "SyntaxError" in bad[0].text

@@ -268,8 +268,8 @@ def test_on_actors(finished: Any, cluster: Any, tmp_path: Path) -> None:
             parts = [hits.part for hits in there.stream(queries)]
             assert (len(parts), parts[-1]) == (5, 1)
             next(iter(there.stream(queries)))  # the rest of it is called off
-            assert there._actors is not None
-            os.kill(ray.get(there._actors._actors[0].__ray_call__.remote(lambda _: os.getpid())), signal.SIGKILL)
+            assert there._shards is not None
+            os.kill(ray.get(there._shards._actors[0].__ray_call__.remote(lambda _: os.getpid())), signal.SIGKILL)
             assert there.search(queries).equals(wanted)
     wrong = {"streams": [{"track": "other"}]}
     with (

@@ -463,7 +463,7 @@ def test_a_folder_by_a_model(models: Path, tmp_path: Path) -> None:
     assert setup_of(str(tmp_path / "found" / "store")).options == beside_loudness
     missing = swsdist_says("index", "tapes", "--run", "other", "--model", "somebody/other")
     assert "hf download somebody/other" in missing.stderr
-    assert "somebody/whisper" in swsdist_says("doctor", "--no-ray").stdout
+    assert "somebody/whisper" in swsdist_says("doctor", "--no-executors").stdout
     for words, code in (
         (["run1/config.yaml", "--model", "x"], "model-and-config"),
         (["tapes", "--text", "--model", "somebody/whisper"], "model-and-config"),

@@ -7,13 +7,14 @@ import pytest
 from swsdist.core.errors import ConfigError
 from swsdist.core.fingerprint import fingerprint
 from swsdist.features.blocks import BLOCK_FRAMES
-from swsdist.features.extractors import create, identity, installed
+from swsdist.features.extractors import create, identity
 from swsdist.features.interface import frame_count, frame_shift
 from swsdist.features.mfcc import Mfcc
+from swsdist.registry.registries import FEATURES
 
 
 def test_mfcc_is_installed() -> None:
-    assert installed()["mfcc"] == "swsdist.features.mfcc:Mfcc"
+    assert dict(FEATURES.targets())["mfcc"] == "swsdist.features.mfcc:Mfcc"
     assert create("mfcc", {"n_mfcc": 20}) == Mfcc(n_mfcc=20)
 
 

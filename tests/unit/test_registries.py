@@ -13,6 +13,7 @@ from pydantic import Field
 
 from swsdist.calibrate.procedure import make_steps
 from swsdist.config import config_from_dict
+from swsdist.config.model import Executor
 from swsdist.config.search import Search
 from swsdist.core.codes import config as config_codes
 from swsdist.core.codes import registry as registry_codes
@@ -242,3 +243,11 @@ def test_a_misspelt_option_is_told_with_the_options(registry: Any, name: str) ->
                 (extractors.create if registry is FEATURES else extractors.create_transform)(name, {wrong: 1})
         assert str(caught.value.where).endswith(f".{wrong}")
         assert not fields or f"; did you mean {wrong[:-1]}?" in str(caught.value)
+
+
+def test_where_tasks_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAY_ADDRESS", "a:1")
+    assert (Executor().cluster, Executor(address="b:2").cluster) == ("a:1", "b:2")
+    assert Executor(kind="serial", address="b:2").cluster is None
+    monkeypatch.setenv("RAY_ADDRESS", "")
+    assert Executor().cluster is None

@@ -96,8 +96,8 @@ def a_run(queries: int = 60) -> ReportData:
             pmu_search_gb=0.655,
             wall_s=213.4,
             phase_wall_s={"index": 31.0, "search": 158.2, "reduce": 4.1, "calibrate": 1.0, "score": 3.1},
-            ray_start_s=6.1,
-            ray_stop_s=2.2,
+            executor_start_s=6.1,
+            executor_stop_s=2.2,
         ),
         counts=Counts(documents=1204, queries=queries, examples=queries, detections=61_240, references=412, rejected=3),
         protocol=Protocol(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from swsdist.cli.following import show
+from swsdist.cli.run_folder import show
 from swsdist.pipeline.inspection.status import StageStatus, Status
 
 

@@ -118,7 +118,7 @@ def _with_history_of(run: Folder, data: ReportData) -> ReportData:
         times, stages = earlier["resources"], {row["stage"]: row for row in earlier["stages"]}
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         return data
-    names = ("wall_s", "phase_wall_s", "ray_start_s", "ray_stop_s")
+    names = ("wall_s", "phase_wall_s", "executor_start_s", "executor_stop_s")
     kept = {name: times[name] for name in names if name in times}
     rows = tuple(_with_earlier_counts(row, stages.get(row.stage, {})) for row in data.stages)
     return replace(data, resources=replace(data.resources, **kept), stages=rows)

@@ -261,8 +261,8 @@ def _resources(
         pl_lambda=chain_run.config.report.pl_lambda,
         wall_s=time.time() - outcome.began,
         phase_wall_s=wall,
-        ray_start_s=outcome.ray_start,
-        ray_stop_s=outcome.ray_stop,
+        executor_start_s=outcome.executor_start,
+        executor_stop_s=outcome.executor_stop,
     )
 
 

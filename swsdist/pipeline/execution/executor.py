@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Protocol
@@ -102,7 +102,7 @@ class Serial:
     start_seconds: float | None = None
     stop_seconds: float | None = None
 
-    def __init__(self, context: Context, journal: Journal, settings: Settings) -> None:
+    def __init__(self, context: Context, journal: Journal, settings: Settings, *_: Callable[[str], None]) -> None:
         self._context = replace(context, granted=Needs(settings.cpus_per_worker, settings.memory_per_worker_gb))
         self._journal = journal
         self._settings = settings

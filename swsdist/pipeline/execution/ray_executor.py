@@ -17,7 +17,6 @@ namespaces), it is the host name and Ray's address of the node.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -55,6 +54,7 @@ from swsdist.pipeline.execution.ray_instance import (
     await_end,
     await_nodes,
     connect,
+    create_actor,
     disconnect,
     node_name,
     node_resources,
@@ -114,7 +114,7 @@ class RayExecutor:
 
     def _connect(self) -> None:
         cpus = (self._settings.workers or 0) * self._settings.cpus_per_worker
-        self._instance = connect(self._settings.address or os.environ.get("RAY_ADDRESS"), cpus)
+        self._instance = connect(self._settings.cluster, cpus)
         self._head = Head()
         self._journal.rename_node(node_name())
 
@@ -211,15 +211,9 @@ class RayExecutor:
             self._note(text)
 
     def _new_slot(self, needs: Needs) -> Slot:
-        made = ray.remote(Actor).options(
-            num_cpus=needs.cpus,
-            num_gpus=needs.gpus,
-            memory=int(needs.memory_gb * 1e9),
-            max_restarts=0,
-            max_task_retries=0,
-            scheduling_strategy="SPREAD" if self._starts.spread else "DEFAULT",
-        )
-        handle = made.remote(replace(self._context, granted=needs), needs.cpus)
+        strategy = {"scheduling_strategy": "SPREAD" if self._starts.spread else "DEFAULT"}
+        context = replace(self._context, granted=needs)
+        handle = create_actor(Actor, needs, context, needs.cpus, max_restarts=0, max_task_retries=0, **strategy)
         self._begun += 1
         slot = Slot(handle, time.monotonic(), self._begun, needs)
         slot.flying.append((handle.ready.remote(), _READY))

@@ -7,7 +7,7 @@ user may enter. Other users of the machine have no access.
 A process can be connected to one Ray only. In a notebook that called `ray.init`, workers are actors of that instance, which is
 never shut down here.
 
-Only this file, `ray_executor`, `ray_metrics` and `searcher.on_ray` import ray.
+Only this file, `actor`, `ray_executor` and `searcher.on_ray` import ray.
 """
 
 from __future__ import annotations
@@ -201,6 +201,14 @@ def connect(address: str | None, cpus: int) -> Instance:
     return instance
 
 
+def create_actor(kind: type, needs: Needs, *arguments: object, **options: object) -> Any:
+    """Start an actor with these resources: a handle."""
+    memory = int(needs.memory_gb * 1e9)
+    return (
+        ray.remote(kind).options(num_cpus=needs.cpus, num_gpus=needs.gpus, memory=memory, **options).remote(*arguments)
+    )
+
+
 def await_end(actors: Sequence[Any], seconds: float = 2.0) -> None:
     """Wait a short time until killed actors are gone.
 
@@ -316,10 +324,11 @@ def _private_folder() -> str:
     return tempfile.mkdtemp(prefix="sws-ray-", dir=place if len(place) <= 22 else "/tmp")
 
 
-def reach(address: str | None) -> dict[str, float]:
-    """Resources of a cluster, or of a private instance, which is started and shut down."""
+def check(address: str | None) -> str:
+    """What a cluster has, or a private instance, which is started and shut down."""
     instance = connect(address, 0)
     try:
-        return dict(ray.cluster_resources())
+        has = ray.cluster_resources()
+        return f"{address or 'a private instance'}: {has.get('CPU', 0):g} CPUs, {has.get('memory', 0) / 1e9:.1f} GB"
     finally:
         disconnect(instance)

@@ -11,29 +11,26 @@ from typing import Any
 
 from swsdist.accounts.hardware import describe, versions
 from swsdist.audio.formats import ffmpeg
+from swsdist.config.model import Executor
 from swsdist.core.errors import ConfigError, SwsdistError
-from swsdist.features.extractors import installed
 from swsdist.features.ssl.folder import cached_models, download_of
 from swsdist.io.filesystem import Folder
 from swsdist.lattices.recognition import Recognition
 from swsdist.pipeline.finding import Finding
 from swsdist.registry import registries
-from swsdist.registry.registries import RECOGNISERS
-from swsdist.registry.registry import Registry
+from swsdist.registry.registries import EXECUTORS, FEATURES, RECOGNISERS
+from swsdist.registry.registry import Entry, Registry
 
 _REGISTRIES: tuple[Registry[Any], ...] = tuple(var for var in vars(registries).values() if isinstance(var, Registry))
 
 
-def diagnose(
-    s3: str | None, storage: Mapping[str, Any], with_ray: bool, environ: Mapping[str, str]
-) -> Iterator[Finding]:
+def diagnose(s3: str | None, storage: Mapping[str, Any], with_executors: bool) -> Iterator[Finding]:
     """Run all checks.
 
     Args:
         s3: folder to list, or None.
         storage: options for s3fs.
-        with_ray: start a private Ray, or connect to the cluster at RAY_ADDRESS.
-        environ: environment variables.
+        with_executors: start the executors, or connect to their clusters.
     """
     machine = describe()
     clock = f" at {machine['clock_ghz']} GHz" if machine["clock_ghz"] else ""
@@ -41,7 +38,7 @@ def diagnose(
     yield Finding("cpu", True, f"{machine['cpu']}, {machine['cores']} cores{clock}, {machine['ram_gb']} GB")
     yield Finding("versions", True, ", ".join(f"{name} {value}" for name, value in versions().items()))
     yield _blas()
-    yield Finding("features", bool(installed()), ", ".join(f"{name} ({place})" for name, place in installed().items()))
+    yield Finding("features", True, ", ".join(f"{name} ({place})" for name, place in FEATURES.targets()))
     encoders = (
         ", ".join(cached_models()) or f"none in the cache of the hub; {download_of('openai/whisper-base')} gets one"
     )
@@ -53,8 +50,8 @@ def diagnose(
     free = shutil.disk_usage(tempfile.gettempdir()).free / 1e9
     yield Finding("disk", free > 1, f"{free:.1f} GB free in {tempfile.gettempdir()}")
     yield _gpu()
-    if with_ray:
-        yield _ray(environ)
+    for name in EXECUTORS if with_executors else ():
+        yield from _executor(Executor(kind=name))
     if s3 is not None:
         yield _s3(s3, storage)
 
@@ -121,20 +118,14 @@ def _gpu() -> Finding:
     return Finding("GPU", True, f"{name}, {free / 1e9:.1f} of {total / 1e9:.1f} GB free; search.backend: cuda works")
 
 
-def _ray(environ: Mapping[str, str]) -> Finding:
-    from swsdist.pipeline.execution.ray_instance import reach
-
+def _executor(settings: Executor) -> Iterator[Finding]:
     clock = time.perf_counter()
     try:
-        resources = reach(environ.get("RAY_ADDRESS"))
+        if check := settings.entry.check:
+            text = Entry(check, 1).load()(settings.cluster)
+            yield Finding(settings.kind, True, f"{text}; up and down in {time.perf_counter() - clock:.1f} s")
     except (SwsdistError, OSError, RuntimeError) as error:
-        return Finding("Ray", False, str(error))
-    where = environ.get("RAY_ADDRESS") or "a private instance"
-    memory = resources.get("memory", 0) / 1e9
-    seconds = time.perf_counter() - clock
-    return Finding(
-        "Ray", True, f"{where}: {resources.get('CPU', 0):g} CPUs, {memory:.1f} GB; up and down in {seconds:.1f} s"
-    )
+        yield Finding(settings.kind, False, str(error))
 
 
 def _s3(place: str, storage: Mapping[str, Any]) -> Finding:

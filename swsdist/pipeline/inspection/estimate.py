@@ -5,7 +5,6 @@ The simulator of `swsdist.pipeline.forecast` estimates the duration with the con
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -124,15 +123,14 @@ def forecast_remaining(config: Config, rows: Sequence[Estimate]) -> Forecast | N
         return None
     if not any(row.left for row in rows):
         return None
-    if settings.kind == "serial":
-        workers: int | None = 1
-    else:
-        local_cores = None if settings.address or os.environ.get("RAY_ADDRESS") else describe()["cores"]
-        workers = settings.workers or (local_cores and max(1, local_cores // settings.cpus_per_worker))
+    in_driver = settings.entry.in_driver
+    workers = 1 if in_driver else settings.workers
+    if workers is None and settings.cluster is None:
+        workers = max(1, describe()["cores"] // settings.cpus_per_worker)
     if workers is None:
         return None
     node = Kind(cpus=workers * settings.cpus_per_worker)
-    cluster = Cluster((node,), start_s=0.0) if settings.kind == "serial" else Cluster((node,))
+    cluster = Cluster((node,), start_s=0.0) if in_driver else Cluster((node,))
     several = [[_load(row, seed) for row in rows if row.left] for seed in range(_DRAWS)]
     return simulate(several, cluster, rules_of(settings))
 

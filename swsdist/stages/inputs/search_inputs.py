@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -360,9 +359,7 @@ class SearchInputs(CorpusInputs):
         Raises:
             UserError: it has no GPU.
         """
-        executor = self.config.executor
-        here = executor.kind == "serial" or not (executor.address or os.environ.get("RAY_ADDRESS"))
-        if here and BACKENDS[self.config.search.backend].gpu and (error := missing()):
+        if self.config.executor.cluster is None and BACKENDS[self.config.search.backend].gpu and (error := missing()):
             raise error
 
     def _demand_marks(self) -> None:

@@ -25,7 +25,7 @@ from pydantic import ValidationError
 from swsdist.core.errors import ConfigError
 from swsdist.core.needs import Needs
 from swsdist.features.blocks import BLOCK_FRAMES, in_blocks
-from swsdist.features.extractors import create, identity, installed
+from swsdist.features.extractors import create, identity
 from swsdist.features.interface import (
     KINDS,
     Batched,
@@ -44,6 +44,7 @@ from swsdist.features.interface import (
     use,
 )
 from swsdist.features.transforms.interface import Transformed
+from swsdist.registry.registries import FEATURES
 
 Samples = NDArray[np.float32]
 
@@ -100,7 +101,7 @@ def check_precomputed(reader: Precomputed, queries: bool = False) -> None:
     _require(kind_of(reader) in KINDS, reader, f"kind is {kind_of(reader)!r}, not one of {', '.join(KINDS)}")
     _check_description(reader)
     name, options = reader.name, reader.describe()
-    again = create(name, options, dtype=dtype_of(reader)) if name in installed() else type(reader)(**options)
+    again = create(name, options, dtype=dtype_of(reader)) if name in FEATURES else type(reader)(**options)
     _require(
         isinstance(again, Precomputed) and again.describe() == options, reader, "it cannot be made of its description"
     )
@@ -236,7 +237,7 @@ def _check_made_again(extractor: Extractor) -> None:
 
 def _make(extractor: Extractor, options: dict[str, object]) -> Extractor:
     """As `create` does it; an extractor that is not installed yet by its class."""
-    if extractor.name in installed():
+    if extractor.name in FEATURES:
         behind = extractor.transforms if isinstance(extractor, Transformed) else ()
         transforms = [(item.name, item.describe()) for item in behind]
         created = create(extractor.name, options, transforms=transforms, dtype=dtype_of(extractor))

@@ -93,6 +93,7 @@ INTERFACES = {
     "swsdist.pipeline.stage.Stage": "how-to/add-a-chain.md",
     "swsdist.pipeline.chain.Step": "how-to/add-a-chain.md",
     "swsdist.pipeline.chain.Chain": "how-to/add-a-chain.md",
+    "swsdist.pipeline.execution.executor.Executor": "how-to/add-an-executor-or-a-command.md",
 }
 
 #: Where the names of a registry are used.
@@ -105,6 +106,8 @@ USES = {
     "DISTANCES": "search.distance",
     "RECURRENCES": "search.recurrence",
     "BACKENDS": "search.backend",
+    "EXECUTORS": "executor.kind",
+    "COMMANDS": "swsdist COMMAND",
     "FIRST_PASSES": "search.first_pass.name",
     "CALIBRATION": "calibrate.steps",
     "STATISTICS": "StepEntry.statistics",

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 import click
 
-from swsdist.cli.main import COMMANDS, cli
+from swsdist.cli.main import cli
+from swsdist.registry.registries import COMMANDS
 
 _HEAD = """\
 # Commands
@@ -96,7 +97,7 @@ def all_commands() -> dict[str, click.Command]:
     """The commands by name, those of groups as `store info`."""
     context = click.Context(cli)
     commands: dict[str, click.Command] = {}
-    for name in COMMANDS:
+    for name in COMMANDS.available:
         command = cli.get_command(context, name)
         assert command is not None
         if isinstance(command, click.Group):

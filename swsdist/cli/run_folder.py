@@ -1,0 +1,227 @@
+"""Commands on the folder of a run: its state, its digest, cancelling, cleaning."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from swsdist.cli.options import Number, is_config
+from swsdist.cli.outputs import is_read
+
+if TYPE_CHECKING:
+    from swsdist.io.filesystem import Folder
+    from swsdist.pipeline.inspection.status import StageStatus, Status
+
+
+@click.command()
+@click.argument("folder", metavar="RUN")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON; with --follow, one event per line.")
+@click.option("--follow", is_flag=True, help="Show changes until the run ends.")
+@click.option("--every", type=Number(0.1), default=2.0, show_default=True, help="Seconds between updates.")
+@click.option("--endpoint-url", metavar="URL", help="S3 server. [default: AWS_ENDPOINT_URL]")
+def status(folder: str, as_json: bool, follow: bool, every: float, endpoint_url: str | None) -> None:
+    """Show the state of RUN (a run folder, or its config): stages, processes, remaining time. It only reads files."""
+    from dataclasses import asdict
+
+    from swsdist.config import load_config
+    from swsdist.io.filesystem import Folder
+    from swsdist.pipeline.inspection.status import status as look
+
+    storage: dict[str, object] = {"endpoint_url": endpoint_url} if endpoint_url else {}
+    if is_config(folder):
+        config = load_config(folder)
+        folder, storage = config.run, {**config.storage, **storage}
+    run = Folder(folder, storage)
+    if follow:
+        follow_run(run, as_json, every)
+        return
+    run_status = look(run)
+    if as_json:
+        print(json.dumps(asdict(run_status), indent=1))
+        return
+    show(run_status)
+    if run_status.state in ("died", "incomplete", "cancelled"):
+        print(f"  {_next(run, folder, run_status)}")
+
+
+def _next(run: Folder, folder: str, run_status: Status) -> str:
+    """What to do with an unfinished run."""
+    from swsdist.pipeline.plan import load_plans
+    from swsdist.registry.registries import METHODS
+
+    configs = [plan.config for plan in load_plans(run).values()]
+    finished = bool(run_status.stages) and all(stage.done == stage.tasks for stage in run_status.stages)
+    if not finished or any(config.get("corpus", {}).get("queries") is not None for config in configs):
+        return "run the same config again to continue"
+    last, method = run_status.stages[-1].stage, configs[0].get("search", {}).get("method")
+    query = "--text TEXT" if method in METHODS and METHODS[method].queries == "text" else "--query FILE"
+    return (
+        f"{last} is done, and the config has no corpus.queries: add them and run it, or swsdist search {folder} {query}"
+    )
+
+
+@click.command()
+@click.argument("folder", metavar="RUN")
+@click.option("--tables", is_flag=True, help="Print the digest of each table, too.")
+def digest(folder: str, tables: bool) -> None:
+    """Print one SHA-256 of the results of RUN. It does not depend on shards, workers or executor."""
+    from swsdist import api
+
+    parts = api.digest(folder)
+    total = parts.pop("all")
+    if tables:
+        for name, value in parts.items():
+            print(f"{value}  {name}")
+    print(total)
+
+
+@click.command()
+@click.argument("folder", metavar="RUN")
+@click.option(
+    "--wait",
+    type=Number(0),
+    default=60.0,
+    show_default=True,
+    help="Seconds to wait for the end; 0: do not wait.",
+)
+@click.option("--endpoint-url", metavar="URL", help="S3 server. [default: AWS_ENDPOINT_URL]")
+def cancel(folder: str, wait: float, endpoint_url: str | None) -> None:
+    """End the run in the folder RUN, from any host, with exit code 143.
+
+    Finished work is kept: the same config continues.
+    """
+    from swsdist.io.filesystem import Folder
+    from swsdist.pipeline.operation import cancelling
+
+    run = Folder(folder, {"endpoint_url": endpoint_url} if endpoint_url else {})
+    token = cancelling.request(run)
+    if wait == 0:
+        print("requested; the driver checks every few seconds")
+        return
+    state = cancelling.wait(run, token, wait)
+    print(state if state == "cancelled" else f"the run had already ended: {state}")
+
+
+@click.command()
+@click.argument("folder", metavar="RUN|STORE")
+@click.option("--dry-run", is_flag=True, help="List files with sizes and reasons; remove nothing.")
+@click.option(
+    "--older",
+    type=Number(0),
+    default=1.0,
+    show_default=True,
+    help="Age of temporary files and old states to remove, hours.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--endpoint-url", metavar="URL", help="S3 server. [default: AWS_ENDPOINT_URL]")
+def clean(folder: str, dry_run: bool, older: float, as_json: bool, endpoint_url: str | None) -> None:
+    """Remove unused files: of RUN, tables and receipts that no plan names; of STORE, old states that nobody reads.
+
+    Also removes temporary files, and locks of dead processes. Reports, exports, events and accounts stay. Refuses a
+    folder in which a process works.
+    """
+    from swsdist.io.filesystem import Folder
+    from swsdist.pipeline.operation.cleaning import clean as remove
+
+    files, kept = remove(Folder(folder, {"endpoint_url": endpoint_url} if endpoint_url else {}), older, dry_run)
+    total = sum(file.size for file in files)
+    if as_json:
+        rows = [{"file": file.folder.path(file.name), "bytes": file.size, "why": file.why} for file in files]
+        stays = [{"folder": item.folder.path(), "why": item.why} for item in kept]
+        print(json.dumps({"removed": not dry_run, "bytes": total, "files": rows, "stays": stays}, indent=1))
+        return
+    for entry in files if dry_run else ():
+        print(f"{entry.size:>12} {entry.folder.path(entry.name)}: {entry.why}")
+    for stay in kept:
+        print(f"{stay.folder.path()}: {stay.why}")
+    print(f"{len(files)} files of {total} bytes {'can be removed' if dry_run else 'removed'}")
+
+
+def show(run_status: Status) -> None:
+    """Print the state of a run: stages in columns, processes, remaining time."""
+    from swsdist.report.summary import span
+
+    detail = run_status.holder or run_status.ended
+    print(f"{run_status.state} ({detail})" if detail and detail != run_status.state else run_status.state)
+    width = max((len(stage.stage) for stage in run_status.stages), default=0)
+    for stage in run_status.stages:
+        print(f"  {progress_of(stage, width)}")
+    for process in run_status.processes:
+        doing = f"{process.stage} for {span(process.busy_s)}" if process.stage else "idle"
+        doing += f" ({process.part:.0%} of the task)" if process.part is not None else ""
+        print(
+            f"  {process.role} {process.pid} on {process.host}: {doing}, "
+            f"CPU {span(process.cpu_s)}, {process.memory_gb:.2f} GB"
+        )
+    if run_status.eta_s is not None:
+        print(f"  this stage ends in about {span(run_status.eta_s)}")
+
+
+def progress_of(stage: StageStatus, width: int = 0) -> str:
+    """The name of a stage, and how many of its tasks are done."""
+    if not stage.tasks:
+        return f"{stage.stage:<{width}}  nothing to do"
+    failed = f", {stage.failed} failed" if stage.failed else ""
+    return f"{stage.stage:<{width}}  {stage.done:>6} of {stage.tasks} tasks{failed}"
+
+
+def follow_run(run: Folder, as_json: bool, every: float) -> None:
+    """Print the changes of a run until it ends, or the reader of standard output leaves: events as JSON, or text.
+
+    Raises:
+        StoreError: the folder is not a run folder.
+    """
+    from swsdist.pipeline.inspection.status import status
+    from swsdist.pipeline.operation.events import Follower
+
+    run_status = status(run)
+    events = Follower(run, old=as_json)
+    if not as_json:
+        show(run_status)
+        sys.stdout.flush()
+    shown = {stage.stage: progress_of(stage) for stage in run_status.stages}
+    while True:
+        last = run_status.state != "running"  # its last events are read once more
+        for event in events.new():
+            text = json.dumps(event, ensure_ascii=False) if as_json else event_line(event)
+            if text is not None:
+                print(text, flush=True)
+        if last or not is_read():
+            break
+        time.sleep(every)
+        run_status = status(run)
+        for stage in run_status.stages if not as_json else ():
+            line = progress_of(stage)
+            if shown.get(stage.stage) != line:
+                shown[stage.stage] = line
+                print(line, flush=True)
+    if not as_json:
+        ended = run_status.ended if run_status.ended != run_status.state else ""
+        print(f"{run_status.state} ({ended})" if ended else run_status.state)
+
+
+def event_line(event: dict[str, Any]) -> str | None:
+    """An event as a line of text; None for events that the task counts show."""
+    at = time.strftime("%H:%M:%S", time.localtime(event["t"]))
+    match event["event"]:
+        case "task-failed":
+            text = f"{event['stage']}: FAILED {event['label']}: {event['message']}"
+        case "task-retried":
+            text = f"{event['stage']}: {event['label']} is retried: {event['message']}"
+        case "worker-up":
+            text = f"process {event['pid']} on {event['host']} started"
+        case "worker-died":
+            text = f"process {event['pid']} died with {len(event['lost'])} tasks: {event['message']}"
+        case "warning":
+            text = f"warning: {event['message']}"
+        case "stage-ended":
+            text = f"{event['stage']}: finished in {event['wall']:.1f} s"
+        case "run-ended":
+            text = f"the run ended: {event['state']} {event['message']}".rstrip()
+        case _:
+            return None
+    return f"{at} {text}"
