@@ -50,7 +50,7 @@ from swsdist.pipeline.driver import run_stages
 from swsdist.pipeline.operation.progress import Progress
 from swsdist.reduce.detections import Bucket
 from swsdist.report.pictures import write_picture
-from swsdist.report.plots.run import Axes, Series, beside, lines_svg
+from swsdist.report.plots.run import Axes, Series, lines_svg, side_by_side
 from swsdist.score import Counts, align, beta, mtwv, number_of_trials, protocol, twv_curve
 from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.stages.queries import examples_in
@@ -277,7 +277,7 @@ def _drawn(curves: dict[str, list[Point]], exact: float) -> str:
         marks = [(100 * p.cells, what(p), k) for k, points in enumerate(curves.values()) for p in points]
         axes = Axes("cells, % of the full search", title, (0.0, 40.0), (0.7, 1.05))
         pictures.append(lines_svg(lines, axes, marks=[m for m in marks if m[0] <= 40 and m[1] >= 0.7], title=title))
-    return beside(pictures, title="Recall and MTWV against work, of first passes on mboshi-dev")
+    return side_by_side(pictures, title="Recall and MTWV against work, of first passes on mboshi-dev")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -101,10 +101,14 @@ def eligible_detections(
         only_answered: do not note terms missing from the list: they are left out.
 
     Raises:
-        DataError: by KWSEval's rules, a query is not in the term list.
+        DataError: by KWSEval's rules, a query is not in the term list; by QUESST's, a document has two scores of a query.
     """
     detections, notices = system.detections, task.notices
     if task.conventions.by_name:
+        counts = detections.group_by(["query_id", "doc_id"]).aggregate([([], "count_all")])
+        for row in counts.filter(pc.greater(counts["count_all"], 1)).slice(0, 1).to_pylist():
+            where = f"{system.path}: query {row['query_id']}, document {row['doc_id']}"
+            raise codes.DUPLICATE_TRIAL(where=where, count=row["count_all"])
         place = detections.schema.get_field_index("channel")
         detections = detections.set_column(
             place, detections.schema.field(place), pa.array(np.ones(len(detections), np.int32))

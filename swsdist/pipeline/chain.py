@@ -64,6 +64,11 @@ class Step:
         sources = self.reads.get(input_name, ())
         return (sources,) if isinstance(sources, str | ExternalTable) else sources
 
+    def replaced(self, table: str) -> Source | None:
+        """The table that a table replaces: one of the same name, which the step reads."""
+        sources = (source for input_name in self.reads for source in self.sources(input_name))
+        return next((source for source in sources if str(source).endswith(f":{table}")), None)
+
 
 class ChainInputs:
     """Inputs of a chain that are read before its first step, such as corpus, queries and references; empty by default."""
@@ -186,9 +191,10 @@ class Chain:
         return makers_of(self.steps, label)
 
     def digested(self, step: Step) -> Iterator[tuple[str, str]]:
-        """Name in the digest and name of each digested table of a step."""
+        """Name in the digest and name of each digested table of a step; not of those that another such table replaces."""
         for table, declared in step.stage.tables.items():
-            if declared.digested:
+            makers = [each for each in self.steps if table in each.stage.tables and each.stage.tables[table].digested]
+            if declared.digested and f"{step.name}:{table}" not in {each.replaced(table) for each in makers}:
                 yield step.label(table), table
 
 
@@ -200,7 +206,7 @@ def makers_of(steps: Iterable[Step], label: str) -> list[Step]:
 def _makers(steps: Sequence[Step], table: str) -> list[str]:
     """Names of the steps that make a table, without those whose table a later one of them replaces."""
     makers = [step for step in steps if table in step.stage.tables]
-    replaced = {source for step in makers for input_name in step.reads for source in step.sources(input_name)}
+    replaced = {step.replaced(table) for step in makers}
     return [step.name for step in makers if f"{step.name}:{table}" not in replaced]
 
 

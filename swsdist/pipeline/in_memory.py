@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
+from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -80,7 +81,6 @@ class InMemory:
         config: of the steps.
         inputs: of the chain.
         context: of their tasks.
-
     """
 
     def __init__(self, steps: Sequence[Step], config: Config, inputs: ChainInputs, context: MemoryContext) -> None:
@@ -99,7 +99,8 @@ class InMemory:
             result: result of the task that made it.
         """
         step = makers_of(self._steps.values(), label)[0]
-        part = self._context.hold(f"given/{label}", step.tables[label], value, slots)
+        name = f"{uuid4().hex}/{label}"  # of one content, as in a run: stages cache values by names
+        part = self._context.hold(name, step.tables[label], value, slots)
         self._given[step.name, part.table] = ReceiptList([_receipt(step, [part], result)])
         self._made.clear()
 
@@ -124,7 +125,7 @@ class InMemory:
         if (name, table) in self._given:
             return InputTable(source, table, self._given[name, table])
         if step.stage.needs_run:
-            replaced = _replaced(step, table)
+            replaced = step.replaced(table)
             return None if replaced is None else self._input(replaced)
         if name not in self._made:
             self._made[name] = self._run(step)
@@ -175,7 +176,7 @@ class Way(NamedTuple):
             if (name, table) == (begin.name, begin.tables[first]):
                 return cls(())
             if step.stage.needs_run:
-                replaced = _replaced(step, table)
+                replaced = step.replaced(table)
                 way = None if replaced is None else from_(replaced)
                 blocked = step if way is None else blocked
                 return None if way is None else way._replace(left_out=(*way.left_out, name))
@@ -187,12 +188,6 @@ class Way(NamedTuple):
         if way is None:
             raise codes.NEEDS_RUN(step=blocked.name, lacking=blocked.stage.needs_run)
         return way
-
-
-def _replaced(step: Step, table: str) -> Source | None:
-    """The table that a step's table replaces: one of the same name, which it reads."""
-    sources = (source for word in step.reads for source in step.sources(word))
-    return next((source for source in sources if str(source).endswith(f":{table}")), None)
 
 
 def _receipt(step: Step, outputs: Sequence[Part], result: TaskResult | None) -> Receipt:

@@ -83,16 +83,19 @@ def hit_likelihood(searcher: Searcher, calibration: str | None = None) -> HitLik
         return HitLikelihood(prior, f"by the references of {calibration}", warnings=odd)
     if (CALIBRATION[steps[-1]].gives if steps else method.score) == "posterior":
         return HitLikelihood(None, "by their scores", are_probabilities=True)
-    if searcher.setup.run is not None:
+    why = ""
+    if searcher.setup.run is not None and not searcher.steps_left_out:
         own_run = load_partial_run(*searcher.setup.run)
-        fitted = None if _differences(searcher, own_run) else _fitted(own_run, steps)
-        if fitted is not None:
-            return HitLikelihood(fitted, "by the references of that run")
+        if not _differences(searcher, own_run):
+            fitted = _fitted(own_run, steps)
+            if fitted is not None:
+                return HitLikelihood(fitted, "by the references of that run")
+            why = f" (the run has fewer than {_QUERIES} queries or {_HITS} hits with references)"
     if method.queries == "text" or not steps or steps[0] not in _KNOWN:
         return HitLikelihood(None, "how likely hits are is not known")
     searched = {term.track for term in search.terms()}
     tracks = [track for track in searcher.store.manifest.tracks if searched & {None, track.name}]
-    return HitLikelihood(prior_of({str(track.recipe["name"]) for track in tracks}), "by words of another corpus")
+    return HitLikelihood(prior_of({str(track.recipe["name"]) for track in tracks}), f"by words of another corpus{why}")
 
 
 def _differences(searcher: Searcher, chain_run: ChainRun) -> list[str]:
@@ -109,7 +112,8 @@ def _differences(searcher: Searcher, chain_run: ChainRun) -> list[str]:
 def _fitted(chain_run: ChainRun, steps: tuple[str, ...]) -> Prior | None:
     """The prior of a run's words; None where it has too few hits with references, other scores or trials without places."""
     config = chain_run.config
-    if config.calibrate.unfitted != steps or protocol_of(config.score).trials != "time":
+    other = config.calibrate.unfitted != steps or protocol_of(config.score).trials != "time"
+    if other or chain_run.chain.source("aligned") is None:
         return None
     trials = pa.concat_tables([TRIALS.empty_table(), *chain_run.read("aligned")])
     referenced = pc.unique(trials["query_id"].filter(trials["ref_start"].is_valid()))

@@ -46,7 +46,7 @@ from swsdist.registry.registries import METHODS
 from swsdist.registry.registry import Entry
 from swsdist.searcher.curves import Pair
 from swsdist.searcher.query_input import QueryReader, Skip
-from swsdist.searcher.settings import SearchSetup, scores_after, setup_of
+from swsdist.searcher.settings import DEFAULTS, SearchSetup, scores_after, setup_of
 from swsdist.searcher.spoken import SpokenQueries
 from swsdist.searcher.written import WrittenQueries
 from swsdist.stages.inputs.provenance import calibration_file
@@ -116,6 +116,7 @@ class Searcher:
         options, settings: keys of the section `search`, and the section.
         calibrate: the section, with the steps that are used.
         scores: what scores are after them, in words.
+        steps_left_out: names of the chain's steps that need a run.
         trim: whether queries are trimmed.
 
     Raises:
@@ -158,12 +159,15 @@ class Searcher:
         memory_store = Memory(memory) if memory and not where.entry.shards else None
         self.store = (now if isinstance(store, str) else opened).with_memory(memory_store)
         self._shards: Shards | None = None
-        settings, corpus = self.setup.config, self.setup.config.corpus.model_copy(update={"cohort": None})
+        settings = self.setup.config or DEFAULTS
+        corpus = settings.corpus.model_copy(update={"cohort": None})
         sections = {"search": self.settings, "calibrate": self.calibrate, "corpus": corpus}
         self._config = settings.model_copy(update=sections)
         self._chain_steps = self.setup.steps(self._config)
+        ways = (Way.between(self._chain_steps, *labels) for labels in (("groups", "groups"), ("candidates", "scored")))
+        self.steps_left_out = tuple(name for way in ways for name in way.left_out)
         self._way = Way.between(self._chain_steps, "detections", "scored")
-        if left_out := (*left_out, *self._way.left_out):
+        if left_out := (*left_out, *self.steps_left_out):
             text = line_of(codes.STEPS_LEFT_OUT, steps=", ".join(left_out), scores=self.scores)
             self.setup = self.setup._replace(warnings=(*self.setup.warnings, text))
         self._inputs, self._memory = QuestionInputs(self._config, self.store), dict[str, tuple[object, Any]]()
@@ -271,6 +275,7 @@ class Searcher:
             for warning in self.queries.warnings(examples):
                 warn(warning)
         steps = self._steps(examples, covariates, top)
+        examples = steps.read("groups")
         results = [CANDIDATES.empty_table()]
 
         def table() -> pa.Table:

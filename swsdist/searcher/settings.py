@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from swsdist.chains.steps import steps as search_steps
 from swsdist.config.calibration import Calibrate
 from swsdist.config.corpus import Corpus
-from swsdist.config.model import Config
+from swsdist.config.model import Config, Reduce
 from swsdist.config.search import Search
 from swsdist.core.codes import line_of
 from swsdist.core.codes import searcher as codes
@@ -23,6 +23,9 @@ from swsdist.registry.entries import is_chain
 from swsdist.registry.registries import CALIBRATION, CHAINS, METHODS
 from swsdist.store.manifest import Manifest, load
 
+#: Config of the steps after the search, without a run.
+DEFAULTS = Config(run=".", corpus=Corpus(documents="."))
+
 
 class SearchSetup(NamedTuple):
     """How a store is searched.
@@ -33,7 +36,7 @@ class SearchSetup(NamedTuple):
         trim: whether recorded queries are cut to their speech.
         warnings: about settings that were not taken over, and an incomplete store.
         run: the run of these settings, and its plan; None: no run, or several plans.
-        config: of the steps after the search: the run's, or the defaults.
+        config: of the steps after the search; None: no run, or plans that differ.
         terms: how written queries become labels: keys of `options.terms` of the chain lattices.
         calibrate: the run's section; None: no run, or plans that differ in it.
     """
@@ -43,16 +46,17 @@ class SearchSetup(NamedTuple):
     trim: bool
     warnings: tuple[str, ...] = ()
     run: tuple[Folder, str] | None = None
-    config: Config = Config(run=".", corpus=Corpus(documents="."))
+    config: Config | None = None
     terms: Mapping[str, object] = {}
     calibrate: Calibrate | None = None
 
     def steps(self, config: Config) -> Sequence[Step]:
-        """The steps of the run's chain, or without a run of the chain search, for a config."""
-        if self.run is None:
-            return Chain("search", search_steps(config), ChainInputs()).steps
-        chain: Chain = CHAINS[config.chain].load()(config, Ledger(self.run[0]))
-        return chain.steps
+        """The steps of the run's chain for a config; without one that searches, those that chains of queries share."""
+        if self.config is not None:
+            chain: Chain = CHAINS[config.chain].load()(config, Ledger(Folder(config.run, config.storage)))
+            if chain.source("scored") is not None and chain.source("candidates") is not None:
+                return chain.steps
+        return Chain(config.chain, search_steps(config), ChainInputs()).steps
 
     def usable_steps(self) -> tuple[dict[str, object], tuple[str, ...]]:
         """Keys of the section `calibrate` with the run's steps before the first that is fitted, or needs a cohort or the
@@ -126,6 +130,7 @@ def _setup_of(target: str) -> SearchSetup:
     if run.exists("manifest.json") or not run.exists("plan.json"):
         return SearchSetup(target, _default_options(load(run)), True)
     configs = {name: config_of(run, plan) for name, plan in load_plans(run).items()}
+    configs = {name: config for name, config in configs.items() if not is_chain(CHAINS, config.chain, "of_points")}
     if fused := next((config for config in configs.values() if is_chain(CHAINS, config.chain, "joined")), None):
         raise codes.FUSION_WITHOUT_STORE(where=run.path(), chain=fused.chain)
     if METHODS[next(iter(configs.values())).search.method].queries == "lattices":
@@ -136,14 +141,17 @@ def _setup_of(target: str) -> SearchSetup:
     settings = [config.search.model_dump(mode="json", exclude_defaults=True) for config in configs.values()]
     calibrate, *others = (config.calibrate for config in configs.values())
     trims = {config.queries.trim != "none" for config in configs.values()}
+    (name, config), *_ = configs.items()
+    terms = config.chain_options.terms_in(config.options)
     if len(configs) == 1:
-        ((name, config),) = configs.items()
-        terms = config.chain_options.terms_in(config.options)
         return SearchSetup(
             stores[0], settings[0], trims.pop(), run=(run, name), config=config, terms=terms, calibrate=calibrate
         )
-    if len({json.dumps(setting, sort_keys=True) for setting in settings}) > 1 or len(trims) > 1:
+    chains = [[each.chain, each.options] for each in configs.values()]
+    if len({json.dumps(each, sort_keys=True) for each in zip(settings, chains, strict=True)}) > 1 or len(trims) > 1:
         return SearchSetup(stores[0], {}, True, (line_of(codes.SETTINGS_DIFFER, count=len(configs)),))
     if any((other.steps, other.options) != (calibrate.steps, calibrate.options) for other in others):
         return SearchSetup(stores[0], settings[0], trims.pop(), (line_of(codes.STEPS_DIFFER, count=len(configs)),))
-    return SearchSetup(stores[0], settings[0], trims.pop(), calibrate=calibrate)
+    if any(each.reduce != config.reduce for each in configs.values()):
+        config = config.model_copy(update={"reduce": Reduce()})
+    return SearchSetup(stores[0], settings[0], trims.pop(), config=config, terms=terms, calibrate=calibrate)

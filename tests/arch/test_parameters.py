@@ -44,11 +44,15 @@ def parameters(node: Function) -> list[str]:
 
 def attributes(node: ast.ClassDef) -> Iterator[str]:
     """Fields, methods, and what methods set."""
-    for part in ast.walk(node):
+    for part in node.body:
         if isinstance(part, Function):
             yield part.name
-        elif isinstance(part, ast.Attribute | ast.Name) and isinstance(part.ctx, ast.Store):
-            yield part.attr if isinstance(part, ast.Attribute) else part.id
+        elif isinstance(part, ast.Assign | ast.AnnAssign):
+            targets = part.targets if isinstance(part, ast.Assign) else [part.target]
+            yield from (target.id for target in targets if isinstance(target, ast.Name))
+    for part in ast.walk(node):
+        if isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Store) and ast.unparse(part.value) == "self":
+            yield part.attr
 
 
 def definitions(node: ast.AST) -> Iterator[Function | ast.ClassDef]:

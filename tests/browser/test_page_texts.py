@@ -18,7 +18,20 @@ LANGUAGES = {
 SCRIPTS = sorted(STATIC.glob("*.js"))
 SHOWN = {"aria-label", "title", "placeholder", "alt"}
 #: Keys of which the last part is a value: `export.csv`.
-BUILT = ("change", "export", "language", "stretch", "tokens", "verdict", "why", "key", "keys", "failure", "record")
+BUILT = (
+    "called",
+    "change",
+    "export",
+    "language",
+    "stretch",
+    "tokens",
+    "verdict",
+    "why",
+    "key",
+    "keys",
+    "failure",
+    "record",
+)
 
 
 def holes(text: str) -> set[str]:

@@ -164,8 +164,8 @@ def test_hits(swsdist, place: Path, tmp_path: Path) -> None:
     query = ("--query", "corpus/queries/q001_1.wav", "--top", "4")
     told = json.loads(swsdist("search", "run", *query, "--json", "--table", tmp_path / "h.json", cwd=place).out)
     found = rows(tmp_path / "h.json")
-    assert [(row["doc_id"], row["score"], row["verdict"]) for row in found] == [
-        (row["doc_id"], row["score"], row["verdict"]) for row in told
+    assert [(row["doc_id"], row["score"], row["called"]) for row in found] == [
+        (row["doc_id"], row["score"], row["called"]) for row in told
     ]
     assert [row["rank"] for row in found] == [1, 2, 3, 4]
     swsdist("search", "run", *query, "--table", tmp_path / "h.tex", cwd=place)

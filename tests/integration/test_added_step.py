@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,8 +14,9 @@ import swsdist
 from swsdist.chains.steps import assemble, steps
 from swsdist.config import Config
 from swsdist.core.codes import searcher as codes
-from swsdist.core.types import DETECTIONS
+from swsdist.core.types import CANDIDATES, DETECTIONS
 from swsdist.pipeline.chain import Chain
+from swsdist.pipeline.chain_run import StepSelection
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.stage import Context, Table
@@ -35,8 +36,8 @@ class Rerank(BucketStage[str]):
     name = "rerank"
     version = 1
     phase = "search"
-    takes = {"detections": "detections"}
-    tables = {"detections": Table(DETECTIONS, digested=False)}
+    takes: ClassVar[dict[str, str]] = {"detections": "detections"}
+    tables: ClassVar[dict[str, Table]] = {"detections": Table(DETECTIONS)}
 
     def plan(self, inputs: Inputs) -> Iterator[Task[str]]:
         for (part,) in inputs.buckets("detections"):
@@ -44,6 +45,8 @@ class Rerank(BucketStage[str]):
 
     def run(self, task: Task[str], context: Context) -> TaskOutput:
         table = context.read(task.payload)
+        queries = set(table["query_id"].to_pylist())
+        assert context.cached("queries", task.payload, lambda: queries) == queries
         odd = pa.array([5.0 * (int(name[-1]) % 2) for name in table["doc_id"].to_pylist()], pa.float64())
         place = table.schema.get_field_index("score")
         table = table.set_column(place, table.schema.field(place), pc.add(table["score"], odd))
@@ -59,13 +62,24 @@ class Judged(Rerank):
 
 
 UNFITTED = "calibrate.fit=none", "corpus.examples=all"
-ADDED = {"rerank": Rerank(), "judged": Judged()}
+
+
+class JudgedEarly(Rerank):
+    """The same for candidates."""
+
+    name = "judged-early"
+    needs_run = "references"
+    takes: ClassVar[dict[str, str]] = {"candidates": "candidates"}
+    tables: ClassVar[dict[str, Table]] = {"candidates": Table(CANDIDATES)}
+
+
+ADDED = {"rerank": Rerank(), "judged": Judged(), "early": JudgedEarly()}
 
 
 def build(config: Config, ledger: Ledger) -> Chain:
     stages = list(steps(config))
     (place,) = (k for k, stage in enumerate(stages) if isinstance(stage, Reduce) and stage.name == Reduce.name)
-    stages.insert(place + 1, ADDED[config.chain])
+    stages.insert(place + (config.chain != "early"), ADDED[config.chain])
     return assemble(config, ledger, stages)
 
 
@@ -100,6 +114,10 @@ def test_a_step_after_reduce_is_everywhere(scene: Any) -> None:
     assert final != rows(plain.detections(), 3)
     assert rows(swsdist.search(run, queries, top=3), 3) == final
     with Searcher(run) as searcher:
+        for query_id in dict.fromkeys(row["query_id"] for row in final):
+            examples = sorted(str(path) for path in (scene.corpus / "queries").glob(f"{query_id}_*.wav"))
+            row = searcher.search(examples[:1], top=1).to_dict("records")[0]
+            assert row["score"] > 5
         some = searcher.among(searcher.store.documents(columns=["doc_id", "channel"]).slice(0, 3))
         assert max(row["score"] for row in rows(some.search(queries, top=3), 3)) > 5
     archive = Archive(run, options={"examples": "best"})
@@ -115,6 +133,7 @@ def test_a_step_after_reduce_is_everywhere(scene: Any) -> None:
     }
     sweep.write_text(json.dumps({**values, "points": points, "measures": ["mtwv"], "objective": "mtwv"}))
     first = swsdist.sweep(sweep).table.to_pylist()[0]
+    assert rows(swsdist.search(str(scene.folder / "sweep"), queries, top=3), 3) == final
     assert (
         first["mtwv"] == scene.run("chain=rerank", "corpus.examples=all").measures()["mtwv"] != plain.measures()["mtwv"]
     )
@@ -139,3 +158,9 @@ def test_a_step_that_needs_a_run_is_named(scene: Any) -> None:
     plain = scene.run(*UNFITTED, run="plain")
     with pytest.warns(UserWarning, match="judged"):
         assert rows(swsdist.search(run, queries, top=3), 3) == rows(plain.detections(), 3)
+
+
+def test_a_step_that_needs_a_run_before_reduce_is_named(scene: Any) -> None:
+    scene.run("chain=early", *UNFITTED, selection=StepSelection(until="index"))
+    with Searcher(str(scene.folder / "run")) as searcher:
+        assert searcher.steps_left_out == ("judged-early",)

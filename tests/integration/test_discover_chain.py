@@ -338,7 +338,7 @@ def test_ways_of_grouping(small_corpus: Path, tmp_path: Path) -> None:
     def members(by: str, shards: int) -> list[dict[str, Any]]:
         options = {"clustering": {"by": by, "score": 0.8}}
         given = config(small_corpus, tmp_path / f"{by}{shards}", options=options, index={"shards": shards})
-        return rows(discovered(given), "group-matches", "classes")
+        return rows(discovered(given), "classes")
 
     assert members("components", 1) == members("components", 3) != members("centres", 1)
 
@@ -454,7 +454,7 @@ def test_scores_are_of_a_query_in_a_document(
     """As in a search, where many distances prepare the two sides differently; the first stretch is the query."""
     normalise = "none" if distance == "kl" else "mean-variance"
     given = config(small_corpus, tmp_path, search={"distance": distance, "normalise": normalise}, **values)
-    matches = rows(discovered(given), "align-pairs", "matches")
+    matches = rows(discovered(given), "matches")
     store = Store(Folder(given.store))
     held = [
         {
@@ -660,7 +660,7 @@ def test_documents_are_as_long_as_their_shortest_track(small_corpus: Path, tmp_p
     """Of a long and a short window, the long one is not searched, and has fewer frames."""
     tracks = [{"name": "mfcc"}, {"name": "mfcc", "track": "long", "options": {"n_fft": 4096}}]
     given = config(small_corpus, tmp_path, features=tracks, search={"streams": [{"track": "mfcc"}]})
-    assert rows(discovered(given), "align-pairs", "matches")
+    assert rows(discovered(given), "matches")
     store = Store(Folder(given.store))
     frames = {row["doc_id"]: row["frames"] for row in store.documents(track="long").to_pylist()}
     for shard in store.manifest.shards:

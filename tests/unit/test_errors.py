@@ -17,6 +17,8 @@ KINDS = {
     errors.UnusableError: 3,
     errors.TermError: 3,
     errors.AudioError: 3,
+    errors.ForeignError: 3,
+    errors.CutOffError: 3,
     errors.FramesError: 3,
     errors.TableError: 3,
     errors.StoreError: 3,

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from swsdist import metrics
+from swsdist.core.codes import evaluation as evaluation_codes
 from swsdist.core.codes import io as io_codes
 from swsdist.core.errors import DataError
 from swsdist.core.types import EXCERPTS
@@ -81,6 +82,18 @@ def test_by_hand() -> None:
     assert found.curve.pmiss.tolist() == [0, 0.25, 0.25, 0.25, 0.25, 0.75, 1]
     assert found.curve.pfa.tolist() == [1, 1, 0.75, 0.25, 0, 0, 0]
     assert (found.pooled.max_twv, found.pooled.threshold) == (0.75, 1.0)
+
+
+def test_a_query_that_all_documents_are_targets_of() -> None:
+    """It is left out with a notice; QUESST's program counts it in all values but the actual TWV, which it makes undefined."""
+    everywhere = [("a", "d1"), *((("b", name)) for name in DOCUMENTS)]
+    found = scored(references=everywhere)
+    assert found.pooled == scored([row for row in TRIALS if row[0] != "b"], references=[("a", "d1")]).pooled
+
+
+def test_two_scores_of_a_trial() -> None:
+    with raises(evaluation_codes.DUPLICATE_TRIAL, count=2):
+        scored([*TRIALS, ("a", "d1", 0.0, False)])
 
 
 def test_registered_values_are_those() -> None:

@@ -176,7 +176,9 @@ _PCM, _MP3, _EXTENSIBLE = 1, 0x55, 0xFFFE
 
 def _of_chunks(file: Readable, size: int, head: bytes) -> Extent:
     kind = _CHUNKED[head[:4]]
-    chunks = {chunk.name: chunk for chunk in kind.up_to_data(file)}
+    chunks: dict[bytes, _Chunk] = {}
+    for chunk in kind.up_to_data(file):
+        chunks.setdefault(chunk.name, chunk)
     fmt, ds64 = chunks.get(b"fmt "), chunks.get(b"ds64")
     if fmt is not None and (pcm := _as_pcm(file, size, kind, fmt)) is not None:
         return pcm

@@ -32,7 +32,7 @@ from swsdist.score.measures.protocol import protocol_of
 from swsdist.stages.inputs.cross_corpus import takes_query_statistics
 from swsdist.stages.inputs.search_inputs import CorpusInputs
 from swsdist.stages.quantise import Quantise
-from swsdist.stages.query_statistics import QueryStatistics, Summed
+from swsdist.stages.query_statistics import Summed
 from swsdist.stages.task_results import Bucket, Extracted, Fitted, Measured, Searched
 from swsdist.store.digest import combined
 from swsdist.store.reading import Store
@@ -97,7 +97,7 @@ def _queries_from(chain_run: ChainRun) -> report.QueriesFrom | None:
     if source.documents is None or chain_run.config.corpus.queries is None:
         return None
     normalised = any(term.normalise != "none" for term in chain_run.config.search.terms())
-    taken = chain_run.results(QueryStatistics.name, Summed) if takes_query_statistics(chain_run.config) else []
+    taken = chain_run.results("query_statistics", Summed) if takes_query_statistics(chain_run.config) else []
     return report.QueriesFrom(
         documents=source.documents,
         same_speakers=source.same_speakers,

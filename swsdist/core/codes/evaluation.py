@@ -114,6 +114,9 @@ UNLISTED_REFERENCES = Code(
     "{count} of {of} references are of queries that are not in {listing}, and do not count",
     "give {listing} that belongs to the references",
 )
+DUPLICATE_TRIAL = Code(
+    "duplicate-trial", DataError, "{count} scores of one trial", "give one score per query and document"
+)
 UNLISTED_QUERY = Code(
     "unlisted-query", DataError, "the query is not in {listing}", "give the list that the system answers"
 )

@@ -26,7 +26,7 @@ DUPLICATE_DIGEST = Code(
     "duplicate-digest",
     UserError,
     "two tables of the chain {chain} are digested under one name: {names}",
-    "give one of the steps other names in `digests`",
+    "give one of the steps other `labels`, or declare its table with digested=False",
 )
 MISSING_TABLE = Code(
     "missing-table",

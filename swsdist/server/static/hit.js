@@ -75,7 +75,7 @@ export class HitCard {
   showLikely(verdict) {
     const share = this.hit.likely;
     const known = verdict === null && Boolean(this.hit.called);
-    this.likely.textContent = known ? t(`hit.${this.hit.called}`, { share: percent(share) }) : "";
+    this.likely.textContent = known ? t(`called.${this.hit.called}`, { share: percent(share) }) : "";
     this.bar.hidden = !known;
     this.bar.firstChild.style.width = known ? `${100 * share}%` : "0";
   }

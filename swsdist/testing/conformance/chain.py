@@ -122,7 +122,7 @@ class _Identity(Stage[tuple[Sequence[Part], Values]]):
 @contextmanager
 def with_identities(chain: str) -> Iterator[None]:
     """Build the chain of a name with an identity step at each of its edges."""
-    entry = CHAINS[chain]
+    entry, added = CHAINS[chain], CHAINS.available.get(chain)
 
     def build(config: Config, ledger: Ledger) -> Chain:
         made: Chain = entry.load()(config, ledger)
@@ -151,8 +151,8 @@ def with_identities(chain: str) -> Iterator[None]:
         yield
     finally:
         CHAINS.remove(chain)
-        if entry.built_in:
-            CHAINS.add(chain, entry)
+        if added is not None:
+            CHAINS.add(chain, added)
 
 
 def _complete(config: Config, outcome: Outcome, what: str) -> dict[str, str]:
