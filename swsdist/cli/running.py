@@ -68,14 +68,14 @@ def _common(command: Callable[..., None]) -> Callable[..., None]:
     return with_settings
 
 
-def _stages_command(name: str, until: str, text: str) -> click.Command:
-    """A command that runs a config up to a stage."""
+def _stages_command(name: str, table: str, text: str) -> click.Command:
+    """A command that runs a config up to a table."""
 
     @click.command(name, help=text)
     @_CONFIG
     @_common
     def command(config: str, settings: dict[str, Any], **options: Any) -> None:
-        go(configured(config, **settings), config, until=until, **options)
+        go(configured(config, **settings), config, table=table, **options)
 
     return command
 
@@ -112,7 +112,7 @@ def index(config: str, settings: dict[str, Any], text: bool, models: tuple[str, 
     template = None
     if settings["corpus"] is None and not is_config(config):
         template = TRANSCRIPTS_CONFIG if text or _holds_only_text(_source_of(config)) else FOLDER_CONFIG
-    done = go(configured(config, template=template, models=models, **settings), config, until="index", **options)
+    done = go(configured(config, template=template, models=models, **settings), config, table="documents", **options)
     if done is not None and template is not None and options["events"] is None:
         query = "--text TEXT" if template == TRANSCRIPTS_CONFIG else "--query FILE[:START-END]"
         print(f"search it: swsdist search {settings['run_folder'] or _run_name(config, template)} {query}")
@@ -140,7 +140,7 @@ def discover(config: str, settings: dict[str, Any], models: tuple[str, ...], **o
 
 
 reduce = _stages_command(
-    "reduce", "normalise", "Reduce candidates to detections with normalised scores (stages reduce and normalise)."
+    "reduce", "normalised", "Reduce candidates to detections with normalised scores (stages reduce and normalise)."
 )
 export = _stages_command("export", "export", "Write the detections for other programs to exports/ in the run folder.")
 

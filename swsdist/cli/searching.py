@@ -108,7 +108,7 @@ def search(
 
         sets = (*sets, "queries.trim=none") if no_trim else sets
         config = configured(target, sets, strict=strict, force=force)
-        go(config, target, until="search", dry_run=dry_run, all_figures=True)
+        go(config, target, table="candidates", dry_run=dry_run, all_figures=True)
         return
     from swsdist.cli.progress import showing_search
     from swsdist.searcher.query_input import is_table

@@ -68,10 +68,15 @@ class StepSelection:
         if last is None:
             return list(chain.steps)
         stop = chain.steps.index(chain.step(last)) + 1
-        stores = self.until is not None and "documents" in chain.step(last).stage.tables
+        stores = self.only is None and "documents" in chain.step(last).stage.tables
         while stores and stop < len(chain.steps) and chain.steps[stop].phase == "index":
             stop += 1
         return list(chain.steps[:stop])
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether it ends before the chain does, by choice."""
+        return (self.until, self.table, self.only) != (None, None, None)
 
     def redoes(self, chain: Chain, step: Step) -> bool:
         """Whether a step is redone even if it is done."""

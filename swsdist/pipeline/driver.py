@@ -84,7 +84,7 @@ def run_plans(configs: Mapping[str, Config], selection: StepSelection, progress:
                 if not selection.keep_going and _stops_after(name, chain_runs.values()):
                     break
             run_lock.check()
-            services.settle(complete=selection.only is None and selection.until is None)
+            services.settle(complete=not selection.is_partial)
         run_lock.check()
         for chain_run in chain_runs.values():
             if chain_run.chain.report is not None and chain_run.complete and alone:
