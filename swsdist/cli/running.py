@@ -142,7 +142,7 @@ def discover(config: str, settings: dict[str, Any], models: tuple[str, ...], **o
 reduce = _stages_command(
     "reduce", "normalised", "Reduce candidates to detections with normalised scores (stages reduce and normalise)."
 )
-export = _stages_command("export", "export", "Write the detections for other programs to exports/ in the run folder.")
+export = _stages_command("export", "exports", "Write the detections for other programs to exports/ in the run folder.")
 
 
 @click.command(cls=OutputCommand)

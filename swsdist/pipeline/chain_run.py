@@ -13,6 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from swsdist.config import Config, without_secrets
+from swsdist.core.codes import pipeline as codes
 from swsdist.core.types import REJECTED
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline import external_table
@@ -58,12 +59,14 @@ class StepSelection:
         """The selected steps of a chain, in order.
 
         Raises:
-            UserError: the chain has no such step.
+            UserError: the chain has no such step or table.
         """
         for name in (self.until, self.redo_from, self.only):
             if name is not None:
                 chain.step(name)
         made = chain.source(self.table) if self.table is not None else None
+        if self.table is not None and made is None:
+            raise codes.NO_SUCH_TABLE(chain=chain.name, table=self.table)
         last = self.only or self.until or (made and made[0].name)
         if last is None:
             return list(chain.steps)

@@ -382,3 +382,10 @@ def test_a_way_without_the_steps_that_need_a_run() -> None:
     assert Way.between(chain.steps, "numbers", "numbers") == Way((), ("replacing",))
     with raises(codes.NEEDS_RUN, step="needing", lacking="references"):
         Way.between(chain.steps, "numbers", "others")
+
+
+def test_up_to_a_table(tmp_path: Path) -> None:
+    chain = go(config(tmp_path)).chain_run.chain
+    assert [step.name for step in StepSelection(table="numbers").steps(chain)] == ["make"]
+    with raises(codes.NO_SUCH_TABLE, chain="small", table="sums"):
+        StepSelection(table="sums").steps(chain)

@@ -40,6 +40,12 @@ AMBIGUOUS_TABLE = Code(
     "step {step} of the chain {chain} takes {table}, which several steps make: {makers}",
     "name its source: Step({step!r}, ..., {{{input_name!r}: 'step:{table}'}})",
 )
+NO_SUCH_TABLE = Code(
+    "no-such-table",
+    UserError,
+    "no step of the chain {chain} makes {table}",
+    "use `swsdist run CONFIG`, with --until STEP to end earlier",
+)
 NO_SUCH_STAGE = Code("no-such-stage", UserError, "the chain has no stage {stage!r}", "name one of the stages: {stages}")
 MISSING_CHAIN_INPUTS = Code(
     "missing-chain-inputs",
