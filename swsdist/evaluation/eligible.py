@@ -101,11 +101,11 @@ def eligible_detections(
         only_answered: do not note terms missing from the list: they are left out.
 
     Raises:
-        DataError: by KWSEval's rules, a query is not in the term list; by QUESST's, a document has two scores of a query.
+        DataError: by KWSEval's rules, a query is not in the term list; by QUESST's, a place has two scores of a query.
     """
     detections, notices = system.detections, task.notices
     if task.conventions.by_name:
-        counts = detections.group_by(["query_id", "doc_id"]).aggregate([([], "count_all")])
+        counts = detections.group_by(["query_id", "doc_id", "start", "end"]).aggregate([([], "count_all")])
         for row in counts.filter(pc.greater(counts["count_all"], 1)).slice(0, 1).to_pylist():
             where = f"{system.path}: query {row['query_id']}, document {row['doc_id']}"
             raise codes.DUPLICATE_TRIAL(where=where, count=row["count_all"])

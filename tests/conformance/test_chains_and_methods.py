@@ -63,7 +63,7 @@ def searched(folder: Path) -> tuple[pa.Table, Store]:
 
 @pytest.mark.slow
 def test_the_search_chain(folder: Path) -> None:
-    """With all optional steps after the index."""
+    """With a first pass, a cohort, covariates and fitted steps."""
     make_corpus(folder / "others", documents=2, queries=4, voices=2, seed=9)
     corpus = {
         "documents": "docs.csv",
