@@ -18,7 +18,7 @@ from swsdist.pipeline.chain_run import ChainRun
 from swsdist.pipeline.inspection.digest import digests
 from swsdist.pipeline.inspection.loading import config_of, load_chain_run, plan_of
 from swsdist.score.compare.results import SystemInfo
-from swsdist.score.measures.det import Det
+from swsdist.score.measures.det import Det, ppndf
 from swsdist.score.measures.protocol import OperatingPoint, protocol_of
 from swsdist.stages.inputs.population import COLUMNS, spans_of
 from swsdist.stages.inputs.search_inputs import CorpusInputs
@@ -112,5 +112,6 @@ def _about(name: str, path: str, chain_run: ChainRun, result: Measured) -> Syste
 def _det(chain_run: ChainRun) -> Det | None:
     """The DET curve of the run's report."""
     for curve in chain_run.read("det"):
-        return Det(*(curve[column].to_numpy() for column in ("threshold", "pmiss", "pfa")))
+        threshold, pmiss, pfa = (curve[column].to_numpy() for column in ("threshold", "pmiss", "pfa"))
+        return Det(threshold, pmiss, pfa, ppndf(pfa), ppndf(pmiss))
     return None
