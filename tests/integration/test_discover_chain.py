@@ -161,7 +161,7 @@ def test_the_cut_does_not_matter_for_other_ways_to_pairs(small_corpus: Path, tmp
         for shards, buckets in ((1, 1), (3, 7))
     ]
     assert digests(outcomes[0].chain_run) == digests(outcomes[1].chain_run)
-    assert len(rows(outcomes[0], "align-pairs", "matches")) > 10
+    assert len(rows(outcomes[0], "matches")) > 10
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -492,8 +492,8 @@ def test_recordings_in_which_nothing_recurs(small_corpus: Path, tmp_path: Path, 
     folder = corpus_of(tmp_path / "corpus", small_corpus, names, **odd)
     options = {"segments": {"speech": share}}
     outcome = discovered(config(folder, tmp_path / "run", index={"shards": 4}, options=options))
-    for stage, table in (("align-pairs", "matches"), ("group-matches", "classes")):
-        assert {row["doc_id"] for row in rows(outcome, stage, table)} <= set(names)
+    for table in ("matches", "classes"):
+        assert {row["doc_id"] for row in rows(outcome, table)} <= set(names)
     parse = rows(outcome, "parse")
     assert not {row["doc_id"] for row in parse} & {"faint", "zeros"}
     assert all(row["class"] is None for row in parse if row["doc_id"] in odd)
@@ -525,7 +525,7 @@ def test_the_cut_does_not_matter_for_other_frames(small_corpus: Path, tmp_path: 
         for cut in (1, 3)
     ]
     assert digests(outcomes[0].chain_run) == digests(outcomes[1].chain_run)
-    assert rows(outcomes[0], "align-pairs", "matches")
+    assert rows(outcomes[0], "matches")
 
 
 @pytest.mark.slow
