@@ -191,11 +191,14 @@ class Chain:
         return makers_of(self.steps, label)
 
     def digested(self, step: Step) -> Iterator[tuple[str, str]]:
-        """Name in the digest and name of each digested table of a step; not of those that another such table replaces."""
+        """Name in the digest and name of each digested table of a step, without those that another of that label replaces."""
         for table, declared in step.stage.tables.items():
-            makers = [each for each in self.steps if table in each.stage.tables and each.stage.tables[table].digested]
+            label = step.label(table)
+            makers = [
+                each for each in self.makers(label) if table in each.stage.tables and each.stage.tables[table].digested
+            ]
             if declared.digested and f"{step.name}:{table}" not in {each.replaced(table) for each in makers}:
-                yield step.label(table), table
+                yield label, table
 
 
 def makers_of(steps: Iterable[Step], label: str) -> list[Step]:
