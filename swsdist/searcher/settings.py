@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from swsdist.chains.steps import steps as search_steps
 from swsdist.config.calibration import Calibrate
 from swsdist.config.corpus import Corpus
 from swsdist.config.model import Config, Reduce
@@ -21,6 +20,7 @@ from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.plan import load_plans
 from swsdist.registry.entries import is_chain
 from swsdist.registry.registries import CALIBRATION, CHAINS, METHODS
+from swsdist.stages.steps import steps as search_steps
 from swsdist.store.manifest import Manifest, load
 
 #: Config of the steps after the search, without a run.

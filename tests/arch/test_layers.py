@@ -29,8 +29,7 @@ LEVELS = (
     ("calibrate", "methods"),
     ("evaluation", "pipeline", "reduce"),
     ("metrics", "report", "stages", "testing"),
-    ("bench", "chains", "description", "glossary"),
-    ("searcher",),
+    ("bench", "chains", "description", "glossary", "searcher"),
     ("api", "server"),
     ("__init__", "cli"),
 )

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 import swsdist
-from swsdist.chains.steps import assemble, steps
+from swsdist.chains.assembly import assemble
 from swsdist.config import Config
 from swsdist.core.codes import searcher as codes
 from swsdist.core.types import CANDIDATES, DETECTIONS
@@ -27,6 +27,7 @@ from swsdist.searcher.searcher import Searcher
 from swsdist.server.archive import Archive
 from swsdist.stages.buckets import BucketStage
 from swsdist.stages.reduce import Reduce
+from swsdist.stages.steps import steps
 from tests.support.coded import says
 
 

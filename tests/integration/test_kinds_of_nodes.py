@@ -21,7 +21,6 @@ from ray.cluster_utils import Cluster
 
 import swsdist
 from swsdist.accounts.journal import DriverJournal
-from swsdist.chains import steps
 from swsdist.config.model import Executor as Settings
 from swsdist.core.needs import Needs
 from swsdist.io.filesystem import Folder
@@ -31,6 +30,7 @@ from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Receipt, Task, TaskOutput
+from swsdist.stages import steps
 from swsdist.stages.search import Search
 from swsdist.testing.synthesis import make_corpus
 from tests.support.journals import read_journals

@@ -211,7 +211,8 @@ def scale_scores(listed: pa.Table, task: Task[Rescoring], context: Context) -> p
     def inputs() -> QuestionInputs:
         return QuestionInputs(system.config, Store.at(*system.store, storage=context.storage))
 
-    of_system = context.cached("system", (payload.name, system.store), inputs)
+    # Tasks of systems alternate, and plans in one process may differ in the config alone.
+    of_system = context.cached(f"system {payload.name}", (system.store, system.config), inputs)
     steps = InMemory(system.steps, system.config, of_system, MemoryContext(context.run, {}, context.memory))
     files = [name for name, first, last in system.statistics if first <= high and low <= last]
     steps.give("detections", listed, task.slots)

@@ -15,11 +15,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 
+from swsdist.chains.assembly import assemble
 from swsdist.chains.lattices.check import check
 from swsdist.chains.lattices.index_lattices import IndexLatticeFiles, IndexLattices
 from swsdist.chains.lattices.inputs import LatticeInputs
 from swsdist.chains.lattices.label_queries import LabelQueries
-from swsdist.chains.steps import assemble, steps
 from swsdist.config import Config
 from swsdist.core.codes import chains as codes
 from swsdist.core.codes import lattices as lattice_codes
@@ -31,6 +31,7 @@ from swsdist.stages.fit_transforms import FitTransforms
 from swsdist.stages.index import Index
 from swsdist.stages.lattice_store import LATTICE_STORE
 from swsdist.stages.queries import Queries
+from swsdist.stages.steps import steps
 
 
 def build(config: Config, ledger: Ledger) -> Chain:

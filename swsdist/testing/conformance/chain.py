@@ -150,8 +150,9 @@ def with_identities(chain: str) -> Iterator[None]:
     try:
         yield
     finally:
-        CHAINS.remove(chain)
-        if added is not None:
+        if added is None:
+            CHAINS.remove(chain)
+        else:
             CHAINS.add(chain, added)
 
 

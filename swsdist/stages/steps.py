@@ -14,19 +14,14 @@ takes means and variances of another corpus with the queries, and one that takes
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from swsdist.calibrate.procedure import check_sample, check_steps, required_statistics
 from swsdist.calibrate.statistics import load_statistics
-from swsdist.chains.check import check
-from swsdist.chains.report.notices import barrier, notices, summary
-from swsdist.chains.report.publish import FILES, publish_report
-from swsdist.chains.report.reporting import rejected_rows
 from swsdist.config import Config
 from swsdist.core.codes import chains as codes
 from swsdist.methods.create import create
-from swsdist.pipeline.chain import Chain, Step
-from swsdist.pipeline.ledger import Ledger
+from swsdist.pipeline.chain import Step
 from swsdist.pipeline.stage import Stage
 from swsdist.registry.entries import names_where
 from swsdist.registry.registries import CALIBRATION, FIRST_PASSES, METHODS
@@ -36,16 +31,13 @@ from swsdist.stages.align import Align
 from swsdist.stages.cohort import Cohort
 from swsdist.stages.cohort_queries import CohortQueries
 from swsdist.stages.decide import Decide
-from swsdist.stages.describe import Describe, demand_posteriors
+from swsdist.stages.describe import Describe
 from swsdist.stages.export import Export
 from swsdist.stages.fit import Fit
 from swsdist.stages.fit_transforms import FitTransforms
 from swsdist.stages.index import Index
 from swsdist.stages.inputs.cross_corpus import takes_query_statistics
-from swsdist.stages.inputs.provenance import files_of
-from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.stages.inputs.unfitted_models import is_fitted
-from swsdist.stages.inputs.validation import document_checks, folds_of_steps
 from swsdist.stages.measure import Measure
 from swsdist.stages.normalise import Normalise
 from swsdist.stages.pooled_statistics import PooledStatistics
@@ -54,30 +46,6 @@ from swsdist.stages.query_statistics import QueryStatistics
 from swsdist.stages.reduce import Reduce
 from swsdist.stages.score import Score
 from swsdist.stages.search import Search
-
-
-def assemble(
-    config: Config, ledger: Ledger, stages: Sequence[Step | Stage] = (), inputs: SearchInputs | None = None
-) -> Chain:
-    """A chain that reports on a scored list, of these steps or of others.
-
-    Args:
-        config: of the chain.
-        ledger: of the run.
-        stages: instead of `steps`.
-        inputs: instead of `SearchInputs`.
-
-    Raises:
-        ConfigError: see `steps`.
-    """
-    stages, inputs = stages or steps(config), inputs or SearchInputs.of(config, ledger)
-    demand_posteriors(inputs, required_statistics(config.calibrate))
-    inputs.document_checks.update(document_checks(config))
-    inputs.folds.update(folds_of_steps(config.calibrate))
-    inputs.files.update(files_of(config))
-    return Chain(
-        config.chain, stages, inputs, publish_report, FILES, notices, rejected_rows, check, summary, barrier=barrier
-    )
 
 
 def steps(config: Config) -> tuple[Step | Stage, ...]:
