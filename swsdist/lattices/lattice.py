@@ -68,6 +68,7 @@ class Lattice:
         channel: of the recording.
         probabilities: costs are of probabilities that the recogniser computed, to which no scale applies.
         left_out: words of the utterance that cannot be used.
+        words: the best ones, as a recogniser writes them, in order; None: those of the best path.
     """
 
     key: str
@@ -86,6 +87,7 @@ class Lattice:
     channel: int = 1
     probabilities: bool = False
     left_out: LeftOut | None = None
+    words: tuple[Word, ...] | None = None
 
     @property
     def states(self) -> int:
