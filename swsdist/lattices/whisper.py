@@ -458,10 +458,12 @@ class _Model:
 
     def encoded(self, samples: NDArray[np.float32]) -> NDArray[np.float32]:
         """Outputs of the encoder for a window, float32 (1, frames, width)."""
+        from ctranslate2 import Device
         from faster_whisper.audio import pad_or_trim
 
         features = self._whisper.feature_extractor(samples)[..., :-1]
-        return np.array(self._whisper.encode(pad_or_trim(features)))
+        output = self._whisper.encode(pad_or_trim(features))
+        return np.array(output.to_device(Device.cpu) if self._whisper.model.device == "cuda" else output)
 
     def languages(self, windows: Sequence[NDArray[np.float32]]) -> dict[str, float]:
         """The probability of each language that the model knows, by all windows."""
