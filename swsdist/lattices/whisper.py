@@ -35,7 +35,7 @@ from swsdist.core.needs import Needs
 from swsdist.io.filesystem import identify
 from swsdist.io.hub_cache import folder_of
 from swsdist.lattices.lattice import Lattice, LeftOut, Variant, Word, confusion_network
-from swsdist.lattices.recognition import quietest, stretches
+from swsdist.lattices.recognition import Text, quietest, stretches
 from swsdist.lattices.spelling import pieces, spelled
 
 #: Samples a second.
@@ -48,6 +48,8 @@ _WINDOW = 30.0
 _BATCH, _LISTENED = 2, 4
 #: Milliseconds of silence between two parts of speech.
 _SILENCE = 160
+#: Copies of a spoken query, and seconds between them; and the least share of a text of it.
+_COPIES, _GAP, _LEAST = 3, 0.5, 1e-3
 #: Seconds of the shortest window that is halved.
 _HALVED = 4.0
 #: Files of a model.
@@ -141,11 +143,51 @@ class Whisper(Section):
         length = round(found.samples / RATE * 1000)
         return confusion_network(key, channel, regions, length, words, found.left_out if found.left_out.count else None)
 
-    def words(self, blocks: Iterable[NDArray[np.float32]]) -> list[str]:
-        """The best words of a recording, without punctuation; none where nothing is recognised."""
-        regions = _Recording(self, _model(self._key)).regions(blocks)
-        texts = (spelled(word.text, "folded") for region in regions for word in region[0].words)
-        return [text for text in texts if text]
+    def texts(self, blocks: Iterable[NDArray[np.float32]]) -> list[Text]:
+        """What a spoken query may say: texts of the hypotheses, and of those of three copies of it, which a short one needs.
+
+        The probability of a text is the sum over its hypotheses, which differ in case and punctuation; of both searches, the
+        mean. A query that is longer than a window has its best words.
+        """
+        samples, model = np.concatenate([np.empty(0, np.float32), *blocks]), _model(self._key)
+        if not len(samples) or not list(model.speech(samples, self.speech)):
+            return []
+        if len(samples) > _WINDOW * RATE:
+            regions = _Recording(self, model).regions([samples])
+            words = (spelled(word.text, "folded") for region in regions for word in region[0].words)
+            return [Text(tuple(word for word in words if word))]
+        copies = [1, _COPIES] if _COPIES * (len(samples) + _GAP * RATE) <= _WINDOW * RATE else [1]
+        chances: dict[tuple[str, ...], float] = {}
+        for found in filter(None, (self._heard(model, samples, copy) for copy in copies)):
+            for labels, chance in found.items():
+                chances[labels] = chances.get(labels, 0.0) + chance
+        total = sum(chances.values())
+        kept = [Text(labels, -math.log(p / total) + 0.0) for labels, p in chances.items() if p > _LEAST * total]
+        return sorted(kept, key=lambda text: (text.cost, text.labels))
+
+    def _heard(self, model: _Model, samples: NDArray[np.float32], copies: int) -> dict[tuple[str, ...], float]:
+        """Texts of a query that is said several times, with probabilities that add up to 1; none if no text is repeated so."""
+        window = model.encoded(np.tile(np.append(samples, np.zeros(round(_GAP * RATE), np.float32)), copies))
+        language = self.language or max((chances := model.languages([window])), key=chances.__getitem__)
+        ((hypotheses, _),) = model.hypotheses([window], language, self.model_copy(update={"beam": 2 * self.beam}))
+        logs: dict[tuple[str, ...], list[float]] = {}
+        for hypothesis in hypotheses:
+            words = (spelled(word, "folded") for word in model.split(hypothesis.tokens, language))
+            labels = repeated([word for word in words if word], copies)
+            if labels:
+                logs.setdefault(labels, []).append(hypothesis.likelihood)
+        best = max(map(max, logs.values()), default=0.0)
+        sums = {labels: sum(math.exp(value - best) for value in values) for labels, values in logs.items()}
+        return {labels: value / sum(sums.values()) for labels, value in sums.items()}
+
+
+def repeated(words: list[str], copies: int) -> tuple[str, ...]:
+    """What is repeated in the words of copies, once too few or too many times perhaps; nothing: no part is."""
+    for times in (1,) if copies == 1 else (copies, copies + 1, copies - 1):
+        part = words[: len(words) // times]
+        if part and words == part * times:
+            return tuple(part)
+    return ()
 
 
 class _Hypothesis(NamedTuple):
