@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 from swsdist.audio.reader import read_blocks
 from swsdist.core.codes import lattices as codes
 from swsdist.core.needs import LEAST
+from swsdist.lattices.hypotheses import joined_words, repeated, variants
 from swsdist.lattices.lattice import Lattice, Word, confusion_network
 from swsdist.lattices.packed import Recipe, pack
 from swsdist.lattices.recognition import Recognition
 from swsdist.lattices.spelling import spelled
-from swsdist.lattices.whisper import RATE, joined_words, repeated, variants
+from swsdist.lattices.whisper import RATE
 from swsdist.testing.conformance import check_recogniser
 from swsdist.testing.conformance.lattices import check_lattice
 from tests.support.coded import raises
