@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 
+import numpy as np
+
 from swsdist.lattices.lattice import Variant, Word
 from swsdist.lattices.spelling import pieces, spelled
 
