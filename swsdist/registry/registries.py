@@ -259,6 +259,7 @@ LATTICE_FORMATS: Registry[LatticeFormatEntry] = Registry(
     LatticeFormatEntry,
 )
 
+_WHISPER = "swsdist.lattices.whisper:Whisper"
 _POCKETSPHINX = "swsdist.lattices.pocketsphinx:Pocketsphinx"
 
 #: Recordings to lattices, and to best words of spoken queries.
@@ -266,7 +267,10 @@ RECOGNISERS: Registry[RecogniserEntry] = Registry(
     "recogniser",
     "swsdist.recognisers",
     "options.recogniser.name",
-    {"pocketsphinx": RecogniserEntry(_POCKETSPHINX, 1, _POCKETSPHINX, libraries=("pocketsphinx",))},
+    {
+        "pocketsphinx": RecogniserEntry(_POCKETSPHINX, 1, _POCKETSPHINX, libraries=("pocketsphinx",)),
+        "whisper": RecogniserEntry(_WHISPER, 1, _WHISPER, libraries=("faster_whisper", "ctranslate2")),
+    },
     RecogniserEntry,
 )
 
