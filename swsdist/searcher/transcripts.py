@@ -1,9 +1,9 @@
 """Transcripts of recordings for people and other programs: subtitles, annotations, CTM, JSON and text.
 
-- **Cues.** Subtitles, the segments of JSON and the lines of a text are cues. One ends before a pause of 0.7 s, after a word
-  with the mark of a sentence's end, before a word that begins before the last one ends (somebody else speaks), and where
-  it would have more than 84 characters or last more than 7 s. Words of the same start and end stay together. A cue of more
-  than 42 characters has two lines.
+- **Cues.** Subtitles and the segments of JSON are cues. One ends before a pause of 0.7 s, after a word with the mark of a
+  sentence's end, before a word that begins before the last one ends (somebody else speaks), and where it would have more
+  than 84 characters or last more than 7 s. Words of the same start and end stay together. A cue of more than 42 characters
+  has two lines. Wide characters count twice. Lines of a text are as long as sentences.
 - **Times.** Whole ms. A cue, or an annotation of ELAN or Praat, lasts 1 ms at least; a cue ends 1 ms before one that would
   follow it at once, else readers take equal lines for captions that roll up. WebVTT has the times of words in its cues.
 - **Channels.** Two channels are two speakers: tiers of one file in ELAN and Praat, `talk.srt` and `talk.2.srt` elsewhere.
@@ -151,13 +151,13 @@ def _cues(words: Sequence[Word]) -> Iterator[_Cue]:
 
 def _ends(cue: Sequence[Word], unit: Sequence[Word]) -> bool:
     """Whether a cue ends before a unit of words."""
-    pause = round(unit[0].start - cue[-1].end, 3)
-    return (
-        not 0 <= pause < _PAUSE
-        or _SENTENCE_END.search(cue[-1].text) is not None
-        or _width(_text([*cue, *unit])) > 2 * _LINE
-        or unit[0].end - cue[0].start > _LONGEST
-    )
+    return _is_said(cue, unit) or _width(_text([*cue, *unit])) > 2 * _LINE or unit[0].end - cue[0].start > _LONGEST
+
+
+def _is_said(words: Sequence[Word], following: Sequence[Word]) -> bool:
+    """Whether a sentence ends before the words that follow it, or a pause, or somebody else speaks."""
+    pause = round(following[0].start - words[-1].end, 3)
+    return not 0 <= pause < _PAUSE or _SENTENCE_END.search(words[-1].text) is not None
 
 
 def _text(words: Sequence[Word]) -> str:
@@ -215,7 +215,12 @@ def _json(cues: Sequence[_Cue], language: str | None) -> str:
 
 
 def _txt(cues: Sequence[_Cue], language: str | None) -> str:
-    return "".join(f"{cue.text}\n" for cue in cues)
+    lines: list[list[Word]] = []
+    for cue in cues:
+        if not lines or _is_said(lines[-1], cue.words):
+            lines.append([])
+        lines[-1] += cue.words
+    return "".join(f"{_text(line)}\n" for line in lines)
 
 
 _WRITERS = {"srt": _srt, "vtt": _vtt, "json": _json, "txt": _txt}
