@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from swsdist.config.search import Search
 from swsdist.core.codes import server as codes
-from swsdist.glossary.documents import CONTENT, contents, replaced_among, replaced_files
+from swsdist.glossary.documents import CONTENT, J, contents, replaced_among, replaced_files
 from swsdist.glossary.words import Place, Token, is_same, overlap, within
 from swsdist.registry.registries import METHODS
 from swsdist.searcher.hit_likelihood import hit_likelihood
@@ -167,11 +167,11 @@ class Archive:
         content: str | None = None if row is None else row["content"]
         return content
 
-    def replaced(self, tokens: Sequence[Token]) -> set[int]:
-        """Ids of tokens whose document holds another sound than when they were judged, or whose file is another now."""
-        rows = self.rows_of([token.place.doc_id for token in tokens if token.place.doc_id])
-        judged = [(token, rows.of(token.place.doc_id, token.place.channel, token.place.start)) for token in tokens]
-        return replaced_among(judged, self.searcher.store.folder.storage)
+    def replaced(self, judged: Sequence[J]) -> set[J]:
+        """Those whose document holds another sound than when they were judged, or whose file is another now."""
+        rows = self.rows_of([each.place.doc_id for each in judged if each.place.doc_id])
+        pairs = [(each, rows.of(each.place.doc_id, each.place.channel, each.place.start)) for each in judged]
+        return replaced_among(pairs, self.searcher.store.folder.storage)
 
     def replaced_since(self, earlier: Archive) -> set[str]:
         """Recordings that held another sound in an earlier state, or are gone."""

@@ -197,9 +197,7 @@ def _current(project: Project, archive: Archive, entry_id: int) -> tuple[list[To
     """The tokens of an entry; and those of another sound than their documents hold, or files are."""
     tokens = project.tokens(entry_id)
     replaced = archive.replaced(tokens)
-    return [each for each in tokens if each.token_id not in replaced], [
-        each for each in tokens if each.token_id in replaced
-    ]
+    return [each for each in tokens if each not in replaced], [each for each in tokens if each in replaced]
 
 
 def _examples(
