@@ -6,6 +6,7 @@ import json
 import math
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from swsdist.core.codes import glossary as codes
 from swsdist.glossary import words
@@ -69,7 +70,7 @@ def corrections(connection: sqlite3.Connection, place: Place | None = None) -> l
 
 def place_of(row: Row) -> Place:
     """The place of a token's or a correction's row."""
-    return Place(**{name: row.get(name) for name in Place._fields})
+    return Place(**{name: row[name] for name in Place._fields if name in row})
 
 
 def demand(edit: Edit, table: str, number: int) -> Row:
@@ -80,7 +81,8 @@ def demand(edit: Edit, table: str, number: int) -> Row:
     """
     row = edit.row(table, number)
     if row is None:
-        raise _MISSING[table](**{f"{table}_id": number})
+        ids: dict[str, Any] = {f"{table}_id": number}
+        raise _MISSING[table](**ids)
     return row
 
 
