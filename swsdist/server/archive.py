@@ -28,8 +28,8 @@ from swsdist.store.lattice_shards import read_words
 _DAY = re.compile(r"(?<!\d)(19\d\d|20\d\d)[-_.]?(0[1-9]|1[0-2])[-_.]?(0[1-9]|[12]\d|3[01])(?!\d)")
 #: Rows of a page of recordings.
 PAGE = 50
-#: Most folders and speakers that are listed to choose from; documents whose words are kept.
-_LISTED, _KEPT = 500, 64
+#: Most folders and speakers that are listed to choose from; words that are kept in memory.
+_LISTED, _WORDS = 500, 200_000
 
 
 class Filters(NamedTuple):
@@ -132,16 +132,21 @@ class Archive:
             StoreError: the store holds no words.
         """
         rows = self.rows_of([place.doc_id or ""]).overlapping(place)
-        if missing := [key for row in rows if (key := (row["doc_id"], row["channel"])) not in self._words]:
-            self._words |= read_words(self.searcher.store, missing)
+        offsets = {(row["doc_id"], row["channel"]): row["at"] for row in rows}
+        words = {key: kept for key in offsets if (kept := self._words.get(key)) is not None}
+        if missing := offsets.keys() - words.keys():
+            words |= read_words(self.searcher.store, missing)
+            self._words |= words
+            for old in list(self._words):
+                if sum(map(len, list(self._words.values()))) <= _WORDS:
+                    break
+                self._words.pop(old, None)
         found = [
-            Word(word.text, row["at"] + word.start, row["at"] + word.end, word.confidence)
-            for row in rows
-            for word in self._words.get((row["doc_id"], row["channel"]), ())
+            word._replace(start=offsets[key] + word.start, end=offsets[key] + word.end)
+            for key in offsets
+            for word in words.get(key, ())
             if word.text != BREAK
         ]
-        for old in list(self._words)[: -_KEPT or None]:
-            self._words.pop(old, None)
         found = [word for word in found if word.start < place.end and max(word.end, word.start + 1e-6) > place.start]
         return sorted(found, key=lambda word: word.start) if rows else None
 

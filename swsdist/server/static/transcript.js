@@ -152,13 +152,27 @@ export class Transcript {
     this.text.select();
   }
 
-  choose(range) {
-    this.range = range;
-    const [first, last] = range;
+  /** Choose words from first to last, and all whose middle lies in their time: subtitles give the words of a line one time. */
+  choose([first, last]) {
+    const { start, end } = this.span([first, last]);
+    const covered = this.words.flatMap((word, n) => {
+      const middle = (word.start + word.end) / 2;
+      return start <= middle && middle < end ? [n] : [];
+    });
+    const wider = [Math.min(first, ...covered), Math.max(last, ...covered)];
+    if (wider[0] < first || wider[1] > last) return this.choose(wider);
+    this.range = [first, last];
     this.buttons.forEach((button, n) => button.classList.toggle("chosen", n >= first && n <= last));
     const chosen = this.words.slice(first, last + 1);
     this.text.value = chosen.map(({ text }) => text).filter(Boolean).join(" ");
     this.back.hidden = !chosen.some(({ correction }) => correction);
+  }
+
+  /** When words are said, from first to last. */
+  span([first, last]) {
+    const chosen = this.words.slice(first, last + 1);
+    const start = Math.min(...chosen.map((word) => word.start));
+    return { start, end: Math.max(start + SHORTEST, ...chosen.map((word) => word.end)) };
   }
 
   close() {
@@ -170,11 +184,8 @@ export class Transcript {
 
   async save(event) {
     event.preventDefault();
-    const [first, last] = this.range;
     const { doc_id, channel } = this.place;
-    const { start } = this.words[first];
-    const end = Math.max(start + SHORTEST, ...this.words.slice(first, last + 1).map((word) => word.end));
-    const place = { doc_id, channel, start, end };
+    const place = { doc_id, channel, ...this.span(this.range) };
     await this.changed(() => change("POST", "corrections", { place, text: this.text.value }), "transcript.saved");
   }
 
