@@ -70,7 +70,9 @@ CHAINS: Registry[Entry] = Registry(
     "swsdist.chains",
     "chain",
     {
-        "search": ChainEntry("swsdist.chains.search.chain:build", 1, searches=True),
+        "search": ChainEntry(
+            "swsdist.chains.search.chain:build", 1, "swsdist.chains.search.options:SearchOptions", searches=True
+        ),
         "fuse": ChainEntry(
             "swsdist.chains.fuse.chain:build", 1, "swsdist.chains.fuse.options:FuseOptions", joined=True
         ),
@@ -266,7 +268,11 @@ RECOGNISERS: Registry[RecogniserEntry] = Registry(
     "recogniser",
     "swsdist.recognisers",
     "options.recogniser.name",
-    {"pocketsphinx": RecogniserEntry(_POCKETSPHINX, 1, _POCKETSPHINX, libraries=("pocketsphinx",))},
+    {
+        "pocketsphinx": RecogniserEntry(
+            _POCKETSPHINX, 1, _POCKETSPHINX, libraries=("pocketsphinx",), model_files=("mdef", "feat.params")
+        ),
+    },
     RecogniserEntry,
 )
 

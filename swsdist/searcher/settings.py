@@ -84,17 +84,27 @@ def scores_after(method: str, steps: Sequence[str]) -> str:
     return f"after {', '.join(steps)}"
 
 
-def setup_of(target: str) -> SearchSetup:
+def words_store(store: str) -> str | None:
+    """The folder of the words in a store of frames; None: there are none."""
+    inside = Folder(f"{store.rstrip('/')}/words")
+    return inside.path() if inside.exists("manifest.json") else None
+
+
+def setup_of(target: str, texts: bool = False) -> SearchSetup:
     """The store and the search settings for the folder of a store or a run.
 
     Args:
         target: a store, or a run.
+        texts: for texts: of a store of frames that has words, these.
 
     Raises:
         StoreError: the run's plan cannot be read.
         UserError: the run has several plans, of several stores; or its queries are lattices.
     """
     setup = _setup_of(target)
+    if texts and (words := words_store(setup.store)) is not None:
+        options: Any = {} if setup.config is None else setup.config.options.get("words") or {}
+        setup = SearchSetup(words, _default_options(load(Folder(words))), True, terms=options.get("terms", {}))
     now = load(Folder(setup.store))
     if now is None or now.progress is None:
         return setup

@@ -1,0 +1,96 @@
+"""`swsdist index FOLDER --text` and `--model RECOGNISER`: recordings become words, beside frames or alone."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from commands import Command
+
+from swsdist.registry.registries import RECOGNISERS
+from tests.support import tones
+
+SERIAL = ("--set", "executor.kind=serial")
+SRT = "1\n00:00:00,000 --> 00:00:01,000\nhello window\n"
+
+
+@pytest.fixture(autouse=True)
+def entry(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setitem(RECOGNISERS._entries, "tones", tones.ENTRY)
+    monkeypatch.setattr(tones.Tones, "heard", [])
+    yield
+
+
+@pytest.fixture
+def tapes(tmp_path: Path) -> Path:
+    """Three recordings, the last of two channels; and a model."""
+    (tmp_path / "tapes").mkdir()
+    tones.say(tmp_path / "tapes" / "a.wav", ["red", "green", "blue", "house"])
+    tones.say(tmp_path / "tapes" / "b.wav", ["river", "red", "stone", "stone"])
+    tones.say(tmp_path / "tapes" / "c.wav", ["apple", "table"] * 2, ["window", "red"] * 2)
+    (tmp_path / "model").mkdir()
+    for name in tones.ENTRY.model_files:
+        (tmp_path / "model" / name).write_text("{}")
+    return tmp_path / "tapes"
+
+
+def hits(swsdist: Command, tapes: Path, run: str, *query: str) -> set[tuple[str, int, float]]:
+    said = swsdist("search", run, *query, "--csv", cwd=tapes.parent).out
+    return {(row["doc_id"], int(row["channel"]), float(row["start"])) for row in csv.DictReader(io.StringIO(said))}
+
+
+def test_recordings_are_recognised(swsdist: Command, tapes: Path) -> None:
+    said = swsdist("index", "tapes", "--text", "--model", "model", *SERIAL, cwd=tapes.parent)
+    assert "search it: swsdist search tapes-text --text TEXT" in said.out
+    assert "h of audio" in said.err
+    assert hits(swsdist, tapes, "tapes-text", "--text", "red") == {("a", 1, 0.0), ("b", 1, 0.5), *(("c", 2, at) for at in (0.5, 1.5))}
+    again = ("index", "tapes", "--text", *SERIAL)  # by the same recogniser
+    assert "nothing to do" in swsdist(*again, cwd=tapes.parent).out
+    assert sorted(tones.Tones.heard) == ["a", "b", "c", "c"]
+    swsdist(*again, "--set", "options.recogniser.options.language=yy", cwd=tapes.parent)
+    assert len(tones.Tones.heard) == 8
+
+
+def test_transcripts_win(swsdist: Command, tapes: Path) -> None:
+    """Also one that cannot be read, which is named; the other channel of a recording with one is not recognised."""
+    (tapes / "c.srt").write_text(SRT)
+    (tapes / "b.json").write_text('{"segments": [')
+    (tapes / "notes.md").write_text("notes")
+    said = swsdist("index", "tapes", "--text", "--model", "model", *SERIAL, "--all", cwd=tapes.parent)
+    assert tones.Tones.heard == ["a"]
+    assert "[transcripts-taken]" in said.out and "2 recordings with" in said.out and "1 without" in said.out
+    assert "ignored-files" not in said.out
+    assert hits(swsdist, tapes, "tapes-text", "--text", "window") == {("c", 1, 0.0)}
+    rejected = swsdist("store", "rejected", "tapes-text", cwd=tapes.parent).out
+    assert "document b, channel 1: malformed-json" in rejected and rejected.endswith("1 rejected\n")
+    (tapes / "b.json").unlink()
+    swsdist("index", "tapes", "--text", *SERIAL, cwd=tapes.parent)
+    assert tones.Tones.heard == ["a", "b"]
+    for name in "ab":
+        (tapes / f"{name}.srt").write_text(SRT)
+    swsdist("index", "tapes", "--text", *SERIAL, cwd=tapes.parent)
+    assert len(hits(swsdist, tapes, "tapes-text", "--text", "window")) == 3
+    assert tones.Tones.heard == ["a", "b"]
+
+
+def test_frames_and_words_in_one_store(swsdist: Command, tapes: Path) -> None:
+    said = swsdist("index", "tapes", "--model", "model", *SERIAL, cwd=tapes.parent)
+    for query in ("--query FILE[:START-END]", "--text TEXT"):
+        assert f"search it: swsdist search tapes-swsdist {query}" in said.out
+    store = tapes.parent / "tapes-swsdist" / "store"
+    for target in ("tapes-swsdist", "tapes-swsdist/store"):
+        assert hits(swsdist, tapes, target, "--text", "stone") == {("b", 1, 1.0), ("b", 1, 1.5)}
+        assert ("b", 1, 0.0) in hits(swsdist, tapes, target, "--no-trim", "--query", "tapes/b.wav:0.0-0.5")
+    before = (store / "manifest.json").read_bytes(), (store / "words" / "manifest.json").read_bytes()
+    assert "nothing to do" in swsdist("index", "tapes", *SERIAL, cwd=tapes.parent).out
+    for command in (("clean", "tapes-swsdist"), ("store", "check", store), ("digest", "tapes-swsdist")):
+        swsdist(*command, cwd=tapes.parent)
+    assert ((store / "manifest.json").read_bytes(), (store / "words" / "manifest.json").read_bytes()) == before
+    assert "words" in swsdist("digest", "tapes-swsdist", "--tables", cwd=tapes.parent).out
+    tones.say(tapes / "d.wav", ["window", "window"])
+    swsdist("index", "tapes", *SERIAL, cwd=tapes.parent)
+    assert tones.Tones.heard.count("a") == 1
+    assert hits(swsdist, tapes, "tapes-swsdist", "--text", "window window") == {("d", 1, 0.0)}
