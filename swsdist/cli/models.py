@@ -12,11 +12,11 @@ from typing import Any
 
 from swsdist.config import Config
 from swsdist.core.codes import lattices as codes
-from swsdist.core.codes.features import NO_MODEL_FOLDER
 from swsdist.core.errors import ConfigError
-from swsdist.features.ssl.folder import download_of, folder_of, read_encoder
+from swsdist.features.ssl.folder import read_encoder
 from swsdist.features.ssl.settings import settings_of, settings_with
 from swsdist.io.filesystem import Folder
+from swsdist.io.hub_cache import folder_of
 from swsdist.lattices.recognition import recogniser_of
 from swsdist.pipeline.inspection.loading import config_of
 from swsdist.pipeline.plan import load_plans
@@ -106,13 +106,11 @@ def _recogniser(models: Sequence[str]) -> dict[str, object]:
     """The section of a recogniser's model, the only one."""
     if len(models) > 1:
         raise codes.SEVERAL_RECOGNISERS(where="--model", first=models[0], second=models[1])
-    folder = Path(folder_of(models[0])).absolute()
-    where = f"--model {models[0]}"
+    folder, where = Path(folder_of(models[0])).absolute(), f"--model {models[0]}"
     if not folder.is_dir():
-        command = download_of(models[0]).partition(" --include")[0]
-        raise NO_MODEL_FOLDER(where=where, command=command if "/" in models[0] else f"hf download {_usual_model()}")
+        raise codes.NO_WHISPER_MODEL(where=where, model=models[0])
     if (name := recogniser_of(folder)) is None:
-        listed = [f"{', '.join(RECOGNISERS[name].model_files)} ({name})" for name in RECOGNISERS]
+        listed = [f"{', '.join(RECOGNISERS[name].model_files)} ({name})" for name in RECOGNISERS.available]
         raise codes.NOT_A_RECOGNISER(where=where, what=_kind(folder), wanted=" or ".join(listed))
     return {"name": name, "options": {"model": str(folder)}}
 

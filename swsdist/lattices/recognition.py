@@ -140,17 +140,17 @@ def stretches(blocks: Iterable[NDArray[np.float32]], longest: float, rate: int) 
     for block in blocks:
         held = np.concatenate([held, block])
         while len(held) > most:
-            cut = _quietest(held[:most], rate)
+            cut = quietest(held[:most], rate, most // 2)
             yield held[:cut]
             held = held[cut:]
     if len(held):
         yield held
 
 
-def _quietest(samples: NDArray[np.float32], rate: int) -> int:
-    """The middle of the quietest part of the second half: where the loudest frame is least loud."""
+def quietest(samples: NDArray[np.float32], rate: int, first: int) -> int:
+    """The middle of the quietest 0.3 s from a sample on: where the loudest frame is least loud."""
     hop, size = round(HOP * rate), round(_QUIET / HOP)
-    begin = len(samples) // 2 // hop * hop
+    begin = first // hop * hop
     power = levels(samples[begin:], rate).power
     loudest = np.lib.stride_tricks.sliding_window_view(power, size).max(axis=1)
     return begin + (int(np.argmin(loudest)) + size // 2) * hop

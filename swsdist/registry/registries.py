@@ -261,6 +261,7 @@ LATTICE_FORMATS: Registry[LatticeFormatEntry] = Registry(
     LatticeFormatEntry,
 )
 
+_WHISPER = "swsdist.lattices.whisper:Whisper"
 _POCKETSPHINX = "swsdist.lattices.pocketsphinx:Pocketsphinx"
 
 #: Recordings to lattices, and to best words of spoken queries.
@@ -271,6 +272,13 @@ RECOGNISERS: Registry[RecogniserEntry] = Registry(
     {
         "pocketsphinx": RecogniserEntry(
             _POCKETSPHINX, 1, _POCKETSPHINX, libraries=("pocketsphinx",), model_files=("mdef", "feat.params")
+        ),
+        "whisper": RecogniserEntry(
+            _WHISPER,
+            1,
+            _WHISPER,
+            libraries=("faster_whisper", "ctranslate2"),
+            model_files=("model.bin", "config.json", "vocabulary.*"),
         ),
     },
     RecogniserEntry,

@@ -125,14 +125,15 @@ class Recordings(NamedTuple):
                 try:
                     demand_file(row)
                     read = WithResult(samples_of(row, recogniser.rate, context.run))
-                    packed = pack(recogniser.lattice(row["doc_id"], row["channel"], read), self.recipe)
+                    lattice = recogniser.lattice(row["doc_id"], row["channel"], read)
+                    packed = pack(lattice, self.recipe)
                 except DataError as error:
                     raise_transient(row, error)
                     yield LatticeRow(*names, error)
                     continue
                 done += packed.ticks
                 context.report(done / 1000 / max(work, 1e-3))
-                yield LatticeRow(*names, packed, read.result)
+                yield LatticeRow(*names, packed, read.result, lattice.left_out)
 
 
 class RecognisedSpeech(NamedTuple):

@@ -352,6 +352,49 @@ NOTHING_DECODED = Code(
     "pocketsphinx makes no lattice of {start:.2f} to {end:.2f} s",
     "widen its beams (its option parameters: beam, wbeam, fwdflatbeam, ...)",
 )
+NO_WHISPER_MODEL = Code(
+    "no-whisper-model",
+    ConfigError,
+    "there is no folder {model}, and no such model in the cache of the Hugging Face hub",
+    "download it: hf download Systran/faster-whisper-base; or name the folder of a Whisper model of CTranslate2",
+)
+NO_MODEL_OF_RECOGNISER = Code(
+    "no-model-of-recogniser",
+    ConfigError,
+    "{model} is no Whisper model of CTranslate2: it lacks {missing}",
+    "name one (hf download Systran/faster-whisper-base), or convert this one: ct2-transformers-converter --model FOLDER"
+    " --output_dir FOLDER-ct2 --copy_files tokenizer.json preprocessor_config.json --quantization int8",
+)
+WHISPER_NOT_LOADED = Code(
+    "whisper-not-loaded",
+    UserError,
+    "the model cannot be loaded: {error}",
+    "give a complete Whisper model of CTranslate2, and a device and dtype that this machine has",
+)
+NO_LANGUAGE_OF_RECOGNISER = Code(
+    "no-language-of-recogniser",
+    ConfigError,
+    "the model does not know the language {language}",
+    "choose one of {languages}, or none: it is detected",
+)
+TOO_MANY_HOTWORDS = Code(
+    "too-many-hotwords",
+    ConfigError,
+    "hotwords are {tokens} tokens of the model; a prompt has room for {most}",
+    "give fewer, the rarest names first",
+)
+NOT_SAID = Code(
+    "not-said",
+    DataError,
+    "from {start:.1f} to {end:.1f} s the recogniser writes what is hardly said ({fault}): {text}",
+    "listen to the place; options of the recogniser say what is left out",
+)
+OTHER_LANGUAGE = Code(
+    "other-language",
+    DataError,
+    "it sounds like {heard} ({chance:.2f}), not like {language} ({given:.4f}), as which it is recognised",
+    "leave out language, so that each recording has its own; or search it apart",
+)
 NOTHING_RECOGNISED = Code(
     "nothing-recognised",
     TermError,

@@ -9,7 +9,8 @@ from typing import Any
 
 from swsdist.core.codes import features as codes
 from swsdist.features.ssl.extractor import Ssl
-from swsdist.features.ssl.folder import download_of, folder_of, read_encoder
+from swsdist.features.ssl.folder import download_of, read_encoder
+from swsdist.io.hub_cache import folder_of
 
 
 def settings_of(models: Sequence[str], search: bool) -> list[str]:
