@@ -40,7 +40,8 @@ def frames(models: Sequence[str], run: str, search: bool) -> list[str]:
     """
     recognisers = [model for model in models if recogniser_of(Path(folder_of(model))) is not None]
     if recognisers and not search:
-        settings_of(recognisers, search)  # which refuses it
+        name = recogniser_of(Path(folder_of(recognisers[0])))
+        raise codes.RECOGNISER_TO_DISCOVER(where=f"--model {recognisers[0]}", name=name)
     encoders, before = [model for model in models if model not in recognisers], [*_configs(run)]
     settings = settings_of(encoders, search) if encoders else _encoders(before, search)
     given = [config.options["words"] for config in before if config.chain == "search" and config.options.get("words")]

@@ -261,7 +261,11 @@ def configured(
         source = _source_of(path)
         run_folder = run_folder or _demand_same(_run_name(path, template), source)
         is_text = template == TRANSCRIPTS_CONFIG
-        given = words(models, run_folder, source, sets) if is_text else frames(models, run_folder, template != DISCOVER_CONFIG)
+        given = (
+            words(models, run_folder, source, sets)
+            if is_text
+            else frames(models, run_folder, template != DISCOVER_CONFIG)
+        )
         sets = [*given, *sets]
         config = load_config(template, sets, corpus={"documents": source}, run=run_folder)
     _demand_own_config(path, config)

@@ -6,6 +6,7 @@ import csv
 import io
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from commands import Command
@@ -13,7 +14,8 @@ from commands import Command
 from swsdist.registry.registries import RECOGNISERS
 from tests.support import tones
 
-SERIAL = ("--set", "executor.kind=serial")
+#: A recording a task.
+SERIAL = ("--set", "executor.kind=serial", "--set", "index.shard_hours=1e-6")
 SRT = "1\n00:00:00,000 --> 00:00:01,000\nhello window\n"
 
 
@@ -46,7 +48,11 @@ def test_recordings_are_recognised(swsdist: Command, tapes: Path) -> None:
     said = swsdist("index", "tapes", "--text", "--model", "model", *SERIAL, cwd=tapes.parent)
     assert "search it: swsdist search tapes-text --text TEXT" in said.out
     assert "h of audio" in said.err
-    assert hits(swsdist, tapes, "tapes-text", "--text", "red") == {("a", 1, 0.0), ("b", 1, 0.5), *(("c", 2, at) for at in (0.5, 1.5))}
+    assert hits(swsdist, tapes, "tapes-text", "--text", "red") == {
+        ("a", 1, 0.0),
+        ("b", 1, 0.5),
+        *(("c", 2, at) for at in (0.5, 1.5)),
+    }
     again = ("index", "tapes", "--text", *SERIAL)  # by the same recogniser
     assert "nothing to do" in swsdist(*again, cwd=tapes.parent).out
     assert sorted(tones.Tones.heard) == ["a", "b", "c", "c"]
@@ -86,7 +92,7 @@ def test_frames_and_words_in_one_store(swsdist: Command, tapes: Path) -> None:
         assert ("b", 1, 0.0) in hits(swsdist, tapes, target, "--no-trim", "--query", "tapes/b.wav:0.0-0.5")
     before = (store / "manifest.json").read_bytes(), (store / "words" / "manifest.json").read_bytes()
     assert "nothing to do" in swsdist("index", "tapes", *SERIAL, cwd=tapes.parent).out
-    for command in (("clean", "tapes-swsdist"), ("store", "check", store), ("digest", "tapes-swsdist")):
+    for command in (("clean", "tapes-swsdist", "--older", "0"), ("store", "check", store), ("digest", "tapes-swsdist")):
         swsdist(*command, cwd=tapes.parent)
     assert ((store / "manifest.json").read_bytes(), (store / "words" / "manifest.json").read_bytes()) == before
     assert "words" in swsdist("digest", "tapes-swsdist", "--tables", cwd=tapes.parent).out
@@ -94,3 +100,49 @@ def test_frames_and_words_in_one_store(swsdist: Command, tapes: Path) -> None:
     swsdist("index", "tapes", *SERIAL, cwd=tapes.parent)
     assert tones.Tones.heard.count("a") == 1
     assert hits(swsdist, tapes, "tapes-swsdist", "--text", "window window") == {("d", 1, 0.0)}
+
+
+@pytest.mark.parametrize("both", [False, True])
+def test_what_is_done_is_asked_and_kept(
+    swsdist: Command, tapes: Path, monkeypatch: pytest.MonkeyPatch, both: bool
+) -> None:
+    """After an interruption; the same as without one."""
+    index = ("index", "tapes", *(() if both else ("--text",)), *SERIAL, "--model", "model")
+    swsdist(*index, "--run", "whole", cwd=tapes.parent)
+    tones.Tones.heard.clear()
+    lattice, run = tones.Tones.lattice, "tapes-swsdist" if both else "tapes-text"
+
+    def interrupted(self: tones.Tones, key: str, *others: Any) -> Any:
+        if len(self.heard) == 2:
+            raise KeyboardInterrupt
+        return lattice(self, key, *others)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(tones.Tones, "lattice", interrupted)
+        swsdist(*index, cwd=tapes.parent, code=130)
+    said = swsdist("search", run, "--text", "red", cwd=tapes.parent)
+    assert "2 of 4 tasks" in said.err
+    assert hits(swsdist, tapes, run, "--text", "red") == {("a", 1, 0.0), ("b", 1, 0.5)}
+    swsdist(*index, cwd=tapes.parent)
+    assert sorted(tones.Tones.heard) == ["a", "b", "c", "c"]
+    assert swsdist("digest", run, cwd=tapes.parent).out == swsdist("digest", "whole", cwd=tapes.parent).out
+
+
+def test_what_is_no_recogniser(swsdist: Command, tapes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HUB_CACHE", str(tapes.parent / "cache"))
+    for name in ("nothing", "torch", "none"):
+        (tapes.parent / name).mkdir()
+    (tapes.parent / "torch" / "config.json").write_text('{"model_type": "whisper"}')
+    for words, code, text in (
+        (["--text"], "no-recogniser", "3 recordings without a transcript"),
+        (["--text", "--model", "nobody/model"], "no-whisper-model", "no folder nobody/model"),
+        (["--text", "--model", "nothing"], "not-a-recogniser", "this folder is no model of a recogniser"),
+        (["--text", "--model", "torch"], "not-a-recogniser", "a model of the type whisper is no model"),
+        (["--text", "--model", "model", "--model", "model"], "several-recognisers", "model and model are both"),
+    ):
+        refused = swsdist("index", "tapes", *words, cwd=tapes.parent, code=2).err
+        assert f"[{code}]" in refused and text in refused
+    refused = swsdist("index", "none", "--text", "--model", "model", cwd=tapes.parent, code=2).err
+    assert "[nothing-to-recognise]" in refused
+    refused = swsdist("discover", "tapes", "--model", "model", cwd=tapes.parent, code=2).err
+    assert "[recogniser-to-discover]" in refused

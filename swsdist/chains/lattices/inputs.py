@@ -46,6 +46,7 @@ class LatticeInputs(SearchInputs):
         options: of the chain.
         frames: inputs of the steps that make frames; None: there are none.
         source: of the lattices.
+        planned: work of each planned task, by fingerprint.
     """
 
     def __init__(self, config: Config, ledger: Ledger) -> None:
@@ -53,6 +54,7 @@ class LatticeInputs(SearchInputs):
         options = checked(CHAINS, config.chain, config.options, "options")  # type: ignore[type-var]
         self.options = LatticesOptions.model_validate(options)
         self.frames: FrameInputs | None = None
+        self.planned: dict[str, float] = {}
         if self.options.source == "frames":
             self.frames = FrameInputs(config, ledger)
             self.frames.notices = self.notices

@@ -59,7 +59,9 @@ class RecordingSource(Source):
     def documents(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         """Without other channels of recordings that have a transcript."""
         rows, refused = super().documents()
-        return [row for row in rows if not self._is_transcribed(row) or (row["doc_id"], row["channel"]) in self._given], refused
+        return [
+            row for row in rows if not self._is_transcribed(row) or (row["doc_id"], row["channel"]) in self._given
+        ], refused
 
     def parts(self) -> Iterator[Part]:
         """A task per few files, and per shard of recordings."""

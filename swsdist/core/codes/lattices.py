@@ -425,8 +425,17 @@ NOT_A_RECOGNISER = Code(
 SEVERAL_RECOGNISERS = Code(
     "several-recognisers", UserError, "{first} and {second} are both models of recognisers", "name one"
 )
+RECOGNISER_TO_DISCOVER = Code(
+    "recogniser-to-discover",
+    UserError,
+    "this is a model of the recogniser {name}, and words are discovered in frames",
+    "name a speech encoder",
+)
 NOTHING_TO_RECOGNISE = Code(
-    "nothing-to-recognise", UserError, "the folder has no recordings to recognise", "leave out --model, or add recordings"
+    "nothing-to-recognise",
+    UserError,
+    "the folder has no recordings to recognise",
+    "leave out --model, or add recordings",
 )
 OPTION_OF_OTHER_SOURCE = Code(
     "option-of-other-source",
