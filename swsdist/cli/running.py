@@ -45,8 +45,8 @@ _MODELS = click.option(
     "--model",
     "models",
     multiple=True,
-    help="With a FOLDER: frames of this speech encoder, not MFCC, or words of this recogniser: a folder, or a name in the cache "
-    "of the Hugging Face hub (openai/whisper-base, Systran/faster-whisper-base). Repeatable. [default: as before]",
+    help="With a FOLDER: frames of this speech encoder, not MFCC, or words of this recogniser: a folder, or a name in the "
+    "cache of the Hugging Face hub (openai/whisper-base, Systran/faster-whisper-base). Repeatable. [default: as before]",
 )
 _EVENTS = click.option("--events", metavar="FILE", help="Append events to FILE as JSON lines; -: standard output.")
 _DRY = click.option("--dry-run", is_flag=True, help="Show the plan and an estimate of CPU hours; do nothing.")

@@ -84,12 +84,6 @@ def scores_after(method: str, steps: Sequence[str]) -> str:
     return f"after {', '.join(steps)}"
 
 
-def words_store(store: str) -> str | None:
-    """The folder of the words in a store of frames; None: there are none."""
-    inside = Folder(f"{store.rstrip('/')}/words")
-    return inside.path() if inside.exists("manifest.json") else None
-
-
 def setup_of(target: str, texts: bool = False) -> SearchSetup:
     """The store and the search settings for the folder of a store or a run.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +19,9 @@ SRT = "1\n00:00:00,000 --> 00:00:01,000\nhello window\n"
 
 
 @pytest.fixture(autouse=True)
-def entry(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _entry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(RECOGNISERS._entries, "tones", tones.ENTRY)
     monkeypatch.setattr(tones.Tones, "heard", [])
-    yield
 
 
 @pytest.fixture
@@ -48,11 +46,8 @@ def test_recordings_are_recognised(swsdist: Command, tapes: Path) -> None:
     said = swsdist("index", "tapes", "--text", "--model", "model", *SERIAL, cwd=tapes.parent)
     assert "search it: swsdist search tapes-text --text TEXT" in said.out
     assert "h of audio" in said.err
-    assert hits(swsdist, tapes, "tapes-text", "--text", "red") == {
-        ("a", 1, 0.0),
-        ("b", 1, 0.5),
-        *(("c", 2, at) for at in (0.5, 1.5)),
-    }
+    red = {("a", 1, 0.0), ("b", 1, 0.5), ("c", 2, 0.5), ("c", 2, 1.5)}
+    assert hits(swsdist, tapes, "tapes-text", "--text", "red") == red
     again = ("index", "tapes", "--text", *SERIAL)  # by the same recogniser
     assert "nothing to do" in swsdist(*again, cwd=tapes.parent).out
     assert sorted(tones.Tones.heard) == ["a", "b", "c", "c"]
@@ -67,11 +62,14 @@ def test_transcripts_win(swsdist: Command, tapes: Path) -> None:
     (tapes / "notes.md").write_text("notes")
     said = swsdist("index", "tapes", "--text", "--model", "model", *SERIAL, "--all", cwd=tapes.parent)
     assert tones.Tones.heard == ["a"]
-    assert "[transcripts-taken]" in said.out and "2 recordings with" in said.out and "1 without" in said.out
+    (line,) = (line for line in said.out.splitlines() if "[transcripts-taken]" in line)
+    assert "2 recordings with" in line
+    assert "1 without" in line
     assert "ignored-files" not in said.out
     assert hits(swsdist, tapes, "tapes-text", "--text", "window") == {("c", 1, 0.0)}
     rejected = swsdist("store", "rejected", "tapes-text", cwd=tapes.parent).out
-    assert "document b, channel 1: malformed-json" in rejected and rejected.endswith("1 rejected\n")
+    assert "document b, channel 1: malformed-json" in rejected
+    assert rejected.endswith("1 rejected\n")
     (tapes / "b.json").unlink()
     swsdist("index", "tapes", "--text", *SERIAL, cwd=tapes.parent)
     assert tones.Tones.heard == ["a", "b"]
@@ -141,7 +139,8 @@ def test_what_is_no_recogniser(swsdist: Command, tapes: Path, monkeypatch: pytes
         (["--text", "--model", "model", "--model", "model"], "several-recognisers", "model and model are both"),
     ):
         refused = swsdist("index", "tapes", *words, cwd=tapes.parent, code=2).err
-        assert f"[{code}]" in refused and text in refused
+        assert f"[{code}]" in refused
+        assert text in refused
     refused = swsdist("index", "none", "--text", "--model", "model", cwd=tapes.parent, code=2).err
     assert "[nothing-to-recognise]" in refused
     refused = swsdist("discover", "tapes", "--model", "model", cwd=tapes.parent, code=2).err

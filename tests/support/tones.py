@@ -1,4 +1,4 @@
-"""A recogniser of tones, for what is done with recognisers: half a second of a tone is a word; and recordings that say words."""
+"""A recogniser of tones, for what is done with recognisers: half a second of a tone is a word; and recordings of words."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ class IndexWords(IndexLattices):
 
     def digests(self, inputs: Inputs) -> dict[str, str]:
         """As of any lattices, by another name."""
-        return {"words": value for value in super().digests(inputs).values()}
+        return dict(zip(["words"], super().digests(inputs).values(), strict=False))
 
 
 def with_words(chain: Chain, config: Config, ledger: Ledger) -> Chain:

@@ -410,8 +410,8 @@ TRANSCRIPTS_TAKEN = Code(
 NO_RECOGNISER = Code(
     "no-recogniser",
     UserError,
-    "{count} recording{s} without a transcript, and no model to recognise them: {model} is not in the cache of the Hugging Face "
-    "hub (HF_HUB_CACHE); nothing is downloaded",
+    "{count} recording{s} without a transcript, and no model to recognise them: {model} is not in the cache of the Hugging "
+    "Face hub (HF_HUB_CACHE); nothing is downloaded",
     "get it: hf download {model}; or put transcripts beside the recordings; or take another recogniser: --model FOLDER, "
     "--set options.recogniser.name=pocketsphinx; --set options.source=files: only what has a transcript",
 )
