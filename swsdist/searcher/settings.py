@@ -159,3 +159,9 @@ def _setup_of(target: str) -> SearchSetup:
     if any(each.reduce != config.reduce for each in configs.values()):
         config = config.model_copy(update={"reduce": Reduce()})
     return SearchSetup(stores[0], settings[0], trims.pop(), config=config, terms=terms, calibrate=calibrate)
+
+
+def words_store(store_folder: str) -> str | None:
+    """The store of words inside a store of frames; None: there is none."""
+    folder = f"{store_folder.rstrip('/')}/words"
+    return None if load(Folder(folder)) is None else folder

@@ -94,8 +94,8 @@ NOT_READY = Code(
 NO_TEXTS = Code(
     "no-texts",
     UserError,
-    "this archive has no transcripts or lattices",
-    "ask by voice, or start the server with --texts STORE",
+    "there are no words to search in",
+    "ask by voice, or recognise the words: swsdist index FOLDER --text --model MODEL",
 )
 INDEX_ENDED = Code(
     "index-ended",
