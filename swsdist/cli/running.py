@@ -17,6 +17,7 @@ from swsdist.cli.options import (
     FILE,
     FILE_OR_FOLDER,
     FOLDER_CONFIG,
+    MODELS,
     RUN,
     SET,
     TRANSCRIPTS_CONFIG,
@@ -41,13 +42,6 @@ _CONFIG = click.argument("config", type=FILE)
 _STRICT = click.option("--strict", is_flag=True, help="Warnings and rejected inputs end with exit code 4.")
 _FORCE = click.option("--force", is_flag=True, help="Continue with implausible inputs (otherwise exit code 5).")
 _ALL = click.option("--all", "all_figures", is_flag=True, help="Print all figures and warnings at the end.")
-_MODELS = click.option(
-    "--model",
-    "models",
-    multiple=True,
-    help="With a FOLDER: frames of this speech encoder, not MFCC, or words of this recogniser: a folder, or a name in the "
-    "cache of the Hugging Face hub (openai/whisper-base, Systran/faster-whisper-base). Repeatable. [default: as before]",
-)
 _EVENTS = click.option("--events", metavar="FILE", help="Append events to FILE as JSON lines; -: standard output.")
 _DRY = click.option("--dry-run", is_flag=True, help="Show the plan and an estimate of CPU hours; do nothing.")
 
@@ -106,7 +100,7 @@ def run(config: str, settings: dict[str, Any], **options: Any) -> None:
     help="Index words of FOLDER: its transcripts or lattices, and recordings without one, which are recognised. "
     "[default: if it has no recordings]",
 )
-@_MODELS
+@MODELS
 @_common
 def index(config: str, settings: dict[str, Any], text: bool, models: tuple[str, ...], **options: Any) -> None:
     """Index the documents of a config, or a folder."""
@@ -123,7 +117,7 @@ def index(config: str, settings: dict[str, Any], text: bool, models: tuple[str, 
 
 @click.command()
 @click.argument("config", type=FILE_OR_FOLDER, metavar="CONFIG|FOLDER|TABLE")
-@_MODELS
+@MODELS
 @_common
 def discover(config: str, settings: dict[str, Any], models: tuple[str, ...], **options: Any) -> None:
     """Find stretches that recur, without queries, and print the first classes of the word list.

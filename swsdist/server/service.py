@@ -75,6 +75,7 @@ class Settings:
         watch: look for new recordings in `source`.
         texts: a store of transcripts or lattices of the same recordings; None: that inside the store, where there is one.
         classes: a run of `discover` in them.
+        models: of `source`: encoders and a recogniser; none: as before.
         address: of a Ray cluster.
         options: keys of the section `search`.
     """
@@ -85,6 +86,7 @@ class Settings:
     watch: bool = False
     texts: str | None = None
     classes: str | None = None
+    models: tuple[str, ...] = ()
     address: str | None = None
     options: dict[str, object] = field(default_factory=dict)
 
@@ -112,7 +114,7 @@ class Service:
         if settings.source is None:
             self._open()
         else:
-            self.indexing = Indexing(settings.source, settings.target, self._grown)
+            self.indexing = Indexing(settings.source, settings.target, self._grown, settings.models)
             if self.indexing.is_ready():
                 self._open()
             threading.Thread(target=self._index, daemon=True).start()

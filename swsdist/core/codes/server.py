@@ -124,10 +124,10 @@ NO_ARCHIVE = Code(
     "neither a store, a run nor a folder of recordings",
     "name one of these",
 )
-WATCH_NEEDS_FOLDER = Code(
-    "watch-needs-folder",
+NEEDS_FOLDER = Code(
+    "needs-folder",
     ConfigError,
-    "--watch looks into a folder of recordings, and this is a store or a run",
+    "{option} is for a folder of recordings, and this is a store or a run",
     "name the folder of the recordings",
 )
 UNUSABLE_HOST = Code("unusable-host", UserError, "the address cannot be listened at: {reason}", "leave --host out")
