@@ -1,8 +1,9 @@
 """Written terms: from text to the sequences of labels that are searched.
 
-A term is words, separated by blanks. In a store of words they are the labels; in one of phones each is replaced by its
-pronunciations. With `patterns` a word may hold `?`, any one character, and `*`, any number of them; alone, `?` is any one word,
-`*` none to three words; `(one two|three)` are alternatives. A phone is a word of a term that is written in phones.
+A term is words, separated by blanks. In a store of words they are the labels, and a word of a script without blanks is also
+its characters; in one of phones each is replaced by its pronunciations. With `patterns` a word may hold `?`, any one
+character, and `*`, any number of them; alone, `?` is any one word, `*` none to three words; `(one two|three)` are
+alternatives. A phone is a word of a term that is written in phones.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from swsdist.lattices.pronunciations import (
     read_dictionary,
     read_rules,
 )
-from swsdist.lattices.spelling import Spelling, spelled
+from swsdist.lattices.spelling import Spelling, pieces, spelled
 
 #: A row an alternative: a sequence of labels, and what it costs (-ln of a weight). With `patterns`, labels may hold ? and *.
 WRITTEN = pa.schema(
@@ -168,7 +169,8 @@ class TermReader:
         if globbed:
             return [Alternative((text,), 0.0)]
         if options.units != "phones" and (not options.nearest or text in self._dictionary):
-            return [Alternative((text,), 0.0)]
+            parts = tuple(pieces(text))
+            return [Alternative((text,), 0.0), *([Alternative(parts, 0.0)] if len(parts) > 1 else ())]
         phones = self._pronunciations(text, word)
         if options.units == "phones":
             return [Alternative(item.phones, item.cost) for item in phones]
