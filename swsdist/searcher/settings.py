@@ -21,7 +21,7 @@ from swsdist.pipeline.plan import load_plans
 from swsdist.registry.entries import is_chain
 from swsdist.registry.registries import CALIBRATION, CHAINS, METHODS
 from swsdist.stages.steps import steps as search_steps
-from swsdist.store.manifest import Manifest, load
+from swsdist.store.manifest import Manifest, load, words_store
 
 #: Config of the steps after the search, without a run.
 DEFAULTS = Config(run=".", corpus=Corpus(documents="."))
@@ -159,9 +159,3 @@ def _setup_of(target: str) -> SearchSetup:
     if any(each.reduce != config.reduce for each in configs.values()):
         config = config.model_copy(update={"reduce": Reduce()})
     return SearchSetup(stores[0], settings[0], trims.pop(), config=config, terms=terms, calibrate=calibrate)
-
-
-def words_store(store_folder: str) -> str | None:
-    """The store of words inside a store of frames; None: there is none."""
-    folder = f"{store_folder.rstrip('/')}/words"
-    return None if load(Folder(folder)) is None else folder

@@ -25,14 +25,14 @@ from swsdist.core.errors import SwsdistError
 from swsdist.glossary.project import Project
 from swsdist.glossary.words import Place, within
 from swsdist.io.filesystem import Folder
-from swsdist.searcher.settings import setup_of, words_store
+from swsdist.searcher.settings import setup_of
 from swsdist.server.archive import PAGE, Archive
 from swsdist.server.discovered import classes_of
 from swsdist.server.indexing import Indexing
 from swsdist.server.questions import Question, SearchCache, answer, examples_of
 from swsdist.server.sounds import Clips
 from swsdist.store.document_keys import keys_of
-from swsdist.store.manifest import load
+from swsdist.store.manifest import load, words_store
 from swsdist.store.reading import Store
 
 _LOG = logging.getLogger(__name__)

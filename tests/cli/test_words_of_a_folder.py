@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import csv
 import io
+import os
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from commands import Command
 
+from swsdist.core.codes import server as codes
 from swsdist.registry.registries import RECOGNISERS
+from swsdist.server.running import settings_for
+from swsdist.server.service import Service
 from tests.support import tones
+from tests.support.coded import raises
 
 #: A recording a task.
 SERIAL = ("--set", "executor.kind=serial", "--set", "index.shard_hours=1e-6")
+#: Frames that are soon made.
+PLAIN = ("--set", 'features=[{"name": "mfcc"}]', "--set", "search.streams=[]")
 SRT = "1\n00:00:00,000 --> 00:00:01,000\nhello window\n"
 
 
@@ -81,7 +89,7 @@ def test_transcripts_win(swsdist: Command, tapes: Path) -> None:
 
 
 def test_frames_and_words_in_one_store(swsdist: Command, tapes: Path) -> None:
-    said = swsdist("index", "tapes", "--model", "model", *SERIAL, cwd=tapes.parent)
+    said = swsdist("index", "tapes", "--model", "model", *SERIAL, *PLAIN, cwd=tapes.parent)
     for query in ("--query FILE[:START-END]", "--text TEXT"):
         assert f"search it: swsdist search tapes-swsdist {query}" in said.out
     store = tapes.parent / "tapes-swsdist" / "store"
@@ -89,13 +97,13 @@ def test_frames_and_words_in_one_store(swsdist: Command, tapes: Path) -> None:
         assert hits(swsdist, tapes, target, "--text", "stone") == {("b", 1, 1.0), ("b", 1, 1.5)}
         assert ("b", 1, 0.0) in hits(swsdist, tapes, target, "--no-trim", "--query", "tapes/b.wav:0.0-0.5")
     before = (store / "manifest.json").read_bytes(), (store / "words" / "manifest.json").read_bytes()
-    assert "nothing to do" in swsdist("index", "tapes", *SERIAL, cwd=tapes.parent).out
+    assert "nothing to do" in swsdist("index", "tapes", *SERIAL, *PLAIN, cwd=tapes.parent).out
     for command in (("clean", "tapes-swsdist", "--older", "0"), ("store", "check", store), ("digest", "tapes-swsdist")):
         swsdist(*command, cwd=tapes.parent)
     assert ((store / "manifest.json").read_bytes(), (store / "words" / "manifest.json").read_bytes()) == before
     assert "words" in swsdist("digest", "tapes-swsdist", "--tables", cwd=tapes.parent).out
     tones.say(tapes / "d.wav", ["window", "window"])
-    swsdist("index", "tapes", *SERIAL, cwd=tapes.parent)
+    swsdist("index", "tapes", *SERIAL, *PLAIN, cwd=tapes.parent)
     assert tones.Tones.heard.count("a") == 1
     assert hits(swsdist, tapes, "tapes-swsdist", "--text", "window window") == {("d", 1, 0.0)}
 
@@ -105,7 +113,7 @@ def test_what_is_done_is_asked_and_kept(
     swsdist: Command, tapes: Path, monkeypatch: pytest.MonkeyPatch, both: bool
 ) -> None:
     """After an interruption; the same as without one."""
-    index = ("index", "tapes", *(() if both else ("--text",)), *SERIAL, "--model", "model")
+    index = ("index", "tapes", *(PLAIN if both else ("--text",)), *SERIAL, "--model", "model")
     swsdist(*index, "--run", "whole", cwd=tapes.parent)
     tones.Tones.heard.clear()
     lattice, run = tones.Tones.lattice, "tapes-swsdist" if both else "tapes-text"
@@ -145,3 +153,43 @@ def test_what_is_no_recogniser(swsdist: Command, tapes: Path, monkeypatch: pytes
     assert "[nothing-to-recognise]" in refused
     refused = swsdist("discover", "tapes", "--model", "model", cwd=tapes.parent, code=2).err
     assert "[recogniser-to-discover]" in refused
+
+
+@pytest.mark.slow
+def test_served(tapes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server indexes by a process of its own, which knows the recogniser as that of another package."""
+    package = tmp_path / "site" / "tones-1.dist-info"
+    package.mkdir(parents=True)
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: tones\nVersion: 1\n")
+    (package / "entry_points.txt").write_text("[swsdist.recognisers]\ntones = tests.support.tones:ENTRY\n")
+    path = [str(package.parent), str(Path(tones.__file__).parents[2]), *os.environ.get("PYTHONPATH", "").split(":")]
+    monkeypatch.setenv("PYTHONPATH", ":".join(path))
+    settings = settings_for(str(tapes), None, models=(str(tmp_path / "model"),))
+    service = Service(settings)
+    try:
+        until = time.monotonic() + 120
+        while service.words is None and time.monotonic() < until:
+            service.look_for_words(after=0.0)
+            time.sleep(0.1)
+        assert service.indexing is not None
+        assert service.indexing.error is None
+        assert service.words is not None
+        assert service.words.searcher.store.folder.path().endswith("tapes-swsdist/store/words")
+        assert service.archive is not None
+        assert service.archive.spoken
+    finally:
+        service.close()
+    with raises(codes.NEEDS_FOLDER, where=f"{tmp_path}/tapes-swsdist", option="--model"):
+        settings_for(f"{tmp_path}/tapes-swsdist", None, models=("model",))
+
+
+def test_a_recording_that_cannot_be_read_is_named_once(swsdist: Command, tapes: Path) -> None:
+    (tapes / "b.wav").write_bytes(b"no sound")
+    said = swsdist("index", "tapes", "--model", "model", *SERIAL, *PLAIN, "--all", cwd=tapes.parent)
+    assert "words of 3 documents, 1 rejected" in said.out
+    for target in ("tapes-swsdist", "tapes-swsdist/store"):
+        assert swsdist("store", "rejected", target, cwd=tapes.parent).out.endswith("1 rejected\n")
+    assert "words" in swsdist("store", "info", "tapes-swsdist/store", cwd=tapes.parent).out
+    shard = min((tapes.parent / "tapes-swsdist" / "store" / "words" / "shards").glob("*.parquet"))
+    shard.write_bytes(b"")
+    assert str(shard) in swsdist("store", "check", "tapes-swsdist/store", cwd=tapes.parent, code=3).out

@@ -39,8 +39,9 @@ class Tones(Section):
     def load(self, granted: Needs) -> None: ...
 
     def lattice(self, key: str, channel: int, blocks: Iterable[NDArray[np.float32]]) -> Lattice:
+        words = list(_words(blocks))
         self.heard.append(key)
-        (result,) = transcribed(key, lambda _: list(_words(blocks)), channel)
+        (result,) = transcribed(key, lambda _: words, channel)
         assert isinstance(result, Lattice)
         return result
 

@@ -11,6 +11,7 @@ from swsdist.config import Config
 from swsdist.config.model import Index
 from swsdist.config.search import Search
 from swsdist.config.section import ChainOptions
+from swsdist.store.manifest import WORDS
 
 #: Recognition costs many times what frames do, so its tasks are of so much less sound.
 _SHARE = 0.1
@@ -37,7 +38,7 @@ def config_of_words(config: Config) -> Config:
     """The config of the chain lattices that makes the words of a config's documents."""
     words: Any = config.options["words"]
     index = Index(
-        store=f"{config.store}/words", shard_hours=config.index.shard_hours * _SHARE, shards=config.index.shards
+        store=f"{config.store}/{WORDS}", shard_hours=config.index.shard_hours * _SHARE, shards=config.index.shards
     )
     options = {"source": Words().source, **words}
     changes = {"chain": "lattices", "options": options, "index": index, "search": Search(method="lattice")}
