@@ -26,12 +26,13 @@ from swsdist.registry.registries import RECOGNISERS
 _USUAL = "whisper"
 
 
-def frames(models: Sequence[str], run: str, search: bool) -> list[str]:
+def frames(models: Sequence[str], run: str, source: str, search: bool) -> list[str]:
     """Settings of frames of encoders, and of words beside them: KEY=VALUE.
 
     Args:
         models: folders, or names in the cache of the hub.
         run: folder of the run.
+        source: folder of recordings; of those that have transcripts beside them words are not recognised.
         search: whether it searches; if not, it discovers, without words.
 
     Raises:
@@ -47,7 +48,8 @@ def frames(models: Sequence[str], run: str, search: bool) -> list[str]:
     given = [config.options["words"] for config in before if config.chain == "search" and config.options.get("words")]
     if recognisers:
         given = [{"recogniser": _recogniser(recognisers)}]
-    return [*settings, *(f"options.words={json.dumps(words)}" for words in given[:1])]
+    given = [{**words, "lattices": {"path": source if _documents(source)[1] else None}} for words in given[:1]]
+    return [*settings, *(f"options.words={json.dumps(words)}" for words in given)]
 
 
 def words(models: Sequence[str], run: str, source: str, sets: Sequence[str]) -> list[str]:

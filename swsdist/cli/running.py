@@ -258,7 +258,7 @@ def configured(
         given = (
             words(models, run_folder, source, sets)
             if is_text
-            else frames(models, run_folder, template != DISCOVER_CONFIG)
+            else frames(models, run_folder, source, template != DISCOVER_CONFIG)
         )
         sets = [*given, *sets]
         config = load_config(template, sets, corpus={"documents": source}, run=run_folder)

@@ -64,8 +64,8 @@ def serve(
     settings = settings_for(
         target, project, watch=watch, texts=texts, classes=classes, models=models, address=address, options=options
     )
-    if models:
-        frames(models, settings.target, True)  # reports mistakes
+    if models and settings.source is not None:
+        frames(models, settings.target, settings.source, True)  # reports mistakes
     entrance = Entrance(host, port, names, public, user_header, proxies)
     serve_until_ended(settings, entrance, lambda text: click.echo(text))
     return 0

@@ -68,13 +68,14 @@ def test_transcripts_win(swsdist: Command, tapes: Path) -> None:
     (tapes / "c.srt").write_text(SRT)
     (tapes / "b.json").write_text('{"segments": [')
     (tapes / "notes.md").write_text("notes")
+    (tapes / "lone.srt").write_text(SRT)
     said = swsdist("index", "tapes", "--text", "--model", "model", *SERIAL, "--all", cwd=tapes.parent)
     assert tones.Tones.heard == ["a"]
     (line,) = (line for line in said.out.splitlines() if "[transcripts-taken]" in line)
     assert "2 recordings with" in line
     assert "1 without" in line
     assert "ignored-files" not in said.out
-    assert hits(swsdist, tapes, "tapes-text", "--text", "window") == {("c", 1, 0.0)}
+    assert hits(swsdist, tapes, "tapes-text", "--text", "window") == {("c", 1, 0.0), ("lone", 1, 0.0)}
     rejected = swsdist("store", "rejected", "tapes-text", cwd=tapes.parent).out
     assert "document b, channel 1: malformed-json" in rejected
     assert rejected.endswith("1 rejected\n")
@@ -84,12 +85,14 @@ def test_transcripts_win(swsdist: Command, tapes: Path) -> None:
     for name in "ab":
         (tapes / f"{name}.srt").write_text(SRT)
     swsdist("index", "tapes", "--text", *SERIAL, cwd=tapes.parent)
-    assert len(hits(swsdist, tapes, "tapes-text", "--text", "window")) == 3
+    assert len(hits(swsdist, tapes, "tapes-text", "--text", "window")) == 4
     assert tones.Tones.heard == ["a", "b"]
 
 
 def test_frames_and_words_in_one_store(swsdist: Command, tapes: Path) -> None:
+    (tapes / "c.srt").write_text(SRT)
     said = swsdist("index", "tapes", "--model", "model", *SERIAL, *PLAIN, cwd=tapes.parent)
+    assert "c" not in tones.Tones.heard
     for query in ("--query FILE[:START-END]", "--text TEXT"):
         assert f"search it: swsdist search tapes-swsdist {query}" in said.out
     store = tapes.parent / "tapes-swsdist" / "store"

@@ -45,23 +45,22 @@ class RecordingSource(Source):
         return FileSource(self._inputs, self._options, self._frames) if given else None
 
     @cached_property
-    def _given(self) -> set[tuple[str, int]]:
-        """Documents of these, those too that cannot be read."""
-        return set() if self._files is None else set(self._files.rows()[0])
+    def _given(self) -> dict[tuple[str, int], Row]:
+        """Their documents, those too that cannot be read."""
+        return {} if self._files is None else self._files.rows()[0]
 
     @cached_property
     def _names(self) -> set[str]:
         return {doc_id for doc_id, _ in self._given}
 
-    def _is_transcribed(self, row: Row) -> bool:
-        return row["doc_id"] in self._names
-
     def documents(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-        """Without other channels of recordings that have a transcript."""
+        """Without other channels of recordings that have a transcript; in a folder of both also what has no recording."""
         rows, refused = super().documents()
-        return [
-            row for row in rows if not self._is_transcribed(row) or (row["doc_id"], row["channel"]) in self._given
-        ], refused
+        known = {(row["doc_id"], row["channel"]): row for row in rows}
+        kept = [row for key, row in known.items() if key[0] not in self._names or key in self._given]
+        if self._files is not None and self._files.path == self._config.corpus.documents:
+            kept += [{"speaker": None, **row} for key, row in self._given.items() if key not in known]
+        return kept, refused
 
     def parts(self) -> Iterator[Part]:
         """A task per few files, and per shard of recordings."""
