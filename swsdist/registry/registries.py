@@ -271,14 +271,15 @@ RECOGNISERS: Registry[RecogniserEntry] = Registry(
     "options.recogniser.name",
     {
         "pocketsphinx": RecogniserEntry(
-            _POCKETSPHINX, 1, _POCKETSPHINX, libraries=("pocketsphinx",), model_files=("mdef", "feat.params")
+            _POCKETSPHINX, 1, _POCKETSPHINX, "words", ("pocketsphinx",), ("mdef", "feat.params")
         ),
         "whisper": RecogniserEntry(
             _WHISPER,
             1,
             _WHISPER,
-            libraries=("faster_whisper", "ctranslate2"),
-            model_files=("model.bin", "config.json", "vocabulary.*"),
+            "words",
+            ("faster_whisper", "ctranslate2"),
+            ("model.bin", "config.json", "vocabulary.*"),
         ),
     },
     RecogniserEntry,
