@@ -13,6 +13,7 @@ _PACKAGES = {
     "anyio": "starlette",
     "h11": "uvicorn",
     "huggingface_hub": "transformers",
+    "ctranslate2": "faster-whisper",
 }
 _OPTIONAL = re.compile(r"([\w.-]+).*;.*extra == ['\"]([\w-]+)['\"]")
 

@@ -192,5 +192,77 @@ def transcript(key: str, words: Sequence[Word], channel: int = 1, left_out: Left
     )
 
 
+class Variant(NamedTuple):
+    """What may be said in a place of a recording, and how probable that is beside the other variants of the place."""
+
+    chance: float
+    words: tuple[Word, ...]
+
+
+def confusion_network(
+    key: str,
+    channel: int,
+    places: Sequence[Sequence[Variant]],
+    length: int,
+    words: tuple[Word, ...],
+    left_out: LeftOut | None = None,
+) -> Lattice:
+    """Variants of places that follow each other, as a lattice; where none is said, there is no word.
+
+    Args:
+        key, channel: of the lattice.
+        places: of each its variants; their chances add up to 1 at most. A word is said with its confidence, else nothing.
+        length: of the recording, ms.
+        words: the best ones.
+        left_out: of the recording.
+    """
+    times, arcs, labels = [0], list[tuple[int, int, int, float]](), {"": 0}
+
+    def state(seconds: float) -> int:
+        times.append(round(seconds / MILLISECOND))
+        return len(times) - 1
+
+    at = 0
+    for variants in places:
+        spoken = [word for variant in variants for word in variant.words]
+        onward = state(max(times[at] * MILLISECOND, *(word.end for word in spoken)))
+        for chance, said in variants:
+            before, way = at, chance
+            for word in said:
+                first, last = state(word.start), state(word.end)
+                arcs.append((before, first, 0, way))
+                arcs.append((first, last, labels.setdefault(word.text, len(labels)), word.confidence))
+                if word.confidence < 1:
+                    arcs.append((first, last, 0, 1 - word.confidence))
+                before, way = last, 1.0
+            arcs.append((before, onward, 0, way))
+        if (rest := 1 - sum(variant.chance for variant in variants)) > 0:
+            arcs.append((at, onward, 0, rest))
+        at = onward
+    arcs.append((at, state(max(length * MILLISECOND, times[at] * MILLISECOND)), 0, 1.0))
+    source, target, label, chances = (np.array(column) for column in zip(*arcs, strict=True))
+    final = np.full(len(times), np.inf)
+    final[-1] = 0.0
+    return Lattice(
+        key,
+        MILLISECOND,
+        np.array(times, np.int64),
+        source.astype(np.int64),
+        target.astype(np.int64),
+        label.astype(np.int64),
+        -np.log(np.maximum(chances, 1e-300)) + 0.0,
+        np.zeros(len(arcs)),
+        final,
+        final.copy(),
+        tuple(labels),
+        0,
+        times[-1],
+        channel,
+        probabilities=True,
+        left_out=left_out,
+        words=words,
+    )
+
+
 #: What a reader yields.
 Lattices = Iterator[Lattice | Broken]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Annotated, Any, Protocol
 
 import numpy as np
@@ -125,6 +126,13 @@ class Recognition(Section):
         return [*RECOGNISERS.identity(self.name), *self.create().identity()]
 
 
+def recogniser_of(folder: Path) -> str | None:
+    """The recogniser that a folder holds a model of, by its files; None: of none."""
+    wanted = {name: RECOGNISERS[name].model_files for name in RECOGNISERS}
+    found = (name for name, files in wanted.items() if files and all(any(folder.glob(file)) for file in files))
+    return next(found, None)
+
+
 def stretches(blocks: Iterable[NDArray[np.float32]], longest: float, rate: int) -> Iterator[NDArray[np.float32]]:
     """A recording in stretches of at most `longest` seconds, cut where it is quiet; blocks do not matter."""
     most = round(longest * rate)
@@ -132,17 +140,17 @@ def stretches(blocks: Iterable[NDArray[np.float32]], longest: float, rate: int) 
     for block in blocks:
         held = np.concatenate([held, block])
         while len(held) > most:
-            cut = _quietest(held[:most], rate)
+            cut = quietest(held[:most], rate, most // 2)
             yield held[:cut]
             held = held[cut:]
     if len(held):
         yield held
 
 
-def _quietest(samples: NDArray[np.float32], rate: int) -> int:
-    """The middle of the quietest part of the second half: where the loudest frame is least loud."""
+def quietest(samples: NDArray[np.float32], rate: int, first: int) -> int:
+    """The middle of the quietest 0.3 s from a sample on: where the loudest frame is least loud."""
     hop, size = round(HOP * rate), round(_QUIET / HOP)
-    begin = len(samples) // 2 // hop * hop
+    begin = first // hop * hop
     power = levels(samples[begin:], rate).power
     loudest = np.lib.stride_tricks.sliding_window_view(power, size).max(axis=1)
     return begin + (int(np.argmin(loudest)) + size // 2) * hop

@@ -70,7 +70,9 @@ CHAINS: Registry[Entry] = Registry(
     "swsdist.chains",
     "chain",
     {
-        "search": ChainEntry("swsdist.chains.search.chain:build", 1, searches=True),
+        "search": ChainEntry(
+            "swsdist.chains.search.chain:build", 1, "swsdist.chains.search.options:SearchOptions", searches=True
+        ),
         "fuse": ChainEntry(
             "swsdist.chains.fuse.chain:build", 1, "swsdist.chains.fuse.options:FuseOptions", joined=True
         ),
@@ -259,6 +261,7 @@ LATTICE_FORMATS: Registry[LatticeFormatEntry] = Registry(
     LatticeFormatEntry,
 )
 
+_WHISPER = "swsdist.lattices.whisper:Whisper"
 _POCKETSPHINX = "swsdist.lattices.pocketsphinx:Pocketsphinx"
 
 #: Recordings to lattices, and to best words of spoken queries.
@@ -266,7 +269,19 @@ RECOGNISERS: Registry[RecogniserEntry] = Registry(
     "recogniser",
     "swsdist.recognisers",
     "options.recogniser.name",
-    {"pocketsphinx": RecogniserEntry(_POCKETSPHINX, 1, _POCKETSPHINX, libraries=("pocketsphinx",))},
+    {
+        "pocketsphinx": RecogniserEntry(
+            _POCKETSPHINX, 1, _POCKETSPHINX, "words", ("pocketsphinx",), ("mdef", "feat.params")
+        ),
+        "whisper": RecogniserEntry(
+            _WHISPER,
+            1,
+            _WHISPER,
+            "words",
+            ("faster_whisper", "ctranslate2"),
+            ("model.bin", "config.json", "vocabulary.*"),
+        ),
+    },
     RecogniserEntry,
 )
 

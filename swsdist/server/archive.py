@@ -49,6 +49,7 @@ class Archive:
         target: its folder.
         address: of a Ray cluster that searches; None: this process does.
         options: keys of the section `search`.
+        texts: ask the words in the store, if it has some.
 
     Attributes:
         searcher: answers.
@@ -57,12 +58,18 @@ class Archive:
             identity (of its file when it was indexed), content.
     """
 
-    def __init__(self, target: str, address: str | None = None, options: Mapping[str, object] | None = None) -> None:
+    def __init__(
+        self,
+        target: str,
+        address: str | None = None,
+        options: Mapping[str, object] | None = None,
+        texts: bool = False,
+    ) -> None:
         executor = None if address is None else {"kind": "ray", "address": address}
         dtw = Search().method
         # Of several examples one template: as good as the mean of their scores, in the time of one.
-        way = {"examples": "template"} if setup_of(target).options.get("method", dtw) == dtw else {}
-        self.searcher = Searcher(target, executor=executor, options={**way, **(options or {})})
+        way = {"examples": "template"} if setup_of(target, texts).options.get("method", dtw) == dtw else {}
+        self.searcher = Searcher(target, executor=executor, options={**way, **(options or {})}, texts=texts)
         self.spoken = METHODS[self.searcher.settings.method].queries != "text"
         self.documents = _described(self.searcher)
         self.likelihood = hit_likelihood(self.searcher)

@@ -25,14 +25,14 @@ from swsdist.core.errors import SwsdistError
 from swsdist.glossary.project import Project
 from swsdist.glossary.words import Place, within
 from swsdist.io.filesystem import Folder
-from swsdist.searcher.settings import setup_of, words_store
+from swsdist.searcher.settings import setup_of
 from swsdist.server.archive import PAGE, Archive
 from swsdist.server.discovered import classes_of
 from swsdist.server.indexing import Indexing
 from swsdist.server.questions import Question, SearchCache, answer, examples_of
 from swsdist.server.sounds import Clips
 from swsdist.store.document_keys import keys_of
-from swsdist.store.manifest import load
+from swsdist.store.manifest import load, words_store
 from swsdist.store.reading import Store
 
 _LOG = logging.getLogger(__name__)
@@ -75,6 +75,7 @@ class Settings:
         watch: look for new recordings in `source`.
         texts: a store of transcripts or lattices of the same recordings; None: that inside the store, where there is one.
         classes: a run of `discover` in them.
+        models: of `source`: encoders and a recogniser; none: as before.
         address: of a Ray cluster.
         options: keys of the section `search`.
     """
@@ -85,6 +86,7 @@ class Settings:
     watch: bool = False
     texts: str | None = None
     classes: str | None = None
+    models: tuple[str, ...] = ()
     address: str | None = None
     options: dict[str, object] = field(default_factory=dict)
 
@@ -112,7 +114,7 @@ class Service:
         if settings.source is None:
             self._open()
         else:
-            self.indexing = Indexing(settings.source, settings.target, self._grown)
+            self.indexing = Indexing(settings.source, settings.target, self._grown, settings.models)
             if self.indexing.is_ready():
                 self._open()
             threading.Thread(target=self._index, daemon=True).start()
@@ -169,14 +171,15 @@ class Service:
 
     def _open_words(self) -> None:
         target, archive, opened = self.settings.texts, self.archive, self.texts
-        if target is None and archive is not None and archive.spoken:
-            target = words_store(archive.searcher.setup.store)
+        inside = target is None
+        if inside and archive is not None and words_store(archive.searcher.setup.store) is not None:
+            target = self.settings.target
         if target is None:
             return
         now = None if opened is None else load(Folder(opened.searcher.setup.store))
         if opened is not None and (now is None or now.fingerprint == opened.state):
             return
-        texts = Archive(target)
+        texts = Archive(target, texts=inside)
         with self._lock:
             self._retire(opened)
             self.texts = texts

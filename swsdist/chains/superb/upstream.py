@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from swsdist.core.codes import superb as codes
-from swsdist.features.ssl.folder import folder_of, read_encoder
+from swsdist.features.ssl.folder import read_encoder
+from swsdist.io.hub_cache import folder_of
 
 
 def upstream_folder(name: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from swsdist.core.codes import Code
-from swsdist.core.errors import ConfigError, DataError, TermError, UnusableError, UserError
+from swsdist.core.errors import ConfigError, DataError, OddError, TermError, UnusableError, UserError
 
 # Lattices.
 
@@ -352,11 +352,90 @@ NOTHING_DECODED = Code(
     "pocketsphinx makes no lattice of {start:.2f} to {end:.2f} s",
     "widen its beams (its option parameters: beam, wbeam, fwdflatbeam, ...)",
 )
+NO_WHISPER_MODEL = Code(
+    "no-whisper-model",
+    ConfigError,
+    "there is no folder {model}, and no such model in the cache of the Hugging Face hub",
+    "download it: hf download Systran/faster-whisper-base; or name the folder of a Whisper model of CTranslate2",
+)
+NO_MODEL_OF_RECOGNISER = Code(
+    "no-model-of-recogniser",
+    ConfigError,
+    "{model} is no Whisper model of CTranslate2: it lacks {missing}",
+    "name one (hf download Systran/faster-whisper-base), or convert this one: ct2-transformers-converter --model FOLDER"
+    " --output_dir FOLDER-ct2 --copy_files tokenizer.json preprocessor_config.json --quantization int8",
+)
+WHISPER_NOT_LOADED = Code(
+    "whisper-not-loaded",
+    UserError,
+    "the model cannot be loaded: {error}",
+    "give a complete Whisper model of CTranslate2, and a device and dtype that this machine has",
+)
+NO_LANGUAGE_OF_RECOGNISER = Code(
+    "no-language-of-recogniser",
+    ConfigError,
+    "the model does not know the language {language}",
+    "choose one of {languages}, or none: it is detected",
+)
+TOO_MANY_HOTWORDS = Code(
+    "too-many-hotwords",
+    ConfigError,
+    "hotwords are {tokens} tokens of the model; a prompt has room for {most}",
+    "give fewer, the rarest names first",
+)
+NOT_SAID = Code(
+    "not-said",
+    DataError,
+    "from {start:.1f} to {end:.1f} s the recogniser writes what is hardly said ({fault}): {text}",
+    "listen to the place; options of the recogniser say what is left out",
+)
+OTHER_LANGUAGE = Code(
+    "other-language",
+    DataError,
+    "it sounds like {heard} ({chance:.2f}), not like {language} ({given:.4f}), as which it is recognised",
+    "leave out language, so that each recording has its own; or search it apart",
+)
 NOTHING_RECOGNISED = Code(
     "nothing-recognised",
     TermError,
     "nothing is recognised in the example, only silence or noise",
     "give a clearer recording, or write the query",
+)
+TRANSCRIPTS_TAKEN = Code(
+    "transcripts-taken",
+    OddError,
+    "{count} recording{s} with lattices or transcripts, which are taken; {others} without, recognised",
+    "remove a transcript to have its recording recognised",
+)
+NO_RECOGNISER = Code(
+    "no-recogniser",
+    UserError,
+    "{count} recording{s} without a transcript, and no model to recognise them: {model} is not in the cache of the Hugging "
+    "Face hub (HF_HUB_CACHE); nothing is downloaded",
+    "get it: hf download {model}; or put transcripts beside the recordings; or take another recogniser: --model FOLDER, "
+    "--set options.recogniser.name=pocketsphinx; --set options.source=files: only what has a transcript",
+)
+NOT_A_RECOGNISER = Code(
+    "not-a-recogniser",
+    UserError,
+    "{what} is no model of a recogniser",
+    "name a folder that holds {wanted}; `ct2-transformers-converter --model FOLDER --output_dir NEW` makes one of a Whisper of "
+    "transformers",
+)
+SEVERAL_RECOGNISERS = Code(
+    "several-recognisers", UserError, "{first} and {second} are both models of recognisers", "name one"
+)
+RECOGNISER_TO_DISCOVER = Code(
+    "recogniser-to-discover",
+    UserError,
+    "this is a model of the recogniser {name}, and words are discovered in frames",
+    "name a speech encoder",
+)
+NOTHING_TO_RECOGNISE = Code(
+    "nothing-to-recognise",
+    UserError,
+    "the folder has no recordings to recognise",
+    "leave out --model, or add recordings",
 )
 OPTION_OF_OTHER_SOURCE = Code(
     "option-of-other-source",

@@ -26,9 +26,10 @@ from swsdist.core.codes import features as codes
 from swsdist.core.needs import Needs
 from swsdist.core.plain import parse_json
 from swsdist.features.interface import Kind
-from swsdist.features.ssl.folder import WHISPER, Encoder, Head, folder_of, read_encoder, read_head
+from swsdist.features.ssl.folder import WHISPER, Encoder, Head, read_encoder, read_head
 from swsdist.features.ssl.network import Network
 from swsdist.io.failures import as_file_fault
+from swsdist.io.hub_cache import folder_of
 from swsdist.io.local import retry_local
 from swsdist.registry.options import Options
 

@@ -20,7 +20,6 @@ Convolutions between the layers and a CTC head (`add_adapter`) make that hop lon
 from __future__ import annotations
 
 import math
-import os
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -30,6 +29,7 @@ from swsdist.core.codes import features as codes
 from swsdist.core.errors import ConfigError, SwsdistError
 from swsdist.core.plain import parse_json
 from swsdist.io.failures import as_file_fault
+from swsdist.io.hub_cache import cached_repositories
 from swsdist.io.local import retry_local
 
 CONFIG, FRONT, PROCESSOR = "config.json", "preprocessor_config.json", "processor_config.json"
@@ -167,40 +167,14 @@ def download_of(model: str) -> str:
 
 def cached_models() -> list[str]:
     """Names of the speech encoders in the cache of the hub, sorted."""
-    repositories = [path for path in _cache().glob("models--*--*") if _is_encoder(_snapshot(path))]
-    return sorted("/".join(path.name.split("--")[1:]) for path in repositories)
+    return sorted(name for name, folder in cached_repositories() if _is_encoder(folder))
 
 
-def folder_of(model: str) -> str:
-    """The folder of a model; of one that ends in `owner/name` and does not exist, that model's in the cache of the hub."""
-    place = Path(model)
-    if place.is_dir() or len(place.parts) < 2:
-        return model
-    snapshot = _snapshot(_cache() / "models--{}--{}".format(*place.parts[-2:]))
-    return model if snapshot is None else str(snapshot)
-
-
-def _cache() -> Path:
-    """The cache of the hub, as huggingface_hub finds it."""
-    home = Path(os.environ.get("HF_HOME") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "huggingface")
-    return Path(os.environ.get("HF_HUB_CACHE") or home / "hub").expanduser()
-
-
-def _is_encoder(folder: Path | None) -> bool:
+def _is_encoder(folder: Path) -> bool:
     try:
-        return folder is not None and bool(read_encoder(str(folder)))
+        return bool(read_encoder(str(folder)))
     except SwsdistError:
         return False
-
-
-def _snapshot(repository: Path) -> Path | None:
-    """The folder of a model's newest revision in the cache."""
-    try:
-        revision = (repository / "refs" / "main").read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError):
-        return None
-    snapshot = repository / "snapshots" / revision
-    return snapshot if snapshot.is_dir() else None
 
 
 def read_encoder(folder: str) -> Encoder:

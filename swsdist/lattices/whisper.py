@@ -1,0 +1,569 @@
+"""Words of recordings by Whisper (Radford et al., 2023): posteriors of words, and of what was second best; words as written.
+
+A recording is read in stretches of minutes. In each, Silero's detector marks speech, packed into windows of at most 30 s; a
+beam search gives the best hypotheses of a window. Whisper writes text where nobody speaks, or one text again and again: a
+hypothesis that compresses too well, is too unlikely, or comes with a high probability of no speech is left out, as in Whisper's
+own program; a window without another one is halved once where it is quiet. What is still wrong is left out and listed.
+
+Posteriors. The probability of a word is the mean over its tokens, which cross-attention aligns with the sound. Where
+hypotheses differ, a variant has the probability of the best one's words times the ratio of the likelihoods of both hypotheses;
+of several hypotheses with the variant, the likeliest counts. Words follow each other as in a confusion network.
+
+The language is given, or is the likeliest of the first windows of a recording.
+
+Source: faster-whisper 1.2 (`WhisperModel`), CTranslate2 4 (`Whisper`); rules of the Whisper program's `transcribe`.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from difflib import SequenceMatcher
+from functools import cached_property, lru_cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, PositiveFloat, PositiveInt
+
+from swsdist.config.section import IsPath, Section
+from swsdist.core.codes import lattices as codes
+from swsdist.core.needs import Needs
+from swsdist.io.filesystem import identify
+from swsdist.io.hub_cache import folder_of
+from swsdist.lattices.lattice import Lattice, LeftOut, Variant, Word, confusion_network
+from swsdist.lattices.recognition import quietest, stretches
+from swsdist.lattices.spelling import pieces, spelled
+
+#: Samples a second.
+RATE = 16_000
+#: Seconds of a stretch, in which windows are packed.
+_STRETCH = 300.0
+#: Seconds of a window.
+_WINDOW = 30.0
+#: Windows that are recognised at once, and windows that tell the language.
+_BATCH, _LISTENED = 2, 4
+#: Milliseconds of silence between two parts of speech.
+_SILENCE = 160
+#: Seconds of the shortest window that is halved.
+_HALVED = 4.0
+#: Files of a model.
+_FILES = ("model.bin", "config.json", "tokenizer.json")
+_SUPPRESSED = frozenset("0123456789%$£€¥°")
+#: A probability below which a language is not the one that is spoken.
+_FOREIGN = 0.01
+#: Punctuation that belongs to the next word, and to the word before.
+_BEFORE, _AFTER = "\"'“¿([{-", "\"'.。,，!！?？:：”)]}、"
+
+
+class Whisper(Section):
+    """Recognises words by Whisper."""
+
+    model: IsPath = Field(
+        "Systran/faster-whisper-base",
+        description="folder of a Whisper model of CTranslate2; or, where there is no such folder, the name of one in the hub's "
+        "cache",
+    )
+    language: Annotated[str, Field(pattern="^[a-z]{2,3}$")] | None = Field(
+        None, description="of all recordings, as its code: en, fr, sw; default: detected in each recording"
+    )
+    beam: PositiveInt = Field(5, description="hypotheses that the search holds, and that become alternatives")
+    alternatives: bool = Field(True, description="lattices hold what is second best; false: the best words alone")
+    hotwords: tuple[str, ...] = Field(
+        (),
+        description="words or phrases to expect, such as names, as one writes them: in a prompt of at most 223 tokens",
+    )
+    numerals: bool = Field(False, description="numbers in digits (60); false: in words (sixty), as terms are")
+    speech: float = Field(0.5, ge=0, lt=1, description="probability of speech from which sound is recognised; 0: all")
+    most_compressed: PositiveFloat = Field(
+        2.4, description="leave out text that compresses by a larger factor: it repeats itself"
+    )
+    least_likely: float = Field(-1.0, description="leave out text of a smaller mean log-probability of its tokens")
+    no_speech: float = Field(
+        0.6, ge=0, le=1, description="leave out text with a larger probability of no speech, and an unlikely one"
+    )
+    device: Literal["cpu", "cuda"] = Field("cpu", description="where it is computed; on a GPU numbers differ a little")
+    dtype: Literal["int8", "float32", "float16"] = Field("int8", description="what is computed in")
+
+    rate: ClassVar[int] = RATE
+
+    @property
+    def needs(self) -> tuple[Needs, ...]:
+        """One thread; memory for the weights, the stretch, and a batch of windows."""
+        place = Path(self._folder) / "model.bin"
+        weights = place.stat().st_size if place.is_file() else 0
+        return (Needs(cpus=1, memory_gb=round(0.7 + 2 * weights / 1e9, 2), gpus=float(self.device == "cuda")),)
+
+    @cached_property
+    def _folder(self) -> str:
+        return folder_of(self.model)
+
+    def identity(self) -> list[Any]:
+        """Options, versions and the model's files, by their content or state.
+
+        Raises:
+            ConfigError: the model is missing, or of another kind; it has no such language, or no room for all hot words.
+        """
+        folder = Path(self._folder)
+        where = "options.recogniser.options.model"
+        if not folder.is_dir():
+            raise codes.NO_WHISPER_MODEL(where=where, model=self.model)
+        if missing := [name for name in _FILES if not (folder / name).is_file()]:
+            raise codes.NO_MODEL_OF_RECOGNISER(where=where, model=self.model, missing=", ".join(missing))
+        _model(self._key).check(self)
+        values = self.model_dump(mode="json", exclude={"model", "device"})
+        versions = [version(name) for name in ("faster-whisper", "ctranslate2")]
+        return [values, [identify(str(folder / name)) for name in _FILES], *versions]
+
+    @property
+    def _key(self) -> tuple[str, str, str]:
+        return self._folder, self.device, self.dtype
+
+    def load(self, granted: Needs) -> None:
+        """Load the model.
+
+        Raises:
+            UserError: it cannot be read, or there is no such device.
+        """
+        _model(self._key).check(self)
+
+    def lattice(self, key: str, channel: int, blocks: Iterable[NDArray[np.float32]]) -> Lattice:
+        """The lattice of a recording, with words as Whisper writes them and what was left out.
+
+        Args:
+            key, channel: of the lattice.
+            blocks: samples at 16 kHz, full scale 1.
+        """
+        found = _Recording(self, _model(self._key))
+        regions = list(found.regions(blocks))
+        words = tuple(word for region in regions for word in region[0].words)
+        length = round(found.samples / RATE * 1000)
+        return confusion_network(key, channel, regions, length, words, found.left_out if found.left_out.count else None)
+
+    def words(self, blocks: Iterable[NDArray[np.float32]]) -> list[str]:
+        """The best words of a recording, without punctuation; none where nothing is recognised."""
+        regions = _Recording(self, _model(self._key)).regions(blocks)
+        texts = (spelled(word.text, "folded") for region in regions for word in region[0].words)
+        return [text for text in texts if text]
+
+
+class _Hypothesis(NamedTuple):
+    """Tokens of text, and the log-probability of all of them."""
+
+    tokens: list[int]
+    likelihood: float
+
+
+class _Window(NamedTuple):
+    """Speech of a stretch, of at most 30 s.
+
+    Attributes:
+        samples: float32, its parts without what lies between them.
+        places: of each part, its first sample in the window and in the recording.
+    """
+
+    samples: NDArray[np.float32]
+    places: list[tuple[int, int]]
+
+    def seconds(self, at: float, middle: float) -> float:
+        """The time in the recording of a time in the window, both s, in the part in which `middle` lies."""
+        first, begin = next(place for place in reversed(self.places) if place[0] <= max(middle, 0.0) * RATE)
+        return begin / RATE + at - first / RATE
+
+    def half(self, first: int, end: int) -> _Window:
+        """A part of it."""
+        places = [(max(at, first) - first, begin + max(first - at, 0)) for at, begin in self.places if at < end]
+        kept = [k for k, place in enumerate(places) if k + 1 == len(places) or places[k + 1][0] > 0]
+        return _Window(self.samples[first:end], [places[k] for k in kept])
+
+
+class _Recording:
+    """Recognises a recording.
+
+    Attributes:
+        samples: that were read.
+        left_out: texts that are no words of it.
+    """
+
+    def __init__(self, options: Whisper, model: _Model) -> None:
+        self.samples = 0
+        self.left_out = LeftOut()
+        self._options, self._model, self._language, self._listened = options, model, options.language, False
+
+    def regions(self, blocks: Iterable[NDArray[np.float32]]) -> Iterator[list[Variant]]:
+        """Variants of each place where there are words, the best first, in order."""
+        held: list[tuple[_Window, Any]] = []
+        for window in self._windows(blocks):
+            held.append((window, self._model.encoded(window.samples)))
+            if len(held) == (_BATCH if self._listened else _LISTENED):
+                yield from self._recognised(held)
+                held = []
+        yield from self._recognised(held)
+
+    def _listen(self, windows: Sequence[NDArray[np.float32]]) -> None:
+        """Detect the language; list a recording in another one than was given."""
+        chances, self._listened = self._model.languages(windows), True
+        heard = max(chances, key=lambda name: (chances[name], name))
+        if self._language is None:
+            self._language = heard
+        elif chances.get(self._language, 0.0) < _FOREIGN:
+            with self.left_out:
+                raise codes.OTHER_LANGUAGE(
+                    heard=heard, chance=chances[heard], language=self._language, given=chances.get(self._language, 0.0)
+                )
+
+    def _windows(self, blocks: Iterable[NDArray[np.float32]]) -> Iterator[_Window]:
+        for stretch in stretches(blocks, _STRETCH, RATE):
+            begin, self.samples = self.samples, self.samples + len(stretch)
+            for parts in self._model.speech(stretch, self._options.speech):
+                sizes = np.cumsum([0, *(end - first for first, end in parts)]).tolist()
+                places = [(size, begin + first) for size, (first, _) in zip(sizes, parts, strict=False)]
+                yield _Window(np.concatenate([stretch[first:end] for first, end in parts]), places)
+
+    def _recognised(self, held: Sequence[tuple[_Window, Any]]) -> Iterator[list[Variant]]:
+        if not held:
+            return
+        if not self._listened:
+            self._listen([encoded for _, encoded in held])
+        assert self._language is not None
+        for k in range(0, len(held), _BATCH):
+            some = held[k : k + _BATCH]
+            found = self._model.hypotheses([encoded for _, encoded in some], self._language, self._options)
+            for (window, encoded), (hypotheses, silent) in zip(some, found, strict=True):
+                yield from self._checked(window, encoded, hypotheses, silent)
+
+    def _checked(
+        self, window: _Window, encoded: Any, hypotheses: list[_Hypothesis], silent: float, halve: bool = True
+    ) -> Iterator[list[Variant]]:
+        """Of hypotheses that may be said; else those of both halves."""
+        assert self._language is not None
+        faults = [self._fault(hypothesis, silent) for hypothesis in hypotheses]
+        kept = [hypothesis for hypothesis, fault in zip(hypotheses, faults, strict=True) if fault is None]
+        if kept:
+            yield from self._placed(window, encoded, kept)
+            return
+        if not hypotheses[0].tokens:
+            return
+        if halve and silent <= self._options.no_speech and len(window.samples) >= _HALVED * RATE:
+            cut = quietest(window.samples, RATE, len(window.samples) // 4)
+            for first, end in ((0, cut), (cut, len(window.samples))):
+                half = window.half(first, end)
+                inside = self._model.encoded(half.samples)
+                ((again, still),) = self._model.hypotheses([inside], self._language, self._options)
+                yield from self._checked(half, inside, again, still, halve=False)
+            return
+        seconds = len(window.samples) / RATE
+        with self.left_out:
+            raise codes.NOT_SAID(
+                start=window.seconds(0.0, 0.0),
+                end=window.seconds(seconds, seconds),
+                text=self._model.text(hypotheses[0].tokens, self._language)[:80],
+                fault=faults[0],
+            )
+
+    def _fault(self, hypothesis: _Hypothesis, silent: float) -> str | None:
+        """Why a hypothesis is no text of its window; None: it may be."""
+        assert self._language is not None
+        options, text = self._options, self._model.text(hypothesis.tokens, self._language).encode()
+        mean = hypothesis.likelihood / (len(hypothesis.tokens) + 1)
+        if not text.strip():
+            return "it is empty"
+        if (ratio := len(text) / len(zlib.compress(text))) > options.most_compressed:
+            return f"it repeats itself: its compression ratio is {ratio:.1f}"
+        if mean < options.least_likely:
+            sure = f", and no speech has a probability of {silent:.2f}" if silent > options.no_speech else ""
+            return f"the mean log-probability of its tokens is {mean:.2f}{sure}"
+        return None
+
+    def _placed(self, window: _Window, encoded: Any, hypotheses: list[_Hypothesis]) -> Iterator[list[Variant]]:
+        assert self._language is not None
+        length = len(window.samples)
+        best = self._model.aligned(hypotheses[0].tokens, encoded, length, self._language)
+        for region in variants(best, self._others(hypotheses, encoded)):
+            yield [
+                Variant(chance, tuple(_moved(word, window, length / RATE) for word in words))
+                for chance, words in region
+            ]
+
+    def _others(self, hypotheses: list[_Hypothesis], encoded: Any) -> list[tuple[float, list[str]]]:
+        assert self._language is not None
+        if not self._options.alternatives:
+            return []
+        first, *others = hypotheses
+        return [
+            (math.exp(min(other.likelihood - first.likelihood, 0.0)), self._model.split(other.tokens, self._language))
+            for other in others
+        ]
+
+
+def _moved(word: Word, window: _Window, end: float) -> Word:
+    """A word of a window, with its times in the recording."""
+    middle = min((word.start + word.end) / 2, end)
+    start, stop = (window.seconds(min(at, end), middle) for at in (word.start, word.end))
+    return word._replace(start=max(start, 0.0), end=max(stop, start, 0.0))
+
+
+def variants(best: Sequence[Word], others: Sequence[tuple[float, Sequence[str]]]) -> Iterator[list[Variant]]:
+    """Places of a hypothesis where others differ, and those between, each word one.
+
+    Args:
+        best: its words.
+        others: of each other hypothesis, the ratio of its likelihood to the best's, and its words.
+
+    Yields:
+        Variants, of the best first: where others differ, each with its probability, the greatest of all hypotheses that have
+        it. Their words last as long together as the best's.
+    """
+    if not best:
+        return
+    folded = [spelled(word.text, "folded") for word in best]
+    spans: list[tuple[int, int]] = []
+    changes: list[list[tuple[int, int, int, int]]] = []
+    for _, words in others:
+        matched = SequenceMatcher(None, folded, [spelled(word, "folded") for word in words], autojunk=False)
+        # An insertion takes the word after it (the last: before it), so that it has a time.
+        differing = [(i, k, j, m) for tag, i, k, j, m in matched.get_opcodes() if tag != "equal"]
+        changes.append([_with_time(change, len(best), len(words)) for change in differing])
+        spans += [(i, k) for i, k, _, _ in changes[-1]]
+    at = 0
+    for first, end in [*_merged(spans), (len(best), len(best))]:
+        yield from ([Variant(1.0, (word,))] for word in best[at:first])
+        if first < end:
+            yield _region(best[first:end], list(_said(first, end, others, changes)))
+        at = end
+
+
+def _with_time(change: tuple[int, int, int, int], count: int, words: int) -> tuple[int, int, int, int]:
+    i, k, j, m = change
+    if i < k:
+        return change
+    return (i, k + 1, j, m + 1) if k < count and m < words else (i - 1, k, j - 1, m)
+
+
+def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Spans, those that overlap as one."""
+    result: list[tuple[int, int]] = []
+    for first, end in sorted(spans):
+        if result and first < result[-1][1]:
+            result[-1] = result[-1][0], max(end, result[-1][1])
+        else:
+            result.append((first, end))
+    return result
+
+
+def _said(
+    first: int,
+    end: int,
+    others: Sequence[tuple[float, Sequence[str]]],
+    changes: Sequence[Sequence[tuple[int, int, int, int]]],
+) -> Iterator[tuple[float, list[str]]]:
+    """What other hypotheses have in a span of words of the best, where it differs, and the ratios of their likelihoods."""
+    for (ratio, words), changed in zip(others, changes, strict=True):
+        begin, stop, moved = first, end, False
+        for i, k, _, m in changed:
+            if k <= first:
+                begin = first + (m - k)
+            if i < end:
+                stop = end + (m - k)
+            moved |= i < end and k > first
+        if moved:
+            yield ratio, list(words[max(begin, 0) : stop])
+
+
+def _region(best: Sequence[Word], said: list[tuple[float, list[str]]]) -> list[Variant]:
+    chance = math.prod(word.confidence for word in best)
+    ratios: dict[tuple[str, ...], tuple[float, list[str]]] = {}
+    for ratio, words in said:
+        key = tuple(text for word in words if (text := spelled(word, "folded")))
+        if ratio > ratios.get(key, (0.0, words))[0]:
+            ratios[key] = ratio, words
+    total = chance * sum(ratio for ratio, _ in ratios.values())
+    share = min(1.0, (1 - chance) / total) if total else 0.0
+    start, end = best[0].start, best[-1].end
+    rest = 1 - total * share
+    held = (word._replace(confidence=min(word.confidence / max(rest, 1e-9), 1.0)) for word in best)
+    result = [Variant(rest, tuple(held))]
+    for ratio, words in ratios.values():
+        sizes = np.cumsum([0, *(len(word) for word in words)])
+        edges = (start + (end - start) * sizes / max(sizes[-1], 1)).tolist()
+        spread = tuple(Word(word, edges[k], edges[k + 1]) for k, word in enumerate(words))
+        result.append(Variant(chance * ratio * share, spread))
+    return result
+
+
+@lru_cache(maxsize=1)
+def _model(key: tuple[str, str, str]) -> _Model:
+    """A model, kept by the process: loading it takes seconds."""
+    return _Model(*key)
+
+
+class _Model:
+    """A Whisper model of CTranslate2.
+
+    Raises:
+        UserError: it cannot be loaded.
+    """
+
+    def __init__(self, folder: str, device: str, dtype: str) -> None:
+        from faster_whisper import WhisperModel
+
+        try:
+            self._whisper = WhisperModel(
+                folder, device=device, compute_type=dtype, cpu_threads=1, local_files_only=True
+            )
+        except (RuntimeError, ValueError, OSError) as error:
+            raise codes.WHISPER_NOT_LOADED(where=folder, error=error) from None
+        self._tokenizers: dict[str, Any] = {}
+
+    def check(self, options: Whisper) -> None:
+        """Whether the model can do what the options ask.
+
+        Raises:
+            ConfigError: it has no such language, or no room for all hot words.
+        """
+        where = "options.recogniser.options"
+        languages = self._whisper.supported_languages
+        if options.language is not None and options.language not in languages:
+            raise codes.NO_LANGUAGE_OF_RECOGNISER(
+                where=f"{where}.language", language=options.language, languages=", ".join(sorted(languages))
+            )
+        if options.hotwords:
+            tokens = len(self._tokenizer(languages[0]).encode(_listed(options.hotwords)))
+            if tokens > (most := self._whisper.max_length // 2 - 1):
+                raise codes.TOO_MANY_HOTWORDS(where=f"{where}.hotwords", tokens=tokens, most=most)
+
+    def speech(self, stretch: NDArray[np.float32], least: float) -> Iterator[list[tuple[int, int]]]:
+        """Parts of speech of each window, as first and end samples."""
+        from faster_whisper.vad import VadOptions, get_speech_timestamps
+
+        most = round(_WINDOW * RATE)
+        found = [{"start": k, "end": min(k + most, len(stretch))} for k in range(0, len(stretch), most)]
+        if least:
+            options = VadOptions(threshold=least, max_speech_duration_s=_WINDOW, min_silence_duration_ms=_SILENCE)
+            found = get_speech_timestamps(stretch, options, RATE)
+        window: list[tuple[int, int]] = []
+        held = 0
+        for part in found:
+            first, end = int(part["start"]), int(part["end"])
+            if window and held + end - first > most:
+                yield window
+                window, held = [], 0
+            window.append((first, end))
+            held += end - first
+        if window:
+            yield window
+
+    def encoded(self, samples: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Outputs of the encoder for a window, float32 (1, frames, width)."""
+        from faster_whisper.audio import pad_or_trim
+
+        features = self._whisper.feature_extractor(samples)[..., :-1]
+        return np.array(self._whisper.encode(pad_or_trim(features)))
+
+    def languages(self, windows: Sequence[NDArray[np.float32]]) -> dict[str, float]:
+        """The probability of each language that the model knows, by all windows."""
+        if not self._whisper.model.is_multilingual:
+            return {"en": 1.0}
+        logs: dict[str, float] = {}
+        for window in windows:
+            (found,) = self._whisper.model.detect_language(_storage(window))
+            for token, chance in found:
+                logs[token[2:-2]] = logs.get(token[2:-2], 0.0) + math.log(max(chance, 1e-9))
+        best = max(logs.values())
+        total = sum(math.exp(value - best) for value in logs.values())
+        return {name: math.exp(value - best) / total for name, value in logs.items()}
+
+    def hypotheses(
+        self, windows: Sequence[NDArray[np.float32]], language: str, options: Whisper
+    ) -> list[tuple[list[_Hypothesis], float]]:
+        """Of each window the hypotheses of a beam search, the best first, and the probability of no speech."""
+        tokenizer = self._tokenizer(language)
+        hotwords = _listed(options.hotwords) if options.hotwords else None
+        prompt = self._whisper.get_prompt(tokenizer, [], without_timestamps=True, hotwords=hotwords)
+        results = self._whisper.model.generate(
+            _storage(np.concatenate(windows)),
+            [prompt] * len(windows),
+            beam_size=options.beam,
+            num_hypotheses=options.beam if options.beam > 1 else 1,
+            return_scores=True,
+            return_no_speech_prob=True,
+            suppress_tokens=self._suppressed(tokenizer, options.numerals),
+        )
+        return [
+            (
+                [
+                    _Hypothesis([t for t in tokens if t < tokenizer.eot], score * len(tokens))
+                    for tokens, score in zip(result.sequences_ids, result.scores, strict=True)
+                ],
+                result.no_speech_prob,
+            )
+            for result in results
+        ]
+
+    def aligned(self, tokens: list[int], encoded: NDArray[np.float32], length: int, language: str) -> list[Word]:
+        """Words of a hypothesis, with times in a window of so many samples (s) and their mean probabilities."""
+        from faster_whisper.transcribe import merge_punctuations
+
+        frames = math.ceil(length / self._whisper.feature_extractor.hop_length)
+        (found,) = self._whisper.find_alignment(self._tokenizer(language), [tokens], _storage(encoded), frames)
+        merge_punctuations(found, _BEFORE, _AFTER)
+        return [
+            Word(piece, start + k * length, start + (k + 1) * length, min(float(item["probability"]), 1.0))
+            for item in found
+            if (parts := pieces(item["word"].strip()))
+            for start, length in [(float(item["start"]), float(item["end"] - item["start"]) / len(parts))]
+            for k, piece in enumerate(parts)
+        ]
+
+    def split(self, tokens: list[int], language: str) -> list[str]:
+        """Words of tokens, as `aligned` has them."""
+        from faster_whisper.transcribe import merge_punctuations
+
+        tokenizer = self._tokenizer(language)
+        words, parts = tokenizer.split_to_word_tokens([*tokens, tokenizer.eot])
+        found = [{"word": word, "tokens": part} for word, part in zip(words[:-1], parts, strict=False)]
+        merge_punctuations(found, _BEFORE, _AFTER)
+        return [piece for item in found for piece in pieces(item["word"].strip())]
+
+    def text(self, tokens: list[int], language: str) -> str:
+        """The text of tokens."""
+        text: str = self._tokenizer(language).decode(tokens)
+        return text.strip()
+
+    def _tokenizer(self, language: str) -> Any:
+        from faster_whisper.tokenizer import Tokenizer
+
+        if language not in self._tokenizers:
+            multilingual = self._whisper.model.is_multilingual
+            self._tokenizers[language] = Tokenizer(
+                self._whisper.hf_tokenizer, multilingual, task="transcribe", language=language
+            )
+        return self._tokenizers[language]
+
+    def _suppressed(self, tokenizer: Any, numerals: bool) -> list[int]:
+        from faster_whisper.transcribe import get_suppressed_tokens
+
+        return [*get_suppressed_tokens(tokenizer, [-1]), *(() if numerals else self._with_digits)]
+
+    @cached_property
+    def _with_digits(self) -> tuple[int, ...]:
+        """Tokens of text with digits, or signs of amounts."""
+        tokenizer = self._tokenizer("en")
+        return tuple(
+            number
+            for number in sorted(self._whisper.hf_tokenizer.get_vocab().values())
+            if number < tokenizer.eot and _SUPPRESSED.intersection(tokenizer.decode([number]))
+        )
+
+
+def _listed(hotwords: Sequence[str]) -> str:
+    return ", ".join(hotwords)
+
+
+def _storage(array: NDArray[np.float32]) -> Any:
+    from ctranslate2 import StorageView
+
+    return StorageView.from_array(np.ascontiguousarray(array))
