@@ -45,7 +45,9 @@ def frames(models: Sequence[str], run: str, source: str, search: bool) -> list[s
         raise codes.RECOGNISER_TO_DISCOVER(where=f"--model {recognisers[0]}", name=name)
     encoders, before = [model for model in models if model not in recognisers], [*_configs(run)]
     settings = settings_of(encoders, search) if encoders else _encoders(before, search)
-    given = [config.options["words"] for config in before if config.chain == "search" and config.options.get("words")]
+    given: list[Any] = [
+        config.options["words"] for config in before if config.chain == "search" and config.options.get("words")
+    ]
     if recognisers:
         given = [{"recogniser": _recogniser(recognisers)}]
     given = [{**words, "lattices": {"path": source if _documents(source)[1] else None}} for words in given[:1]]

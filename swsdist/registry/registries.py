@@ -261,6 +261,8 @@ LATTICE_FORMATS: Registry[LatticeFormatEntry] = Registry(
     LatticeFormatEntry,
 )
 
+#: Files of models of Sphinx, and of Whisper in CTranslate2.
+_SPHINX, _CTRANSLATE2 = ("mdef", "feat.params"), ("model.bin", "config.json", "vocabulary.*")
 _WHISPER = "swsdist.lattices.whisper:Whisper"
 _POCKETSPHINX = "swsdist.lattices.pocketsphinx:Pocketsphinx"
 
@@ -270,17 +272,8 @@ RECOGNISERS: Registry[RecogniserEntry] = Registry(
     "swsdist.recognisers",
     "options.recogniser.name",
     {
-        "pocketsphinx": RecogniserEntry(
-            _POCKETSPHINX, 1, _POCKETSPHINX, "words", ("pocketsphinx",), ("mdef", "feat.params")
-        ),
-        "whisper": RecogniserEntry(
-            _WHISPER,
-            1,
-            _WHISPER,
-            "words",
-            ("faster_whisper", "ctranslate2"),
-            ("model.bin", "config.json", "vocabulary.*"),
-        ),
+        "pocketsphinx": RecogniserEntry(_POCKETSPHINX, 1, _POCKETSPHINX, "words", ("pocketsphinx",), _SPHINX),
+        "whisper": RecogniserEntry(_WHISPER, 1, _WHISPER, "words", ("faster_whisper", "ctranslate2"), _CTRANSLATE2),
     },
     RecogniserEntry,
 )
