@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from swsdist.cli.options import Integer, allow_commands
+from swsdist.cli.options import MODELS, Integer, allow_commands
 
 
 @click.command()
@@ -20,8 +20,11 @@ from swsdist.cli.options import Integer, allow_commands
 @click.option(
     "--proxy", "proxies", multiple=True, metavar="ADDRESS", help="Address of that proxy. [default: this host]"
 )
+@MODELS
 @click.option("--watch", is_flag=True, help="Of a FOLDER: look for new recordings, and search saved words in them.")
-@click.option("--texts", metavar="STORE", help="Store of transcripts or lattices of the same recordings.")
+@click.option(
+    "--texts", metavar="STORE", help="Store of transcripts or lattices of the same recordings. [default: in STORE]"
+)
 @click.option("--classes", metavar="RUN", help="Run of `discover` in the same recordings.")
 @click.option("--address", metavar="ADDRESS", help="Search on this Ray cluster.")
 @click.option("--set", "sets", multiple=True, metavar="search.KEY=VALUE", help="Set how is searched; repeatable.")
@@ -35,6 +38,7 @@ def serve(
     public: bool,
     user_header: str | None,
     proxies: tuple[str, ...],
+    models: tuple[str, ...],
     watch: bool,
     texts: str | None,
     classes: str | None,
@@ -49,15 +53,19 @@ def serve(
     \b
     swsdist serve archive/store
     swsdist serve recordings --watch
+    swsdist serve recordings --model openai/whisper-base --model Systran/faster-whisper-base
     SWSDIST_PASSWORD=... swsdist serve archive --public --host 0.0.0.0 --host-name archive.example.org
     """
+    from swsdist.cli.models import frames
     from swsdist.config.loader import section_values
     from swsdist.server.running import Entrance, serve_until_ended, settings_for
 
     options = section_values(list(sets), "search")
     settings = settings_for(
-        target, project, watch=watch, texts=texts, classes=classes, address=address, options=options
+        target, project, watch=watch, texts=texts, classes=classes, models=models, address=address, options=options
     )
+    if models:
+        frames(models, settings.target, True)  # reports mistakes
     entrance = Entrance(host, port, names, public, user_header, proxies)
     serve_until_ended(settings, entrance, lambda text: click.echo(text))
     return 0

@@ -70,7 +70,9 @@ CHAINS: Registry[Entry] = Registry(
     "swsdist.chains",
     "chain",
     {
-        "search": ChainEntry("swsdist.chains.search.chain:build", 1, searches=True),
+        "search": ChainEntry(
+            "swsdist.chains.search.chain:build", 1, "swsdist.chains.search.options:SearchOptions", searches=True
+        ),
         "fuse": ChainEntry(
             "swsdist.chains.fuse.chain:build", 1, "swsdist.chains.fuse.options:FuseOptions", joined=True
         ),
@@ -268,8 +270,16 @@ RECOGNISERS: Registry[RecogniserEntry] = Registry(
     "swsdist.recognisers",
     "options.recogniser.name",
     {
-        "pocketsphinx": RecogniserEntry(_POCKETSPHINX, 1, _POCKETSPHINX, libraries=("pocketsphinx",)),
-        "whisper": RecogniserEntry(_WHISPER, 1, _WHISPER, libraries=("faster_whisper", "ctranslate2")),
+        "pocketsphinx": RecogniserEntry(
+            _POCKETSPHINX, 1, _POCKETSPHINX, libraries=("pocketsphinx",), model_files=("mdef", "feat.params")
+        ),
+        "whisper": RecogniserEntry(
+            _WHISPER,
+            1,
+            _WHISPER,
+            libraries=("faster_whisper", "ctranslate2"),
+            model_files=("model.bin", "config.json", "vocabulary.*"),
+        ),
     },
     RecogniserEntry,
 )

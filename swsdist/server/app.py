@@ -24,7 +24,7 @@ from swsdist.core.codes.glossary import PLACE_BEYOND
 from swsdist.core.errors import AudioError, StorageError, SwsdistError
 from swsdist.glossary.exports import EXPORTS
 from swsdist.server import sounds
-from swsdist.server.archive import Archive, Filters
+from swsdist.server.archive import Filters
 from swsdist.server.bodies import error_values, to_file
 from swsdist.server.glossary_routes import GLOSSARY
 from swsdist.server.questions import MOST, TOP, Question, answer, as_line, examples_of
@@ -44,6 +44,7 @@ from swsdist.server.requests import (
 )
 from swsdist.server.security import Gate, Guard, error_response, named
 from swsdist.server.service import Service
+from swsdist.server.transcripts import SECONDS, TRANSCRIPTS
 
 _STATIC = Path(__file__).parent / "static"
 _LOG = logging.getLogger(__name__)
@@ -72,6 +73,7 @@ def create_app(service: Service, guard: Guard) -> Starlette:
         Route("/api/news", _news),
         Route("/api/news/seen", _seen, methods=["POST"]),
         *GLOSSARY,
+        *TRANSCRIPTS,
         Mount("/static", StaticFiles(directory=_STATIC)),
     ]
     app = Starlette(
@@ -120,11 +122,12 @@ def _facts(request: Request, service: Service) -> dict[str, Any]:
     archive, indexing, guard = service.archive, service.indexing, request.app.state.guard
     empty = {"hours": 0.0, "documents": 0, "recordings": 0, "folders": [], "speakers": [], "dates": None}
     about = {"store": service.settings.target, **empty} if archive is None else archive.facts
+    service.look_for_words()
     spoken = archive is None or archive.spoken
     error = indexing.error if indexing is not None else None
     return {
         **about,
-        "kinds": [*(["spoken"] if spoken else []), *(["text"] if service.texts is not None or not spoken else [])],
+        "kinds": [*(["spoken"] if spoken else []), *(["text"] if service.words is not None else [])],
         "indexing": indexing.state if indexing is not None else None,
         "error": None if error is None else error_values(error),
         "ready": archive is not None,
@@ -136,6 +139,7 @@ def _facts(request: Request, service: Service) -> dict[str, Any]:
             "upload_bytes": sounds.UPLOAD_BYTES,
             "upload_seconds": sounds.UPLOAD_SECONDS,
             "clip_seconds": sounds.CLIP_SECONDS,
+            "transcript_seconds": SECONDS,
         },
         "project": str(service.settings.project),
         "change": service.project.change,
@@ -161,11 +165,9 @@ async def _search(request: Request) -> Response:
     text = None if values.get("text") is None else text_of(values, "text")
     if text is not None and len(text) > _LONGEST_TEXT:
         raise codes.WRONG_REQUEST(where="text", what=f"the text has more than {_LONGEST_TEXT} characters")
-    archive: Archive | None = service.demand_archive()
-    if text is not None and service.texts is not None:
-        archive = service.texts
-    assert archive is not None
-    if text is not None and archive.spoken:
+    archive = service.demand_archive()
+    searched = archive if text is None else service.words
+    if searched is None:
         raise codes.NO_TEXTS(where="text")
     entry_id = None if values.get("entry_id") is None else integer(values, "entry_id")
     requested = values.get("examples")
@@ -184,7 +186,9 @@ async def _search(request: Request) -> Response:
         raise codes.WRONG_REQUEST(where="narrow", what="narrow is no object")
     filters = Filters(**{name: text_of(narrow, name) for name in Filters._fields if narrow.get(name)})
     question = Question(examples, text, entry_id, filters, integer(values, "top", TOP, 1, MOST))
-    lines, turns = answer(question, archive, service.project, service.searches), bounds_of(request).searches
+    some = None if text is None else await run_in_threadpool(archive.with_words, searched, filters)
+    lines = answer(question, searched, service.project, service.searches, *(some or ()))
+    turns = bounds_of(request).searches
     first = await turns.do(next, lines)  # a question that cannot be asked is refused
     return StreamingResponse(_lines(turns, first, lines), media_type="application/x-ndjson")
 

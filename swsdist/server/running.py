@@ -44,21 +44,22 @@ def settings_for(
     watch: bool = False,
     texts: str | None = None,
     classes: str | None = None,
+    models: tuple[str, ...] = (),
     address: str | None = None,
     options: Mapping[str, object] | None = None,
 ) -> Settings:
     """What is served: a store, a run, or a folder of recordings that is indexed to a run beside it.
 
     Raises:
-        UserError: there is no such folder, `watch` without a folder of recordings, or the project needs a place.
+        UserError: there is no such folder, `watch` or models without a folder of recordings, or the project needs a place.
     """
     target = target.rstrip("/")
     folder = Folder(target)
     is_archive = folder.exists("manifest.json") or folder.exists("plan.json")
     if not is_archive and not is_remote(target) and not Path(target).is_dir():
         raise codes.NO_ARCHIVE(where=target)
-    if is_archive and watch:
-        raise codes.WATCH_NEEDS_FOLDER(where=target)
+    for option in ("--watch",) * watch + ("--model",) * bool(models) if is_archive else ():
+        raise codes.NEEDS_FOLDER(where=target, option=option)
     if project is None:
         if is_remote(target):
             raise codes.FIND_PROJECT(where=target)
@@ -71,7 +72,7 @@ def settings_for(
     if source is not None:
         name = source.rsplit("/", 1)[-1]
         run = str(Path(project).resolve().with_name(f"{name}-swsdist"))
-    return Settings(run, Path(project), source, watch, texts, classes, address, dict(options or {}))
+    return Settings(run, Path(project), source, watch, texts, classes, models, address, dict(options or {}))
 
 
 def serve_until_ended(settings: Settings, entrance: Entrance, say: Callable[[str], None]) -> None:
