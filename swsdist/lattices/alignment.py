@@ -1,7 +1,8 @@
 """Times of the words of a given text, by the words that a recogniser hears.
 
-Words that are once in both texts, and in one order, are anchors; between two of them letters are paired by the fewest edits. A
-given word lasts as long as the letters with which its own are paired, one without such from the word before to the next.
+Three words that follow each other once in both texts, and in one order, are an anchor; between two of these letters are paired by
+the fewest edits. A given word lasts as long as the letters with which its own are paired, one without such from the word before
+to the next.
 
 The confidence of a word is the share of the letters around it that are heard as given: what is said there is the text, or it is
 not, and then a word has no place.
@@ -12,12 +13,15 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from swsdist.core.codes import lattices as codes
-from swsdist.lattices.lattice import Lattice, LeftOut, Word, transcript
+from swsdist.io.compressed import short
+from swsdist.lattices.lattice import MILLISECOND, Lattice, LeftOut, Word, transcript
 from swsdist.lattices.spelling import spelled
 
 #: Letters around the middle of a word, and the least share of them that is heard where it has a place.
@@ -26,31 +30,42 @@ _AROUND, _LEAST = 80, 0.5
 _MOST_PAIRS = 1 << 26
 #: Seconds between two letters of a word, of which it then holds one only.
 _TORN = 1.0
+#: Words and characters of a text that a message shows.
+_NAMED, _SHOWN = 12, 80
 
 
-def aligned(given: Sequence[str], heard: Lattice) -> Lattice:
-    """The transcript of a given text, with the times of what is heard in its recording; words without a place are left out.
+def aligned(given: Sequence[str], heard: Lattice, words: Sequence[Word]) -> Lattice:
+    """The transcript of a given text, with the times of what is heard in its recording. Words without a place are left out.
 
     Args:
         given: words as written.
-        heard: with its best words.
+        heard: the recogniser's lattice.
+        words: its best words, in order.
 
     Raises:
         DataError: less than half of the text has a place.
     """
-    words = placed(given, heard.words or ())
-    left_out, sizes = LeftOut(), [max(len(spelled(word, "folded")), 1) for word in given]
-    share = sum(size for size, word in zip(sizes, words, strict=True) if word) / max(sum(sizes), 1)
+    found = placed(given, words)
+    sizes = [max(len(spelled(word, "folded")), 1) for word in given]
+    share = sum(size for size, word in zip(sizes, found, strict=True) if word) / sum(sizes)
     if share < _LEAST:
-        said = " ".join(word.text for word in (heard.words or ())[:8])
-        raise codes.NOT_THE_TEXT(where=heard.key, share=share, text=" ".join(given[:8])[:80], heard=said[:80])
-    for first, last in _runs([word is None for word in words]):
+        said = _shown([word.text for word in words]) or "nothing"
+        raise codes.NOT_THE_TEXT(where=heard.key, share=share, text=_shown(given), heard=said)
+    left_out = LeftOut()
+    for is_lost, some in groupby(zip(given, found, strict=True), key=lambda item: item[1] is None):
+        lost = [word for word, _ in some] if is_lost else []
         with left_out:
-            before = max((word.end for word in words[:first] if word), default=0.0)
-            raise codes.WORDS_WITHOUT_PLACE(
-                where=heard.key, count=last - first, text=" ".join(given[first:last])[:80], time=before
-            )
-    return transcript(heard.key, [word for word in words if word], heard.channel, left_out if left_out.count else None)
+            if lost:
+                raise codes.WORDS_WITHOUT_PLACE(where=heard.key, count=len(lost), text=_shown(lost))
+    result = transcript(
+        heard.key, [word for word in found if word], heard.channel, left_out if left_out.count else None
+    )
+    length = max(result.length, round(heard.length * heard.tick / MILLISECOND))
+    return replace(result, length=length, words=tuple(word for word in found if word))
+
+
+def _shown(words: Sequence[str]) -> str:
+    return short(" ".join(words[:_NAMED]), _SHOWN)
 
 
 def placed(given: Sequence[str], heard: Sequence[Word]) -> list[Word | None]:
@@ -77,7 +92,7 @@ def placed(given: Sequence[str], heard: Sequence[Word]) -> list[Word | None]:
     middle = (at[1:] + at[:-1]) // 2
     low, high = (middle - _AROUND // 2).clip(0), (middle + _AROUND // 2).clip(max=len(letters))
     share = (sums[high] - sums[low]) / np.maximum(high - low, 1)
-    spans = np.array([_span(pairs[i:k], heard, at_heard) for i, k in zip(at, at[1:], strict=False)]).reshape(-1, 2)
+    spans = np.array([_span(pairs[i:k], heard, at_heard) for i, k in pairwise(at)]).reshape(-1, 2)
     spans[share < _LEAST] = np.nan
     ends = np.fmax.accumulate(np.concatenate([[0.0], spans[:-1, 1]]))
     starts = np.fmin.accumulate(np.concatenate([spans[1:, 0], ends[-1:]])[::-1])[::-1]
@@ -103,10 +118,11 @@ def _span(pairs: NDArray[np.int64], heard: Sequence[Word], at: NDArray[np.int64]
 
 
 def _between_anchors(texts: Sequence[str], others: Sequence[str]) -> Iterator[tuple[int, int, int, int]]:
-    """First and end words of both in turn: up to an anchor, and of it; all of the most anchors in one order."""
-    once, once_heard = ({word for word, count in Counter(some).items() if count == 1} for some in (texts, others))
-    place = {word: j for j, word in enumerate(others) if word in once_heard}
-    found = [(i, place[word]) for i, word in enumerate(texts) if word and word in once and word in place]
+    """First and end words of both in turn: up to an anchor, and its first word; of the most anchors in one order."""
+    threes, threes_heard = (list(zip(some, some[1:], some[2:], strict=False)) for some in (texts, others))
+    once, once_heard = ({key for key, count in Counter(some).items() if count == 1} for some in (threes, threes_heard))
+    place = {key: j for j, key in enumerate(threes_heard) if key in once_heard}
+    found = [(i, place[key]) for i, key in enumerate(threes) if all(key) and key in once and key in place]
     lasts: list[int] = []  # the least last place of so many anchors, and which anchor that is
     which: list[int] = []
     before: list[int] = []
