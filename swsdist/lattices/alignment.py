@@ -1,8 +1,8 @@
 """Times of the words of a given text, by the words that a recogniser hears.
 
-Three words that follow each other once in both texts, and in one order, are an anchor; between two of these letters are paired by
-the fewest edits. A given word lasts as long as the letters with which its own are paired, one without such from the word before
-to the next.
+Three words that follow each other once in both texts, and in one order, are an anchor; between two, letters are paired by the
+fewest edits. A given word lasts as long as the letters with which its own are paired; one of which hardly any is paired lasts from
+the word before to the next.
 
 The confidence of a word is the share of the letters around it that are heard as given: what is said there is the text, or it is
 not, and then a word has no place.
@@ -104,7 +104,9 @@ def placed(given: Sequence[str], heard: Sequence[Word]) -> list[Word | None]:
 
 
 def _span(pairs: NDArray[np.int64], heard: Sequence[Word], at: NDArray[np.int64]) -> tuple[float, float]:
-    """Start and end of the heard letters with which those of a word are paired; NaN without any."""
+    """Start and end of the heard letters with which those of a word are paired; NaN where hardly any are."""
+    if np.count_nonzero(pairs >= 0) * 3 < len(pairs):
+        return np.nan, np.nan
     places: list[list[tuple[float, float]]] = []
     for letter in pairs[pairs >= 0].tolist():
         k = int(np.searchsorted(at, letter, side="right")) - 1

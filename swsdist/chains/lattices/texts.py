@@ -42,7 +42,7 @@ class Texts:
         is_table = path.removesuffix(".gz").rpartition(".")[2].lower() in _DELIMITERS
         for name, text in self._of_table() if is_table else self._of_files():
             self._words[name] = (*self._words.get(name, ()), *text.split())
-        if not self._words:
+        if not any(self._words.values()):
             raise codes.NO_TEXTS(where=path)
 
     def of(self, doc_id: str) -> tuple[str, ...] | None:
