@@ -18,15 +18,17 @@ import html
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby, pairwise
+from itertools import accumulate, groupby, pairwise
 from pathlib import Path
 from typing import NamedTuple
+from unicodedata import east_asian_width
 
 from swsdist.exports import eaf, textgrid
 from swsdist.exports.tiers import FORBIDDEN, Annotated, layered
 from swsdist.io.labels import file_of
 from swsdist.io.nist.ctm import ctm_line
 from swsdist.lattices.lattice import Word
+from swsdist.lattices.spelling import pieces, written
 
 #: Endings of the files of each format.
 FORMATS = {
@@ -75,7 +77,7 @@ class _Cue(NamedTuple):
 
     @property
     def text(self) -> str:
-        return " ".join(word.text for word in self.words)
+        return _text(self.words)
 
 
 def write(transcript: Transcript, formats: Sequence[str], folder: Path, taken: set[str]) -> list[str]:
@@ -125,9 +127,9 @@ def write(transcript: Transcript, formats: Sequence[str], folder: Path, taken: s
 
 
 def _clean(words: Sequence[Word]) -> list[Word]:
-    """Words without blanks and what no file can hold."""
+    """Words as they are read back: without blanks, in pieces, and without what no file can hold."""
     parts = ((word, FORBIDDEN.sub(" ", word.text).split()) for word in words)
-    return [word._replace(text=text) for word, texts in parts for text in texts]
+    return [word._replace(text=piece) for word, texts in parts for text in texts for piece in pieces(text)]
 
 
 def _cues(words: Sequence[Word]) -> Iterator[_Cue]:
@@ -141,10 +143,9 @@ def _cues(words: Sequence[Word]) -> Iterator[_Cue]:
     starts = [_ms(cue[0].start) for cue in cues]
     for cue, start, following in zip(cues, starts, [*starts[1:], -1], strict=False):
         end = max(_ms(cue[-1].end), start + 1)
-        lengths = [len(word.text) + 1 for word in cue]
-        total = sum(lengths) - 1
-        sums = [sum(lengths[:k]) for k in range(len(cue))] if total > _LINE else [0]
-        second = min(range(len(sums)), key=lambda k: max(sums[k] - 1, total - sums[k]))
+        sums = [*accumulate((_width(word.text) + 1 for word in cue), initial=0)]
+        breaks = range(len(cue)) if _width(_text(cue)) > _LINE else range(1)
+        second = min(breaks, key=lambda k: max(sums[k], sums[-1] - sums[k]))
         yield _Cue(start, end - (end == following > _ms(cue[-1].start) + 1), cue, second)
 
 
@@ -154,16 +155,25 @@ def _ends(cue: Sequence[Word], unit: Sequence[Word]) -> bool:
     return (
         not 0 <= pause < _PAUSE
         or _SENTENCE_END.search(cue[-1].text) is not None
-        or len(" ".join(word.text for word in (*cue, *unit))) > 2 * _LINE
+        or _width(_text([*cue, *unit])) > 2 * _LINE
         or unit[0].end - cue[0].start > _LONGEST
     )
+
+
+def _text(words: Sequence[Word]) -> str:
+    return written(word.text for word in words)
+
+
+def _width(text: str) -> int:
+    """Characters of a text; wide ones are two."""
+    return sum(1 + (east_asian_width(character) in "WF") for character in text)
 
 
 def _srt(cues: Sequence[_Cue], language: str | None) -> str:
     blocks = []
     for number, cue in enumerate(cues, 1):
-        lines = [" ".join(word.text for word in part) for part in (cue.words[: cue.second], cue.words[cue.second :])]
-        text = "\n".join(line for line in lines if line).translate(_WITHOUT_TAGS)
+        lines = (_text(part) for part in (cue.words[: cue.second], cue.words[cue.second :]) if part)
+        text = "\n".join(lines).translate(_WITHOUT_TAGS)
         blocks.append(f"{number}\n{_clock(cue.start, ',')} --> {_clock(cue.end, ',')}\n{text}\n")
     return "\n".join(blocks)
 
@@ -175,7 +185,7 @@ def _vtt(cues: Sequence[_Cue], language: str | None) -> str:
         for k, (before, word) in enumerate(pairwise(cue.words), 1):
             if before[1:3] != word[1:3]:
                 text += f"<{_clock(_ms(before.end), '.')}>"
-            text += "\n" if k == cue.second else " "
+            text += "\n" if k == cue.second else " " * (" " in _text([before, word]))
             if word.start > before.end:
                 text += f"<{_clock(_ms(word.start), '.')}>"
             text += html.escape(word.text, quote=False)
@@ -198,7 +208,7 @@ def _json(cues: Sequence[_Cue], language: str | None) -> str:
         }
         for k, cue in enumerate(cues)
     ]
-    result = {"text": " ".join(cue.text for cue in cues), "segments": segments}
+    result = {"text": written(cue.text for cue in cues), "segments": segments}
     return (
         json.dumps(result | ({} if language is None else {"language": language}), indent=1, ensure_ascii=False) + "\n"
     )
@@ -229,7 +239,7 @@ def _annotated(transcript: Transcript, channels: Mapping[int, Sequence[Word]], f
         lent = 0  # end of an annotation that lasts longer than its words, by 1 ms, which the next one lacks
         for (start, end), unit in groupby(words, key=lambda word: (_ms(word.start), _ms(word.end))):
             start += start == lent - 1
-            rows.append((start, max(end, start + 1), 0.0, " ".join(word.text for word in unit)))
+            rows.append((start, max(end, start + 1), 0.0, _text(list(unit))))
             lent = start + 1 if end <= start else 0
     last = max((row[1] for rows in tiers.values() for row in rows), default=0)
     end = max(last, round(1000 * transcript.seconds), 1)
