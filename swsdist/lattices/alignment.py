@@ -1,8 +1,8 @@
 """Times of the words of a given text, by the words that a recogniser hears.
 
 Three words that follow each other once in both texts, and in one order, are an anchor; between two, letters are paired by the
-fewest edits. A given word lasts as long as the letters with which its own are paired; one of which hardly any is paired, from the
-word before to the next.
+fewest edits. A given word lasts as long as the letters with which its own are paired; if hardly any is paired, it lasts from
+the word before to the next.
 
 The confidence of a word is the share of the letters around it that are heard as given: what is said there is the text, or it is
 not, and then a word has no place.
