@@ -98,5 +98,5 @@ def test_texts(tmp_path: Path) -> None:
 def test_no_texts(tmp_path: Path, names: list[str]) -> None:
     for name in names:
         (tmp_path / name).write_text(" \n", encoding="utf-8")
-    with raises(codes.NO_TEXTS, where=str(tmp_path)):
+    with raises(codes.NO_GIVEN_TEXTS, where=str(tmp_path)):
         Texts(str(tmp_path), {})

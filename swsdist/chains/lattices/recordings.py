@@ -79,7 +79,7 @@ class RecordingSource(Source):
         places = np.array([place for _, place in order], np.int64)
         rows = [{**row, "identity": row["identities"][recipe]} for row in corpus.rows(places)]
         lengths = corpus.seconds(places, config.storage)
-        matters = _MATTERS
+        matters: tuple[str, ...] = _MATTERS
         if options.texts is not None:
             texts, matters = Texts(options.texts, config.storage), (*_MATTERS, "words")
             rows = [{**row, "words": texts.of(row["doc_id"])} for row in rows]

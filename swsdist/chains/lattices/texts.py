@@ -43,7 +43,7 @@ class Texts:
         for name, text in self._of_table() if is_table else self._of_files():
             self._words[name] = (*self._words.get(name, ()), *text.split())
         if not any(self._words.values()):
-            raise codes.NO_TEXTS(where=path)
+            raise codes.NO_GIVEN_TEXTS(where=path)
 
     def of(self, doc_id: str) -> tuple[str, ...] | None:
         """The words of a recording, by its name, or by that without its folder; None: it has no text."""
@@ -60,9 +60,10 @@ class Texts:
 
     def _of_table(self) -> Iterator[tuple[str, str]]:
         ending = self.path.removesuffix(".gz").rpartition(".")[2].lower()
-        quoting = csv.QUOTE_NONE if ending == "tsv" else csv.QUOTE_MINIMAL
         read = csv.reader(
-            (line for _, line in lines(self.path, self._storage)), delimiter=_DELIMITERS[ending], quoting=quoting
+            (line for _, line in lines(self.path, self._storage)),
+            delimiter=_DELIMITERS[ending],
+            quoting=csv.QUOTE_NONE if ending == "tsv" else csv.QUOTE_MINIMAL,
         )
         name, text = 0, 1
         for row in read:

@@ -425,8 +425,8 @@ TEXT_WITHOUT_RECORDING = Code(
     "{count} text{s} without a recording",
     "look at the names: a text is named after its recording",
 )
-NO_TEXTS = Code(
-    "no-texts",
+NO_GIVEN_TEXTS = Code(
+    "no-given-texts",
     UserError,
     "no texts: neither TXT files nor transcripts of any format, or all are empty",
     "put NAME.txt beside NAME.wav; or name a table of recordings and texts: --text FILE.csv",
