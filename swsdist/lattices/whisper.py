@@ -29,8 +29,6 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, PositiveFloat, PositiveInt
 
-from swsdist.audio.speech import HOP, WINDOW, levels, quiet_and_loud
-from swsdist.audio.speech import stretches as quiet_stretches
 from swsdist.config.section import IsPath, Section
 from swsdist.core.codes import lattices as codes
 from swsdist.core.needs import Needs
@@ -38,6 +36,7 @@ from swsdist.io.filesystem import identify
 from swsdist.io.hub_cache import folder_of
 from swsdist.lattices.lattice import Lattice, LeftOut, Variant, Word, confusion_network
 from swsdist.lattices.recognition import quietest, stretches
+from swsdist.lattices.settled import settled
 from swsdist.lattices.spelling import pieces, spelled
 
 #: Samples a second.
@@ -57,11 +56,6 @@ _FILES = ("model.bin", "config.json", "tokenizer.json")
 _SUPPRESSED = frozenset("0123456789%$£€¥°")
 #: A probability below which a language is not the one that is spoken.
 _FOREIGN = 0.01
-#: Seconds by which attention comes before what it attends to, and in which an edge of a word moves to a pause: the best of the
-#: development part of the English corpus.
-_EARLY, _NEAR = 0.08, 0.2
-#: Frames of the shortest pause.
-_PAUSE = 12
 
 
 class Whisper(Section):
@@ -286,7 +280,7 @@ class _Recording:
     def _placed(self, window: _Window, encoded: Any, hypotheses: list[_Hypothesis]) -> Iterator[list[Variant]]:
         assert self._language is not None
         length = len(window.samples)
-        best = settled(self._model.aligned(hypotheses[0].tokens, encoded, length, self._language), window.samples)
+        best = settled(self._model.aligned(hypotheses[0].tokens, encoded, length, self._language), window.samples, RATE)
         for region in variants(best, self._others(hypotheses, encoded)):
             yield [
                 Variant(chance, tuple(_moved(word, window, length / RATE) for word in words))
@@ -302,48 +296,6 @@ class _Recording:
             (math.exp(min(other.likelihood - first.likelihood, 0.0)), self._model.split(other.tokens, self._language))
             for other in others
         ]
-
-
-def settled(words: Sequence[Word], samples: NDArray[np.float32]) -> list[Word]:
-    """Words with the times of attention, moved to where they sound.
-
-    Attention comes early. An edge of a word near a pause moves to it; the others are those of the least squares of what they
-    move, and of what lengths differ from those by letters: attention errs about as much at an edge as letters in a length.
-
-    Args:
-        words: in order, times in the samples.
-        samples: float32, at 16 kHz.
-    """
-    if not words:
-        return []
-    starts, ends = (np.array(column) + _EARLY for column in list(zip(*words, strict=True))[1:3])
-    before, after = np.concatenate([starts[:1], ends]), np.concatenate([starts, ends[-1:]])
-    edges = (before + after) / 2
-    pause, weight = np.zeros(len(edges)), np.ones(len(edges))
-    for first, last in _pauses(samples):
-        away = np.maximum(np.maximum(first - after, before - last), 0) + np.abs(edges - (first + last) / 2) / 1000
-        if away[k := int(np.argmin(away))] <= _NEAR and weight[k] == 1:
-            edges[k], pause[k], weight[k] = first, last - first, 1e6
-    letters = np.array([max(len(spelled(word.text, "folded")) - 1, 1) for word in words])
-    lengths = letters / letters.sum() * (np.diff(edges) - pause[:-1]).clip(0).sum()
-    change = np.diff(np.eye(len(edges)), axis=0)
-    edges = np.linalg.solve(np.diag(weight) + change.T @ change, weight * edges + change.T @ (lengths + pause[:-1]))
-    edges = np.maximum.accumulate(edges.clip(0, len(samples) / RATE))
-    last_ends = np.maximum(edges[1:], (edges + pause)[:-1])
-    return [
-        word._replace(start=start, end=end)
-        for word, start, end in zip(words, (edges + pause)[:-1].tolist(), last_ends.tolist(), strict=True)
-    ]
-
-
-def _pauses(samples: NDArray[np.float32]) -> Iterator[tuple[float, float]]:
-    """First and last second of each stretch of quiet frames, of the lowest fifth between quiet and loud ones."""
-    power = levels(samples, RATE).power
-    if len(power):
-        quiet, loud = quiet_and_loud(power)
-        for first, last in quiet_stretches(power < quiet + (loud - quiet) / 5):
-            if last - first >= _PAUSE:
-                yield first * HOP + WINDOW / 2, last * HOP + WINDOW / 2
 
 
 def _moved(word: Word, window: _Window, end: float) -> Word:
