@@ -83,9 +83,10 @@ def _errors(words: Any, placed: Any) -> tuple[Any, int]:
     """Errors of the boundaries of words that have a place, s; and how many words have none. Equal words are told by order."""
     for table in (words, placed):
         table["number"] = table.groupby(["doc_id", "word"]).cumcount()
-    whole = words.groupby("doc_id")["word"].count() == placed.groupby("doc_id")["word"].count()
+    counts = words.groupby("doc_id")["word"].count()
+    whole = counts == placed.groupby("doc_id")["word"].count().reindex(counts.index, fill_value=0)
     both = words.merge(placed, on=["doc_id", "word", "number"], suffixes=("", "_placed"))
-    both = both[both["doc_id"].map(whole).fillna(False)]
+    both = both[both["doc_id"].map(whole)]
     starts = (both["start_placed"] - both["start"]).abs()
     ends = (both["end"] - both["start"] - both["duration"]).abs()
     return np.concatenate([starts, ends]), len(words) - len(placed)
