@@ -14,6 +14,7 @@ from benchmarks.rows import read_json, say, show
 #: In the order in which they run.
 NAMES = (
     "again",
+    "alignment",
     "bands",
     "big_run",
     "calibration_steps",

@@ -54,7 +54,7 @@ def frames(models: Sequence[str], run: str, source: str, search: bool) -> list[s
     return [*settings, *(f"options.words={json.dumps(words)}" for words in given)]
 
 
-def words(models: Sequence[str], run: str, source: str, sets: Sequence[str]) -> list[str]:
+def words(models: Sequence[str], run: str, source: str, sets: Sequence[str], texts: str | None = None) -> list[str]:
     """Settings of words of recordings, of those that have no transcript, by a recogniser; none where all have one.
 
     Args:
@@ -62,6 +62,7 @@ def words(models: Sequence[str], run: str, source: str, sets: Sequence[str]) -> 
         run: folder of the run.
         source: folder of recordings, transcripts, or both.
         sets: what is set besides: `options.source`, or another recogniser by its name.
+        texts: of all recordings, which are aligned.
 
     Raises:
         UserError: there are several models, or one of another kind; there are no recordings to recognise; or there is no
@@ -69,12 +70,14 @@ def words(models: Sequence[str], run: str, source: str, sets: Sequence[str]) -> 
         ConfigError: there is no such model.
     """
     recordings, transcribed = _documents(source)
+    if texts is not None:
+        transcribed = set()
     untold = recordings - transcribed
     if models and not recordings:
         raise codes.NOTHING_TO_RECOGNISE(where=source)
     if any(item.startswith("options.source=") for item in sets) or not (models or untold):
         return []
-    settings: dict[str, Any] = {"options.source": "recogniser"}
+    settings: dict[str, Any] = {"options.source": "recogniser"} | ({} if texts is None else {"options.texts": texts})
     if transcribed:
         settings["options.lattices.path"] = source
     before = [config.options for config in _configs(run) if config.options.get("source") == "recogniser"]

@@ -106,7 +106,7 @@ def index(config: str, settings: dict[str, Any], text: bool, models: tuple[str, 
     """Index the documents of a config, or a folder."""
     template = None
     if settings["corpus"] is None and not is_config(config):
-        template = TRANSCRIPTS_CONFIG if text or _holds_only_text(_source_of(config)) else FOLDER_CONFIG
+        template = TRANSCRIPTS_CONFIG if text or _holds_only_text(source_of(config)) else FOLDER_CONFIG
     done = go(configured(config, template=template, models=models, **settings), config, table="documents", **options)
     if done is not None and template is not None and options["events"] is None:
         queries = ["--text TEXT"] if template == TRANSCRIPTS_CONFIG else ["--query FILE[:START-END]"]
@@ -234,8 +234,10 @@ def configured(
     run_folder: str | None = None,
     template: Path | None = None,
     models: Sequence[str] = (),
+    texts: str | None = None,
 ) -> Config:
-    """The config at a path, with what the command line sets; by a template, one whose documents the path names.
+    """The config at a path, with what the command line sets; by a template, one whose documents the path names, with texts that
+    are aligned.
 
     Raises:
         ConfigError: the config is not valid.
@@ -252,11 +254,11 @@ def configured(
     else:
         from swsdist.cli.models import frames, words
 
-        source = _source_of(path)
-        run_folder = run_folder or _demand_same(run_name(path, template), source)
+        source = source_of(path)
+        run_folder = run_folder or _demand_same(run_name(path, template, texts), source)
         is_text = template == TRANSCRIPTS_CONFIG
         given = (
-            words(models, run_folder, source, sets)
+            words(models, run_folder, source, sets, texts)
             if is_text
             else frames(models, run_folder, source, template != DISCOVER_CONFIG)
         )
@@ -314,19 +316,20 @@ def go(
 _ENDINGS = {FOLDER_CONFIG: "swsdist", TRANSCRIPTS_CONFIG: "text", DISCOVER_CONFIG: "classes"}
 
 
-def _source_of(path: str) -> str:
+def source_of(path: str) -> str:
     """A folder or table, as an absolute path or a url."""
     from swsdist.io.filesystem import is_remote
 
     return path.rstrip("/") if is_remote(path) else str(Path(path).resolve())
 
 
-def run_name(path: str, template: Path) -> str:
-    """Run folder of a folder, or of a table, which is called after it without its endings."""
+def run_name(path: str, template: Path, texts: str | None = None) -> str:
+    """Run folder of a folder, or of a table, which is called after it without its endings; and of texts that are aligned."""
     from swsdist.searcher.query_input import is_table
 
-    name = _source_of(path).rsplit("/", 1)[-1]
-    return f"{name.partition('.')[0] if is_table(name) else name}-{_ENDINGS[template]}"
+    name = source_of(path).rsplit("/", 1)[-1]
+    ending = _ENDINGS[template] if texts is None else "aligned"
+    return f"{name.partition('.')[0] if is_table(name) else name}-{ending}"
 
 
 def _print_words(result: RunResult) -> None:

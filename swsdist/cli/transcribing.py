@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from swsdist.cli.options import ANY_FOLDER, MODELS, TRANSCRIPTS_CONFIG
+from swsdist.cli.options import ANY_FOLDER, MODELS, SET, TRANSCRIPTS_CONFIG
 from swsdist.cli.outputs import FOLDER, OutputCommand
 from swsdist.core.codes import cli as codes
 from swsdist.core.text import shown
@@ -43,10 +43,8 @@ def _formats(_: click.Context, __: click.Parameter, value: str) -> tuple[str, ..
     return tuple(given)
 
 
-@click.command(cls=OutputCommand)
-@click.argument("target", type=ANY_FOLDER, metavar="FOLDER|RUN|STORE")
-@click.option("--to", type=FOLDER, help="Folder to write to. [default: NAME-transcripts beside the run]")
-@click.option(
+_TO = click.option("--to", type=FOLDER, help="Folder to write to. [default: NAME-transcripts beside the run]")
+_FORMAT = click.option(
     "--format",
     "formats",
     callback=_formats,
@@ -55,6 +53,12 @@ def _formats(_: click.Context, __: click.Parameter, value: str) -> tuple[str, ..
     show_default=True,
     help="Formats, separated by commas.",
 )
+
+
+@click.command(cls=OutputCommand)
+@click.argument("target", type=ANY_FOLDER, metavar="FOLDER|RUN|STORE")
+@_TO
+@_FORMAT
 @MODELS
 def transcribe(target: str, to: str | None, formats: tuple[str, ...], models: tuple[str, ...]) -> None:
     """Write what is heard in recordings: SRT, WebVTT, TextGrid, ELAN, JSON and TXT, a file each, and a CTM of all.
@@ -80,6 +84,51 @@ def transcribe(target: str, to: str | None, formats: tuple[str, ...], models: tu
         click.get_current_context().invoke(index, config=target, text=True, models=models)
     with reading(store_of_words(source)) as store:
         _write(store, Path(place), formats)
+
+
+@click.command(cls=OutputCommand)
+@click.argument("folder", type=ANY_FOLDER, metavar="FOLDER")
+@click.option(
+    "--text",
+    "texts",
+    metavar="TABLE|FOLDER",
+    help="Table of recordings and their texts (.csv, .tsv), or folder of TXT files. [default: those beside the recordings]",
+)
+@_TO
+@_FORMAT
+@MODELS
+@click.option("--language", help="Of the texts, as its code: en, fr, sw. [default: that which is heard]")
+@SET
+def align(
+    folder: str,
+    texts: str | None,
+    to: str | None,
+    formats: tuple[str, ...],
+    models: tuple[str, ...],
+    language: str | None,
+    sets: tuple[str, ...],
+) -> None:
+    """Give the words of texts the times at which they are said in the recordings of FOLDER.
+
+    A recogniser hears the recordings, and texts are aligned with what it hears; NAME.txt is the text of NAME.wav. The texts are
+    then searched in FOLDER-aligned, and written as by swsdist transcribe.
+    """
+    from swsdist.cli.running import configured, go, run_name, source_of
+    from swsdist.pipeline.operation.readers import reading
+    from swsdist.searcher.settings import store_of_words
+
+    texts = source_of(texts or folder)
+    run = run_name(folder, TRANSCRIPTS_CONFIG, texts)
+    place = FOLDER.convert(to or _default(run), None, None)
+    sets = (*sets, *([] if language is None else [f"options.recogniser.options.language={language}"]))
+    go(
+        configured(folder, sets, template=TRANSCRIPTS_CONFIG, models=models, texts=texts),
+        folder,
+        table="documents",
+    )
+    with reading(store_of_words(run)) as store:
+        _write(store, Path(place), formats)
+    print(f"search it: swsdist search {run} --text TEXT")
 
 
 def _write(store: Store, folder: Path, formats: tuple[str, ...]) -> None:

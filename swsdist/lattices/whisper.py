@@ -36,6 +36,7 @@ from swsdist.io.hub_cache import folder_of
 from swsdist.lattices.hypotheses import joined_words, repeated, variants
 from swsdist.lattices.lattice import Lattice, LeftOut, Variant, Word, confusion_network
 from swsdist.lattices.recognition import Text, quietest, stretches
+from swsdist.lattices.settled import settled
 from swsdist.lattices.spelling import spelled
 
 #: Samples a second.
@@ -312,7 +313,7 @@ class _Recording:
     def _placed(self, window: _Window, encoded: Any, hypotheses: list[_Hypothesis]) -> Iterator[list[Variant]]:
         assert self._language is not None
         length = len(window.samples)
-        best = self._model.aligned(hypotheses[0].tokens, encoded, length, self._language)
+        best = settled(self._model.aligned(hypotheses[0].tokens, encoded, length, self._language), window.samples, RATE)
         for region in variants(best, self._others(hypotheses, encoded)):
             yield [
                 Variant(chance, tuple(_moved(word, window, length / RATE) for word in words))

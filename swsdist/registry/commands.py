@@ -40,6 +40,7 @@ COMMANDS: Registry[CommandEntry] = Registry(
             "Search", "serving:serve", "Serve a page to search by text or voice, judge, and collect words."
         ),
         "transcribe": _entry("Search", "transcribing:transcribe", "Write what is heard as subtitles, ELAN, text, ..."),
+        "align": _entry("Search", "transcribing:align", "Give texts of recordings the times of their words."),
         "discover": _entry("Search", "running:discover", "Find stretches that recur, without queries."),
         "reduce": _entry("Search", "running:reduce", "Reduce candidates to detections with normalised scores."),
         "score": _entry("Score", "scoring:score", "Score a run, or any system's list."),

@@ -19,6 +19,7 @@ from swsdist.core.codes import registry as registry_codes
 from swsdist.core.needs import LEAST, Needs
 from swsdist.lattices.lattice import Lattice, Word, transcript
 from swsdist.lattices.recognition import Text
+from swsdist.pipeline.chain_run import StepSelection
 from swsdist.registry.entries import RecogniserEntry
 from swsdist.registry.registries import RECOGNISERS
 from swsdist.testing.conformance import check_recogniser
@@ -116,6 +117,41 @@ def test_its_lattices_are_searched(added: Any, tmp_path: Path, holds: str) -> No
     assert found == {("spoken", "one", 1), *words}
     assert [row["id"] for row in result.outcome.chain_run.rejected().to_pylist()] == ["mute"]
     assert set(swsdist.search(config.run, "deep" if holds == "phones" else "high")["doc_id"]) >= {"one"}
+
+
+def test_texts_get_the_times_of_what_it_hears(added: Any, tmp_path: Path) -> None:
+    """A recording, and one of another folder by a table; another text, none, or silence is told of each recording."""
+    added(RECOGNISERS, "tones", entry())
+    said = {"a/one": (440, 0, 2000), "two": (440,), "other": (440, 440), "untold": (440,), "silent": (0,)}
+    (tmp_path / "a").mkdir()
+    for name, tones in said.items():
+        soundfile.write(tmp_path / f"{name}.wav", sound(*tones), RATE)
+    (tmp_path / "texts.tsv").write_text(
+        "a/one.wav\tLow,\none\tnobody's\na/one\thigh!\ntwo\tlow\nother\tvery far\nsilent\tlow\n"
+    )
+    options = {"source": "recogniser", "recogniser": {"name": "tones"}, "texts": "texts.tsv"}
+    sections = {"search": {"method": "lattice"}, "executor": {"kind": "serial"}, "run": "run", "chain": "lattices"}
+    config = config_from_dict({**sections, "force": True, "corpus": {"documents": "."}, "options": options}, tmp_path)
+    result = swsdist.run(config, selection=StepSelection(table="documents"))
+    table = swsdist.words(config.run).itertuples(index=False)
+    assert [tuple(row) for row in table] == [
+        ("a/one", 1, 0.0, 1.0, "Low,", 1.0),
+        ("a/one", 1, 2.0, 3.0, "high!", 1.0),
+        ("two", 1, 0.0, 1.0, "low", 1.0),
+    ]
+    rejected = {row["id"]: row["reason"] for row in result.outcome.chain_run.rejected().to_pylist()}
+    assert rejected == {
+        "other": codes.NOT_THE_TEXT.name,
+        "silent": codes.NOT_THE_TEXT.name,
+        "untold": codes.NO_TEXT_OF_RECORDING.name,
+    }
+    assert any(codes.TEXT_WITHOUT_RECORDING.name in notice for notice in result.outcome.chain_run.notices())
+
+
+def test_a_recogniser_of_phones_gives_texts_no_times(added: Any, tmp_path: Path) -> None:
+    added(RECOGNISERS, "tones", entry(holds="phones"))
+    with raises(codes.TEXTS_NEED_WORDS, name="tones"):
+        run(tmp_path, {"source": "recogniser", "recogniser": {"name": "tones"}, "texts": "texts.tsv"})
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from swsdist.lattices.hypotheses import joined_words, repeated, variants
 from swsdist.lattices.lattice import Lattice, Word, confusion_network
 from swsdist.lattices.packed import Recipe, pack
 from swsdist.lattices.recognition import Recognition
+from swsdist.lattices.settled import settled
 from swsdist.lattices.spelling import spelled
 from swsdist.lattices.whisper import RATE
 from swsdist.testing.conformance import check_recogniser
@@ -51,6 +52,17 @@ def clip(number: int) -> NDArray[np.float32]:
 
 def texts_of(lattice: Lattice) -> list[str]:
     return [spelled(word.text, "folded") for word in lattice.words or ()]
+
+
+def test_words_settle_where_they_sound() -> None:
+    """A pause is between the words at its ends, and lengths follow letters."""
+    rng = np.random.default_rng(0)
+    samples = (0.1 * rng.standard_normal(3 * RATE)).astype(np.float32)
+    samples[RATE : round(1.4 * RATE)] *= 0.001
+    found = settled([Word("abcde", 0.0, 0.4), Word("abcde", 0.4, 1.2), Word("abc", 1.2, 2.5)], samples, RATE)
+    assert found[1].end == pytest.approx(1.0, abs=0.02)
+    assert found[2].start == pytest.approx(1.4, abs=0.02)
+    assert 0.44 < found[0].end < 0.54
 
 
 @given(

@@ -21,6 +21,7 @@ from swsdist.registry.registries import LATTICE_FORMATS, RECOGNISERS
 _SOURCES = {
     "lattices": ("files", "recogniser"),
     "recogniser": ("recogniser",),
+    "texts": ("recogniser",),
     "decoding": ("frames",),
     "recipe": ("files", "recogniser"),
     "store": ("frames",),
@@ -65,6 +66,11 @@ class LatticesOptions(ChainOptions):
     recogniser: Recognition = Field(
         Recognition(), description="recogniser: how documents and spoken queries become words"
     )
+    texts: IsPath | None = Field(
+        None,
+        description="recogniser: what is said in the recordings, which gets the times of what is recognised: a table (.csv, "
+        ".tsv) of recordings and texts, or a folder of TXT files or transcripts named after them",
+    )
     decoding: Decoding = Field(
         Decoding(), description="frames: how they become lattices of documents and strings of queries"
     )
@@ -82,6 +88,8 @@ class LatticesOptions(ChainOptions):
                 raise codes.OPTION_OF_OTHER_SOURCE.invalid(
                     key=f"options.{key}", source=self.source, sources=" or ".join(sources)
                 )
+        if self.texts is not None and RECOGNISERS[self.recogniser.name].holds != "words":
+            raise codes.TEXTS_NEED_WORDS.invalid(name=self.recogniser.name)
         return self
 
     @property

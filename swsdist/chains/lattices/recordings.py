@@ -14,12 +14,14 @@ from swsdist.audio.places import caching
 from swsdist.audio.reader import read_blocks
 from swsdist.chains.lattices.files import FileSource
 from swsdist.chains.lattices.source import Labeller, Part, Source, Speech
+from swsdist.chains.lattices.texts import Texts
 from swsdist.config import Config
 from swsdist.core.codes import corpora as corpora_codes
 from swsdist.core.codes import lattices as codes
 from swsdist.core.errors import DataError
 from swsdist.core.fingerprint import stable_hash
 from swsdist.corpora.kaldi import demand_permission
+from swsdist.lattices.alignment import aligned
 from swsdist.lattices.packed import Recipe, pack
 from swsdist.lattices.recognition import Recognition
 from swsdist.lattices.terms import TermReader, cheapest
@@ -76,23 +78,35 @@ class RecordingSource(Source):
         places = np.array([place for _, place in order], np.int64)
         rows = [{**row, "identity": row["identities"][recipe]} for row in corpus.rows(places)]
         lengths = corpus.seconds(places, config.storage)
+        matters: tuple[str, ...] = _MATTERS
+        if options.texts is not None:
+            texts, matters = Texts(options.texts, config.storage), (*_MATTERS, "words")
+            rows = [{**row, "words": texts.of(row["doc_id"])} for row in rows]
+            self._forget_ignored()
+            if texts.left and self._inputs.is_first("texts"):
+                self._inputs.notices.add(codes.TEXT_WITHOUT_RECORDING, where=texts.left[0], count=len(texts.left))
         ranges = _ranges(rows, lengths, config)
         for k, chosen in enumerate(ranges):
             some = rows[chosen.start : chosen.stop]
-            names = [[row[name] for name in _MATTERS] for row in some]
+            names = [[row[name] for name in matters] for row in some]
             label = f"shard {k + 1} of {len(ranges)}: {len(some)} documents"
             recordings = Recordings(some, options.recogniser, options.recipe, are_permitted())
             yield Part([*key_parts, names], label, sum(lengths[chosen.start : chosen.stop]), recordings)
 
     def _say_how_many(self) -> None:
-        """Say how many documents have a transcript; and that files of these are not ignored."""
+        """Say how many documents have a transcript."""
         assert self._files is not None
         notices, documents = self._inputs.notices, set(self._inputs.corpus.documents["doc_id"].to_pylist())
-        for key in [key for key in notices.requested if key[0] == corpora_codes.IGNORED_FILES.name]:
-            del notices.requested[key]
+        self._forget_ignored()
         if (count := len(documents & self._names)) and self._inputs.is_first("transcripts"):
             others = len(documents - self._names)
             notices.inform(codes.TRANSCRIPTS_TAKEN, where=self._files.path, count=count, others=others)
+
+    def _forget_ignored(self) -> None:
+        """Files beside recordings are not ignored."""
+        requested = self._inputs.notices.requested
+        for key in [key for key in requested if key[0] == corpora_codes.IGNORED_FILES.name]:
+            del requested[key]
 
     def queries(self) -> list[Row]:
         """All, with identities of recordings."""
@@ -104,7 +118,7 @@ class RecordingSource(Source):
 
 
 class Recordings(NamedTuple):
-    """Documents of a task, how they are recognised, and whether commands may be run to read audio."""
+    """Documents of a task, of which given `words` are aligned; how they are recognised, and whether commands may be run."""
 
     documents: list[Row]
     recogniser: Recognition
@@ -125,9 +139,14 @@ class Recordings(NamedTuple):
                 names = row["doc_id"], row["channel"], row["path"], row["identity"]
                 try:
                     demand_file(row)
+                    if not row.get("words", True):
+                        raise codes.NO_TEXT_OF_RECORDING(where=row["doc_id"])
                     read = WithResult(samples_of(row, recogniser.rate, context.run))
                     lattice = recogniser.lattice(row["doc_id"], row["channel"], read)
                     packed = pack(lattice, self.recipe)
+                    if "words" in row:
+                        lattice = aligned(row["words"], lattice, packed.words)
+                        packed = pack(lattice, self.recipe)
                 except DataError as error:
                     raise_transient(row, error)
                     yield LatticeRow(*names, error)

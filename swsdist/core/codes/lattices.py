@@ -401,6 +401,48 @@ NOTHING_RECOGNISED = Code(
     "nothing is recognised in the example, only silence or noise",
     "give a clearer recording, or write the query",
 )
+NOT_THE_TEXT = Code(
+    "not-the-text",
+    DataError,
+    "the text is not what is said: {share:.0%} of it has a place; given: {text}; heard: {heard}",
+    "look whether text and recording belong together; give the language if another is heard, or a better model",
+)
+WORDS_WITHOUT_PLACE = Code(
+    "words-without-place",
+    DataError,
+    "no place for {count} word{s} of the text, something else is said there, or nothing: {text}",
+    "listen to the place, and correct the text",
+)
+NO_TEXT_OF_RECORDING = Code(
+    "no-text-of-recording",
+    DataError,
+    "the recording has no text, or an empty one",
+    "add NAME.txt or a row of the table; or recognise it: swsdist transcribe FOLDER",
+)
+TEXT_WITHOUT_RECORDING = Code(
+    "text-without-recording",
+    OddError,
+    "{count} text{s} without a recording",
+    "look at the names: a text is named after its recording",
+)
+NO_GIVEN_TEXTS = Code(
+    "no-given-texts",
+    UserError,
+    "no texts: neither TXT files nor transcripts of any format, or all are empty",
+    "put NAME.txt beside NAME.wav; or name a table of recordings and texts: --text FILE.csv",
+)
+ROW_WITHOUT_TEXT = Code(
+    "row-without-text",
+    DataError,
+    "the row does not name a recording and give its text",
+    "a row has two columns, recording and text; or a header names the columns doc_id and text",
+)
+TEXTS_NEED_WORDS = Code(
+    "texts-need-words",
+    ConfigError,
+    "the recogniser {name} hears no words, so it gives a text no times",
+    "take one of words, such as whisper or pocketsphinx",
+)
 TRANSCRIPTS_TAKEN = Code(
     "transcripts-taken",
     OddError,
