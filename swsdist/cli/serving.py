@@ -1,4 +1,4 @@
-"""The command that serves a page to search an archive by voice."""
+"""The command that serves a page to search an archive by text or voice."""
 
 from __future__ import annotations
 
@@ -22,9 +22,7 @@ from swsdist.cli.options import MODELS, Integer, allow_commands
 )
 @MODELS
 @click.option("--watch", is_flag=True, help="Of a FOLDER: look for new recordings, and search saved words in them.")
-@click.option(
-    "--texts", metavar="STORE", help="Store of transcripts or lattices of the same recordings. [default: in STORE]"
-)
+@click.option("--texts", metavar="STORE", help="Store of words elsewhere. [default: that in STORE]")
 @click.option("--classes", metavar="RUN", help="Run of `discover` in the same recordings.")
 @click.option("--address", metavar="ADDRESS", help="Search on this Ray cluster.")
 @click.option("--set", "sets", multiple=True, metavar="search.KEY=VALUE", help="Set how is searched; repeatable.")
@@ -45,7 +43,7 @@ def serve(
     address: str | None,
     sets: tuple[str, ...],
 ) -> int:
-    """Serve a page in the browser: search STORE by voice, judge what is found, and collect words.
+    """Serve a page in the browser: search STORE by text or voice, judge what is found, and collect words.
 
     A FOLDER of recordings is indexed first, and can be asked meanwhile. The words, with all judgements, are kept in the project
     folder. Only who has the printed address may enter; on other hosts, see --public.

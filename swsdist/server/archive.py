@@ -28,8 +28,8 @@ from swsdist.store.lattice_shards import read_words
 _DAY = re.compile(r"(?<!\d)(19\d\d|20\d\d)[-_.]?(0[1-9]|1[0-2])[-_.]?(0[1-9]|[12]\d|3[01])(?!\d)")
 #: Rows of a page of recordings.
 PAGE = 50
-#: Most folders and speakers that are listed to choose from; documents whose words are kept.
-_LISTED, _KEPT = 500, 64
+#: Most folders and speakers that are listed to choose from; words that are kept in memory.
+_LISTED, _WORDS = 500, 200_000
 
 
 class Filters(NamedTuple):
@@ -49,6 +49,7 @@ class Archive:
         target: its folder.
         address: of a Ray cluster that searches; None: this process does.
         options: keys of the section `search`.
+        texts: ask the words in the store, if it has some.
 
     Attributes:
         searcher: answers.
@@ -57,12 +58,18 @@ class Archive:
             identity (of its file when it was indexed), content.
     """
 
-    def __init__(self, target: str, address: str | None = None, options: Mapping[str, object] | None = None) -> None:
+    def __init__(
+        self,
+        target: str,
+        address: str | None = None,
+        options: Mapping[str, object] | None = None,
+        texts: bool = False,
+    ) -> None:
         executor = None if address is None else {"kind": "ray", "address": address}
         dtw = Search().method
         # Of several examples one template: as good as the mean of their scores, in the time of one.
-        way = {"examples": "template"} if setup_of(target).options.get("method", dtw) == dtw else {}
-        self.searcher = Searcher(target, executor=executor, options={**way, **(options or {})})
+        way = {"examples": "template"} if setup_of(target, texts).options.get("method", dtw) == dtw else {}
+        self.searcher = Searcher(target, executor=executor, options={**way, **(options or {})}, texts=texts)
         self.spoken = METHODS[self.searcher.settings.method].queries != "text"
         self.documents = _described(self.searcher)
         self.likelihood = hit_likelihood(self.searcher)
@@ -132,16 +139,21 @@ class Archive:
             StoreError: the store holds no words.
         """
         rows = self.rows_of([place.doc_id or ""]).overlapping(place)
-        if missing := [key for row in rows if (key := (row["doc_id"], row["channel"])) not in self._words]:
-            self._words |= read_words(self.searcher.store, missing)
+        offsets = {(row["doc_id"], row["channel"]): row["at"] for row in rows}
+        words = {key: kept for key in offsets if (kept := self._words.get(key)) is not None}
+        if missing := offsets.keys() - words.keys():
+            words |= read_words(self.searcher.store, missing)
+            self._words |= words
+            for old in list(self._words):
+                if sum(map(len, list(self._words.values()))) <= _WORDS:
+                    break
+                self._words.pop(old, None)
         found = [
-            Word(word.text, row["at"] + word.start, row["at"] + word.end, word.confidence)
-            for row in rows
-            for word in self._words.get((row["doc_id"], row["channel"]), ())
+            word._replace(start=offsets[key] + word.start, end=offsets[key] + word.end)
+            for key in offsets
+            for word in words.get(key, ())
             if word.text != BREAK
         ]
-        for old in list(self._words)[: -_KEPT or None]:
-            self._words.pop(old, None)
         found = [word for word in found if word.start < place.end and max(word.end, word.start + 1e-6) > place.start]
         return sorted(found, key=lambda word: word.start) if rows else None
 

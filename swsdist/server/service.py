@@ -171,14 +171,15 @@ class Service:
 
     def _open_words(self) -> None:
         target, archive, opened = self.settings.texts, self.archive, self.texts
-        if target is None and archive is not None and archive.spoken:
-            target = words_store(archive.searcher.setup.store)
+        inside = target is None
+        if inside and archive is not None and words_store(archive.searcher.setup.store) is not None:
+            target = self.settings.target
         if target is None:
             return
         now = None if opened is None else load(Folder(opened.searcher.setup.store))
         if opened is not None and (now is None or now.fingerprint == opened.state):
             return
-        texts = Archive(target)
+        texts = Archive(target, texts=inside)
         with self._lock:
             self._retire(opened)
             self.texts = texts

@@ -41,9 +41,13 @@ async def _transcript(request: Request) -> Response:
 
 def _shown(service: Service, values: dict[str, Any]) -> dict[str, Any]:
     """Words and corrections by their starts, in times of the document; `known`: whether its recording has words."""
-    times = {"start": number(values, "start", 0.0), "end": number(values, "end")}
-    place = _bounded(words.place({"doc_id": text_of(values, "doc_id"), "channel": channel_of(values), **times}))
-    where, archive = service.located(place), service.demand_archive()
+    archive, doc_id, channel = service.demand_archive(), text_of(values, "doc_id"), channel_of(values)
+    start, end = number(values, "start", 0.0), number(values, "end")
+    row = archive.document(doc_id, channel, start)
+    if row["doc_id"] == doc_id:
+        end = min(end, row["duration"])  # what is asked around a place may go beyond
+    place = _bounded(words.place({"doc_id": doc_id, "channel": channel, "start": start, "end": end}))
+    where = service.located(place)
     every = service.project.corrections(where)
     replaced = archive.replaced(every)
     corrections = [each for each in every if each not in replaced]

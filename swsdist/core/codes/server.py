@@ -95,7 +95,7 @@ NO_TEXTS = Code(
     "no-texts",
     UserError,
     "there are no words to search in",
-    "ask by voice, or recognise the words: swsdist index FOLDER --text --model MODEL",
+    "ask by voice, or recognise the words: swsdist index FOLDER --model RECOGNISER",
 )
 INDEX_ENDED = Code(
     "index-ended",
