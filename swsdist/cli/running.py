@@ -112,7 +112,7 @@ def index(config: str, settings: dict[str, Any], text: bool, models: tuple[str, 
         queries = ["--text TEXT"] if template == TRANSCRIPTS_CONFIG else ["--query FILE[:START-END]"]
         queries += ["--text TEXT"] if "words" in done.outcome.chain_run.outcomes else []
         for query in queries:
-            print(f"search it: swsdist search {settings['run_folder'] or _run_name(config, template)} {query}")
+            print(f"search it: swsdist search {settings['run_folder'] or run_name(config, template)} {query}")
 
 
 @click.command()
@@ -253,7 +253,7 @@ def configured(
         from swsdist.cli.models import frames, words
 
         source = _source_of(path)
-        run_folder = run_folder or _demand_same(_run_name(path, template), source)
+        run_folder = run_folder or _demand_same(run_name(path, template), source)
         is_text = template == TRANSCRIPTS_CONFIG
         given = (
             words(models, run_folder, source, sets)
@@ -321,7 +321,7 @@ def _source_of(path: str) -> str:
     return path.rstrip("/") if is_remote(path) else str(Path(path).resolve())
 
 
-def _run_name(path: str, template: Path) -> str:
+def run_name(path: str, template: Path) -> str:
     """Run folder of a folder, or of a table, which is called after it without its endings."""
     from swsdist.searcher.query_input import is_table
 

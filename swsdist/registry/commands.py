@@ -39,6 +39,7 @@ COMMANDS: Registry[CommandEntry] = Registry(
         "serve": _entry(
             "Search", "serving:serve", "Serve a page to search by text or voice, judge, and collect words."
         ),
+        "transcribe": _entry("Search", "transcribing:transcribe", "Write what is heard as subtitles, ELAN, text, ..."),
         "discover": _entry("Search", "running:discover", "Find stretches that recur, without queries."),
         "reduce": _entry("Search", "running:reduce", "Reduce candidates to detections with normalised scores."),
         "score": _entry("Score", "scoring:score", "Score a run, or any system's list."),

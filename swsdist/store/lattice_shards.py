@@ -76,6 +76,8 @@ ROW_GROUP_ARCS = 1 << 16
 SHARD_ARCS = 1 << 22
 #: Labels of a row group of postings.
 _LABELS = 1 << 10
+#: Recordings whose words are read at a time.
+_RECORDINGS = 1 << 8
 
 
 def lattices_name(fingerprint: str, number: int) -> str:
@@ -341,6 +343,28 @@ def read_words(store: Store, keys: Collection[tuple[str, int]] | None = None) ->
                     words = file.read_row_group(k, ["words"], use_threads=False)["words"].take(list(rows)).to_pylist()
                     result |= zip(rows.values(), ([_word(row) for row in some] for some in words), strict=True)
     return result
+
+
+def words_of_recordings(store: Store) -> Iterator[tuple[str, dict[int, list[Word]]]]:
+    """The same of recordings, by channel; times in s from the recording's start. Recordings are in the order of their names.
+
+    Raises:
+        StoreError: it holds none.
+    """
+    documents: dict[str, list[dict[str, Any]]] = {}
+    for row in store.documents(columns=["doc_id", "channel", "recording", "start"]).to_pylist():
+        documents.setdefault(row["recording"] or row["doc_id"], []).append(row)
+    names = sorted(documents)
+    for first in range(0, len(names), _RECORDINGS):
+        some = names[first : first + _RECORDINGS]
+        words = read_words(store, {(row["doc_id"], row["channel"]) for name in some for row in documents[name]})
+        for name in some:
+            channels: dict[int, list[Word]] = {}
+            for row in sorted(documents[name], key=lambda row: (row["channel"], row["start"] or 0.0)):
+                begin, said = row["start"] or 0.0, words[row["doc_id"], row["channel"]]
+                placed = (word._replace(start=begin + word.start, end=begin + word.end) for word in said)
+                channels.setdefault(row["channel"], []).extend(placed)
+            yield name, channels
 
 
 def _as_row(word: Word) -> dict[str, object]:
