@@ -15,9 +15,11 @@ import pytest
 from commands import Command
 
 from swsdist.core.codes import server as codes
+from swsdist.io.filesystem import Folder
 from swsdist.registry.registries import RECOGNISERS
 from swsdist.server.running import settings_for
 from swsdist.server.service import Service
+from swsdist.store.reading import Store
 from tests.support import tones
 from tests.support.coded import raises
 
@@ -218,7 +220,8 @@ def test_a_recording_that_cannot_be_read_is_named_once(swsdist: Command, tapes: 
     for target in ("tapes-swsdist", "tapes-swsdist/store"):
         assert swsdist("store", "rejected", target, cwd=tapes.parent).out.endswith("1 rejected\n")
     assert "words" in swsdist("store", "info", "tapes-swsdist/store", cwd=tapes.parent).out
-    shard = min((tapes.parent / "tapes-swsdist" / "store" / "words" / "shards").glob("*.parquet"))
+    words = Store(Folder(str(tapes.parent / "tapes-swsdist" / "store" / "words")))
+    shard = Path(words.folder.path(words.manifest.shards[0].name))
     shard.write_bytes(b"")
     assert str(shard) in swsdist("store", "check", "tapes-swsdist/store", cwd=tapes.parent, code=3).out
 
