@@ -50,9 +50,8 @@ def frames(models: Sequence[str], run: str, source: str, search: bool) -> list[s
     ]
     if recognisers:
         given = [{"recogniser": _recogniser(recognisers)}]
-    if given and _documents(source)[1]:
-        given = [{**given[0], "lattices": {"path": source}}]
-    return [*settings, *(f"options.words={json.dumps(words)}" for words in given[:1])]
+    given = [{**words, "lattices": {"path": source} if _documents(source)[1] else {}} for words in given[:1]]
+    return [*settings, *(f"options.words={json.dumps(words)}" for words in given)]
 
 
 def words(models: Sequence[str], run: str, source: str, sets: Sequence[str]) -> list[str]:

@@ -115,8 +115,7 @@ def store_of_words(target: str) -> Store:
         StoreError: there is none, or the run's plan cannot be read.
         UserError: as `setup_of`.
     """
-    folder = setup_of(target).store
-    store = Store(Folder(words_store(folder) or folder))
+    store = Store(Folder(setup_of(target, texts=True).store))
     if store.manifest.kind == "frames" or "decoding" in store.manifest.tracks[0].recipe:
         raise store_codes.NO_WORDS_IN_STORE(where=target)
     return store
