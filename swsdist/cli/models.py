@@ -50,7 +50,7 @@ def frames(models: Sequence[str], run: str, source: str, search: bool) -> list[s
     ]
     if recognisers:
         given = [{"recogniser": _recogniser(recognisers)}]
-    given = [{**words, "lattices": {"path": source if _documents(source)[1] else None}} for words in given[:1]]
+    given = [{**words, "lattices": {"path": source} if _documents(source)[1] else {}} for words in given[:1]]
     return [*settings, *(f"options.words={json.dumps(words)}" for words in given)]
 
 

@@ -15,9 +15,11 @@ import pytest
 from commands import Command
 
 from swsdist.core.codes import server as codes
+from swsdist.io.filesystem import Folder
 from swsdist.registry.registries import RECOGNISERS
 from swsdist.server.running import settings_for
 from swsdist.server.service import Service
+from swsdist.store.reading import Store
 from tests.support import tones
 from tests.support.coded import raises
 
@@ -141,6 +143,27 @@ def test_what_is_done_is_asked_and_kept(
     assert swsdist("digest", run, cwd=tapes.parent).out == swsdist("digest", "whole", cwd=tapes.parent).out
 
 
+def test_a_run_with_words_finds_what_one_without_does(swsdist: Command, tapes: Path) -> None:
+    """Its words are in its digest; options by hand, of files relative to the config."""
+    (tapes.parent / "texts").mkdir()
+    (tapes.parent / "texts" / "a.srt").write_text(SRT)
+    (tapes.parent / "queries.csv").write_text("query_id,path,start,end\nred,tapes/b.wav,0.5,1.0\n")
+    base = "corpus: {documents: tapes, queries: queries.csv}\nexecutor: {kind: serial}\nqueries: {trim: none}\n"
+    words = "options: {words: {recogniser: {name: tones, options: {model: model}}, lattices: {path: texts}}}\n"
+    digests = []
+    for name, more in (("plain", ""), ("words", words)):
+        (tapes.parent / f"{name}.yaml").write_text(f"run: runs/{name}\n{base}{more}")
+        swsdist("check", f"{name}.yaml", cwd=tapes.parent)
+        swsdist("run", f"{name}.yaml", cwd=tapes.parent)
+        assert "nothing to do" in swsdist("run", f"{name}.yaml", cwd=tapes.parent).out
+        said = swsdist("digest", f"runs/{name}", "--tables", cwd=tapes.parent).out
+        digests.append(set(said.splitlines()[:-1]))
+    assert sorted(tones.Tones.heard) == ["b", "c", "c"]
+    assert hits(swsdist, tapes, "runs/words", "--text", "window") == {("a", 1, 0.0), ("c", 2, 0.0), ("c", 2, 1.0)}
+    assert [line.split()[1] for line in digests[1] - digests[0]] == ["words"]
+    assert not digests[0] - digests[1]
+
+
 def test_what_is_no_recogniser(swsdist: Command, tapes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_HUB_CACHE", str(tapes.parent / "cache"))
     for name in ("nothing", "torch", "none"):
@@ -197,7 +220,8 @@ def test_a_recording_that_cannot_be_read_is_named_once(swsdist: Command, tapes: 
     for target in ("tapes-swsdist", "tapes-swsdist/store"):
         assert swsdist("store", "rejected", target, cwd=tapes.parent).out.endswith("1 rejected\n")
     assert "words" in swsdist("store", "info", "tapes-swsdist/store", cwd=tapes.parent).out
-    shard = min((tapes.parent / "tapes-swsdist" / "store" / "words" / "shards").glob("*.parquet"))
+    words = Store(Folder(str(tapes.parent / "tapes-swsdist" / "store" / "words")))
+    shard = Path(words.folder.path(words.manifest.shards[0].name))
     shard.write_bytes(b"")
     assert str(shard) in swsdist("store", "check", "tapes-swsdist/store", cwd=tapes.parent, code=3).out
 
