@@ -22,6 +22,13 @@ from swsdist.cli.options import Integer, allow_commands
 )
 @click.option("--watch", is_flag=True, help="Of a FOLDER: look for new recordings, and search saved words in them.")
 @click.option("--texts", metavar="STORE", help="Store of transcripts or lattices of the same recordings.")
+@click.option(
+    "--speak",
+    "voices",
+    multiple=True,
+    metavar="SYNTHESISER:VOICE",
+    help="Search typed words by example, spoken by this voice (espeak-ng:en-us); repeatable.",
+)
 @click.option("--classes", metavar="RUN", help="Run of `discover` in the same recordings.")
 @click.option("--address", metavar="ADDRESS", help="Search on this Ray cluster.")
 @click.option("--set", "sets", multiple=True, metavar="search.KEY=VALUE", help="Set how is searched; repeatable.")
@@ -37,6 +44,7 @@ def serve(
     proxies: tuple[str, ...],
     watch: bool,
     texts: str | None,
+    voices: tuple[str, ...],
     classes: str | None,
     address: str | None,
     sets: tuple[str, ...],
@@ -56,7 +64,7 @@ def serve(
 
     options = section_values(list(sets), "search")
     settings = settings_for(
-        target, project, watch=watch, texts=texts, classes=classes, address=address, options=options
+        target, project, watch=watch, texts=texts, speak=voices, classes=classes, address=address, options=options
     )
     entrance = Entrance(host, port, names, public, user_header, proxies)
     serve_until_ended(settings, entrance, lambda text: click.echo(text))

@@ -24,7 +24,7 @@ from swsdist.core.codes.glossary import PLACE_BEYOND
 from swsdist.core.errors import AudioError, StorageError, SwsdistError
 from swsdist.glossary.exports import EXPORTS
 from swsdist.server import sounds
-from swsdist.server.archive import Archive, Filters
+from swsdist.server.archive import Filters
 from swsdist.server.bodies import error_values, to_file
 from swsdist.server.glossary_routes import GLOSSARY
 from swsdist.server.questions import MOST, TOP, Question, answer, as_line, examples_of
@@ -120,11 +120,15 @@ def _facts(request: Request, service: Service) -> dict[str, Any]:
     archive, indexing, guard = service.archive, service.indexing, request.app.state.guard
     empty = {"hours": 0.0, "documents": 0, "recordings": 0, "folders": [], "speakers": [], "dates": None}
     about = {"store": service.settings.target, **empty} if archive is None else archive.facts
-    spoken = archive is None or archive.spoken
+    spoken, voices = archive is None or archive.spoken, service.settings.speak
     error = indexing.error if indexing is not None else None
     return {
         **about,
-        "kinds": [*(["spoken"] if spoken else []), *(["text"] if service.texts is not None or not spoken else [])],
+        "kinds": [
+            *(["spoken"] if spoken else []),
+            *(["text"] if service.texts is not None or not spoken or voices else []),
+        ],
+        "speak": list(voices),
         "indexing": indexing.state if indexing is not None else None,
         "error": None if error is None else error_values(error),
         "ready": archive is not None,
@@ -161,11 +165,10 @@ async def _search(request: Request) -> Response:
     text = None if values.get("text") is None else text_of(values, "text")
     if text is not None and len(text) > _LONGEST_TEXT:
         raise codes.WRONG_REQUEST(where="text", what=f"the text has more than {_LONGEST_TEXT} characters")
-    archive: Archive | None = service.demand_archive()
-    if text is not None and service.texts is not None:
+    archive, voices = service.demand_archive(), service.settings.speak if text is not None else ()
+    if text is not None and service.texts is not None and not (voices and values.get("speak")):
         archive = service.texts
-    assert archive is not None
-    if text is not None and archive.spoken:
+    if text is not None and archive.spoken and not voices:
         raise codes.NO_TEXTS(where="text")
     entry_id = None if values.get("entry_id") is None else integer(values, "entry_id")
     requested = values.get("examples")
@@ -183,7 +186,8 @@ async def _search(request: Request) -> Response:
     if not isinstance(narrow, dict):
         raise codes.WRONG_REQUEST(where="narrow", what="narrow is no object")
     filters = Filters(**{name: text_of(narrow, name) for name in Filters._fields if narrow.get(name)})
-    question = Question(examples, text, entry_id, filters, integer(values, "top", TOP, 1, MOST))
+    top = integer(values, "top", TOP, 1, MOST)
+    question = Question(examples, text, entry_id, filters, top, voices if archive.spoken else ())
     lines, turns = answer(question, archive, service.project, service.searches), bounds_of(request).searches
     first = await turns.do(next, lines)  # a question that cannot be asked is refused
     return StreamingResponse(_lines(turns, first, lines), media_type="application/x-ndjson")

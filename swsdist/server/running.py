@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import uvicorn
 
+from swsdist.audio.synthesis import demand_voice
 from swsdist.core.codes import server as codes
 from swsdist.io.filesystem import Folder, is_remote
 from swsdist.server import connections
@@ -43,6 +44,7 @@ def settings_for(
     *,
     watch: bool = False,
     texts: str | None = None,
+    speak: tuple[str, ...] = (),
     classes: str | None = None,
     address: str | None = None,
     options: Mapping[str, object] | None = None,
@@ -50,7 +52,7 @@ def settings_for(
     """What is served: a store, a run, or a folder of recordings that is indexed to a run beside it.
 
     Raises:
-        UserError: there is no such folder, `watch` without a folder of recordings, or the project needs a place.
+        UserError: there is no such folder, no such voice, `watch` without a folder of recordings, or the project needs a place.
     """
     target = target.rstrip("/")
     folder = Folder(target)
@@ -71,7 +73,9 @@ def settings_for(
     if source is not None:
         name = source.rsplit("/", 1)[-1]
         run = str(Path(project).resolve().with_name(f"{name}-swsdist"))
-    return Settings(run, Path(project), source, watch, texts, classes, address, dict(options or {}))
+    for voice in speak:
+        demand_voice(voice)
+    return Settings(run, Path(project), source, watch, texts, speak, classes, address, dict(options or {}))
 
 
 def serve_until_ended(settings: Settings, entrance: Entrance, say: Callable[[str], None]) -> None:

@@ -70,6 +70,7 @@ class Settings:
         source: folder of recordings that is indexed first; None: it is indexed.
         watch: look for new recordings in `source`.
         texts: a store of transcripts or lattices of the same recordings.
+        speak: voices that speak texts, to be searched by example.
         classes: a run of `discover` in them.
         address: of a Ray cluster.
         options: keys of the section `search`.
@@ -80,6 +81,7 @@ class Settings:
     source: str | None = None
     watch: bool = False
     texts: str | None = None
+    speak: tuple[str, ...] = ()
     classes: str | None = None
     address: str | None = None
     options: dict[str, object] = field(default_factory=dict)

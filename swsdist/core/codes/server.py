@@ -95,7 +95,7 @@ NO_TEXTS = Code(
     "no-texts",
     UserError,
     "this archive has no transcripts or lattices",
-    "ask by voice, or start the server with --texts STORE",
+    "ask by voice, or start the server with --texts STORE, or --speak espeak-ng:VOICE",
 )
 INDEX_ENDED = Code(
     "index-ended",
