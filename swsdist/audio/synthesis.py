@@ -142,8 +142,8 @@ def spoken_rows(
     rows = list(rows)
     result = [dict(row) for row in rows if row["path"] is not None or not row["term"]]
     numbers: dict[str, int] = {}
-    for row in result:
-        numbers[row["query_id"]] = max(numbers.get(row["query_id"], 0), row["example"])
+    for recorded in result:
+        numbers[recorded["query_id"]] = max(numbers.get(recorded["query_id"], 0), recorded["example"])
     present = set(folder.listing())
     versions = {voice: _version(demand_voice(voice)[0]) for voice in voices}
     for row in rows:
