@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Literal
 
@@ -47,3 +48,31 @@ def spelled(text: str, spelling: Spelling, keep: str = "") -> str:
 
 def _is_punctuation(character: str, keep: str) -> bool:
     return character not in keep and unicodedata.category(character)[0] in "PSZ"
+
+
+#: Scripts that are written without blanks: Thai, Lao, Burmese, Khmer; kana; Han. A mark belongs to the character before it.
+_UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+    "\U00020000-\U0003ffff"
+)
+_IN_SCRIPT, _PIECES = re.compile(f"[{_UNSPACED}]"), re.compile(f"[{_UNSPACED}]|[^{_UNSPACED}]+")
+
+
+def pieces(word: str) -> list[str]:
+    """The characters of a word in a script without blanks, of which programs make different words; others are one piece."""
+    result: list[str] = []
+    for piece in _PIECES.findall(word):
+        if result and unicodedata.category(piece[0])[0] == "M":
+            result[-1] += piece
+        else:
+            result.append(piece)
+    return result
+
+
+def written(words: Iterable[str]) -> str:
+    """Words as a text, without blanks between pieces of scripts that have none."""
+    text = ""
+    for word in words:
+        bare = not text or (_IN_SCRIPT.match(text[-1]) and _IN_SCRIPT.match(word))
+        text += word if bare else f" {word}"
+    return text

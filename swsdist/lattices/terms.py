@@ -1,19 +1,21 @@
 """Written terms: from text to the sequences of labels that are searched.
 
-A term is words, separated by blanks. In a store of words they are the labels; in one of phones each is replaced by its
-pronunciations. With `patterns` a word may hold `?`, any one character, and `*`, any number of them; alone, `?` is any one word,
-`*` none to three words; `(one two|three)` are alternatives. A phone is a word of a term that is written in phones.
+A term is words, separated by blanks. In a store of words they are the labels, and a word of a script without blanks is also
+its characters; in one of phones each is replaced by its pronunciations. With `patterns` a word may hold `?`, any one
+character, and `*`, any number of them; alone, `?` is any one word, `*` none to three words; `(one two|three)` are
+alternatives. A phone is a word of a term that is written in phones.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from itertools import product
 from typing import Any, Literal, NamedTuple
 
 import pyarrow as pa
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, model_validator
+from pydantic import Field, NonNegativeFloat, NonNegativeInt
 
 from swsdist.config.section import IsPath, Section
 from swsdist.core.codes import searcher as searcher_codes
@@ -28,7 +30,7 @@ from swsdist.lattices.pronunciations import (
     read_dictionary,
     read_rules,
 )
-from swsdist.lattices.spelling import Spelling, spelled
+from swsdist.lattices.spelling import Spelling, pieces, spelled
 
 #: A row an alternative: a sequence of labels, and what it costs (-ln of a weight). With `patterns`, labels may hold ? and *.
 WRITTEN = pa.schema(
@@ -61,18 +63,12 @@ class Terms(Section):
     )
     nearest: NonNegativeInt = Field(
         0,
-        description="words: search a word that the dictionary lacks as this many of its words, those nearest in phones; 0: as "
-        "it is",
+        description="words: search a word that the dictionary lacks as this many of its words, those nearest in phones; "
+        "without one, any word also as this many of the documents', of which a third of the letters may differ; 0: as it is",
     )
     edit_cost: NonNegativeFloat = Field(
-        1.0, description="-ln of what each edit of a phone of such a word multiplies the posterior by"
+        1.0, description="-ln of what each edit of a phone or letter of such a word multiplies the posterior by"
     )
-
-    @model_validator(mode="after")
-    def _nearest_of_a_dictionary(self) -> Terms:
-        if self.nearest and self.dictionary is None:
-            raise codes.NEAREST_WITHOUT_DICTIONARY.invalid()
-        return self
 
     def identities(self, storage: Mapping[str, object]) -> list[Any]:
         """All that alternatives depend on, as JSON values; files by their identity."""
@@ -94,7 +90,7 @@ class TermReader:
         options: units, dictionary and rules.
         recipe: of the store: spelling, and labels that are no words.
         storage: options for S3.
-        phones: that documents can hold; None: unknown.
+        known: labels that documents can hold; None: unknown.
 
     Raises:
         UserError, DataError: the dictionary or the rules cannot be read.
@@ -105,9 +101,9 @@ class TermReader:
         options: Terms,
         recipe: Recipe,
         storage: Mapping[str, object] | None = None,
-        phones: Collection[str] | None = None,
+        known: Collection[str] | None = None,
     ) -> None:
-        self._options, self._recipe, self._phones = options, recipe, phones
+        self._options, self._recipe, self._known = options, recipe, known
         words: Spelling = "folded" if options.units == "phones" else recipe.spelling
         self._spell = partial(spelled, spelling=words)
         read = {} if options.dictionary is None else read_dictionary(options.dictionary, storage, words)
@@ -128,9 +124,9 @@ class TermReader:
             words = [choice for word in sequence if (choice := self._choices(word)) is not None]
             if not words:
                 raise codes.EMPTY_TERM(where=term, term=term)
-            size = 1
-            for choices in words:
-                size *= len(choices)
+            if self._by_letters:  # the nearest of each word
+                words = [choices[: int(MOST ** (1 / len(words)))] for choices in words]
+            size = math.prod(map(len, words))
             if size + len(best) > MOST:
                 raise codes.TOO_MANY_ALTERNATIVES(where=term, most=MOST)
             for chosen in product(*words):
@@ -140,8 +136,8 @@ class TermReader:
                     best[labels] = min(cost, best.get(labels, cost))
         if not any(label != "?" for labels in best for label in labels):
             raise codes.EMPTY_TERM(where=term, term=term)
-        if self._phones is not None:
-            self._demand_known(term, self._phones, (label for labels in best for label in labels))
+        if self._known is not None and self._options.units == "phones":
+            self._demand_known(term, self._known, (label for labels in best for label in labels))
         return [Alternative(*item) for item in sorted(best.items(), key=lambda item: (item[1], item[0]))]
 
     def _demand_known(self, term: str, phones: Collection[str], labels: Iterator[str]) -> None:
@@ -167,13 +163,32 @@ class TermReader:
             return None
         if globbed:
             return [Alternative((text,), 0.0)]
+        if self._by_letters:
+            return self._nearest_in_letters(text)
         if options.units != "phones" and (not options.nearest or text in self._dictionary):
-            return [Alternative((text,), 0.0)]
+            parts = tuple(pieces(text))
+            return [Alternative((text,), 0.0), *([Alternative(parts, 0.0)] if len(parts) > 1 else ())]
         phones = self._pronunciations(text, word)
         if options.units == "phones":
             return [Alternative(item.phones, item.cost) for item in phones]
         nearest = nearest_words([item.phones for item in phones], self._dictionary, options.nearest)
         return [Alternative((spelling,), options.edit_cost * edits) for spelling, edits in nearest]
+
+    def _nearest_in_letters(self, text: str) -> list[Alternative]:
+        """A word, and those of the documents that differ in a third of its letters at most."""
+        near = nearest_words([tuple(text)], self._letters, self._options.nearest + 1)
+        others = [(label, edits) for label, edits in near if label != text and 3 * edits <= len(text)]
+        costs = [(text, 0.0), *((label, self._options.edit_cost * edits) for label, edits in others)]
+        return [Alternative((label,), cost) for label, cost in costs]
+
+    @property
+    def _by_letters(self) -> bool:
+        options = self._options
+        return options.units != "phones" and options.nearest > 0 and options.dictionary is None
+
+    @cached_property
+    def _letters(self) -> dict[str, list[Pronunciation]]:
+        return {label: [Pronunciation(tuple(label), 0.0)] for label in self._known or ()}
 
     def _pronunciations(self, text: str, word: str) -> Sequence[Pronunciation]:
         if pronunciations := self._dictionary.get(text):

@@ -36,7 +36,7 @@ from swsdist.io.filesystem import identify
 from swsdist.io.hub_cache import folder_of
 from swsdist.lattices.lattice import Lattice, LeftOut, Variant, Word, confusion_network
 from swsdist.lattices.recognition import quietest, stretches
-from swsdist.lattices.spelling import spelled
+from swsdist.lattices.spelling import pieces, spelled
 
 #: Samples a second.
 RATE = 16_000
@@ -511,9 +511,11 @@ class _Model:
         (found,) = self._whisper.find_alignment(self._tokenizer(language), [tokens], _storage(encoded), frames)
         merge_punctuations(found, _BEFORE, _AFTER)
         return [
-            Word(text, float(item["start"]), float(item["end"]), min(float(item["probability"]), 1.0))
+            Word(piece, start + k * length, start + (k + 1) * length, min(float(item["probability"]), 1.0))
             for item in found
-            if (text := item["word"].strip())
+            if (parts := pieces(item["word"].strip()))
+            for start, length in [(float(item["start"]), float(item["end"] - item["start"]) / len(parts))]
+            for k, piece in enumerate(parts)
         ]
 
     def split(self, tokens: list[int], language: str) -> list[str]:
@@ -524,7 +526,7 @@ class _Model:
         words, parts = tokenizer.split_to_word_tokens([*tokens, tokenizer.eot])
         found = [{"word": word, "tokens": part} for word, part in zip(words[:-1], parts, strict=False)]
         merge_punctuations(found, _BEFORE, _AFTER)
-        return [text for item in found if (text := item["word"].strip())]
+        return [piece for item in found for piece in pieces(item["word"].strip())]
 
     def text(self, tokens: list[int], language: str) -> str:
         """The text of tokens."""

@@ -1,7 +1,8 @@
 """Words of transcripts: their checks, their recordings' names and their tiers, for all formats alike.
 
-- Text is kept as written, without surrounding blanks. A text with blanks inside is several words: each lasts as long as
-  the text does, in their order, for nothing says when in that time it is spoken. Blanks alone are no word.
+- Text is kept as written, without surrounding blanks. A text with blanks inside is several words, one of a script without
+  blanks is its characters: each lasts as long as the text does, in their order, for nothing says when in that time it is
+  spoken. Blanks alone are no word.
 - Words come in the order of the file. They may overlap, and may last no time.
 - A word without confidence is certain.
 - A word, cue or annotation that cannot be used is left out (`LeftOut`), and the rest is read. A transcript is broken where
@@ -22,6 +23,7 @@ from swsdist.core.text import kept
 from swsdist.io.compressed import short
 from swsdist.io.fields import LATEST
 from swsdist.lattices.lattice import BREAK, Broken, Lattices, LeftOut, Word, transcript
+from swsdist.lattices.spelling import pieces
 
 _PACKED = (".gz", ".xz")
 #: Recognisers that add their ending to a recording's name write `talk.wav.json`.
@@ -124,7 +126,7 @@ def transcribed(
 
 
 def words_of(text: str, start: object, end: object, where: str, confidence: object = None) -> list[Word]:
-    """The words of a text that lasts from start to end.
+    """The words of a text that lasts from start to end; of scripts without blanks, the characters.
 
     Args:
         text: none, one or more words.
@@ -141,7 +143,7 @@ def words_of(text: str, start: object, end: object, where: str, confidence: obje
     sure = 1.0 if confidence is None else _number(confidence)
     if not 0 <= sure <= 1 + _ROUNDING:
         raise codes.BAD_CONFIDENCE(where=where, text=short(str(confidence)))
-    return [Word(word, first, last, min(sure, 1.0)) for word in text.split()]
+    return [Word(piece, first, last, min(sure, 1.0)) for word in text.split() for piece in pieces(word)]
 
 
 def demand_kept(text: str, where: str) -> None:

@@ -19,7 +19,7 @@ from swsdist.lattices.packed import Recipe
 from swsdist.lattices.terms import WRITTEN, TermReader, Terms, cheapest
 from swsdist.methods.query.extraction import Cut
 from swsdist.searcher.query_input import Skip, is_table, skipping, table_rows
-from swsdist.store.lattice_shards import postings_of
+from swsdist.store.lattice_shards import labels_of
 from swsdist.store.reading import Store
 
 
@@ -95,8 +95,7 @@ class WrittenQueries:
 
     def why_nothing(self, query_ids: Sequence[str]) -> str:
         """Words that no document holds, and similar ones that some do."""
-        shards = self._store.manifest.shards
-        indexed = {label for shard in shards for label in postings_of(self._store.folder, shard.files).numbers}
+        indexed = self._labels
         reasons = []
         for query_id in query_ids:
             try:
@@ -113,4 +112,9 @@ class WrittenQueries:
     @cached_property
     def _reader(self) -> TermReader:
         recipe = Recipe.model_validate(self._store.manifest.track().recipe["options"])
-        return TermReader(self._terms, recipe, self._store.folder.storage)
+        known = self._labels if self._terms.nearest else None
+        return TermReader(self._terms, recipe, self._store.folder.storage, known)
+
+    @cached_property
+    def _labels(self) -> frozenset[str]:
+        return labels_of(self._store.folder, self._store.manifest.shards)

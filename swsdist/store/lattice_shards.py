@@ -13,7 +13,7 @@ A search finds the labels of its terms among the postings, and reads the row gro
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,7 +25,7 @@ from swsdist.io.filesystem import Folder
 from swsdist.lattices.packed import Packed
 from swsdist.store import parquet
 from swsdist.store.cache import nearest
-from swsdist.store.manifest import File
+from swsdist.store.manifest import File, Shard
 from swsdist.store.memory import Memory
 
 #: Little-endian arrays: int32, or float32 for `visits` and `chances`. `ticks`: length of the document.
@@ -246,6 +246,11 @@ def postings_of(folder: Folder, files: Mapping[str, File], labels: Collection[st
         {texts[k]: np.frombuffer(rows[k].as_buffer(), "<i4") for k in places},
         count,
     )
+
+
+def labels_of(folder: Folder, shards: Iterable[Shard]) -> frozenset[str]:
+    """Labels that any document of some shards has."""
+    return frozenset(label for shard in shards for label in postings_of(folder, shard.files).numbers)
 
 
 def _may_hold(file: Any, group: int, labels: Sequence[str]) -> bool:

@@ -96,8 +96,13 @@ def test_terms_of_a_dictionary(swsdist: Command, talks: Path) -> None:
     assert [float(row["score"]) for row in rows] == pytest.approx(expected[: len(rows)], abs=1e-6)
     refused = swsdist("search", "json-text", "--text", "zzz", *near, cwd=talks, code=3)
     assert says(refused.err, text_codes.NO_PRONUNCIATION)
-    invalid = swsdist("search", "json-text", "--text", "a", "--set", "terms.nearest=2", cwd=talks, code=2)
-    assert says(invalid.err, text_codes.NEAREST_WITHOUT_DICTIONARY)
+
+
+def test_a_word_that_is_written_in_another_way(swsdist: Command, talks: Path) -> None:
+    near = ("--set", "terms.nearest=2", "--set", "terms.edit_cost=0.5")
+    rows = hits(swsdist("search", "json-text", "--text", "rivver", "--csv", *near, cwd=talks).out)
+    expected = [0.60653066 * confidence for _, _, confidence in best("river")]
+    assert [float(row["score"]) for row in rows] == pytest.approx(expected[: len(rows)], abs=1e-6)
 
 
 def test_patterns(swsdist: Command, talks: Path) -> None:

@@ -7,7 +7,7 @@ import unicodedata
 import pytest
 
 from swsdist.lattices.lattice import BREAK
-from swsdist.lattices.spelling import spelled
+from swsdist.lattices.spelling import pieces, spelled, written
 
 
 @pytest.mark.parametrize(
@@ -46,3 +46,15 @@ def test_folded(text: str, folded: str) -> None:
 def test_kept_punctuation() -> None:
     assert spelled("'he?*'", "folded", keep="?*") == "he?*"
     assert spelled("?he", "folded") == "he"
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [("你好AI", ["你", "好", "AI"]), ("ที่นี่", ["ที่", "นี่"]), ("hello", ["hello"]), ("naïve", ["naïve"]), ("", [])],
+)
+def test_a_word_of_a_script_without_blanks_is_its_characters(word: str, expected: list[str]) -> None:
+    assert pieces(word) == expected
+
+
+def test_a_text_has_blanks_where_its_scripts_have() -> None:
+    assert written(["你", "好", "world", "of", "中", "国"]) == "你好 world of 中国"

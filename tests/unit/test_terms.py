@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from swsdist.core.codes import text as codes
 from swsdist.core.errors import TermError
@@ -150,9 +149,19 @@ def test_nearest(options: Any) -> None:
     assert labels("the book", nearest) == ["the book"]  # words of the dictionary are searched as they are
     with raises(codes.NO_PRONUNCIATION, word="zz"):
         labels("zz", nearest)
-    with pytest.raises(ValidationError) as caught:
-        Terms(nearest=2)
-    assert caught.value.errors()[0]["type"] == codes.NEAREST_WITHOUT_DICTIONARY.name
+
+
+def test_nearest_in_letters() -> None:
+    """Without a dictionary: the word, and words of the documents of which a third of the letters differ, cheapest first."""
+    reader = TermReader(
+        Terms(units="words", nearest=2, edit_cost=0.5), Recipe(), known=["velkren", "velkrine", "velvet", "red"]
+    )
+    assert [(item.labels, item.cost) for item in reader.alternatives("Velkran")] == [
+        (("velkran",), 0.0),
+        (("velkren",), 0.5),
+        (("velkrine",), 1.0),
+    ]
+    assert len(reader.alternatives(" ".join(["velkran"] * 9))) <= MOST
 
 
 def test_rows_and_identities(options: Any, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from swsdist.pipeline.stage import Context
 from swsdist.stages.inputs.recordings import Row
 from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.stages.lattice_store import LatticeRow
+from swsdist.store.lattice_shards import labels_of
 
 #: A spoken example, and a reader of written ones, to rows of the method's queries and seconds; raises a DataError.
 Labeller = Callable[[Row, TermReader], tuple[list[dict[str, Any]], float]]
@@ -81,5 +82,8 @@ class Source(ABC):
         return None, None
 
     def known(self) -> frozenset[str] | None:
-        """Labels that documents can hold; None: unknown."""
-        return None
+        """Labels that documents can hold, or that the documents of the store hold; None: unknown, or not asked for."""
+        store = self._inputs.store
+        if not self._options.terms.nearest or store.manifest is None:
+            return None
+        return labels_of(store.folder, store.manifest.shards)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from swsdist.core.codes import Code
-from swsdist.core.errors import ConfigError, DataError, OddError, TermError, UnusableError, UserError
+from swsdist.core.errors import DataError, OddError, TermError, UnusableError, UserError
 
 # Pronunciations
 
@@ -15,12 +15,6 @@ IMPOSSIBLE_PRONUNCIATION = Code(
 )
 NO_PHONES = Code("no-phones", DataError, "the pronunciation of {word} has no phones", "give its phones, or remove it")
 DUPLICATE_RULE = Code("duplicate-rule", DataError, "a second rule for the letters {letters}", "keep one of them")
-NEAREST_WITHOUT_DICTIONARY = Code(
-    "nearest-without-dictionary",
-    ConfigError,
-    "the nearest words to an unknown one are those of a dictionary, and none is given",
-    "give terms.dictionary, and terms.rules for words that it lacks; or set terms.nearest: 0",
-)
 
 # Terms
 

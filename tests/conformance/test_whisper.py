@@ -1,0 +1,145 @@
+"""Whisper recognises real English; hypotheses that differ become variants whose chances are their likelihoods'."""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from swsdist.audio.reader import read_blocks
+from swsdist.core.codes import lattices as codes
+from swsdist.core.needs import LEAST
+from swsdist.lattices.lattice import Lattice, Word, confusion_network
+from swsdist.lattices.packed import Recipe, pack
+from swsdist.lattices.recognition import Recognition
+from swsdist.lattices.spelling import spelled
+from swsdist.lattices.whisper import RATE, variants
+from swsdist.testing.conformance import check_recogniser
+from swsdist.testing.conformance.lattices import check_lattice
+from tests.support.coded import raises
+
+SHARED = Path(__file__).parents[2].parent / "shared"
+MODEL, SPEECH = SHARED / "models" / "whisper-base" / "ctranslate2-int8", SHARED / "data" / "ljspeech-small"
+
+needs_whisper = pytest.mark.skipif(
+    not MODEL.is_dir() or importlib.util.find_spec("faster_whisper") is None,
+    reason="needs ../shared (models/whisper-base), and faster-whisper: pip install -e '.[whisper]'",
+)
+WORDS = st.sampled_from(["a", "an", "and", "hand", "A"])
+
+
+def best_of(texts: list[str], chances: list[float]) -> list[Word]:
+    return [Word(text, float(k), k + 1.0, chance) for k, (text, chance) in enumerate(zip(texts, chances, strict=False))]
+
+
+def recognised(samples: NDArray[np.float32], **options: object) -> Lattice:
+    recogniser = Recognition(name="whisper", options={"model": str(MODEL), **options}).loaded(LEAST[0])
+    return recogniser.lattice("talk", 1, [samples])
+
+
+def clip(number: int) -> NDArray[np.float32]:
+    return np.concatenate(list(read_blocks(str(SPEECH / "audio" / f"LJ001-000{number}.flac"), rate=RATE)))
+
+
+def texts_of(lattice: Lattice) -> list[str]:
+    return [spelled(word.text, "folded") for word in lattice.words or ()]
+
+
+@given(
+    st.lists(WORDS, min_size=1, max_size=6),
+    st.lists(st.floats(0.01, 1), min_size=6, max_size=6),
+    st.lists(st.tuples(st.floats(0, 1), st.lists(WORDS, max_size=7)), max_size=4),
+)
+def test_each_hypothesis_is_a_path(
+    best: list[str], chances: list[float], others: list[tuple[float, list[str]]]
+) -> None:
+    places = list(variants(best_of(best, chances), others))
+    assert [word.text for place in places for word in place[0].words] == best
+    assert all(sum(variant.chance for variant in place) <= 1 + 1e-9 for place in places)
+    ends = {()}
+    for place in places:
+        said = {tuple(spelled(word.text, "folded") for word in variant.words) for variant in place}
+        ends = {before + after for before in ends for after in said}
+    for _, words in others:
+        assert tuple(spelled(word, "folded") for word in words) in ends or not words
+    check_lattice(confusion_network("talk", 1, places, 1000 * len(best), ()), "a confusion network")
+
+
+def test_a_variant_is_as_likely_as_its_hypothesis() -> None:
+    best = best_of(["the", "famous", "lawyer"], [1.0, 1.0, 0.6])
+    packed = pack(
+        confusion_network("talk", 1, list(variants(best, [(0.5, ["the", "famous", "liar"])])), 3000, ()), Recipe()
+    )
+    found = {packed.texts[label]: p for label, p in zip(packed.labels, packed.expected(), strict=True) if label}
+    assert found == pytest.approx({"the": 1.0, "famous": 1.0, "lawyer": 0.6, "liar": 0.3})
+
+
+@needs_whisper
+def test_it_passes_the_suite() -> None:
+    check_recogniser("whisper", clip(2), {"model": str(MODEL)})
+
+
+@needs_whisper
+def test_words_are_found_in_their_sentence() -> None:
+    with (SPEECH / "transcripts.tsv").open(encoding="utf-8") as file:
+        said = {int(row[0][-1]): row[1].split() for row in csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)}
+    wanted, found = 0, 0
+    for number in (1, 5, 7):
+        lattice = recognised(clip(number))
+        heard = set(texts_of(lattice)) | {spelled(label, "folded") for label in lattice.labels}
+        words = [text for word in said[number] if len(text := spelled(word, "folded")) >= 4]
+        wanted, found = wanted + len(words), found + sum(text in heard for text in words)
+    assert found / wanted >= 0.9
+
+
+@needs_whisper
+def test_silence_and_noise_have_no_words() -> None:
+    noise = np.random.default_rng(0).normal(0, 0.1, 10 * RATE).astype(np.float32)
+    assert texts_of(recognised(noise)) == texts_of(recognised(np.zeros(10 * RATE, np.float32))) == []
+
+
+@needs_whisper
+def test_what_is_hardly_said_is_left_out_and_listed() -> None:
+    lattice = recognised(clip(2), least_likely=0.0)
+    assert texts_of(lattice) == []
+    assert lattice.left_out is not None
+    assert lattice.left_out.errors[0].code == codes.NOT_SAID.name
+    assert "modern" in lattice.left_out.errors[0].message
+
+
+@needs_whisper
+def test_another_language_than_given_is_listed() -> None:
+    lattice = recognised(clip(1), language="sw")
+    assert lattice.left_out is not None
+    assert lattice.left_out.errors[0].code == codes.OTHER_LANGUAGE.name
+
+
+@needs_whisper
+def test_a_time_of_a_word_is_that_of_the_recording() -> None:
+    sentence, pause = clip(2), np.zeros(40 * RATE, np.float32)
+    first, second = recognised(sentence), recognised(np.concatenate([pause, sentence, pause]))
+    assert texts_of(first) == texts_of(second)
+    for one, other in zip(first.words or (), second.words or (), strict=True):
+        assert math.isclose(other.start - 40, one.start, abs_tol=0.25)
+
+
+@needs_whisper
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        ({"language": "xx"}, codes.NO_LANGUAGE_OF_RECOGNISER),
+        ({"hotwords": ["antidisestablishmentarianism"] * 40}, codes.TOO_MANY_HOTWORDS),
+        ({"model": "nobody/no-such-model"}, codes.NO_WHISPER_MODEL),
+        ({"model": str(MODEL.parent / "encoder")}, codes.NO_MODEL_OF_RECOGNISER),
+    ],
+)
+def test_what_the_model_cannot_do_is_refused(options: dict[str, object], code: codes.Code) -> None:
+    with raises(code):
+        Recognition(name="whisper", options={"model": str(MODEL), **options}).identities()
