@@ -55,8 +55,6 @@ _FILES = ("model.bin", "config.json", "tokenizer.json")
 _SUPPRESSED = frozenset("0123456789%$£€¥°")
 #: A probability below which a language is not the one that is spoken.
 _FOREIGN = 0.01
-#: Punctuation that belongs to the next word, and to the word before.
-_BEFORE, _AFTER = "\"'“¿([{-", "\"'.。,，!！?？:：”)]}、"
 
 
 class Whisper(Section):
@@ -306,6 +304,35 @@ def _moved(word: Word, window: _Window, end: float) -> Word:
     return word._replace(start=max(start, 0.0), end=max(stop, start, 0.0))
 
 
+def joined_words(parts: Iterable[Word], sizes: Iterable[int]) -> Iterator[Word]:
+    """Words of parts that a tokenizer makes: a blank begins a word, and a character in scripts without blanks.
+
+    Args:
+        parts: text with the blank before it, times, and probability.
+        sizes: tokens of each.
+
+    Yields:
+        Words without blanks. Punctuation belongs to the word beside it, whose times and probability stay.
+    """
+    held, count = Word("", 0.0, 0.0, 0.0), 0
+    for part, size in zip(parts, sizes, strict=False):
+        text, bare = held.text + part.text.strip(), not spelled(part.text.strip(), "folded")
+        core = spelled(held.text, "folded")
+        begins = part.text.startswith(" ") or (not bare and len(pieces(core + part.text)) > max(len(pieces(core)), 1))
+        if held.text and begins:
+            yield held
+            held, count = part._replace(text=part.text.strip()), size
+        elif bare and held.text:
+            held = held._replace(text=text)
+        elif not core:
+            held, count = part._replace(text=text), size
+        else:
+            mean = (held.confidence * count + part.confidence * size) / (count + size)
+            held, count = Word(text, held.start, part.end, mean), count + size
+    if held.text:
+        yield held
+
+
 def variants(best: Sequence[Word], others: Sequence[tuple[float, Sequence[str]]]) -> Iterator[list[Variant]]:
     """Places of a hypothesis where others differ, and those between, each word one.
 
@@ -458,10 +485,12 @@ class _Model:
 
     def encoded(self, samples: NDArray[np.float32]) -> NDArray[np.float32]:
         """Outputs of the encoder for a window, float32 (1, frames, width)."""
+        from ctranslate2 import Device
         from faster_whisper.audio import pad_or_trim
 
         features = self._whisper.feature_extractor(samples)[..., :-1]
-        return np.array(self._whisper.encode(pad_or_trim(features)))
+        output = self._whisper.encode(pad_or_trim(features))
+        return np.array(output.to_device(Device.cpu) if self._whisper.model.device == "cuda" else output)
 
     def languages(self, windows: Sequence[NDArray[np.float32]]) -> dict[str, float]:
         """The probability of each language that the model knows, by all windows."""
@@ -505,28 +534,17 @@ class _Model:
 
     def aligned(self, tokens: list[int], encoded: NDArray[np.float32], length: int, language: str) -> list[Word]:
         """Words of a hypothesis, with times in a window of so many samples (s) and their mean probabilities."""
-        from faster_whisper.transcribe import merge_punctuations
-
         frames = math.ceil(length / self._whisper.feature_extractor.hop_length)
         (found,) = self._whisper.find_alignment(self._tokenizer(language), [tokens], _storage(encoded), frames)
-        merge_punctuations(found, _BEFORE, _AFTER)
-        return [
-            Word(piece, start + k * length, start + (k + 1) * length, min(float(item["probability"]), 1.0))
-            for item in found
-            if (parts := pieces(item["word"].strip()))
-            for start, length in [(float(item["start"]), float(item["end"] - item["start"]) / len(parts))]
-            for k, piece in enumerate(parts)
-        ]
+        parts = [Word(item["word"], *(float(item[key]) for key in ("start", "end", "probability"))) for item in found]
+        sizes = [len(item["tokens"]) for item in found]
+        return list(joined_words(parts, sizes))
 
     def split(self, tokens: list[int], language: str) -> list[str]:
         """Words of tokens, as `aligned` has them."""
-        from faster_whisper.transcribe import merge_punctuations
-
         tokenizer = self._tokenizer(language)
         words, parts = tokenizer.split_to_word_tokens([*tokens, tokenizer.eot])
-        found = [{"word": word, "tokens": part} for word, part in zip(words[:-1], parts, strict=False)]
-        merge_punctuations(found, _BEFORE, _AFTER)
-        return [piece for item in found for piece in pieces(item["word"].strip())]
+        return [word.text for word in joined_words([Word(word, 0.0, 0.0) for word in words[:-1]], map(len, parts))]
 
     def text(self, tokens: list[int], language: str) -> str:
         """The text of tokens."""

@@ -20,7 +20,7 @@ from swsdist.lattices.lattice import Lattice, Word, confusion_network
 from swsdist.lattices.packed import Recipe, pack
 from swsdist.lattices.recognition import Recognition
 from swsdist.lattices.spelling import spelled
-from swsdist.lattices.whisper import RATE, variants
+from swsdist.lattices.whisper import RATE, joined_words, variants
 from swsdist.testing.conformance import check_recogniser
 from swsdist.testing.conformance.lattices import check_lattice
 from tests.support.coded import raises
@@ -143,3 +143,26 @@ def test_a_time_of_a_word_is_that_of_the_recording() -> None:
 def test_what_the_model_cannot_do_is_refused(options: dict[str, object], code: codes.Code) -> None:
     with raises(code):
         Recognition(name="whisper", options={"model": str(MODEL), **options}).identities()
+
+
+@pytest.mark.parametrize(
+    ("parts", "words"),
+    [
+        ([" Sixty", " years", ",", " ago", "."], ["Sixty", "years,", "ago."]),
+        ([" je", " m", "'", "appelle"], ["je", "m'appelle"]),
+        ([" ¿", "Qué", "?"], ["¿Qué?"]),
+        (["你", "好", ",", "AI", "技", "术", "。"], ["你", "好,", "AI", "技", "术。"]),
+        (["น", "ี้", "ค"], ["นี้", "ค"]),
+        ([" wood", "-", "cut"], ["wood-cut"]),
+        ([",", " a"], [",", "a"]),
+        ([], []),
+    ],
+)
+def test_parts_of_tokens_are_words(parts: list[str], words: list[str]) -> None:
+    timed = [Word(part, float(k), k + 1.0, 0.5) for k, part in enumerate(parts)]
+    assert [word.text for word in joined_words(timed, [1] * len(parts))] == words
+
+
+def test_punctuation_leaves_a_word_its_time() -> None:
+    parts = [Word(" a", 0, 1, 0.8), Word("m", 1, 2, 0.5), Word(".", 2, 3, 0.1)]
+    assert list(joined_words(parts, [1, 2, 1])) == [Word("am.", 0, 2, pytest.approx(0.6))]
