@@ -2,7 +2,7 @@
 
 A row a system, corpus and protocol (`sws2013`; `nist-std06`, beta 999.9): MTWV and ATWV with their 95 % intervals, pair AUC,
 Cnxe and its least over time trials, costs; of English also ATWV of words that recognisers know, and of those that they do not.
-`best-encoder+us` and so on speak written terms, by the voices of that name. Runs that are in the folder are taken as they are, and
+`best-encoder+us` and so on speak written terms, by the voices of that name. Runs that are in the folder are taken as they are;
 `swsdist compare` tests their differences. English needs the folder that `python -m tests.support.english FOLDER` makes.
 """
 
@@ -26,7 +26,9 @@ _ENGLISH = (
     f"features.options.weights={ROOT.parent / 'shared' / 'models' / 'phnrec' / 'EN'}",
     "options.decoding.string_insertion=-2.03125",
 )
-_WHISPER = (f"options.recogniser.options.model={ROOT.parent / 'shared' / 'models' / 'whisper-base' / 'ctranslate2-int8'}",)
+_WHISPER = (
+    f"options.recogniser.options.model={ROOT.parent / 'shared' / 'models' / 'whisper-base' / 'ctranslate2-int8'}",
+)
 _PROTOCOLS = ("sws2013", "nist-std06")
 #: Voices by name.
 _SPOKEN = {
