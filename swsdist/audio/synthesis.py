@@ -61,7 +61,8 @@ class Synthesiser(NamedTuple):
 
 def _is_spoken_whole(word: str, voice: str) -> bool:
     """Whether the phonemes of a word are others than those of its letters' names."""
-    if word.isascii() or word.isupper() or sum(map(str.isalpha, word)) < 2 or voice.split("-")[0] in _SYLLABIC:
+    language = re.split("[-+]", voice.rsplit("/", 1)[-1])[0]
+    if word.isascii() or word.isupper() or sum(map(str.isalpha, word)) < 2 or language in _SYLLABIC:
         return True
     options = ("--stdin", "-q", "-x", "-b", "1", "-v", voice)
     whole, spelled = (_MARKS.sub("", _run("espeak-ng", *options, text=text).stdout) for text in (word, " ".join(word)))

@@ -71,7 +71,7 @@ def test_refused(text: str, voice: str, code: Code[SwsdistError]) -> None:
     ("text", "voice"),
     [
         ("привет", "espeak-ng:ru"),
-        ("안녕하세요", "espeak-ng:ko"),
+        ("안녕하세요", "espeak-ng:ko+f3"),
         ("élève", VOICE),
         ("BBC", VOICE),
         ("СССР", "espeak-ng:ru"),
