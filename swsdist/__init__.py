@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         search,
         sweep,
         warping_path,
+        words,
     )
     from swsdist.corpora.arrays import save_corpus
     from swsdist.searcher.searcher import Searcher
@@ -46,6 +47,7 @@ __all__ = [
     "search",
     "sweep",
     "warping_path",
+    "words",
 ]
 
 _ELSEWHERE = {"Searcher": "swsdist.searcher.searcher", "save_corpus": "swsdist.corpora.arrays"}

@@ -39,6 +39,7 @@ __all__ = [
     "search",
     "sweep",
     "warping_path",
+    "words",
 ]
 
 
@@ -346,6 +347,33 @@ def open_store(path: str, storage: Mapping[str, object] | None = None) -> Store:
     from swsdist.store.reading import Store
 
     return Store(Folder(path, storage or {}))
+
+
+def words(store: str | Store) -> pd.DataFrame:
+    """The words of recordings in a store of transcripts or lattices, as they are written.
+
+    Args:
+        store: a store, or its folder, or a run's.
+
+    Returns:
+        doc_id, channel (of the recording), start, end (s), word, confidence; by recording, channel and start.
+
+    Raises:
+        StoreError: it holds no words.
+    """
+    import pandas as pd
+
+    from swsdist.searcher.settings import store_of_words
+    from swsdist.store.lattice_shards import words_of_recordings
+
+    opened = store_of_words(store) if isinstance(store, str) else store
+    rows = (
+        (name, channel, word.start, word.end, word.text, word.confidence)
+        for name, channels in words_of_recordings(opened)
+        for channel, some in channels.items()
+        for word in some
+    )
+    return pd.DataFrame(rows, columns=["doc_id", "channel", "start", "end", "word", "confidence"])
 
 
 def phones(

@@ -58,6 +58,8 @@ class Integer(click.IntRange):
 FILE = _File(exists=True, dir_okay=False)
 #: A config, a corpus file or a sweep; or a folder of recordings.
 FILE_OR_FOLDER = _File(exists=True)
+#: A folder of recordings, a run or a store.
+ANY_FOLDER = _File(exists=True, file_okay=False)
 #: Options of commands that read a config.
 SET = click.option("--set", "sets", multiple=True, metavar="A.B=C", help="Set a key of the config; repeatable.")
 CORPUS = click.option(

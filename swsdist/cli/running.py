@@ -115,7 +115,7 @@ def index(config: str, settings: dict[str, Any], text: bool, models: tuple[str, 
     done = go(configured(config, template=template, models=models, **settings), config, table="documents", **options)
     if done is not None and template is not None and options["events"] is None:
         query = "--text TEXT" if template == TRANSCRIPTS_CONFIG else "--query FILE[:START-END]"
-        print(f"search it: swsdist search {settings['run_folder'] or _run_name(config, template)} {query}")
+        print(f"search it: swsdist search {settings['run_folder'] or run_name(config, template)} {query}")
 
 
 @click.command()
@@ -255,7 +255,7 @@ def configured(
         if models and template == TRANSCRIPTS_CONFIG:
             raise codes.MODEL_AND_CONFIG(where=path, what="text", fix="leave out --model, or --text")
         source = _source_of(path)
-        run_folder = run_folder or _demand_same(_run_name(path, template), source)
+        run_folder = run_folder or _demand_same(run_name(path, template), source)
         sets = [*_encoders(models, run_folder, template != DISCOVER_CONFIG), *sets]
         config = load_config(template, sets, corpus={"documents": source}, run=run_folder)
     _demand_own_config(path, config)
@@ -338,7 +338,7 @@ def _source_of(path: str) -> str:
     return path.rstrip("/") if is_remote(path) else str(Path(path).resolve())
 
 
-def _run_name(path: str, template: Path) -> str:
+def run_name(path: str, template: Path) -> str:
     """Run folder of a folder, or of a table, which is called after it without its endings."""
     from swsdist.searcher.query_input import is_table
 

@@ -19,7 +19,7 @@ from swsdist.exports.labels import shown
 from swsdist.io.labels import label_file
 
 #: Neither XML nor a TextGrid's line can hold them.
-_FORBIDDEN = re.compile(r"[\x00-\x1f\x7f-\x9f\ufffe\uffff]")
+FORBIDDEN = re.compile(r"[\x00-\x1f\x7f-\x9f\ufffe\uffff]")
 
 #: Start and end, ms, and text.
 Annotation = tuple[int, int, str]
@@ -86,7 +86,7 @@ def tiered(
     """
     by_document: dict[tuple[str, int], dict[str, list[tuple[int, int, float, str]]]] = {}
     for doc_id, channel, tier, *times, score, text in places:
-        if not tier or _FORBIDDEN.search(tier):
+        if not tier or FORBIDDEN.search(tier):
             raise codes.INVALID_TIER_NAME(query=tier, export=export)
         start, end = (round(1000 * time) for time in times)
         by_tier = by_document.setdefault((doc_id, channel), {})
@@ -97,10 +97,11 @@ def tiered(
         file.parent.mkdir(parents=True, exist_ok=True)
         path, duration = recording_of.get(key, ("", 0.0))
         last = max(row[1] for rows in by_tier.values() for row in rows)
-        yield Annotated(file, _tiers(by_tier), path, max(last, round(1000 * duration)))
+        yield Annotated(file, layered(by_tier), path, max(last, round(1000 * duration)))
 
 
-def _tiers(by_tier: dict[str, list[tuple[int, int, float, str]]]) -> dict[str, list[Annotation]]:
+def layered(by_tier: Mapping[str, Sequence[tuple[int, int, float, str]]]) -> dict[str, list[Annotation]]:
+    """Tiers of annotations that do not overlap, of some that may: start and end (ms), score, text."""
     tiers: dict[str, list[Annotation]] = {}
     for tier, rows in sorted(by_tier.items()):
         layers: list[list[Annotation]] = []

@@ -21,7 +21,12 @@ _LONGEST_NAME = 255
 
 
 def label_file(doc_id: str, channel: int, export: str = "labels", ending: str = "txt") -> str:
-    """Unique name of a document's file in an export, for example `talks/monday.1.txt`.
+    """Unique name of a document's file in an export, for example `talks/monday.1.txt`; as `file_of`."""
+    return file_of(doc_id, f"{channel}.{ending}", export)
+
+
+def file_of(doc_id: str, ending: str, export: str) -> str:
+    """Name of a file that is called after a document, for example `talks/monday.srt`.
 
     Parts that a path inside of a folder cannot have (`..`, an empty part, a control character, a backslash), and `%`,
     are written as `%` and two hexadecimal digits.
@@ -31,7 +36,7 @@ def label_file(doc_id: str, channel: int, export: str = "labels", ending: str = 
     """
     parts = [re.sub(r"[%\\\x00-\x1f\x7f]", lambda match: f"%{ord(match[0]):02X}", part) for part in doc_id.split("/")]
     parts = ["%" if part == "" else part.replace(".", "%2E") if part in (".", "..") else part for part in parts]
-    name = f"{'/'.join(parts)}.{channel}.{ending}"
+    name = f"{'/'.join(parts)}.{ending}"
     if any(len(part.encode()) > _LONGEST_NAME for part in name.split("/")):
         raise codes.LABEL_FILE_NAME_TOO_LONG(name=name[:40], export=export)
     return name

@@ -188,6 +188,7 @@ def transcript(key: str, words: Sequence[Word], channel: int = 1, left_out: Left
         channel,
         probabilities=True,
         left_out=left_out,
+        words=tuple(word for word in words if word.text != BREAK),
     )
 
 

@@ -6,6 +6,7 @@ lattice, also where arcs are pruned: what is left keeps its posterior.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -15,8 +16,8 @@ from pydantic import Field, NonNegativeFloat, PositiveFloat
 
 from swsdist.config.section import Section
 from swsdist.core.codes import text as codes
-from swsdist.lattices.lattice import BREAK, MILLISECOND, Lattice
-from swsdist.lattices.posteriors import best_through, connect, forward_backward
+from swsdist.lattices.lattice import BREAK, MILLISECOND, Lattice, Word
+from swsdist.lattices.posteriors import Posteriors, best, best_through, connect, forward_backward
 from swsdist.lattices.spelling import Spelling, spelled
 
 #: Seconds per tick of a store of lattices.
@@ -83,6 +84,7 @@ class Packed(NamedTuple):
         chances: float64 (arcs,), probability to take each arc from its source.
         texts: of the labels; the first is empty, no word.
         ticks: length of the utterance.
+        words: the best ones as they are written, by their starts; of no lattice of phones.
     """
 
     times: NDArray[np.int32]
@@ -93,6 +95,7 @@ class Packed(NamedTuple):
     chances: NDArray[np.float64]
     texts: tuple[str, ...]
     ticks: int
+    words: Sequence[Word] = ()
 
     def expected(self) -> NDArray[np.float64]:
         """Posterior of each arc, float64 (arcs,)."""
@@ -131,7 +134,22 @@ def pack(lattice: Lattice, recipe: Recipe) -> Packed:
         np.minimum(sums.pushed[kept], 1.0),
         texts,
         ticks,
+        sorted(
+            _words(connected, sums, recipe) if lattice.words is None else lattice.words, key=lambda word: word.start
+        ),
     )
+
+
+def _words(connected: Lattice, sums: Posteriors, recipe: Recipe) -> Iterator[Word]:
+    """The words of a best path, each with the posterior of its arc."""
+    arcs = best(connected, recipe.acoustic_scale, recipe.lm_scale).arcs
+    arcs = arcs[connected.label[arcs] > 0]
+    starts, ends = (connected.times[states[arcs]] * connected.tick for states in (connected.source, connected.target))
+    for label, *place in zip(
+        connected.label[arcs], starts.tolist(), ends.tolist(), sums.arcs[arcs].tolist(), strict=True
+    ):
+        if (text := connected.labels[label]) != BREAK and not recipe.is_filler(text):
+            yield Word(text, *place)
 
 
 def _spelled(lattice: Lattice, recipe: Recipe) -> tuple[tuple[str, ...], NDArray[np.int32]]:

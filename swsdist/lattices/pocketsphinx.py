@@ -34,7 +34,7 @@ from swsdist.io.filesystem import Folder, identify, is_remote
 from swsdist.io.remote.scratch import scratch
 from swsdist.lattices.formats import pocketsphinx
 from swsdist.lattices.lattice import MILLISECOND, Broken, Lattice, Origin
-from swsdist.lattices.recognition import joined, lasting, stretches
+from swsdist.lattices.recognition import Text, joined, lasting, stretches
 
 #: Samples a second.
 RATE = 16_000
@@ -138,13 +138,13 @@ class Pocketsphinx(Section):
                     parts.append((_ticks(begin), lasting(part, _ticks(len(stretch)))))
         return joined(key, channel, parts, _ticks(samples))
 
-    def words(self, blocks: Iterable[NDArray[np.float32]]) -> list[str]:
+    def texts(self, blocks: Iterable[NDArray[np.float32]]) -> list[Text]:
         """The best words of a recording, without fillers; none where nothing is recognised."""
         result: list[str] = []
         for stretch in stretches(blocks, self.longest, RATE):
             segments = (self._decoder.seg() or ()) if self._recognises(stretch) else ()
             result += [_VARIANT.sub("", item.word) for item in segments if not _FILLER.fullmatch(item.word)]
-        return result
+        return [Text(tuple(result))] if result else []
 
     def _recognises(self, stretch: NDArray[np.float32]) -> bool:
         """Recognise a stretch; false: there is no speech in it."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from importlib.util import find_spec
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,13 @@ from swsdist.registry.registries import RECOGNISERS
 
 #: Seconds that are quiet where a recording is cut.
 _QUIET = 0.3
+
+
+class Text(NamedTuple):
+    """Labels of a recording, as one writes them in a query, and -ln of the probability that they are said."""
+
+    labels: tuple[str, ...]
+    cost: float = 0.0
 
 
 class Recogniser(Protocol):
@@ -72,8 +79,8 @@ class Recogniser(Protocol):
         """
         ...
 
-    def words(self, blocks: Iterable[NDArray[np.float32]]) -> list[str]:
-        """The best labels of a recording, as one writes them in a query; none where nothing is recognised."""
+    def texts(self, blocks: Iterable[NDArray[np.float32]]) -> list[Text]:
+        """What a spoken query may say, the likeliest first; none where nothing is recognised."""
         ...
 
 

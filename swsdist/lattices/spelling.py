@@ -70,9 +70,17 @@ def pieces(word: str) -> list[str]:
 
 
 def written(words: Iterable[str]) -> str:
-    """Words as a text, without blanks between pieces of scripts that have none."""
+    """Words as a text, without blanks between pieces of scripts that have none, and their punctuation."""
     text = ""
     for word in words:
-        bare = not text or (_IN_SCRIPT.match(text[-1]) and _IN_SCRIPT.match(word))
+        kinds = {_kind(text[-1]), _kind(word[0])} if text else set()
+        bare = not text or kinds in ({"script"}, {"script", "mark"})
         text += word if bare else f" {word}"
     return text
+
+
+def _kind(character: str) -> str:
+    if _IN_SCRIPT.match(character):
+        return "script"
+    wide = unicodedata.east_asian_width(character) in "WF" and unicodedata.category(character)[0] == "P"
+    return "mark" if wide else ""

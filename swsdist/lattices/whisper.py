@@ -19,7 +19,6 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from difflib import SequenceMatcher
 from functools import cached_property, lru_cache
 from importlib.metadata import version
 from pathlib import Path
@@ -34,9 +33,10 @@ from swsdist.core.codes import lattices as codes
 from swsdist.core.needs import Needs
 from swsdist.io.filesystem import identify
 from swsdist.io.hub_cache import folder_of
+from swsdist.lattices.hypotheses import joined_words, repeated, variants
 from swsdist.lattices.lattice import Lattice, LeftOut, Variant, Word, confusion_network
-from swsdist.lattices.recognition import quietest, stretches
-from swsdist.lattices.spelling import pieces, spelled
+from swsdist.lattices.recognition import Text, quietest, stretches
+from swsdist.lattices.spelling import spelled
 
 #: Samples a second.
 RATE = 16_000
@@ -48,6 +48,8 @@ _WINDOW = 30.0
 _BATCH, _LISTENED = 2, 4
 #: Milliseconds of silence between two parts of speech.
 _SILENCE = 160
+#: Copies of a spoken query, and seconds between them; and the least share of a text of it.
+_COPIES, _GAP, _LEAST = 3, 0.5, 1e-3
 #: Seconds of the shortest window that is halved.
 _HALVED = 4.0
 #: Files of a model.
@@ -141,11 +143,42 @@ class Whisper(Section):
         length = round(found.samples / RATE * 1000)
         return confusion_network(key, channel, regions, length, words, found.left_out if found.left_out.count else None)
 
-    def words(self, blocks: Iterable[NDArray[np.float32]]) -> list[str]:
-        """The best words of a recording, without punctuation; none where nothing is recognised."""
-        regions = _Recording(self, _model(self._key)).regions(blocks)
-        texts = (spelled(word.text, "folded") for region in regions for word in region[0].words)
-        return [text for text in texts if text]
+    def texts(self, blocks: Iterable[NDArray[np.float32]]) -> list[Text]:
+        """What a spoken query may say: texts of the hypotheses, and of those of three copies of it, which a short one needs.
+
+        The probability of a text is the sum over its hypotheses, which differ in case and punctuation; of both searches, the
+        mean. A query that is longer than a window has its best words.
+        """
+        samples, model = np.concatenate([np.empty(0, np.float32), *blocks]), _model(self._key)
+        if not len(samples) or not list(model.speech(samples, self.speech)):
+            return []
+        if len(samples) > _WINDOW * RATE:
+            regions = _Recording(self, model).regions([samples])
+            words = (spelled(word.text, "folded") for region in regions for word in region[0].words)
+            return [Text(tuple(word for word in words if word))]
+        copies = [1, _COPIES] if _COPIES * (len(samples) + _GAP * RATE) <= _WINDOW * RATE else [1]
+        chances: dict[tuple[str, ...], float] = {}
+        for found in filter(None, (self._heard(model, samples, copy) for copy in copies)):
+            for labels, chance in found.items():
+                chances[labels] = chances.get(labels, 0.0) + chance
+        total = sum(chances.values())
+        kept = [Text(labels, -math.log(p / total) + 0.0) for labels, p in chances.items() if p > _LEAST * total]
+        return sorted(kept, key=lambda text: (text.cost, text.labels))
+
+    def _heard(self, model: _Model, samples: NDArray[np.float32], copies: int) -> dict[tuple[str, ...], float]:
+        """Texts of a query that is said several times, with probabilities that add up to 1; none if no text is repeated so."""
+        window = model.encoded(np.tile(np.append(samples, np.zeros(round(_GAP * RATE), np.float32)), copies))
+        language = self.language or max((chances := model.languages([window])), key=chances.__getitem__)
+        ((hypotheses, _),) = model.hypotheses([window], language, self.model_copy(update={"beam": 2 * self.beam}))
+        logs: dict[tuple[str, ...], list[float]] = {}
+        for hypothesis in hypotheses:
+            words = (spelled(word, "folded") for word in model.split(hypothesis.tokens, language))
+            labels = repeated([word for word in words if word], copies)
+            if labels:
+                logs.setdefault(labels, []).append(hypothesis.likelihood)
+        best = max(map(max, logs.values()), default=0.0)
+        sums = {labels: sum(math.exp(value - best) for value in values) for labels, values in logs.items()}
+        return {labels: value / sum(sums.values()) for labels, value in sums.items()}
 
 
 class _Hypothesis(NamedTuple):
@@ -302,123 +335,6 @@ def _moved(word: Word, window: _Window, end: float) -> Word:
     middle = min((word.start + word.end) / 2, end)
     start, stop = (window.seconds(min(at, end), middle) for at in (word.start, word.end))
     return word._replace(start=max(start, 0.0), end=max(stop, start, 0.0))
-
-
-def joined_words(parts: Iterable[Word], sizes: Iterable[int]) -> Iterator[Word]:
-    """Words of parts that a tokenizer makes: a blank begins a word, and a character in scripts without blanks.
-
-    Args:
-        parts: text with the blank before it, times, and probability.
-        sizes: tokens of each.
-
-    Yields:
-        Words without blanks. Punctuation belongs to the word beside it, whose times and probability stay.
-    """
-    held, count = Word("", 0.0, 0.0, 0.0), 0
-    for part, size in zip(parts, sizes, strict=False):
-        text, bare = held.text + part.text.strip(), not spelled(part.text.strip(), "folded")
-        core = spelled(held.text, "folded")
-        begins = part.text.startswith(" ") or (not bare and len(pieces(core + part.text)) > max(len(pieces(core)), 1))
-        if held.text and begins:
-            yield held
-            held, count = part._replace(text=part.text.strip()), size
-        elif bare and held.text:
-            held = held._replace(text=text)
-        elif not core:
-            held, count = part._replace(text=text), size
-        else:
-            mean = (held.confidence * count + part.confidence * size) / (count + size)
-            held, count = Word(text, held.start, part.end, mean), count + size
-    if held.text:
-        yield held
-
-
-def variants(best: Sequence[Word], others: Sequence[tuple[float, Sequence[str]]]) -> Iterator[list[Variant]]:
-    """Places of a hypothesis where others differ, and those between, each word one.
-
-    Args:
-        best: its words.
-        others: of each other hypothesis, the ratio of its likelihood to the best's, and its words.
-
-    Yields:
-        Variants, of the best first: where others differ, each with its probability, the greatest of all hypotheses that have
-        it. Their words last as long together as the best's.
-    """
-    if not best:
-        return
-    folded = [spelled(word.text, "folded") for word in best]
-    spans: list[tuple[int, int]] = []
-    changes: list[list[tuple[int, int, int, int]]] = []
-    for _, words in others:
-        matched = SequenceMatcher(None, folded, [spelled(word, "folded") for word in words], autojunk=False)
-        # An insertion takes the word after it (the last: before it), so that it has a time.
-        differing = [(i, k, j, m) for tag, i, k, j, m in matched.get_opcodes() if tag != "equal"]
-        changes.append([_with_time(change, len(best), len(words)) for change in differing])
-        spans += [(i, k) for i, k, _, _ in changes[-1]]
-    at = 0
-    for first, end in [*_merged(spans), (len(best), len(best))]:
-        yield from ([Variant(1.0, (word,))] for word in best[at:first])
-        if first < end:
-            yield _region(best[first:end], list(_said(first, end, others, changes)))
-        at = end
-
-
-def _with_time(change: tuple[int, int, int, int], count: int, words: int) -> tuple[int, int, int, int]:
-    i, k, j, m = change
-    if i < k:
-        return change
-    return (i, k + 1, j, m + 1) if k < count and m < words else (i - 1, k, j - 1, m)
-
-
-def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Spans, those that overlap as one."""
-    result: list[tuple[int, int]] = []
-    for first, end in sorted(spans):
-        if result and first < result[-1][1]:
-            result[-1] = result[-1][0], max(end, result[-1][1])
-        else:
-            result.append((first, end))
-    return result
-
-
-def _said(
-    first: int,
-    end: int,
-    others: Sequence[tuple[float, Sequence[str]]],
-    changes: Sequence[Sequence[tuple[int, int, int, int]]],
-) -> Iterator[tuple[float, list[str]]]:
-    """What other hypotheses have in a span of words of the best, where it differs, and the ratios of their likelihoods."""
-    for (ratio, words), changed in zip(others, changes, strict=True):
-        begin, stop, moved = first, end, False
-        for i, k, _, m in changed:
-            if k <= first:
-                begin = first + (m - k)
-            if i < end:
-                stop = end + (m - k)
-            moved |= i < end and k > first
-        if moved:
-            yield ratio, list(words[max(begin, 0) : stop])
-
-
-def _region(best: Sequence[Word], said: list[tuple[float, list[str]]]) -> list[Variant]:
-    chance = math.prod(word.confidence for word in best)
-    ratios: dict[tuple[str, ...], tuple[float, list[str]]] = {}
-    for ratio, words in said:
-        key = tuple(text for word in words if (text := spelled(word, "folded")))
-        if ratio > ratios.get(key, (0.0, words))[0]:
-            ratios[key] = ratio, words
-    total = chance * sum(ratio for ratio, _ in ratios.values())
-    share = min(1.0, (1 - chance) / total) if total else 0.0
-    start, end = best[0].start, best[-1].end
-    rest = 1 - total * share
-    held = (word._replace(confidence=min(word.confidence / max(rest, 1e-9), 1.0)) for word in best)
-    result = [Variant(rest, tuple(held))]
-    for ratio, words in ratios.values():
-        sizes = np.cumsum([0, *(len(word) for word in words)])
-        edges = (start + (end - start) * sizes / max(sizes[-1], 1)).tolist()
-        spread = tuple(Word(word, edges[k], edges[k + 1]) for k, word in enumerate(words))
-        result.append(Variant(chance * ratio * share, spread))
-    return result
 
 
 @lru_cache(maxsize=1)

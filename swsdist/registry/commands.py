@@ -37,6 +37,7 @@ COMMANDS: Registry[CommandEntry] = Registry(
         "index": _entry("Search", "running:index", "Create or update the feature store."),
         "search": _entry("Search", "searching:search", "Search a config's queries, or single queries in a store."),
         "serve": _entry("Search", "serving:serve", "Serve a page to search by voice, judge, and collect words."),
+        "transcribe": _entry("Search", "transcribing:transcribe", "Write what is heard as subtitles, ELAN, text, ..."),
         "discover": _entry("Search", "running:discover", "Find stretches that recur, without queries."),
         "reduce": _entry("Search", "running:reduce", "Reduce candidates to detections with normalised scores."),
         "score": _entry("Score", "scoring:score", "Score a run, or any system's list."),

@@ -12,6 +12,7 @@ from swsdist.config.model import Config, Reduce
 from swsdist.config.search import Search
 from swsdist.core.codes import line_of
 from swsdist.core.codes import searcher as codes
+from swsdist.core.codes import store as store_codes
 from swsdist.features.ssl.settings import search_of
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain import Chain, ChainInputs, Step
@@ -22,6 +23,7 @@ from swsdist.registry.entries import is_chain
 from swsdist.registry.registries import CALIBRATION, CHAINS, METHODS
 from swsdist.stages.steps import steps as search_steps
 from swsdist.store.manifest import Manifest, load
+from swsdist.store.reading import Store
 
 #: Config of the steps after the search, without a run.
 DEFAULTS = Config(run=".", corpus=Corpus(documents="."))
@@ -100,6 +102,21 @@ def setup_of(target: str) -> SearchSetup:
         return setup
     text = line_of(codes.INCOMPLETE_STORE, progress=now.progress)
     return setup._replace(warnings=(*setup.warnings, text))
+
+
+def store_of_words(target: str) -> Store:
+    """The store of words of a store or a run: its own, or that inside of its store of frames.
+
+    Raises:
+        StoreError: there is none, or the run's plan cannot be read.
+        UserError: as `setup_of`.
+    """
+    folder = Folder(setup_of(target).store)
+    inner = Folder(folder.path("words"), folder.storage)
+    store = Store(inner if inner.exists("manifest.json") else folder)
+    if store.manifest.kind == "frames" or "decoding" in store.manifest.tracks[0].recipe:
+        raise store_codes.NO_WORDS_IN_STORE(where=target)
+    return store
 
 
 def _default_options(manifest: Manifest | None) -> dict[str, object]:

@@ -21,12 +21,25 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from swsdist.core.codes import store as codes
 from swsdist.io.filesystem import Folder
+from swsdist.lattices.lattice import MILLISECOND, Word
 from swsdist.lattices.packed import Packed
 from swsdist.store import parquet
 from swsdist.store.cache import nearest
 from swsdist.store.manifest import File, Shard
 from swsdist.store.memory import Memory
+from swsdist.store.reading import Store
+
+#: A best word as it is written: times in ms, confidence 0 to 1.
+_WORD = pa.struct(
+    [
+        pa.field("text", pa.string(), False),
+        pa.field("start", pa.int32(), False),
+        pa.field("end", pa.int32(), False),
+        pa.field("confidence", pa.float32(), False),
+    ]
+)
 
 #: Little-endian arrays: int32, or float32 for `visits` and `chances`. `ticks`: length of the document.
 LATTICES = pa.schema(
@@ -41,8 +54,11 @@ LATTICES = pa.schema(
         pa.field("steps", pa.large_binary(), False),
         pa.field("labels", pa.large_binary(), False),
         pa.field("chances", pa.large_binary(), False),
+        pa.field("words", pa.list_(_WORD), False),
     ]
 )
+
+_SEARCHED = [name for name in LATTICES.names if name != "words"]
 
 #: `document_rows`: int32, ascending; `expected`: float32, expected count of the label in each.
 POSTINGS = pa.schema(
@@ -60,6 +76,8 @@ ROW_GROUP_ARCS = 1 << 16
 SHARD_ARCS = 1 << 22
 #: Labels of a row group of postings.
 _LABELS = 1 << 10
+#: Recordings whose words are read at a time.
+_RECORDINGS = 1 << 8
 
 
 def lattices_name(fingerprint: str, number: int) -> str:
@@ -127,6 +145,7 @@ class LatticeShardWriter:
                 "steps": packed.steps.astype("<i4").tobytes(),
                 "labels": numbers[packed.labels].astype("<i4").tobytes(),
                 "chances": packed.chances.astype("<f4").tobytes(),
+                "words": [_as_row(word) for word in packed.words],
             }
         )
         self.documents += 1
@@ -287,15 +306,78 @@ def read_lattices(
                 key = files["lattices"].name, k
                 table = None if memory is None else memory.get(key)
                 if table is None:
-                    table = file.read_row_group(k, use_threads=False).combine_chunks()
+                    table = file.read_row_group(k, _SEARCHED, use_threads=False).combine_chunks()
                     if memory is not None:
                         memory.put(key, table, table.nbytes)
                 yield first, _lattices(table)
             first += count
 
 
-def faults(lattices: Lattices) -> Iterator[str]:
-    """What is wrong with lattices that were read."""
+def read_words(store: Store, keys: Collection[tuple[str, int]] | None = None) -> dict[tuple[str, int], list[Word]]:
+    """The best words of live documents as they are written, by their starts; times in s from the document's start.
+
+    Args:
+        store: of lattices.
+        keys: doc_id and channel of each; by default of all.
+
+    Raises:
+        StoreError: it holds none.
+    """
+    table = store.documents(columns=["doc_id", "channel", "shard"])
+    live = zip(table["doc_id"].to_pylist(), table["channel"].to_pylist(), strict=True)
+    by_shard: dict[str, set[tuple[str, int]]] = {}
+    for key, shard in zip(live, table["shard"].to_pylist(), strict=True):
+        if keys is None or key in keys:
+            by_shard.setdefault(shard, set()).add(key)
+    result: dict[tuple[str, int], list[Word]] = {}
+    for shard, wanted in by_shard.items():
+        files = store.manifest.shard(shard).files
+        with parquet.reader(*_place(store.folder, files.get("lattices") or next(iter(files.values())))) as file:
+            if "words" not in file.schema_arrow.names:
+                raise codes.NO_WORDS_IN_STORE(where=store.folder.path())
+            for k in range(file.num_row_groups):
+                names = file.read_row_group(k, ["doc_id", "channel"], use_threads=False)
+                found = zip(names["doc_id"].to_pylist(), names["channel"].to_pylist(), strict=True)
+                rows = {row: key for row, key in enumerate(found) if key in wanted}
+                if rows:
+                    words = file.read_row_group(k, ["words"], use_threads=False)["words"].take(list(rows)).to_pylist()
+                    result |= zip(rows.values(), ([_word(row) for row in some] for some in words), strict=True)
+    return result
+
+
+def words_of_recordings(store: Store) -> Iterator[tuple[str, dict[int, list[Word]]]]:
+    """The same of recordings, by channel; times in s from the recording's start. Recordings are in the order of their names.
+
+    Raises:
+        StoreError: it holds none.
+    """
+    documents: dict[str, list[dict[str, Any]]] = {}
+    for row in store.documents(columns=["doc_id", "channel", "recording", "start"]).to_pylist():
+        documents.setdefault(row["recording"] or row["doc_id"], []).append(row)
+    names = sorted(documents)
+    for first in range(0, len(names), _RECORDINGS):
+        some = names[first : first + _RECORDINGS]
+        words = read_words(store, {(row["doc_id"], row["channel"]) for name in some for row in documents[name]})
+        for name in some:
+            channels: dict[int, list[Word]] = {}
+            for row in sorted(documents[name], key=lambda row: (row["channel"], row["start"] or 0.0)):
+                begin, said = row["start"] or 0.0, words[row["doc_id"], row["channel"]]
+                placed = (word._replace(start=begin + word.start, end=begin + word.end) for word in said)
+                channels.setdefault(row["channel"], []).extend(placed)
+            yield name, channels
+
+
+def _as_row(word: Word) -> dict[str, object]:
+    start, end = (round(time / MILLISECOND) for time in (word.start, word.end))
+    return {"text": word.text, "start": start, "end": end, "confidence": word.confidence}
+
+
+def _word(row: dict[str, Any]) -> Word:
+    return Word(row["text"], row["start"] / 1000, row["end"] / 1000, row["confidence"])
+
+
+def faults(lattices: Lattices, breaking: int = 0) -> Iterator[str]:
+    """What is wrong with lattices that were read; `breaking` is the number of `BREAK`, which may lead back in time."""
     states, arcs = int(lattices.documents[-1]), int(lattices.first[-1])
     if any(len(column) != states for column in (lattices.times, lattices.visits, lattices.first[1:])):
         yield "states: arrays of different lengths"
@@ -307,7 +389,10 @@ def faults(lattices: Lattices) -> Iterator[str]:
     last = lattices.documents[np.searchsorted(lattices.documents, source, side="right")]
     if ((lattices.steps < 1) | (source + lattices.steps >= last)).any():
         yield "an arc leads out of its lattice"
-    elif (lattices.labels * (lattices.times[source + lattices.steps] < lattices.times[source])).any():
+    elif (
+        ((lattices.labels > 0) & (lattices.labels != breaking))
+        & (lattices.times[source + lattices.steps] < lattices.times[source])
+    ).any():
         yield "a word ends before it starts"
     if not all(((column >= 0) & (column <= 1)).all() for column in (lattices.visits, lattices.chances)):
         yield "a probability is not between 0 and 1"

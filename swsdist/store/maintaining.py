@@ -17,8 +17,9 @@ from swsdist.core.fingerprint import fingerprint
 from swsdist.core.types import DOCUMENTS, FRAMES
 from swsdist.features.model import load_model
 from swsdist.io.filesystem import Folder
+from swsdist.lattices.lattice import BREAK
 from swsdist.store import parquet
-from swsdist.store.lattice_shards import faults, read_lattices
+from swsdist.store.lattice_shards import faults, postings_of, read_lattices, read_words
 from swsdist.store.manifest import File, Manifest, NewTrack, Shard, Track, commit
 from swsdist.store.places import relocated_paths
 from swsdist.store.reading import Store
@@ -133,12 +134,16 @@ def _check_lattices(store: Store, shard: Shard, intact: bool) -> Iterator[str]:
     table = store.documents(shard.name, ["doc_id", "channel", "frames"])
     keys = zip(table["doc_id"].to_pylist(), table["channel"].to_pylist(), strict=True)
     left = dict(zip(keys, table["frames"].to_pylist(), strict=True))
+    breaking = postings_of(store.folder, shard.files, {BREAK}).numbers.get(BREAK, 0)
     for _, lattices in read_lattices(store.folder, shard.files):
-        yield from faults(lattices)
+        yield from faults(lattices, breaking)
         for key, ticks in zip(zip(lattices.doc_ids, lattices.channels, strict=True), lattices.ticks, strict=True):
             if (expected := left.pop(key, ticks)) != ticks:
                 yield f"document {key}: it has {ticks} ticks, the documents table tells {expected}"
     yield from (f"document {key}: its lattice is missing" for key in sorted(left))
+    for key, words in read_words(store, store.live(shard.name)).items():
+        if not all(0 <= word.start <= word.end and 0 <= word.confidence <= 1 for word in words):
+            yield f"document {key}: a word has impossible times or confidence"
 
 
 class Compacted(NamedTuple):

@@ -83,12 +83,16 @@ def publish(folder: Folder, name: str, tables: Iterable[pa.Table], schema: pa.Sc
 def writer(path: Path, schema: pa.Schema) -> Iterator[Any]:
     """A `pyarrow.parquet.ParquetWriter` with our settings."""
     plain = [name for name in schema.names if name not in _BLOBS]
+    structs = [field for field in schema if pa.types.is_list(field.type) and pa.types.is_struct(field.type.value_type)]
+    leaves = {f"{field.name}.list.element.{leaf.name}": leaf for field in structs for leaf in field.type.value_type}
+    fields = {name: schema.field(name) for name in plain} | leaves
+    strings = [name for name, field in fields.items() if pa.types.is_string(field.type)]
     with pq.ParquetWriter(
         path,
         schema,
-        use_dictionary=[name for name in plain if pa.types.is_string(schema.field(name).type)],
+        use_dictionary=strings,
         write_statistics=[name for name in plain if name not in _WITHOUT_STATISTICS],
-        compression={name: "zstd" if name in plain else "none" for name in schema.names},
+        compression={name: "none" if name in _BLOBS else "zstd" for name in (*schema.names, *leaves)},
         write_page_checksum=True,
     ) as file:
         yield file

@@ -58,13 +58,14 @@ LINES = [
     ("store", "info", "run"),
     ("store", "info", "run/store", "--documents"),
     ("store", "rejected", "run"),
+    ("transcribe", "run"),
     ("store", "check", "run/store"),
     ("store", "cat", "run/store", "d001", "--npy", "d001.npy"),
     ("store", "compact", "run/store"),
     ("store", "refit", "run/store"),
 ]
 #: Exit codes of those that find nothing to do.
-REFUSED = {("cancel", "run"): 2, ("store", "info", "run"): 3}
+REFUSED = {("cancel", "run"): 2, ("store", "info", "run"): 3, ("transcribe", "run"): 3}
 #: These take a config, which is trusted, or make something new; `sweep` of lists, `phones` and `score-discovery` take no run;
 #: `glossary` a folder of words, and `serve` reads a run as `search` does until it is ended.
 TRUSTED = {

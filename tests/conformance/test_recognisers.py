@@ -18,6 +18,7 @@ from swsdist.core.codes import lattices as codes
 from swsdist.core.codes import registry as registry_codes
 from swsdist.core.needs import LEAST, Needs
 from swsdist.lattices.lattice import Lattice, Word, transcript
+from swsdist.lattices.recognition import Text
 from swsdist.registry.entries import RecogniserEntry
 from swsdist.registry.registries import RECOGNISERS
 from swsdist.testing.conformance import check_recogniser
@@ -44,8 +45,9 @@ class Tones(Section):
     def lattice(self, key: str, channel: int, blocks: Iterable[NDArray[np.float32]]) -> Lattice:
         return transcript(key, [Word(name, k, k + 1.0) for k, name in enumerate(self.tones(blocks)) if name], channel)
 
-    def words(self, blocks: Iterable[NDArray[np.float32]]) -> list[str]:
-        return [name for name in self.tones(blocks) if name]
+    def texts(self, blocks: Iterable[NDArray[np.float32]]) -> list[Text]:
+        names = tuple(name for name in self.tones(blocks) if name)
+        return [Text(names)] if names else []
 
     def tones(self, blocks: Iterable[NDArray[np.float32]]) -> list[str]:
         samples = np.concatenate([np.zeros(0, np.float32), *blocks])

@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 from swsdist.audio.reader import read_blocks
 from swsdist.core.codes import lattices as codes
 from swsdist.core.needs import LEAST
+from swsdist.lattices.hypotheses import joined_words, repeated, variants
 from swsdist.lattices.lattice import Lattice, Word, confusion_network
 from swsdist.lattices.packed import Recipe, pack
 from swsdist.lattices.recognition import Recognition
 from swsdist.lattices.spelling import spelled
-from swsdist.lattices.whisper import RATE, joined_words, variants
+from swsdist.lattices.whisper import RATE
 from swsdist.testing.conformance import check_recogniser
 from swsdist.testing.conformance.lattices import check_lattice
 from tests.support.coded import raises
@@ -166,3 +167,19 @@ def test_parts_of_tokens_are_words(parts: list[str], words: list[str]) -> None:
 def test_punctuation_leaves_a_word_its_time() -> None:
     parts = [Word(" a", 0, 1, 0.8), Word("m", 1, 2, 0.5), Word(".", 2, 3, 0.1)]
     assert list(joined_words(parts, [1, 2, 1])) == [Word("am.", 0, 2, pytest.approx(0.6))]
+
+
+@pytest.mark.parametrize(
+    ("words", "copies", "expected"),
+    [("a b", 1, "a b"), ("a b a b a b", 3, "a b"), ("a a", 3, "a"), ("a a a a", 3, "a"), ("a b a", 3, ""), ("", 3, "")],
+)
+def test_what_copies_of_a_query_say_is_repeated(words: str, copies: int, expected: str) -> None:
+    assert repeated(words.split(), copies) == tuple(expected.split())
+
+
+@needs_whisper
+def test_a_spoken_query_has_texts_whose_chances_add_up() -> None:
+    recogniser = Recognition(name="whisper", options={"model": str(MODEL), "language": "en"}).loaded(LEAST[0])
+    texts = recogniser.texts([clip(5)[round(0.1 * RATE) : round(0.5 * RATE)]])  # "invention"
+    assert sum(math.exp(-text.cost) for text in texts) == pytest.approx(1, abs=0.1)
+    assert recogniser.texts([np.zeros(RATE, np.float32)]) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -21,9 +22,12 @@ from swsdist.store.lattice_shards import (
     postings_name,
     postings_of,
     read_lattices,
+    read_words,
     shard_rows,
 )
+from swsdist.store.maintaining import check
 from swsdist.store.manifest import File
+from tests.support.lattice_stores import store_of
 from tests.support.lattices import lattice, places_of
 
 TEXTS = ["a b c", "b b", "", "c a", "a a a b"]
@@ -137,3 +141,22 @@ def test_a_shard_that_is_given_up_leaves_nothing(tmp_path: Path) -> None:
     assert not writer.full
     writer.discard()
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+def test_words_are_kept_as_they_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a transcript its own, of a recogniser those that it writes, of a lattice those of the best path without fillers."""
+    monkeypatch.setattr(lattice_shards, "ROW_GROUP_ARCS", 1)
+    said = [Word("Hello,", 1.0, 1.25, 0.25), Word("World!", 0.5, 0.7509, 1.0)]
+    arcs = [(0, 1, 1, 0.0, 0.0), (1, 2, 2, 1.0, 0.0), (1, 2, 3, 2.0, 0.0), (2, 3, 2, 0.0, 0.0)]
+    heard = lattice(arcs, {3: (0, 0)}, [0, 10, 30, 45], labels=("", "<s>", "Be", "Bee"))
+    written = dataclasses.replace(heard, words=(Word("be.", 0.1, 0.3, 0.5),))
+    documents = {"said": transcript("said", said), "heard": heard, "written": written, "none": transcript("none", [])}
+    store = store_of(tmp_path, {name: pack(item, Recipe()) for name, item in documents.items()}, cuts=2)
+    words = read_words(store)
+    assert words["said", 1] == [Word("World!", 0.5, 0.751, 1.0), Word("Hello,", 1.0, 1.25, 0.25)]
+    assert [word[:3] for word in words["heard", 1]] == [("Be", 0.1, 0.3), ("Be", 0.3, 0.45)]
+    assert [word.confidence for word in words["heard", 1]] == pytest.approx([1 / (1 + np.exp(-1)), 1.0])
+    assert words["written", 1] == [Word("be.", 0.1, 0.3, 0.5)]
+    assert words["none", 1] == []
+    assert read_words(store, {("heard", 1), ("heard", 2)}) == {("heard", 1): words["heard", 1]}
+    assert list(check(store)) == []

@@ -24,7 +24,7 @@ from swsdist.core.needs import LEAST
 from swsdist.lattices import pocketsphinx, recognition
 from swsdist.lattices.lattice import Lattice
 from swsdist.lattices.pocketsphinx import RATE, Pocketsphinx
-from swsdist.lattices.recognition import Recognition, stretches
+from swsdist.lattices.recognition import Recognition, Text, stretches
 from swsdist.testing.conformance import check_recogniser
 from tests.support.coded import raises
 from tests.support.english.words import small_corpus, small_recogniser
@@ -141,7 +141,7 @@ def test_a_recognition_depends_on_its_recording_alone(corpus: Path) -> None:
     def made(path: Path) -> tuple[bytes, tuple[str, ...], list[str]]:
         samples = list(read_blocks(str(path), rate=RATE))
         lattice = recogniser.lattice(path.stem, 1, samples)
-        return lattice.graph.tobytes() + lattice.times.tobytes(), lattice.labels, recogniser.words(samples)
+        return lattice.graph.tobytes() + lattice.times.tobytes(), lattice.labels, recogniser.texts(samples)
 
     first = [made(path) for path in paths]
     pocketsphinx._decoder.cache_clear()
@@ -189,7 +189,8 @@ def test_stretches_are_one_lattice(corpus: Path) -> None:
         inside = single.times[1:-1] + round(1000 * begin / RATE)
         assert np.isin(inside, joined.times).all()
         begin += len(part)
-    assert recogniser.words([samples]) == [word for part in parts for word in recogniser.words([part])]
+    each = [text.labels for part in parts for text in recogniser.texts([part])]
+    assert recogniser.texts([samples]) == [Text(tuple(label for labels in each for label in labels))]
 
 
 @needs_pocketsphinx
@@ -199,7 +200,7 @@ def test_silence_has_no_words(corpus: Path) -> None:
         lattice = recogniser.lattice("silence", 1, [samples])
         assert (lattice.labels, lattice.states) == (("",), 2)
         assert lattice.length == round(1000 * len(samples) / RATE)
-        assert recogniser.words([samples]) == []
+        assert recogniser.texts([samples]) == []
 
 
 @needs_pocketsphinx

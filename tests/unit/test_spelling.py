@@ -58,3 +58,4 @@ def test_a_word_of_a_script_without_blanks_is_its_characters(word: str, expected
 
 def test_a_text_has_blanks_where_its_scripts_have() -> None:
     assert written(["你", "好", "world", "of", "中", "国"]) == "你好 world of 中国"
+    assert written(["你", "好", "。", "我", "ok", "。", "go"]) == "你好。我 ok 。 go"

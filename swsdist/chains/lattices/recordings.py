@@ -19,7 +19,7 @@ from swsdist.core.fingerprint import stable_hash
 from swsdist.corpora.kaldi import demand_permission
 from swsdist.lattices.packed import Recipe, pack
 from swsdist.lattices.recognition import Recognition
-from swsdist.lattices.terms import TermReader
+from swsdist.lattices.terms import TermReader, cheapest
 from swsdist.pipeline.stage import Context
 from swsdist.stages.inputs.recordings import Row
 from swsdist.stages.lattice_store import LatticeRow
@@ -94,7 +94,10 @@ class Recordings(NamedTuple):
 
 
 class RecognisedSpeech(NamedTuple):
-    """The best words of a spoken query are its text. It is not trimmed: a recogniser needs the silence around a word."""
+    """What is recognised of a spoken query is its text, in one way or several.
+
+    It is not trimmed: a recogniser needs the silence around a word.
+    """
 
     recogniser: Recognition
 
@@ -112,9 +115,13 @@ class RecognisedSpeech(NamedTuple):
                     samples += len(block)
                     yield block
 
-            if not (words := recogniser.words(counted())):
+            if not (texts := recogniser.texts(counted())):
                 raise codes.NOTHING_RECOGNISED(where=example["path"])
-            return reader.rows({**example, "term": " ".join(words)}), samples / recogniser.rate
+            rows = []
+            for text in texts:
+                written = reader.rows({**example, "term": " ".join(text.labels)})
+                rows += [{**row, "cost": row["cost"] + text.cost} for row in written]
+            return cheapest(rows), samples / recogniser.rate
 
         return labelled
 

@@ -46,6 +46,10 @@ NOTHING_TO_SAVE = Code(
     "nothing-to-save", UserError, "nothing is fitted, so there is nothing to save", "remove --save, or {remedy}"
 )
 
+UNKNOWN_TRANSCRIPT_FORMAT = Code(
+    "unknown-transcript-format", UserError, "there is no format {format!r} of transcripts", "choose one of {formats}"
+)
+
 # Runs
 
 ANOTHER_INDEX = Code(

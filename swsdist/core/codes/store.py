@@ -155,6 +155,13 @@ FOREIGN_LINK = Code(
 
 # Stores of other things than frames
 
+NO_WORDS_IN_STORE = Code(
+    "no-words-in-store",
+    StoreError,
+    "this store holds no words",
+    "index transcripts, or recordings for a recogniser: swsdist index FOLDER --text",
+)
+
 NO_FRAMES_IN_STORE = Code(
     "no-frames-in-store",
     StoreError,

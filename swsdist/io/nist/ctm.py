@@ -89,7 +89,7 @@ def write_ctm(lexemes: pa.Table | Iterable[pa.RecordBatch], out: Path) -> None:
     """
     with out.open("w", encoding="utf-8", newline="\n") as file:
         for batch in lexemes.to_batches() if isinstance(lexemes, pa.Table) else lexemes:
-            file.writelines(_line(row, str(out)) for row in batch.to_pylist())
+            file.writelines(ctm_line(row, str(out)) for row in batch.to_pylist())
 
 
 def ctm_word(fields: list[str], where: str) -> CtmWord:
@@ -111,7 +111,8 @@ def ctm_word(fields: list[str], where: str) -> CtmWord:
     return CtmWord(fields[0], channel_number(fields[1], where), begin, duration, fields[4], sure, kind, speaker)
 
 
-def _line(row: Mapping[str, Any], where: str) -> str:
+def ctm_line(row: Mapping[str, Any], where: str) -> str:
+    """The line of a row of LEXEMES, which may have a confidence; errors as in `write_ctm`, at a place."""
     kind, speaker = row["kind"], row["speaker"]
     for name, value in (("file", row["doc_id"]), ("word", row["word"]), ("type", kind), ("speaker", speaker)):
         if value is not None and (fault := _fault(name, value)):
@@ -120,10 +121,13 @@ def _line(row: Mapping[str, Any], where: str) -> str:
         if not 0 <= seconds < math.inf:
             raise codes.INVALID_CTM_TIME(where=where, name=name, word=row["word"], value=seconds)
     fields = [row["doc_id"], str(row["channel"]), decimal(row["start"]), decimal(row["duration"]), row["word"]]
+    confidence = "NA" if row.get("confidence") is None else f"{row['confidence']:.6g}"
     if speaker is not None:
-        fields += ["NA", kind or "NA", speaker]
+        fields += [confidence, kind or "NA", speaker]
     elif kind is not None:
-        fields += ["NA", kind]
+        fields += [confidence, kind]
+    elif confidence != "NA":
+        fields += [confidence]
     return " ".join(fields) + "\n"
 
 

@@ -59,7 +59,7 @@ def _longest(packed: Packed) -> int:
 
 def packed_of(row: dict[str, Any]) -> Packed:
     """The lattice of a row."""
-    arrays = {name: np.frombuffer(row[name], dtype) for name, dtype in _TYPES.items()}
+    arrays: dict[str, Any] = {name: np.frombuffer(row[name], dtype) for name, dtype in _TYPES.items()}
     return Packed(texts=tuple(row["texts"]), ticks=row["ticks"], **arrays)
 
 

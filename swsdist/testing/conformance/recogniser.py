@@ -18,7 +18,7 @@ from swsdist.testing.conformance.lattices import check_lattice, same_lattices
 def check_recogniser(name: str, samples: NDArray[np.float32], options: Mapping[str, object] | None = None) -> None:
     """Check a registered recogniser with a recording.
 
-    Its lattice and its words are the same whatever the blocks and after other recordings; the lattice is of the key and
+    Its lattice and its texts are the same whatever the blocks and after other recordings; the lattice is of the key and
     channel, fits together and holds words; of no samples there are none.
 
     Args:
@@ -35,11 +35,13 @@ def check_recogniser(name: str, samples: NDArray[np.float32], options: Mapping[s
     require(json.loads(json.dumps(identity)) == recognition.identities(), what, f"its identity is no JSON: {identity}")
     recogniser = recognition.loaded(LEAST[0])
     parts = np.array_split(samples, 7)
-    lattice, words = recogniser.lattice("a", 2, [samples]), recogniser.words([samples])
+    lattice, texts = recogniser.lattice("a", 2, [samples]), recogniser.texts([samples])
     check_lattice(lattice, what)
     require((lattice.key, lattice.channel) == ("a", 2), what, f"its lattice is of {lattice.key}, {lattice.channel}")
-    require(bool(words) and all(words) and any(lattice.labels), what, "it recognises nothing")
-    require(recogniser.words([]) == [], what, "it makes words of nothing")
+    require(bool(texts) and all(text.labels for text in texts) and any(lattice.labels), what, "it recognises nothing")
+    costs = [text.cost for text in texts]
+    require(costs == sorted(costs) and min(costs) >= 0, what, f"costs of its texts fall, or are below 0: {costs}")
+    require(recogniser.texts([]) == [], what, "it makes words of nothing")
     check_lattice(recogniser.lattice("b", 1, []), what)
     require(same_lattices([lattice], [recogniser.lattice("a", 2, parts)]), what, "its lattices depend on blocks")
-    require(words == recogniser.words(parts), what, "its words depend on blocks")
+    require(texts == recogniser.texts(parts), what, "its texts depend on blocks")

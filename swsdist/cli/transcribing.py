@@ -1,0 +1,180 @@
+"""The command that writes what was heard for people and other programs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from swsdist.cli.options import ANY_FOLDER, TRANSCRIPTS_CONFIG
+from swsdist.cli.outputs import FOLDER, OutputCommand
+from swsdist.core.codes import cli as codes
+from swsdist.core.text import shown
+
+if TYPE_CHECKING:
+    from swsdist.store.reading import Store
+
+#: In the folder of transcripts: the SHA-256 of each file as this command wrote it.
+_RECORD = ".swsdist-transcripts.json"
+#: Files that are named on the terminal, of those that stay as they are.
+_NAMED = 3
+
+
+def _formats(_: click.Context, __: click.Parameter, value: str) -> tuple[str, ...]:
+    """Formats of transcripts, separated by commas.
+
+    Raises:
+        UserError: there is no such format.
+    """
+    from swsdist.searcher.transcripts import FORMATS
+
+    given = dict.fromkeys(part.strip().lower() for part in value.split(","))
+    for name in given:
+        if name not in FORMATS:
+            raise codes.UNKNOWN_TRANSCRIPT_FORMAT(where="--format", format=name, formats=", ".join(FORMATS))
+    return tuple(given)
+
+
+@click.command(cls=OutputCommand)
+@click.argument("target", type=ANY_FOLDER, metavar="FOLDER|RUN|STORE")
+@click.option("--to", type=FOLDER, help="Folder to write to. [default: NAME-transcripts beside the run]")
+@click.option(
+    "--format",
+    "formats",
+    callback=_formats,
+    metavar="NAMES",
+    default="srt,vtt,textgrid,elan,ctm,json,txt",
+    show_default=True,
+    help="Formats, separated by commas.",
+)
+@click.option(
+    "--model",
+    "models",
+    multiple=True,
+    help="With a FOLDER of recordings: as of swsdist index FOLDER --text.",
+)
+def transcribe(target: str, to: str | None, formats: tuple[str, ...], models: tuple[str, ...]) -> None:
+    """Write what is heard in recordings: SRT, WebVTT, TextGrid, ELAN, JSON and TXT, a file each, and a CTM of all.
+
+    Of a FOLDER, its recordings are recognised first, as by swsdist index FOLDER --text; of a RUN or STORE, the words that it
+    holds are written. A file that this command did not write, or that has been changed since, stays as it is.
+    """
+    from swsdist.cli.running import index, run_name
+    from swsdist.io.filesystem import Folder
+    from swsdist.pipeline.operation.readers import reading
+    from swsdist.searcher.settings import store_of_words
+
+    folder, source = Folder(target.rstrip("/")), target.rstrip("/")
+    of_recordings = not folder.exists("plan.json") and not folder.exists("manifest.json")
+    if of_recordings:
+        source = run_name(target, TRANSCRIPTS_CONFIG)
+    elif models:
+        raise codes.MODEL_AND_CONFIG(
+            where=target, what="a run or a store", fix="leave out --model, or name the recordings"
+        )
+    place = FOLDER.convert(to or _default(source), None, None)
+    if of_recordings:
+        click.get_current_context().invoke(index, config=target, text=True, models=models)
+    with reading(store_of_words(source)) as store:
+        _write(store, Path(place), formats)
+
+
+def _write(store: Store, folder: Path, formats: tuple[str, ...]) -> None:
+    """Write the files, and print what was written."""
+    from swsdist.searcher.transcripts import CTM, Transcript, write
+    from swsdist.store.lattice_shards import words_of_recordings
+
+    recordings, language = store.recordings(), _language(store.manifest.tracks[0].recipe)
+    names, silent, words = 0, list[str](), 0
+    taken: set[str] = set()
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".swsdist-", dir=folder) as staging:
+        published = _Published(folder, Path(staging))
+        try:
+            for name, channels in words_of_recordings(store):
+                place = recordings[name, next(iter(channels))]
+                count = sum(map(len, channels.values()))
+                silent += [] if count else [name]
+                names, words = names + 1, words + count
+                transcript = Transcript(name, place.path, place.duration, channels, language)
+                for file in write(transcript, formats, Path(staging), taken):
+                    published.publish(file)
+            if "ctm" in formats:
+                published.publish(CTM)
+        finally:
+            published.record()
+    print(f"{published.count} files of {names} recordings, {words} words, in {folder}")
+    if silent:
+        print(f"no words in {len(silent)} of them; the first: {shown(silent[0])}")
+    for file in published.kept[:_NAMED]:
+        print(f"warning: {folder / shown(file)} stays as it is: it is another's, or was changed", file=sys.stderr)
+    if len(published.kept) > _NAMED:
+        print(f"warning: so do {len(published.kept) - _NAMED} more", file=sys.stderr)
+
+
+def _language(recipe: Mapping[str, Any]) -> str | None:
+    """The language that the recogniser was given."""
+    language = recipe.get("recogniser", {}).get("options", {}).get("language")
+    return language if isinstance(language, str) else None
+
+
+class _Published:
+    """Files that are put into a folder; of others there, none is overwritten.
+
+    Attributes:
+        count: files that are as they were written now.
+        kept: names of files that stay as they were.
+    """
+
+    def __init__(self, folder: Path, staging: Path) -> None:
+        self._folder, self._staging = folder, staging
+        self._written: dict[str, str] = {}
+        with suppress(OSError, ValueError):
+            read = json.loads((folder / _RECORD).read_text(encoding="utf-8"))
+            self._written = read if isinstance(read, dict) else {}
+        self.count = 0
+        self.kept: list[str] = []
+
+    def publish(self, name: str) -> None:
+        """Put a file in place, unless one is there that this command did not write."""
+        made, place = self._staging / name, self._folder / name
+        digest = _sha256(made)
+        if (there := _sha256(place)) not in (None, digest, self._written.get(name)):
+            self.kept.append(name)
+            return
+        if there != digest:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            made.replace(place)
+        self._written[name] = digest or ""
+        self.count += 1
+
+    def record(self) -> None:
+        """Remember what was written."""
+        made = self._staging / _RECORD
+        made.write_text(json.dumps(self._written, indent=1, sort_keys=True), encoding="utf-8")
+        made.replace(self._folder / _RECORD)
+
+
+def _sha256(path: Path) -> str | None:
+    """Of a file; None: there is nothing. A link or folder has none of its own."""
+    if path.is_symlink() or path.is_dir():
+        return ""
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except FileNotFoundError:
+        return None
+
+
+def _default(source: str) -> str:
+    """Beside a run or store, named after it; of one on S3 in the working directory."""
+    place = Path(source.partition("://")[2]) if "://" in source else Path(source).resolve()
+    name = f"{place.name.removesuffix('-text').removesuffix('-swsdist')}-transcripts"
+    return name if "://" in source else os.path.relpath(place.with_name(name))
