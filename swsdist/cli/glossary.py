@@ -65,7 +65,7 @@ def export(
     eaf       ELAN, a file for each recording, which it links
     textgrid  Praat
     labels    Audacity
-    csv       tables of entries and tokens
+    csv       tables of entries, tokens and corrections
     clips     WAV of places judged yes
     page      a page to print
     tables    queries and judgements that `swsdist run` evaluates

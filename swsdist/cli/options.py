@@ -66,6 +66,14 @@ CORPUS = click.option(
     "--corpus", type=FILE, metavar="FILE", help="Use this corpus file instead of the config's corpus."
 )
 RUN = click.option("--run", "run_folder", metavar="FOLDER", help="Use this run folder instead of the config's.")
+#: Models of encoders and of a recogniser.
+MODELS = click.option(
+    "--model",
+    "models",
+    multiple=True,
+    help="With a FOLDER: frames of this speech encoder, not MFCC, or words of this recogniser: a folder, or a name in the "
+    "cache of the Hugging Face hub (openai/whisper-base, Systran/faster-whisper-base). Repeatable. [default: as before]",
+)
 #: The config of a folder of recordings.
 FOLDER_CONFIG = Path(__file__).parents[1] / "config" / "folder.yaml"
 TRANSCRIPTS_CONFIG = FOLDER_CONFIG.with_name("transcripts.yaml")

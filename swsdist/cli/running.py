@@ -17,6 +17,7 @@ from swsdist.cli.options import (
     FILE,
     FILE_OR_FOLDER,
     FOLDER_CONFIG,
+    MODELS,
     RUN,
     SET,
     TRANSCRIPTS_CONFIG,
@@ -41,13 +42,6 @@ _CONFIG = click.argument("config", type=FILE)
 _STRICT = click.option("--strict", is_flag=True, help="Warnings and rejected inputs end with exit code 4.")
 _FORCE = click.option("--force", is_flag=True, help="Continue with implausible inputs (otherwise exit code 5).")
 _ALL = click.option("--all", "all_figures", is_flag=True, help="Print all figures and warnings at the end.")
-_MODELS = click.option(
-    "--model",
-    "models",
-    multiple=True,
-    help="With a FOLDER: frames of this speech encoder, a folder or a name in the cache of the Hugging Face hub "
-    "(openai/whisper-base), not MFCC. Repeatable. [default: as before]",
-)
 _EVENTS = click.option("--events", metavar="FILE", help="Append events to FILE as JSON lines; -: standard output.")
 _DRY = click.option("--dry-run", is_flag=True, help="Show the plan and an estimate of CPU hours; do nothing.")
 
@@ -97,15 +91,16 @@ def run(config: str, settings: dict[str, Any], **options: Any) -> None:
 
 @click.command(
     help="Create or update the store of CONFIG; or, without a config, of a FOLDER of recordings, in FOLDER-swsdist, or of "
-    "transcripts or lattices, in FOLDER-text."
+    "words, in FOLDER-text."
 )
 @click.argument("config", type=FILE_OR_FOLDER, metavar="CONFIG|FOLDER")
 @click.option(
     "--text",
     is_flag=True,
-    help="Index the transcripts or lattices of FOLDER, not its recordings. [default: if it has none]",
+    help="Index words of FOLDER: its transcripts or lattices, and recordings without one, which are recognised. "
+    "[default: if it has no recordings]",
 )
-@_MODELS
+@MODELS
 @_common
 def index(config: str, settings: dict[str, Any], text: bool, models: tuple[str, ...], **options: Any) -> None:
     """Index the documents of a config, or a folder."""
@@ -114,13 +109,15 @@ def index(config: str, settings: dict[str, Any], text: bool, models: tuple[str, 
         template = TRANSCRIPTS_CONFIG if text or _holds_only_text(_source_of(config)) else FOLDER_CONFIG
     done = go(configured(config, template=template, models=models, **settings), config, table="documents", **options)
     if done is not None and template is not None and options["events"] is None:
-        query = "--text TEXT" if template == TRANSCRIPTS_CONFIG else "--query FILE[:START-END]"
-        print(f"search it: swsdist search {settings['run_folder'] or run_name(config, template)} {query}")
+        queries = ["--text TEXT"] if template == TRANSCRIPTS_CONFIG else ["--query FILE[:START-END]"]
+        queries += ["--text TEXT"] if "words" in done.outcome.chain_run.outcomes else []
+        for query in queries:
+            print(f"search it: swsdist search {settings['run_folder'] or run_name(config, template)} {query}")
 
 
 @click.command()
 @click.argument("config", type=FILE_OR_FOLDER, metavar="CONFIG|FOLDER|TABLE")
-@_MODELS
+@MODELS
 @_common
 def discover(config: str, settings: dict[str, Any], models: tuple[str, ...], **options: Any) -> None:
     """Find stretches that recur, without queries, and print the first classes of the word list.
@@ -242,7 +239,8 @@ def configured(
 
     Raises:
         ConfigError: the config is not valid.
-        UserError: it takes no models, its run would overwrite it, or the run folder is that of other documents.
+        UserError: it takes no models, its run would overwrite it, or the run folder is that of other documents; or as
+            `swsdist.cli.models`.
     """
     from swsdist.config import load_config
 
@@ -252,11 +250,17 @@ def configured(
             raise codes.MODEL_AND_CONFIG(where=path, what="a config", fix="name the model in features.options.model")
         config = load_config(path, sets, corpus=corpus, run=run_folder)
     else:
-        if models and template == TRANSCRIPTS_CONFIG:
-            raise codes.MODEL_AND_CONFIG(where=path, what="text", fix="leave out --model, or --text")
+        from swsdist.cli.models import frames, words
+
         source = _source_of(path)
         run_folder = run_folder or _demand_same(run_name(path, template), source)
-        sets = [*_encoders(models, run_folder, template != DISCOVER_CONFIG), *sets]
+        is_text = template == TRANSCRIPTS_CONFIG
+        given = (
+            words(models, run_folder, source, sets)
+            if is_text
+            else frames(models, run_folder, source, template != DISCOVER_CONFIG)
+        )
+        sets = [*given, *sets]
         config = load_config(template, sets, corpus={"documents": source}, run=run_folder)
     _demand_own_config(path, config)
     return config
@@ -308,27 +312,6 @@ def go(
 
 #: What a run folder is called after, beside the name of what it was made of.
 _ENDINGS = {FOLDER_CONFIG: "swsdist", TRANSCRIPTS_CONFIG: "text", DISCOVER_CONFIG: "classes"}
-
-
-def _encoders(models: Sequence[str], run: str, search: bool) -> list[str]:
-    """What is set of a template for models; without any, for those that its run had."""
-    from swsdist.io.filesystem import Folder
-    from swsdist.pipeline.inspection.loading import config_of
-    from swsdist.pipeline.plan import load_plans
-
-    folder = Folder(run)
-    if models:
-        from swsdist.features.ssl.settings import settings_of
-
-        return settings_of(models, search)
-    for plan in load_plans(folder).values() if folder.exists("plan.json") else ():
-        sections = config_of(folder, plan).features
-        encoders = [track for track in sections if track.name == "ssl" and track.options.get("layer") is not None]
-        if encoders and len(encoders) == len(sections) - (not search):  # to discover, loudness is beside them
-            from swsdist.features.ssl.settings import settings_with
-
-            return settings_with([section.model_dump(mode="json") for section in encoders], search)
-    return []
 
 
 def _source_of(path: str) -> str:

@@ -1,10 +1,10 @@
-"""The command that serves a page to search an archive by voice."""
+"""The command that serves a page to search an archive by text or voice."""
 
 from __future__ import annotations
 
 import click
 
-from swsdist.cli.options import Integer, allow_commands
+from swsdist.cli.options import MODELS, Integer, allow_commands
 
 
 @click.command()
@@ -20,8 +20,9 @@ from swsdist.cli.options import Integer, allow_commands
 @click.option(
     "--proxy", "proxies", multiple=True, metavar="ADDRESS", help="Address of that proxy. [default: this host]"
 )
+@MODELS
 @click.option("--watch", is_flag=True, help="Of a FOLDER: look for new recordings, and search saved words in them.")
-@click.option("--texts", metavar="STORE", help="Store of transcripts or lattices of the same recordings.")
+@click.option("--texts", metavar="STORE", help="Store of words elsewhere. [default: that in STORE]")
 @click.option(
     "--speak",
     "voices",
@@ -42,6 +43,7 @@ def serve(
     public: bool,
     user_header: str | None,
     proxies: tuple[str, ...],
+    models: tuple[str, ...],
     watch: bool,
     texts: str | None,
     voices: tuple[str, ...],
@@ -49,7 +51,7 @@ def serve(
     address: str | None,
     sets: tuple[str, ...],
 ) -> int:
-    """Serve a page in the browser: search STORE by voice, judge what is found, and collect words.
+    """Serve a page in the browser: search STORE by text or voice, judge what is found, and collect words.
 
     A FOLDER of recordings is indexed first, and can be asked meanwhile. The words, with all judgements, are kept in the project
     folder. Only who has the printed address may enter; on other hosts, see --public.
@@ -57,15 +59,27 @@ def serve(
     \b
     swsdist serve archive/store
     swsdist serve recordings --watch
+    swsdist serve recordings --model openai/whisper-base --model Systran/faster-whisper-base
     SWSDIST_PASSWORD=... swsdist serve archive --public --host 0.0.0.0 --host-name archive.example.org
     """
+    from swsdist.cli.models import frames
     from swsdist.config.loader import section_values
     from swsdist.server.running import Entrance, serve_until_ended, settings_for
 
     options = section_values(list(sets), "search")
     settings = settings_for(
-        target, project, watch=watch, texts=texts, speak=voices, classes=classes, address=address, options=options
+        target,
+        project,
+        watch=watch,
+        texts=texts,
+        speak=voices,
+        classes=classes,
+        models=models,
+        address=address,
+        options=options,
     )
+    if models and settings.source is not None:
+        frames(models, settings.target, settings.source, True)  # reports mistakes
     entrance = Entrance(host, port, names, public, user_header, proxies)
     serve_until_ended(settings, entrance, lambda text: click.echo(text))
     return 0

@@ -74,6 +74,7 @@ def info(folder: str, documents: bool, as_json: bool) -> None:
     from swsdist.features.fitting.band import band_of
     from swsdist.features.model import load_model
     from swsdist.stages.inputs.settings import describe
+    from swsdist.store.manifest import words_store
 
     opened = _opened(folder)
     manifest = opened.manifest
@@ -97,6 +98,8 @@ def info(folder: str, documents: bool, as_json: bool) -> None:
         part = counts["speech_seconds"] / counts["heard_seconds"]
         print(f"speech      {counts['speech_seconds'] / 3600:.3f} h, {100 * part:.0f} %")
     print(f"rejected    {counts['rejected']:.0f}")
+    if (inside := words_store(opened.folder.path())) is not None:
+        print(f"words       in {inside}")
     if counts["cut_off"]:
         print(f"cut off     {counts['cut_off']:.0f}: indexed up to the cut")
     if counts["statistics_gone"]:
@@ -150,12 +153,16 @@ def check(folder: str) -> int:
     """Read all of STORE and compare it with its hashes and counts; exit code 3 if it is damaged."""
     from swsdist.pipeline.operation.readers import reading
     from swsdist.store.maintaining import check as look
+    from swsdist.store.manifest import words_store
 
     problems = 0
-    with reading(_opened(folder)) as opened:
-        for problem in look(opened):
-            problems += 1
-            print(problem)
+    opened = _opened(folder)
+    inside = words_store(opened.folder.path())
+    for each in (opened, *([_opened(inside)] if inside is not None else [])):
+        with reading(each) as now:
+            for problem in look(now):
+                problems += 1
+                print(problem)
     if problems:
         print(
             f"{problems} problems; to repair: remove the damaged files, and the receipts of damaged shards, then index again; "

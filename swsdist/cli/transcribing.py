@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from swsdist.cli.options import ANY_FOLDER, TRANSCRIPTS_CONFIG
+from swsdist.cli.options import ANY_FOLDER, MODELS, TRANSCRIPTS_CONFIG
 from swsdist.cli.outputs import FOLDER, OutputCommand
 from swsdist.core.codes import cli as codes
 from swsdist.core.text import shown
@@ -55,12 +55,7 @@ def _formats(_: click.Context, __: click.Parameter, value: str) -> tuple[str, ..
     show_default=True,
     help="Formats, separated by commas.",
 )
-@click.option(
-    "--model",
-    "models",
-    multiple=True,
-    help="With a FOLDER of recordings: as of swsdist index FOLDER --text.",
-)
+@MODELS
 def transcribe(target: str, to: str | None, formats: tuple[str, ...], models: tuple[str, ...]) -> None:
     """Write what is heard in recordings: SRT, WebVTT, TextGrid, ELAN, JSON and TXT, a file each, and a CTM of all.
 

@@ -381,7 +381,7 @@ def _settle(values: dict[str, object], model: type[Section], place: Place, draft
 def _chain_paths(settled: dict[str, object], draft: Draft) -> None:
     """Make paths among the options of the chain absolute, if the model of its options is a section."""
     name, options = settled.get("chain"), settled.get("options")
-    if not isinstance(name, str) or not isinstance(options, dict) or name not in CHAINS:
+    if not isinstance(name, str) or not isinstance(options, dict) or not options or name not in CHAINS:
         return
     entry = CHAINS[name]
     model = entry.model() if isinstance(entry, Configured) else None

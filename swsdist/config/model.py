@@ -287,7 +287,7 @@ class Config(Section):
 
     @property
     def chain_options(self) -> type[ChainOptions]:
-        """The model of the chain's options; of a chain without one the base."""
+        """The model of the chain's options; of a chain without one, or without options, the base."""
         entry = CHAINS[self.chain]
-        model = entry.model() if isinstance(entry, Configured) else None
+        model = entry.model() if isinstance(entry, Configured) and self.options else None
         return model if model is not None and issubclass(model, ChainOptions) else ChainOptions

@@ -19,7 +19,7 @@ from pydantic.fields import FieldInfo
 
 from swsdist.config.model import Config
 from swsdist.config.names import NameIn
-from swsdist.config.section import ONE_OR_MORE, Section
+from swsdist.config.section import ONE_OR_MORE, ChainOptions, Section
 
 Place = tuple[str | int, ...]
 
@@ -52,7 +52,7 @@ def keys(model: type[Section] = Config, place: tuple[str, ...] = ()) -> Iterator
     for name, field in model.model_fields.items():
         section = section_of(field)
         yield Key((*place, name), field, section)
-        if section:
+        if section and not issubclass(section, ChainOptions):  # that of another chain, which has its own place
             yield from keys(section, (*place, name))
 
 

@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from swsdist.config.section import Section
+from swsdist.config.section import ChainOptions, Section
 from swsdist.config.suggest import Key, allowed, keys, shown, words
 from swsdist.registry.entries import Configured
 from swsdist.registry.registries import CHAINS
@@ -92,8 +92,7 @@ def _sections() -> Iterator[tuple[str, str, list[Key]]]:
 def _chains() -> Iterator[tuple[str, str, list[Key]]]:
     """The same of the options of each chain whose model is a section."""
     for name in CHAINS:
-        entry = CHAINS[name]
-        model = entry.model() if isinstance(entry, Configured) else None
+        model = _model(name)
         if model is not None and issubclass(model, Section):
             everything = list(keys(model, ("options",)))
             yield f"`options` of the chain `{name}`", "", [key for key in everything if len(key.place) == 2]
@@ -105,9 +104,15 @@ def _chains() -> Iterator[tuple[str, str, list[Key]]]:
                     yield f"`{'.'.join(place)}` of `{entry}`", "", list(keys(registry[entry].model(), place))
 
 
+def _model(chain: str) -> type | None:
+    """The model of a chain's options."""
+    entry = CHAINS[chain]
+    return entry.model() if isinstance(entry, Configured) else None
+
+
 def _below(everything: list[Key]) -> Iterator[tuple[str, str, list[Key]]]:
     for section in everything:
-        if section.section:
+        if section.section and not issubclass(section.section, ChainOptions):
             below = [key for key in everything if key.place[:-1] == section.place]
             yield f"`{section.dotted}`", _meaning(section), below
 
@@ -121,6 +126,10 @@ def _meaning(key: Key) -> str:
 
 def _item(key: Key) -> str:
     mark = " **execution-only**" if key.execution_only else ""
+    if key.section and issubclass(key.section, ChainOptions):
+        (chain,) = (name for name in CHAINS if issubclass(key.section, _model(name) or str))
+        anchor = f"options-of-the-chain-{chain}"
+        return f"- `{key.place[-1]}`{mark}: {_meaning(key)}; [options of the chain `{chain}`](#{anchor})"
     if key.section:
         return f"- `{key.place[-1]}`{mark}: section [below](#{key.dotted.replace('.', '')})"
     default = "required" if key.field.is_required() else f"`{_default(key)}`"

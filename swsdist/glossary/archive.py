@@ -26,6 +26,7 @@ LIKE_A_PROJECT = b"{"
 
 _CHANGE = ("change_id", "at", "person", "kind", "entry_id", "before", "after", "undoes")
 _ENTRY = ("entry_id", *rows.ENTRY_TEXTS, "variants")
+_CORRECTION = ("correction_id", "doc_id", "channel", "start", "end", "text", "person", "at")
 _TOKEN = ("token_id", "entry_id", *Place._fields, "verdict", "example", "score", *rows.TEXTS, "person", "at")
 
 
@@ -33,7 +34,7 @@ class Content(NamedTuple):
     """The content of a file, checked.
 
     Attributes:
-        entries, tokens: rows.
+        entries, tokens, corrections: rows.
         changes: rows; `before` and `after` are JSON.
         sounds: name and WAV by sha256.
         of_sounds: person and time by sha256.
@@ -46,6 +47,7 @@ class Content(NamedTuple):
     sounds: dict[str, tuple[str, bytes]]
     of_sounds: dict[str, tuple[str, str]]
     contents: list[Row]
+    corrections: list[Row]
 
     def incoming(self) -> Iterator[tuple[Row, Place, Row, bool]]:
         """Each token: fields of its entry, its place, its own columns, and whether it is an example."""
@@ -69,6 +71,7 @@ def as_json(project: Project) -> dict[str, Any]:
                 ("changes", "change"),
                 ("sounds", "sound"),
                 ("contents", "content"),
+                ("corrections", "correction"),
             )
         }
     for row in tables["sounds"]:
@@ -101,6 +104,7 @@ def read_archive(path: Path) -> Content:
         tokens = [_token(row) for row in content["tokens"]]
         changes = [_change(row) for row in content["changes"]]
         contents = [_content(row) for row in content.get("contents", ())]  # earlier files have none
+        corrections = [_correction(row) for row in content.get("corrections", ())]
     except (ValueError, TypeError, KeyError, AttributeError, binascii.Error, RecursionError) as error:
         raise codes.NOT_A_GLOSSARY_FILE(where=str(path), error=error) from None
     except (UserError, DataError) as error:
@@ -108,7 +112,7 @@ def read_archive(path: Path) -> Content:
     entry_ids = {row["entry_id"] for row in entries}
     if strange := [row["token_id"] for row in tokens if row["entry_id"] not in entry_ids]:
         raise codes.NOT_A_GLOSSARY_FILE(where=str(path), error=f"token {strange[0]} has no entry")
-    return Content(entries, tokens, changes, sounds, of_sounds, contents)
+    return Content(entries, tokens, changes, sounds, of_sounds, contents, corrections)
 
 
 def fill(project: Project, content: Content, person: str) -> tuple[int, int, int, int]:
@@ -116,6 +120,11 @@ def fill(project: Project, content: Content, person: str) -> tuple[int, int, int
 
     All is one change of the person who imports. The changes that come along are history, which nobody takes back here.
     """
+    tables = (
+        ("entry", "entries", content.entries),
+        ("token", "tokens", content.tokens),
+        ("correction", "corrections", content.corrections),
+    )
     for sha256, (name, data) in content.sounds.items():
         project.add_sound(data, name=name, person=content.of_sounds[sha256][0])
     with project.editing(person, IMPORT) as edit:
@@ -124,7 +133,7 @@ def fill(project: Project, content: Content, person: str) -> tuple[int, int, int
         columns = ", ".join(f":{name}" for name in _CHANGE)
         try:
             edit.connection.executemany(f"INSERT INTO change VALUES ({columns})", content.changes)
-            for table, some in (("entry", content.entries), ("token", content.tokens)):
+            for table, _, some in tables:
                 for row in some:
                     edit.insert(table, row)
         except sqlite3.IntegrityError as error:
@@ -132,15 +141,15 @@ def fill(project: Project, content: Content, person: str) -> tuple[int, int, int
         keep_as_history(edit.connection)
         edit.save(None)
         rows.insert_contents(edit, content.contents)
-        for table, key, side in (("entry", "entry_id", "entries"), ("token", "token_id", "tokens")):
+        for table, side, some in tables:
             # No id of a removed row is used again.
             ids = [
                 int(number) for row in content.changes for rows_of in _sides(row) for number in rows_of.get(side, ())
             ]
-            ids += [row[key] for row in (content.entries if table == "entry" else content.tokens)]
+            ids += [row[f"{table}_id"] for row in some]
             edit.connection.execute("DELETE FROM sqlite_sequence WHERE name = ?", (table,))
             edit.connection.execute("INSERT INTO sqlite_sequence VALUES (?, ?)", (table, max(ids, default=0)))
-    return len(content.tokens), 0, 0, len(content.entries)
+    return len(content.tokens) + len(content.corrections), 0, 0, len(content.entries)
 
 
 def _sides(change: Row) -> Iterator[dict[str, Any]]:
@@ -169,6 +178,15 @@ def _token(row: Mapping[str, Any]) -> Row:
     return {name: values[name] for name in _TOKEN}
 
 
+def _correction(row: Mapping[str, Any]) -> Row:
+    place = words.place({name: row[name] for name in ("doc_id", "channel", "start", "end")})
+    if place.doc_id is None:
+        raise ValueError("a correction names no document")
+    texts = {name: words.line(name, row[name]) for name in ("text", "person", "at")}
+    values = {"correction_id": _number(row["correction_id"]), **place._asdict(), **texts}
+    return {name: values[name] for name in _CORRECTION}
+
+
 def _content(row: Mapping[str, Any]) -> Row:
     place = words.place({"doc_id": row["doc_id"], "channel": row["channel"], "start": 0, "end": 1})
     texts = {name: words.line(name, row[name], empty=False) for name in ("at", "content")}
@@ -176,7 +194,7 @@ def _content(row: Mapping[str, Any]) -> Row:
 
 
 def _change(row: Mapping[str, Any]) -> Row:
-    checks: Mapping[str, Callable[[Any], Row]] = {"entries": _entry, "tokens": _token}
+    checks: Mapping[str, Callable[[Any], Row]] = {"entries": _entry, "tokens": _token, "corrections": _correction}
     result: Row = {"change_id": _number(row["change_id"])}
     result |= {name: words.line(name, row[name]) for name in ("at", "person", "kind")}
     result |= {name: None if row[name] is None else _number(row[name]) for name in ("entry_id", "undoes")}

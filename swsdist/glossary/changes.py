@@ -13,7 +13,11 @@ from swsdist.glossary.words import Change
 Row = dict[str, Any]
 
 #: Of rows that changes hold: the table's name in a change, and the column of its ids.
-_TABLES = {"entry": ("entries", "entry_id"), "token": ("tokens", "token_id")}
+_TABLES = {
+    "entry": ("entries", "entry_id"),
+    "token": ("tokens", "token_id"),
+    "correction": ("corrections", "correction_id"),
+}
 
 #: Kind of the changes that take back another, and are not taken back themselves.
 UNDO = "undo"
@@ -43,7 +47,7 @@ class Edit:
         self.at = now()
 
     def row(self, table: str, number: int) -> Row | None:
-        """An entry's or a token's row by its id."""
+        """A row of a table by its id."""
         _, key = _TABLES[table]
         row = self.connection.execute(f"SELECT * FROM {table} WHERE {key} = ?", (number,)).fetchone()
         return row and dict(row)

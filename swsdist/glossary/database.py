@@ -23,7 +23,7 @@ from swsdist.io.project_file import (
     sqlite_errors,
 )
 
-#: Rows of entries and tokens are what changes hold; `change` is never written to but at its end.
+#: Rows of entries, tokens and corrections are what changes hold; `change` is never written to but at its end.
 _SCHEMA = (
     "CREATE TABLE setting (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
     """
@@ -103,13 +103,29 @@ _SCHEMA = (
     """,
 )
 
-#: What documents held when they were judged; absent in files of earlier versions, and temporary where none can be made.
-_CONTENT = """
-CREATE {}TABLE IF NOT EXISTS content (
-    doc_id TEXT NOT NULL, channel INTEGER NOT NULL, at TEXT NOT NULL, content TEXT NOT NULL,
-    PRIMARY KEY (doc_id, channel, at)
+#: What documents held when they were judged, and corrections; absent in files of earlier versions, and temporary where none can
+#: be made.
+_LATER = (
+    """
+    CREATE {}TABLE IF NOT EXISTS content (
+        doc_id TEXT NOT NULL, channel INTEGER NOT NULL, at TEXT NOT NULL, content TEXT NOT NULL,
+        PRIMARY KEY (doc_id, channel, at)
+    )
+    """,
+    """
+    CREATE {}TABLE IF NOT EXISTS correction (
+        correction_id INTEGER PRIMARY KEY AUTOINCREMENT,
+        doc_id TEXT NOT NULL,
+        channel INTEGER NOT NULL,
+        start REAL NOT NULL,
+        end REAL NOT NULL CHECK (start < end),
+        text TEXT NOT NULL,
+        person TEXT NOT NULL,
+        at TEXT NOT NULL
+    )
+    """,
+    'CREATE INDEX IF NOT EXISTS correction_of_document ON correction (doc_id, channel, "end")',
 )
-"""
 
 
 class Database:
@@ -137,7 +153,7 @@ class Database:
                 self._make()
             with self._connection() as connection:
                 demand_known(connection, str(file))
-                _keep_contents(connection)
+                _add_later(connection)
                 self._known = True
                 problem = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
                 if problem != "ok":
@@ -190,7 +206,7 @@ class Database:
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA foreign_keys = ON")
             if self._known:
-                _keep_contents(connection)
+                _add_later(connection)
         try:
             yield connection
         finally:
@@ -224,8 +240,9 @@ class Database:
                 new.unlink(missing_ok=True)
 
 
-def _keep_contents(connection: sqlite3.Connection) -> None:
-    try:
-        connection.execute(_CONTENT.format(""))
-    except sqlite3.OperationalError:
-        connection.execute(_CONTENT.format("TEMPORARY "))
+def _add_later(connection: sqlite3.Connection) -> None:
+    for statement in _LATER:
+        try:
+            connection.execute(statement.format(""))
+        except sqlite3.OperationalError:
+            connection.execute(statement.format("TEMPORARY "))

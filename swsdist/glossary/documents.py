@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from swsdist.audio.streams import sha256
 from swsdist.core.codes import glossary as codes
 from swsdist.core.errors import UserError
-from swsdist.glossary.words import Token
+from swsdist.glossary.words import Correction, Token
 from swsdist.io.filesystem import is_remote
 from swsdist.io.labels import label_file
 from swsdist.lattices.words import key_of
@@ -28,6 +28,9 @@ CONTENT = ("identity", "sha256", "start")
 
 #: Id and channel.
 Document = tuple[str, int]
+
+#: What a person says of a place.
+J = TypeVar("J", Token, Correction)
 
 
 def document_of(file: str, media: Sequence[str], store: Store | None) -> Document:
@@ -114,35 +117,35 @@ def contents(store: Store, documents: pa.Table) -> pa.Array:
     return pc.if_else(pc.is_null(documents["start"]), documents["sha256"], sizes)
 
 
-def replaced(tokens: Sequence[Token], store: Store) -> set[int]:
-    """Ids of tokens of another sound than their documents hold, or than lies there now."""
+def replaced(judged: Sequence[J], store: Store) -> set[J]:
+    """Tokens or corrections of another sound than their documents hold, or than lies there now."""
     table = store.documents(columns=["doc_id", "channel", "duration", "recording", *CONTENT])
     name = pc.coalesce(table["recording"], table["doc_id"])
     table = table.append_column("name", name).append_column("content", contents(store, table))
-    names = sorted({token.place.doc_id for token in tokens if token.place.doc_id is not None})
+    names = sorted({each.place.doc_id for each in judged if each.place.doc_id is not None})
     paths = store.recordings(names)
     held: dict[tuple[str, int], list[dict[str, Any]]] = {}
     for row in table.filter(pc.is_in(name, pa.array(names, pa.string()))).to_pylist():
         end, key = (row["start"] or 0.0) + row["duration"], (row["name"], row["channel"])
         held.setdefault(key, []).append({**row, "end": end, "path": paths[key].path})
     pairs = []
-    for token in tokens:
-        rows = sorted(held.get((token.place.doc_id or "", token.place.channel), ()), key=lambda row: float(row["end"]))
-        pairs.append((token, next((row for row in rows if token.place.start < row["end"]), None)))
+    for each in judged:
+        rows = sorted(held.get((each.place.doc_id or "", each.place.channel), ()), key=lambda row: float(row["end"]))
+        pairs.append((each, next((row for row in rows if each.place.start < row["end"]), None)))
     return replaced_among(pairs, store.folder.storage)
 
 
-def replaced_among(tokens: Sequence[tuple[Token, Mapping[str, Any] | None]], storage: Mapping[str, object]) -> set[int]:
-    """Ids of tokens of another sound than their documents hold, or than lies there now.
+def replaced_among(judged: Sequence[tuple[J, Mapping[str, Any] | None]], storage: Mapping[str, object]) -> set[J]:
+    """Tokens or corrections of another sound than their documents hold, or than lies there now.
 
     Args:
-        tokens: each with its document, or None: unknown; see `replaced_files`.
+        judged: each with its document, or None: unknown; see `replaced_files`.
         storage: options for s3fs.
     """
-    known = [(token, row) for token, row in tokens if row is not None]
-    other_content = {token.token_id for token, row in known if differ(token.content, row["content"])}
+    known = [(each, row) for each, row in judged if row is not None]
+    other_content = {each for each, row in known if differ(each.content, row["content"])}
     others = replaced_files([row for _, row in known], storage)
-    return other_content | {token.token_id for token, row in known if row["path"] in others}
+    return other_content | {each for each, row in known if row["path"] in others}
 
 
 def replaced_files(documents: Sequence[Mapping[str, Any]], storage: Mapping[str, object]) -> set[str]:

@@ -1,7 +1,8 @@
 """A glossary for other programs: ELAN, Praat, Audacity, tables, clips, a page to print, and the whole project.
 
 Annotations and labels are the places judged `yes`, and those judged `unsure`, whose texts end in ` ?`; a text is the form of
-the entry. Clips are places judged `yes`.
+the entry. Clips are places judged `yes`. Corrections of transcripts are annotations of a tier CORRECTED, where all entries are
+exported.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from swsdist.exports.tiers import Labelled, tiered
 from swsdist.glossary import archive, words
 from swsdist.glossary.documents import replaced
 from swsdist.glossary.project import Project
-from swsdist.glossary.words import Entry, Token
+from swsdist.glossary.words import Correction, Entry, Token
 from swsdist.io.labels import write_labels
 from swsdist.io.notices import Notices
 from swsdist.io.tables import read_table, write_csv
@@ -41,6 +42,9 @@ LEFT_OUT = "left-out.txt"
 
 #: Follows the form of a token that is unsure.
 UNSURE = " ?"
+
+#: Tier of corrections.
+CORRECTED = "corrected text"
 
 #: Tier of tokens whose speaker is unknown.
 _NOBODY = "speaker unknown"
@@ -70,12 +74,21 @@ _TOKENS = pa.schema(
 )
 
 
+_CORRECTIONS = pa.schema(
+    [
+        *(("correction_id", pa.int64()), ("doc_id", pa.string()), ("channel", pa.int32()), ("start", pa.float64())),
+        *(("end", pa.float64()), ("text", pa.string()), ("person", pa.string()), ("at", pa.string())),
+    ]
+)
+
+
 class Chosen(NamedTuple):
     """What is exported.
 
     Attributes:
         project: the glossary.
         entries: chosen ones, by form, each with its tokens.
+        corrections: of transcripts; none where entries are chosen.
         store: where recordings are known; None: nowhere.
         tier: what tiers stand for.
         notices: takes what is left out.
@@ -84,6 +97,7 @@ class Chosen(NamedTuple):
 
     project: Project
     entries: Sequence[tuple[Entry, Sequence[Token]]]
+    corrections: Sequence[Correction]
     store: Store | None
     tier: TierOf
     notices: Notices
@@ -135,22 +149,26 @@ def write_export(
     else:
         entries = [project.entry(entry_id) for entry_id in dict.fromkeys(entry_ids)]
     with_tokens = [(entry, project.tokens(entry.entry_id)) for entry in entries]
+    corrections = project.corrections() if entry_ids is None and kind in _CORRECTING else []
     notices, left_out = notices or Notices(), list[str]()
     if store is not None and kind in _OF_SOUND:
         gone = replaced([token for _, tokens in with_tokens for token in tokens], store)
-        if gone:
-            notices.add(codes.REPLACED_LEFT_OUT, where=str(project.folder), count=len(gone))
+        wrong = replaced(corrections, store)
+        if gone or wrong:
+            notices.add(codes.REPLACED_LEFT_OUT, where=str(project.folder), count=len(gone) + len(wrong))
         left_out = [
-            f"{entry.form}: {token.place.doc_id}, {token.place.start} s: the recording was replaced"
-            for entry, tokens in with_tokens
-            for token in tokens
-            if token.token_id in gone
+            f"{name}: {place.doc_id}, {place.start} s: the recording was replaced"
+            for name, place in (
+                *((entry.form, token.place) for entry, tokens in with_tokens for token in tokens if token in gone),
+                *((CORRECTED, each.place) for each in corrections if each in wrong),
+            )
         ]
-        with_tokens = [(entry, [each for each in tokens if each.token_id not in gone]) for entry, tokens in with_tokens]
+        with_tokens = [(entry, [each for each in tokens if each not in gone]) for entry, tokens in with_tokens]
+        corrections = [each for each in corrections if each not in wrong]
     folder.mkdir(parents=True, exist_ok=True)
     result = []
     with tempfile.TemporaryDirectory(dir=folder) as place:
-        _WRITERS[kind](Chosen(project, with_tokens, store, tier, notices, left_out), Path(place))
+        _WRITERS[kind](Chosen(project, with_tokens, corrections, store, tier, notices, left_out), Path(place))
         if left_out:
             (Path(place) / LEFT_OUT).write_text("\n".join(left_out) + "\n", encoding="utf-8")
         for file in sorted(path for path in Path(place).rglob("*") if path.is_file()):
@@ -173,6 +191,9 @@ def _labelled(chosen: Chosen) -> Iterator[Labelled]:
         assert place.doc_id is not None
         score = token.score or 0.0
         yield Labelled(place.doc_id, place.channel, tier, place.start, place.end, score, text_of(entry, token))
+    for each in chosen.corrections:
+        doc_id, channel, start, end, _ = each.place
+        yield Labelled(str(doc_id), channel, CORRECTED, start, end, 0.0, each.text)
 
 
 def _eaf(chosen: Chosen, folder: Path) -> None:
@@ -207,11 +228,13 @@ def _csv(chosen: Chosen, folder: Path) -> None:
                 if place.doc_id is None
                 else paths.get((place.doc_id, place.channel), ("",))[0]
             )
-            values = {**token._asdict(), **place._asdict(), "form": entry.form, "gloss": entry.gloss, "path": path}
-            rows.append({name: values[name] for name in _TOKENS.names})
-    for name, schema, table in (("entries", _ENTRIES, entries), ("tokens", _TOKENS, rows)):
+            known = {"form": entry.form, "gloss": entry.gloss, "path": path}
+            rows.append({**token._asdict(), **place._asdict(), **known})
+    corrected = [{**each._asdict(), **each.place._asdict()} for each in chosen.corrections]
+    tables = ("entries", _ENTRIES, entries), ("tokens", _TOKENS, rows), ("corrections", _CORRECTIONS, corrected)
+    for name, schema, table in tables:
         lines = [
-            {key: " ".join(value.splitlines()) if key == "note" else value for key, value in row.items()}
+            {key: " ".join(row[key].splitlines()) if key == "note" else row[key] for key in schema.names}
             for row in table
         ]
         write_csv(pa.Table.from_pylist(lines, schema), schema, folder / f"{name}.csv")
@@ -292,6 +315,9 @@ _WRITERS: Mapping[str, Callable[[Chosen, Path], None]] = {
 
 #: Kinds whose times are those of recordings as they are now.
 _OF_SOUND = ("eaf", "textgrid", "labels", "clips", "tables")
+
+#: Kinds with corrections of transcripts, beside `project`.
+_CORRECTING = ("eaf", "textgrid", "csv")
 
 #: Names of the kinds.
 EXPORTS = tuple(_WRITERS)

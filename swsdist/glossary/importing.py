@@ -1,12 +1,13 @@
 """What other programs know of words: tiers of ELAN and Praat, and whole glossaries, become tokens.
 
 An annotation's text is the form of its entry, which is made if there is none; a text that ends in `?` is unsure. A token that
-is there with the same verdict stays as it is; one that cannot be used is left out. All of a file is one change, which can be
-taken back.
+is there with the same verdict stays as it is; one that cannot be used is left out. Annotations of a tier CORRECTED are
+corrections of transcripts. All of a file is one change, which can be taken back.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,6 +18,7 @@ from swsdist.glossary import rows, words
 from swsdist.glossary.archive import LIKE_A_PROJECT, fill, read_archive
 from swsdist.glossary.changes import IMPORT, Row
 from swsdist.glossary.documents import document_of, lengths_of
+from swsdist.glossary.exports import CORRECTED
 from swsdist.glossary.project import Project
 from swsdist.glossary.words import Place, Places
 from swsdist.io.compressed import short
@@ -33,8 +35,8 @@ MOST = 50_000
 
 
 class Counts(NamedTuple):
-    """What an import did: tokens added, changed and left as they were, new entries; annotations that cannot be used, and
-    what is wrong with the first.
+    """What an import did: tokens and corrections added, changed and left as they were, new entries; annotations that cannot be
+    used, and what is wrong with the first.
     """
 
     added: int
@@ -50,16 +52,16 @@ class Counts(NamedTuple):
 
 
 class Incoming(NamedTuple):
-    """A token that comes in.
+    """A token that comes in, or a correction.
 
     Attributes:
-        entry: fields of its entry; those besides `form` count where the entry is new.
+        entry: fields of its entry; those besides `form` count where the entry is new. None: it is a correction.
         place: where.
-        row: of the token: verdict, score, texts, and maybe person and time.
+        row: of the token: verdict, score, texts, and maybe person and time; or of the correction: text, and maybe these.
         example: whether a new token is an example.
     """
 
-    entry: Mapping[str, Any]
+    entry: Mapping[str, Any] | None
     place: Place
     row: Mapping[str, Any]
     example: bool
@@ -121,6 +123,10 @@ def _import(
         if project.change == 0:
             return Counts(*fill(project, content, person))
         incoming = [Incoming(*item) for item in content.incoming()]
+        for row in content.corrections:
+            incoming.append(
+                Incoming(None, rows.place_of(row), {name: row[name] for name in ("text", "person", "at")}, False)
+            )
         sounds, contents = content.sounds, content.contents
     else:
         all_tiers, media = _read(str(path), head, name, left_out)
@@ -152,17 +158,22 @@ def _annotated(
     tiers: Iterable[Annotations], doc_id: str, channel: int, examples: bool, left_out: LeftOut
 ) -> Iterable[Incoming]:
     for tier in tiers:
+        corrects = re.fullmatch(rf"{CORRECTED}( \(\d+\))?", tier.name)
         for start, end, text, where in tier.rows:
             form = text.strip()
-            unsure = form.endswith("?")
+            unsure = form.endswith("?") and not corrects
             form = form.removesuffix("?").rstrip() if unsure else form
             if not form:
                 continue
             with left_out:
                 if start == end:
                     raise codes.EMPTY_ANNOTATION(where=where, text=short(form), time=start)
+                place = Place(doc_id, channel, start, end)
+                if corrects:
+                    yield Incoming(None, place, {"text": form}, False)
+                    continue
                 row = {"verdict": words.UNSURE if unsure else words.YES, "score": None, **dict.fromkeys(rows.TEXTS, "")}
-                yield Incoming({"form": form}, Place(doc_id, channel, start, end), row, examples)
+                yield Incoming({"form": form}, place, row, examples)
 
 
 def take_in(
@@ -174,7 +185,7 @@ def take_in(
     contents: Sequence[Row] = (),
     lengths: Mapping[tuple[str, int], float] | None = None,
 ) -> Counts:
-    """Write tokens, as one change.
+    """Write tokens and corrections, as one change.
 
     Args:
         project: the glossary.
@@ -197,7 +208,8 @@ def take_in(
         try:
             place = words.place(item.place)
             length = (lengths or {}).get((place.doc_id or "", place.channel))
-            checked.append((item, rows.entry_row(item.entry), words.within(place, length)))
+            row = {"text": words.line("text", item.row["text"])} if item.entry is None else rows.entry_row(item.entry)
+            checked.append((item, row, words.within(place, length)))
         except UserError as error:
             unusable.append(error)
     if len(checked) > MOST:
@@ -207,6 +219,14 @@ def take_in(
         ids = {row["form"]: row["entry_id"] for row in edit.connection.execute("SELECT form, entry_id FROM entry")}
         tokens: dict[int, Places[Row]] = {}
         for item, row, place in checked:
+            if item.entry is None:
+                same = rows.same_corrections(edit, place)
+                if any(each.text == row["text"] for each in same):  # formats round times
+                    skipped += 1
+                    continue
+                rows.put_correction(edit, place, {**item.row, **row})
+                added, changed = added + (not same), changed + bool(same)
+                continue
             if row["form"] not in ids:
                 new_entry = {**dict.fromkeys(rows.ENTRY_TEXTS, ""), "variants": "[]", **row}
                 ids[row["form"]] = rows.insert_entry(edit, new_entry)

@@ -1,6 +1,6 @@
 """The project folder of a glossary: what people found, judged and collected, with every change kept.
 
-project.sqlite           entries, tokens, sounds and changes (`swsdist.glossary.database`)
+project.sqlite           entries, tokens, corrections, sounds and changes (`swsdist.glossary.database`)
 project.backup.sqlite    a copy as of the last opening
 sounds/SHA256.wav        recorded and uploaded examples
 """
@@ -21,7 +21,7 @@ from swsdist.glossary import rows, words
 from swsdist.glossary.changes import UNDO, Edit, change_of, last_of
 from swsdist.glossary.database import Database
 from swsdist.glossary.places import demand_outside, sound_of
-from swsdist.glossary.words import Change, Entry, Place, Sound, Token
+from swsdist.glossary.words import Change, Correction, Entry, Place, Sound, Token
 from swsdist.io.failures import FULL, storage_errors
 from swsdist.io.filesystem import Folder, is_remote
 from swsdist.io.project_file import NAME
@@ -276,6 +276,43 @@ class Project:
             old = rows.demand(edit, "token", token_id)
             edit.delete("token", token_id)
             edit.save(old["entry_id"])
+
+    def correct(self, place: Place, text: str, *, person: str, content: str | None = None) -> Correction:
+        """Correct what is said in a stretch of a document; a correction that shares more than half of the shorter is replaced.
+
+        Args:
+            place: of a document.
+            text: instead of the words there; empty: nothing is said.
+            person: who corrects.
+            content: of the document; None: unknown.
+
+        Raises:
+            UserError: a value is not possible, or the place is of a sound.
+        """
+        where, written = words.place(place), words.line("text", text)
+        if where.doc_id is None:
+            raise codes.CORRECTED_SOUND(where=where.sound)
+        with self.editing(person, "correct") as edit:
+            number = rows.put_correction(edit, where, {"text": written})
+            if edit.save(None) is not None:
+                rows.keep_content(edit, where, content)
+            return next(each for each in rows.corrections(edit.connection, where) if each.correction_id == number)
+
+    def remove_correction(self, correction_id: int, *, person: str) -> None:
+        """Remove a correction, so that what was recognised counts again.
+
+        Raises:
+            UserError: there is none.
+        """
+        with self.editing(person, "remove-correction") as edit:
+            rows.demand(edit, "correction", correction_id)
+            edit.delete("correction", correction_id)
+            edit.save(None)
+
+    def corrections(self, place: Place | None = None) -> list[Correction]:
+        """Corrections in the order of their places: those that overlap a place, or all."""
+        with self.reading() as connection:
+            return rows.corrections(connection, place)
 
     def add_sound(self, data: bytes, *, name: str, person: str) -> Sound:
         """Keep a sound; the same one is kept once.

@@ -1,4 +1,4 @@
-"""Rows of entries and tokens: how they are read, checked, and changed within one transaction."""
+"""Rows of entries, tokens and corrections: how they are read, checked, and changed within one transaction."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import json
 import math
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from swsdist.core.codes import glossary as codes
 from swsdist.glossary import words
 from swsdist.glossary.changes import Edit, Row
-from swsdist.glossary.words import Entry, Place, Places, Token
+from swsdist.glossary.words import Correction, Entry, Place, Places, Token
 
 #: Of two verdicts on one place the first stays when entries are merged.
 _STRONGER = (words.YES, words.UNSURE, words.NO)
@@ -25,6 +26,8 @@ FROM entry LEFT JOIN token USING (entry_id)
 
 #: Tokens with what their documents held; a condition follows.
 TOKENS = "SELECT token.*, content FROM token LEFT JOIN content USING (doc_id, channel, at)"
+#: Likewise.
+_CORRECTIONS = "SELECT correction.*, content FROM correction LEFT JOIN content USING (doc_id, channel, at)"
 
 
 def entry(row: sqlite3.Row) -> Entry:
@@ -50,21 +53,40 @@ def token(row: Row) -> Token:
     return Token(**{**kept, "place": place_of(row), "example": bool(row["example"])})
 
 
+def corrections(connection: sqlite3.Connection, place: Place | None = None) -> list[Correction]:
+    """Corrections in the order of their places: those that overlap a place, or all."""
+    order = "ORDER BY doc_id, channel, start, correction_id"
+    if place is None:
+        cursor = connection.execute(f"{_CORRECTIONS} {order}")
+    else:
+        values = place.doc_id, place.channel, place.end, place.start
+        where = 'WHERE doc_id = ? AND channel = ? AND start < ? AND "end" > ?'
+        cursor = connection.execute(f"{_CORRECTIONS} {where} {order}", values)
+    return [
+        Correction(**{name: row[name] for name in row.keys() if name not in Place._fields}, place=place_of(dict(row)))  # noqa: SIM118
+        for row in cursor
+    ]
+
+
 def place_of(row: Row) -> Place:
-    """The place of a token's row."""
-    return Place(**{name: row[name] for name in Place._fields})
+    """The place of a token's or a correction's row."""
+    return Place(**{name: row[name] for name in Place._fields if name in row})
 
 
 def demand(edit: Edit, table: str, number: int) -> Row:
-    """An entry's or a token's row.
+    """A row of a table.
 
     Raises:
         UserError: there is none.
     """
     row = edit.row(table, number)
     if row is None:
-        raise codes.NO_SUCH_ENTRY(entry_id=number) if table == "entry" else codes.NO_SUCH_TOKEN(token_id=number)
+        ids: dict[str, Any] = {f"{table}_id": number}
+        raise _MISSING[table](**ids)
     return row
+
+
+_MISSING = {"entry": codes.NO_SUCH_ENTRY, "token": codes.NO_SUCH_TOKEN, "correction": codes.NO_SUCH_CORRECTION}
 
 
 #: Columns of texts of an entry and of a token.
@@ -209,6 +231,29 @@ def change_token(edit: Edit, old: Row, row: Row) -> None:
         edit.update("token", old["token_id"], **{**new, "person": edit.person, "at": edit.at})
     except sqlite3.IntegrityError:
         raise codes.NO_SUCH_SOUND(sound=new["sound"]) from None
+
+
+def same_corrections(edit: Edit, place: Place) -> list[Correction]:
+    """The corrections that are of one stretch with a place (`is_same`)."""
+    return [old for old in corrections(edit.connection, place) if words.is_same(words.overlap(old.place, place))]
+
+
+def put_correction(edit: Edit, place: Place, row: Row) -> int:
+    """Write a corrected text, instead of those that are there; gives the correction's id.
+
+    Args:
+        edit: the change.
+        place: in a document.
+        row: text, and maybe person and time.
+    """
+    same = same_corrections(edit, place)
+    for old in same:
+        if (old.place, old.text) == (place, row["text"]):
+            return old.correction_id
+    for old in same:
+        edit.delete("correction", old.correction_id)
+    fields = {name: value for name, value in place._asdict().items() if name != "sound"}
+    return edit.insert("correction", {"person": edit.person, "at": edit.at, **row, **fields})
 
 
 def keep_content(edit: Edit, place: Place, content: str | None) -> None:

@@ -104,6 +104,28 @@ class Token(NamedTuple):
         return {**self._asdict(), "place": self.place.as_json()}
 
 
+class Correction(NamedTuple):
+    """What is said in a stretch of a recording, as a person writes it, whatever was recognised there.
+
+    Attributes:
+        correction_id: never used again.
+        text: instead of the words in the stretch; empty: nothing is said there.
+        person, at: who wrote it, and when (ISO 8601 in UTC).
+        content: of the document then, as of a token.
+    """
+
+    correction_id: int
+    place: Place
+    text: str
+    person: str
+    at: str
+    content: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """The values by name."""
+        return {**self._asdict(), "place": self.place.as_json()}
+
+
 class Sound(NamedTuple):
     """A recorded or uploaded sound, kept in `sounds/`: duration in s, rate in Hz."""
 
@@ -127,7 +149,7 @@ class Change(NamedTuple):
         at: ISO 8601 in UTC.
         kind: for example `judge`, `merge`, `undo`.
         entry_id: the entry concerned.
-        before, after: changed rows: `entries` and `tokens`, each row by its id; None: no row.
+        before, after: changed rows: `entries`, `tokens` and `corrections`, each row by its id; None: no row.
         undoes: the change that it takes back.
     """
 

@@ -36,7 +36,9 @@ COMMANDS: Registry[CommandEntry] = Registry(
         "run": _entry("Search", "running:run", "Run a config from audio to report; finished work is kept."),
         "index": _entry("Search", "running:index", "Create or update the feature store."),
         "search": _entry("Search", "searching:search", "Search a config's queries, or single queries in a store."),
-        "serve": _entry("Search", "serving:serve", "Serve a page to search by voice, judge, and collect words."),
+        "serve": _entry(
+            "Search", "serving:serve", "Serve a page to search by text or voice, judge, and collect words."
+        ),
         "transcribe": _entry("Search", "transcribing:transcribe", "Write what is heard as subtitles, ELAN, text, ..."),
         "discover": _entry("Search", "running:discover", "Find stretches that recur, without queries."),
         "reduce": _entry("Search", "running:reduce", "Reduce candidates to detections with normalised scores."),

@@ -108,10 +108,13 @@ class RecogniserEntry(Configured):
     Attributes:
         holds: labels of its lattices: words, or phones, which written words are replaced by.
         libraries: modules that it imports, of an extra or of other packages.
+        model_files: patterns of names of files, each of which a folder of a model of it has, by which it is known; none: it is
+            known by no model.
     """
 
     holds: Literal["words", "phones"] = "words"
     libraries: tuple[str, ...] = ()
+    model_files: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

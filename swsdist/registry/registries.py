@@ -70,7 +70,9 @@ CHAINS: Registry[Entry] = Registry(
     "swsdist.chains",
     "chain",
     {
-        "search": ChainEntry("swsdist.chains.search.chain:build", 1, searches=True),
+        "search": ChainEntry(
+            "swsdist.chains.search.chain:build", 1, "swsdist.chains.search.options:SearchOptions", searches=True
+        ),
         "fuse": ChainEntry(
             "swsdist.chains.fuse.chain:build", 1, "swsdist.chains.fuse.options:FuseOptions", joined=True
         ),
@@ -259,6 +261,8 @@ LATTICE_FORMATS: Registry[LatticeFormatEntry] = Registry(
     LatticeFormatEntry,
 )
 
+#: Files of models of Sphinx, and of Whisper in CTranslate2.
+_SPHINX, _CTRANSLATE2 = ("mdef", "feat.params"), ("model.bin", "config.json", "vocabulary.*")
 _WHISPER = "swsdist.lattices.whisper:Whisper"
 _POCKETSPHINX = "swsdist.lattices.pocketsphinx:Pocketsphinx"
 
@@ -268,8 +272,8 @@ RECOGNISERS: Registry[RecogniserEntry] = Registry(
     "swsdist.recognisers",
     "options.recogniser.name",
     {
-        "pocketsphinx": RecogniserEntry(_POCKETSPHINX, 1, _POCKETSPHINX, libraries=("pocketsphinx",)),
-        "whisper": RecogniserEntry(_WHISPER, 1, _WHISPER, libraries=("faster_whisper", "ctranslate2")),
+        "pocketsphinx": RecogniserEntry(_POCKETSPHINX, 1, _POCKETSPHINX, "words", ("pocketsphinx",), _SPHINX),
+        "whisper": RecogniserEntry(_WHISPER, 1, _WHISPER, "words", ("faster_whisper", "ctranslate2"), _CTRANSLATE2),
     },
     RecogniserEntry,
 )

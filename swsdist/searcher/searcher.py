@@ -106,6 +106,7 @@ class Searcher:
             cohort or the number of trials. A run's steps from the first of these on are left out, with a warning.
         terms: keys of `options.terms` of the chain lattices, for written queries; they override a run's.
         trim: trim recorded queries to their speech; a query or a place without speech is an error.
+        texts: search texts: of a store of frames the words in it, if it has some.
         memory: bytes for prepared shards in each process; other shards are prepared again in each search.
         executor: keys of the section `executor`; with `kind: ray`, Ray actors search, each with its part of the
             shards; by default this process does, and with executors whose entry names no `shards`.
@@ -134,11 +135,12 @@ class Searcher:
         calibrate: Mapping[str, object] | None = None,
         terms: Mapping[str, object] | None = None,
         trim: bool = True,
+        texts: bool = False,
         memory: int = MEMORY,
         executor: Mapping[str, object] | None = None,
     ) -> None:
         memory = integer(memory, "memory", 0)
-        self.setup = setup_of(store) if isinstance(store, str) else SearchSetup(store.folder.root, {}, True)
+        self.setup = setup_of(store, texts) if isinstance(store, str) else SearchSetup(store.folder.root, {}, True)
         self.settings = section_from(Search, "search", self.setup.options, options)
         self.options, self.trim = {**self.setup.options, **(options or {})}, trim and self.setup.trim
         self._terms = section_from(Terms, "terms", self.setup.terms, terms)

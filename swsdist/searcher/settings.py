@@ -22,7 +22,7 @@ from swsdist.pipeline.plan import load_plans
 from swsdist.registry.entries import is_chain
 from swsdist.registry.registries import CALIBRATION, CHAINS, METHODS
 from swsdist.stages.steps import steps as search_steps
-from swsdist.store.manifest import Manifest, load
+from swsdist.store.manifest import Manifest, load, words_store
 from swsdist.store.reading import Store
 
 #: Config of the steps after the search, without a run.
@@ -86,17 +86,21 @@ def scores_after(method: str, steps: Sequence[str]) -> str:
     return f"after {', '.join(steps)}"
 
 
-def setup_of(target: str) -> SearchSetup:
+def setup_of(target: str, texts: bool = False) -> SearchSetup:
     """The store and the search settings for the folder of a store or a run.
 
     Args:
         target: a store, or a run.
+        texts: for texts: of a store of frames that has words, these.
 
     Raises:
         StoreError: the run's plan cannot be read.
         UserError: the run has several plans, of several stores; or its queries are lattices.
     """
     setup = _setup_of(target)
+    if texts and (words := words_store(setup.store)) is not None:
+        options: Any = {} if setup.config is None else setup.config.options.get("words") or {}
+        setup = SearchSetup(words, _default_options(load(Folder(words))), True, terms=options.get("terms", {}))
     now = load(Folder(setup.store))
     if now is None or now.progress is None:
         return setup
@@ -111,9 +115,7 @@ def store_of_words(target: str) -> Store:
         StoreError: there is none, or the run's plan cannot be read.
         UserError: as `setup_of`.
     """
-    folder = Folder(setup_of(target).store)
-    inner = Folder(folder.path("words"), folder.storage)
-    store = Store(inner if inner.exists("manifest.json") else folder)
+    store = Store(Folder(setup_of(target, texts=True).store))
     if store.manifest.kind == "frames" or "decoding" in store.manifest.tracks[0].recipe:
         raise store_codes.NO_WORDS_IN_STORE(where=target)
     return store

@@ -44,6 +44,7 @@ from swsdist.server.requests import (
 )
 from swsdist.server.security import Gate, Guard, error_response, named
 from swsdist.server.service import Service
+from swsdist.server.transcripts import SECONDS, TRANSCRIPTS
 
 _STATIC = Path(__file__).parent / "static"
 _LOG = logging.getLogger(__name__)
@@ -72,6 +73,7 @@ def create_app(service: Service, guard: Guard) -> Starlette:
         Route("/api/news", _news),
         Route("/api/news/seen", _seen, methods=["POST"]),
         *GLOSSARY,
+        *TRANSCRIPTS,
         Mount("/static", StaticFiles(directory=_STATIC)),
     ]
     app = Starlette(
@@ -120,14 +122,12 @@ def _facts(request: Request, service: Service) -> dict[str, Any]:
     archive, indexing, guard = service.archive, service.indexing, request.app.state.guard
     empty = {"hours": 0.0, "documents": 0, "recordings": 0, "folders": [], "speakers": [], "dates": None}
     about = {"store": service.settings.target, **empty} if archive is None else archive.facts
+    service.look_for_words()
     spoken, voices = archive is None or archive.spoken, service.settings.speak
     error = indexing.error if indexing is not None else None
     return {
         **about,
-        "kinds": [
-            *(["spoken"] if spoken else []),
-            *(["text"] if service.texts is not None or not spoken or voices else []),
-        ],
+        "kinds": [*(["spoken"] if spoken else []), *(["text"] if service.words is not None or voices else [])],
         "speak": list(voices),
         "indexing": indexing.state if indexing is not None else None,
         "error": None if error is None else error_values(error),
@@ -140,6 +140,7 @@ def _facts(request: Request, service: Service) -> dict[str, Any]:
             "upload_bytes": sounds.UPLOAD_BYTES,
             "upload_seconds": sounds.UPLOAD_SECONDS,
             "clip_seconds": sounds.CLIP_SECONDS,
+            "transcript_seconds": SECONDS,
         },
         "project": str(service.settings.project),
         "change": service.project.change,
@@ -165,10 +166,11 @@ async def _search(request: Request) -> Response:
     text = None if values.get("text") is None else text_of(values, "text")
     if text is not None and len(text) > _LONGEST_TEXT:
         raise codes.WRONG_REQUEST(where="text", what=f"the text has more than {_LONGEST_TEXT} characters")
-    archive, voices = service.demand_archive(), service.settings.speak if text is not None else ()
-    if text is not None and service.texts is not None and not (voices and values.get("speak")):
-        archive = service.texts
-    if text is not None and archive.spoken and not voices:
+    archive = service.demand_archive()
+    is_spoken = text is not None and archive.spoken and (service.words is None or bool(values.get("speak")))
+    voices = service.settings.speak if is_spoken else ()
+    searched = archive if text is None or voices else service.words
+    if searched is None:
         raise codes.NO_TEXTS(where="text")
     entry_id = None if values.get("entry_id") is None else integer(values, "entry_id")
     requested = values.get("examples")
@@ -186,9 +188,10 @@ async def _search(request: Request) -> Response:
     if not isinstance(narrow, dict):
         raise codes.WRONG_REQUEST(where="narrow", what="narrow is no object")
     filters = Filters(**{name: text_of(narrow, name) for name in Filters._fields if narrow.get(name)})
-    top = integer(values, "top", TOP, 1, MOST)
-    question = Question(examples, text, entry_id, filters, top, voices if archive.spoken else ())
-    lines, turns = answer(question, archive, service.project, service.searches), bounds_of(request).searches
+    question = Question(examples, text, entry_id, filters, integer(values, "top", TOP, 1, MOST), voices)
+    some = None if searched is archive else await run_in_threadpool(archive.with_words, searched, filters)
+    lines = answer(question, searched, service.project, service.searches, *(some or ()))
+    turns = bounds_of(request).searches
     first = await turns.do(next, lines)  # a question that cannot be asked is refused
     return StreamingResponse(_lines(turns, first, lines), media_type="application/x-ndjson")
 

@@ -15,19 +15,21 @@ import pyarrow.compute as pc
 
 from swsdist.config.search import Search
 from swsdist.core.codes import server as codes
-from swsdist.glossary.documents import CONTENT, contents, replaced_among, replaced_files
+from swsdist.glossary.documents import CONTENT, J, contents, replaced_among, replaced_files
 from swsdist.glossary.words import Place, Token, is_same, overlap, within
+from swsdist.lattices.lattice import BREAK, Word
 from swsdist.registry.registries import METHODS
 from swsdist.searcher.hit_likelihood import hit_likelihood
 from swsdist.searcher.searcher import Searcher
 from swsdist.searcher.settings import setup_of
+from swsdist.store.lattice_shards import read_words
 
 #: A day in a path: 2015-09-08, 2015_09_08, 20150908.
 _DAY = re.compile(r"(?<!\d)(19\d\d|20\d\d)[-_.]?(0[1-9]|1[0-2])[-_.]?(0[1-9]|[12]\d|3[01])(?!\d)")
 #: Rows of a page of recordings.
 PAGE = 50
-#: Most folders and speakers that are listed to choose from.
-_LISTED = 500
+#: Most folders and speakers that are listed to choose from; words that are kept in memory.
+_LISTED, _WORDS = 500, 200_000
 
 
 class Filters(NamedTuple):
@@ -47,6 +49,7 @@ class Archive:
         target: its folder.
         address: of a Ray cluster that searches; None: this process does.
         options: keys of the section `search`.
+        texts: ask the words in the store, if it has some.
 
     Attributes:
         searcher: answers.
@@ -55,15 +58,22 @@ class Archive:
             identity (of its file when it was indexed), content.
     """
 
-    def __init__(self, target: str, address: str | None = None, options: Mapping[str, object] | None = None) -> None:
+    def __init__(
+        self,
+        target: str,
+        address: str | None = None,
+        options: Mapping[str, object] | None = None,
+        texts: bool = False,
+    ) -> None:
         executor = None if address is None else {"kind": "ray", "address": address}
         dtw = Search().method
         # Of several examples one template: as good as the mean of their scores, in the time of one.
-        way = {"examples": "template"} if setup_of(target).options.get("method", dtw) == dtw else {}
-        self.searcher = Searcher(target, executor=executor, options={**way, **(options or {})})
+        way = {"examples": "template"} if setup_of(target, texts).options.get("method", dtw) == dtw else {}
+        self.searcher = Searcher(target, executor=executor, options={**way, **(options or {})}, texts=texts)
         self.spoken = METHODS[self.searcher.settings.method].queries != "text"
         self.documents = _described(self.searcher)
         self.likelihood = hit_likelihood(self.searcher)
+        self._words = dict[tuple[str, int], list[Word]]()
 
     def close(self) -> None:
         """Read no more."""
@@ -96,6 +106,63 @@ class Archive:
         """
         if filters == Filters():
             return self.searcher
+        return self.searcher.among(self._chosen(filters).select(["doc_id", "channel"]))
+
+    def with_words(self, words: Archive, filters: Filters) -> tuple[Searcher, list[str]]:
+        """The searcher of the words of some documents; and names of the recordings among them that have none.
+
+        Args:
+            words: an archive of words of these documents, or of the recordings that they are places in.
+            filters: of our documents.
+
+        Raises:
+            UserError: there are no such documents, or none has words.
+        """
+        if words is self:
+            return self.filtered(filters), []
+        chosen, table = self._chosen(filters), words.documents
+        names = pa.chunked_array([*chosen["doc_id"].chunks, *chosen["recording"].chunks], pa.string())
+        theirs = pa.chunked_array([*table["doc_id"].chunks, *table["recording"].chunks], pa.string())
+        has_words = pc.or_(pc.is_in(chosen["doc_id"], theirs), pc.is_in(chosen["recording"], table["doc_id"]))
+        lacking = chosen.filter(pc.invert(has_words))["recording"].unique().to_pylist()
+        if filters == Filters():
+            return words.searcher, lacking
+        kept = table.filter(pc.or_(pc.is_in(table["doc_id"], names), pc.is_in(table["recording"], chosen["doc_id"])))
+        if not kept.num_rows:
+            raise codes.NO_TEXTS(where="text")
+        return words.searcher.among(kept.select(["doc_id", "channel"])), lacking
+
+    def words_in(self, place: Place) -> list[Word] | None:
+        """The words that overlap a place, as detections name it, by their starts; None: the recording has none.
+
+        Raises:
+            StoreError: the store holds no words.
+        """
+        rows = self.rows_of([place.doc_id or ""]).overlapping(place)
+        offsets = {(row["doc_id"], row["channel"]): row["at"] for row in rows}
+        words = {key: kept for key in offsets if (kept := self._words.get(key)) is not None}
+        if missing := offsets.keys() - words.keys():
+            words |= read_words(self.searcher.store, missing)
+            self._words |= words
+            for old in list(self._words):
+                if sum(map(len, list(self._words.values()))) <= _WORDS:
+                    break
+                self._words.pop(old, None)
+        found = [
+            word._replace(start=offsets[key] + word.start, end=offsets[key] + word.end)
+            for key in offsets
+            for word in words.get(key, ())
+            if word.text != BREAK
+        ]
+        found = [word for word in found if word.start < place.end and max(word.end, word.start + 1e-6) > place.start]
+        return sorted(found, key=lambda word: word.start) if rows else None
+
+    def _chosen(self, filters: Filters) -> pa.Table:
+        """Some documents.
+
+        Raises:
+            UserError: there are none.
+        """
         table, kept = self.documents, None
         conditions = [
             filters.folder
@@ -108,10 +175,10 @@ class Archive:
         for condition in conditions:
             if condition is not None:
                 kept = condition if kept is None else pc.and_kleene(kept, condition)
-        chosen = table.filter(kept)
+        chosen = table if kept is None else table.filter(kept)
         if not chosen.num_rows:
             raise codes.NOTHING_THERE(where=", ".join(str(value) for value in filters if value))
-        return self.searcher.among(chosen.select(["doc_id", "channel"]))
+        return chosen
 
     def page(self, text: str, offset: int) -> tuple[list[dict[str, Any]], int]:
         """A page of documents whose name or speaker has a text in it, and how many there are."""
@@ -167,11 +234,11 @@ class Archive:
         content: str | None = None if row is None else row["content"]
         return content
 
-    def replaced(self, tokens: Sequence[Token]) -> set[int]:
-        """Ids of tokens whose document holds another sound than when they were judged, or whose file is another now."""
-        rows = self.rows_of([token.place.doc_id for token in tokens if token.place.doc_id])
-        judged = [(token, rows.of(token.place.doc_id, token.place.channel, token.place.start)) for token in tokens]
-        return replaced_among(judged, self.searcher.store.folder.storage)
+    def replaced(self, judged: Sequence[J]) -> set[J]:
+        """Those whose document holds another sound than when they were judged, or whose file is another now."""
+        rows = self.rows_of([each.place.doc_id for each in judged if each.place.doc_id])
+        pairs = [(each, rows.of(each.place.doc_id, each.place.channel, each.place.start)) for each in judged]
+        return replaced_among(pairs, self.searcher.store.folder.storage)
 
     def replaced_since(self, earlier: Archive) -> set[str]:
         """Recordings that held another sound in an earlier state, or are gone."""
@@ -216,6 +283,13 @@ class Rows:
         """The document at a time of a recording (s)."""
         rows = self._rows.get((doc_id or "", channel))
         return None if rows is None else _at(rows, time)
+
+    def overlapping(self, place: Place) -> list[dict[str, Any]]:
+        """The documents that share some of a place of a recording."""
+        rows = self._rows.get((place.doc_id or "", place.channel), [])
+        if len(rows) == 1 and rows[0]["doc_id"] == place.doc_id:
+            return rows  # a transcript lasts until its last word
+        return [row for row in rows if row["at"] < place.end and row["at"] + row["duration"] > place.start]
 
 
 def _at(rows: list[dict[str, Any]], time: float) -> dict[str, Any]:

@@ -143,7 +143,7 @@ def _shown(service: Service, tokens: Sequence[Token]) -> list[dict[str, Any]]:
                 **token.as_json(),
                 "recording": row["recording"] if row else token.place.doc_id,
                 "path_known": has_path,
-                "replaced": token.token_id in replaced,
+                "replaced": token in replaced,
             }
         )
     return listed

@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from swsdist.core.codes import server as codes
@@ -28,6 +28,8 @@ _SETS = (
     "search.first_pass.windows.least=300",
     "search.first_pass.windows.per_second=0",
 )
+#: Stages that read recordings, and what they do.
+_STAGES = {"index": "indexing", "words": "recognising"}
 #: Seconds until what is indexed is committed first.
 _FIRST = 30.0
 #: Seconds between looks at another's index of the folder, and that ours may take to end.
@@ -57,13 +59,14 @@ class Indexing:
         source: folder of recordings.
         run: its run folder.
         committed: called when the store has more documents, or is complete.
+        models: encoders and a recogniser; none: as before.
 
     Attributes:
         error: with which the last one ended.
     """
 
-    def __init__(self, source: str, run: str, committed: Callable[[], None]) -> None:
-        self.source, self.run, self._committed = source, run, committed
+    def __init__(self, source: str, run: str, committed: Callable[[], None], models: Sequence[str] = ()) -> None:
+        self.source, self.run, self._committed, self._models = source, run, committed, models
         self.error: SwsdistError | None = None
         self._process: subprocess.Popen[str] | None = None
         self._state: dict[str, Any] | None = None
@@ -102,8 +105,9 @@ class Indexing:
     def _index(self, seconds: float) -> tuple[bool, bool]:
         """Whether it was interrupted after so many seconds, and whether another process is working in the folder."""
         command = [sys.executable, "-c", _CHILD, "index", self.source, "--run", self.run, "--events", "-"]
+        options = (("--set", _SETS), ("--model", self._models))
         self._process = process = subprocess.Popen(
-            [*command, *(part for each in _SETS for part in ("--set", each))],
+            [*command, *(part for option, values in options for each in values for part in (option, each))],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -144,11 +148,11 @@ class Indexing:
         except ValueError:
             return
         state = dict(self._state or {})
-        if event["event"] == "stage-begun" and event["stage"] == "index":
-            state |= {"of": event["tasks"], "documents": event["done"], "text": "indexing"}
+        if event["event"] == "stage-begun" and event["stage"] in _STAGES:
+            state |= {"of": event["tasks"], "documents": event["done"], "text": _STAGES[event["stage"]]}
         elif event["event"] == "stage-begun":
             state |= {"text": event["stage"]}
-        elif event["event"] == "task-ended" and event["stage"] == "index":
+        elif event["event"] == "task-ended" and event["stage"] in _STAGES:
             state["documents"] = state.get("documents", 0) + 1
             state["part"] = state["documents"] / max(state.get("of", 0), 1)
         self._state = state

@@ -42,6 +42,8 @@ _FAR = 100.0
 _PAUSE = 0.2
 #: Name of the query.
 _QUERY = "word"
+#: Recordings without words that are named.
+_NAMED = 3
 
 
 class Question(NamedTuple):
@@ -134,15 +136,22 @@ class SearchCache:
 
 
 def answer(
-    question: Question, archive: Archive, project: Project, answers: SearchCache, searcher: Searcher | None = None
+    question: Question,
+    archive: Archive,
+    project: Project,
+    answers: SearchCache,
+    searcher: Searcher | None = None,
+    unsearched: Sequence[str] = (),
 ) -> Iterator[dict[str, Any]]:
     """What has been found, each time that more has been searched.
 
     Args:
         searcher: of some documents; by default those that the question is narrowed to.
+        unsearched: names of recordings among them that have no words.
 
     Yields:
-        search (its name), part, hits, final; the last with likelihood, warnings and seconds.
+        search (its name), part, hits, final; the last with likelihood, warnings, unsearched (their count and the first names)
+        and seconds.
 
     Raises:
         UserError, AudioError: the question cannot be asked.
@@ -190,6 +199,7 @@ def answer(
         "final": True,
         "likelihood": summary,
         "warnings": [*archive.searcher.setup.warnings, *warnings],
+        "unsearched": {"count": len(unsearched), "names": list(unsearched[:_NAMED])},
         "seconds": round(time.perf_counter() - began, 3),
     }
 
@@ -208,9 +218,7 @@ def _current(project: Project, archive: Archive, entry_id: int) -> tuple[list[To
     """The tokens of an entry; and those of another sound than their documents hold, or files are."""
     tokens = project.tokens(entry_id)
     replaced = archive.replaced(tokens)
-    return [each for each in tokens if each.token_id not in replaced], [
-        each for each in tokens if each.token_id in replaced
-    ]
+    return [each for each in tokens if each not in replaced], [each for each in tokens if each in replaced]
 
 
 def _examples(

@@ -46,21 +46,23 @@ def settings_for(
     texts: str | None = None,
     speak: tuple[str, ...] = (),
     classes: str | None = None,
+    models: tuple[str, ...] = (),
     address: str | None = None,
     options: Mapping[str, object] | None = None,
 ) -> Settings:
     """What is served: a store, a run, or a folder of recordings that is indexed to a run beside it.
 
     Raises:
-        UserError: there is no such folder, no such voice, `watch` without a folder of recordings, or the project needs a place.
+        UserError: there is no such folder or voice, `watch` or models without a folder of recordings, or the project needs a
+            place.
     """
     target = target.rstrip("/")
     folder = Folder(target)
     is_archive = folder.exists("manifest.json") or folder.exists("plan.json")
     if not is_archive and not is_remote(target) and not Path(target).is_dir():
         raise codes.NO_ARCHIVE(where=target)
-    if is_archive and watch:
-        raise codes.WATCH_NEEDS_FOLDER(where=target)
+    for option in ("--watch",) * watch + ("--model",) * bool(models) if is_archive else ():
+        raise codes.NEEDS_FOLDER(where=target, option=option)
     if project is None:
         if is_remote(target):
             raise codes.FIND_PROJECT(where=target)
@@ -75,7 +77,7 @@ def settings_for(
         run = str(Path(project).resolve().with_name(f"{name}-swsdist"))
     for voice in speak:
         demand_voice(voice)
-    return Settings(run, Path(project), source, watch, texts, speak, classes, address, dict(options or {}))
+    return Settings(run, Path(project), source, watch, texts, speak, classes, models, address, dict(options or {}))
 
 
 def serve_until_ended(settings: Settings, entrance: Entrance, say: Callable[[str], None]) -> None:

@@ -7,6 +7,7 @@ import logging
 import os
 import shutil
 import threading
+import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,13 +32,16 @@ from swsdist.server.indexing import Indexing
 from swsdist.server.questions import Question, SearchCache, answer, examples_of
 from swsdist.server.sounds import Clips
 from swsdist.store.document_keys import keys_of
+from swsdist.store.manifest import load, words_store
 from swsdist.store.reading import Store
 
 _LOG = logging.getLogger(__name__)
-#: Seconds between looks at a watched folder.
-EVERY = 60.0
+#: Seconds between looks at a watched folder, and at the store of words.
+EVERY, WORDS_EVERY = 60.0, 5.0
 _NEWS = "news.json"
 _SCRATCH = "swsdist-serve-"
+#: Earlier states of the stores that are held.
+_OLDER = 4
 
 
 class _News(TypedDict):
@@ -69,9 +73,10 @@ class Settings:
         project: folder of words.
         source: folder of recordings that is indexed first; None: it is indexed.
         watch: look for new recordings in `source`.
-        texts: a store of transcripts or lattices of the same recordings.
+        texts: a store of transcripts or lattices of the same recordings; None: that inside the store, where there is one.
         speak: voices that speak texts, to be searched by example.
         classes: a run of `discover` in them.
+        models: of `source`: encoders and a recogniser; none: as before.
         address: of a Ray cluster.
         options: keys of the section `search`.
     """
@@ -83,6 +88,7 @@ class Settings:
     texts: str | None = None
     speak: tuple[str, ...] = ()
     classes: str | None = None
+    models: tuple[str, ...] = ()
     address: str | None = None
     options: dict[str, object] = field(default_factory=dict)
 
@@ -106,10 +112,11 @@ class Service:
         self._classes: list[dict[str, Any]] | None = None
         self._stop = threading.Event()
         self.texts = Archive(settings.texts) if settings.texts is not None else None
+        self._looking, self._looked = threading.Lock(), 0.0
         if settings.source is None:
             self._open()
         else:
-            self.indexing = Indexing(settings.source, settings.target, self._grown)
+            self.indexing = Indexing(settings.source, settings.target, self._grown, settings.models)
             if self.indexing.is_ready():
                 self._open()
             threading.Thread(target=self._index, daemon=True).start()
@@ -141,17 +148,56 @@ class Service:
         archive = Archive(self.settings.target, self.settings.address, self.settings.options)
         with self._lock:
             if self.archive is not None:
-                self.archive.release()
-                self._older.append(self.archive)  # somebody may still search it
-                for old in self._older[:-2]:
-                    old.close()
-                self._older = self._older[-2:]
+                self._retire(self.archive)
                 self.searches.forget(archive.replaced_since(self.archive))
             self.archive = archive
+        self.look_for_words(after=0.0)
+
+    @property
+    def words(self) -> Archive | None:
+        """What is asked by text: the store of words, or the archive where that is one; None: there are no words."""
+        archive = self.archive
+        return archive if self.texts is None and archive is not None and not archive.spoken else self.texts
+
+    def look_for_words(self, after: float = WORDS_EVERY) -> None:
+        """Open the store of words as it is now, if the last look was some time ago (s)."""
+        if time.monotonic() - self._looked < after or not self._looking.acquire(blocking=False):
+            return
+        try:
+            self._open_words()
+        except (SwsdistError, OSError):
+            _LOG.exception("the store of words cannot be opened")
+        finally:
+            self._looked = time.monotonic()
+            self._looking.release()
+
+    def _open_words(self) -> None:
+        target, archive, opened = self.settings.texts, self.archive, self.texts
+        inside = target is None
+        if inside and archive is not None and words_store(archive.searcher.setup.store) is not None:
+            target = self.settings.target
+        if target is None:
+            return
+        now = None if opened is None else load(Folder(opened.searcher.setup.store))
+        if opened is not None and (now is None or now.fingerprint == opened.state):
+            return
+        texts = Archive(target, texts=inside)
+        with self._lock:
+            self._retire(opened)
+            self.texts = texts
 
     def _grown(self) -> None:
         self._open()
         self._search_news()
+
+    def _retire(self, archive: Archive | None) -> None:
+        """Close an archive later: somebody may still search it."""
+        if archive is not None:
+            archive.release()
+            self._older.append(archive)
+            for old in self._older[:-_OLDER]:
+                old.close()
+            self._older = self._older[-_OLDER:]
 
     def _search_news(self) -> None:
         try:

@@ -25,6 +25,7 @@ from swsdist.stages.task_results import Indexed
 from swsdist.store import parquet
 from swsdist.store.lattice_shards import LATTICES, POSTINGS, LatticeShardWriter, lattices_name
 from swsdist.store.manifest import REJECTED_DOCUMENTS, File, Manifest, NewTrack, Shard, commit, load
+from swsdist.store.unfinished import Unfinished
 
 #: Kind of a store of lattices, and name of its only track.
 LATTICE_STORE = "lattices"
@@ -122,6 +123,7 @@ def commit_lattices(
     corpus: Sequence[Mapping[str, Any]],
     refused: Sequence[Mapping[str, Any]],
     where: str,
+    unfinished: Unfinished | None = None,
 ) -> None:
     """Commit the store's state if it changed.
 
@@ -132,6 +134,7 @@ def commit_lattices(
         corpus: documents that may be searched: doc_id, channel, path, duration, speaker and, of places, recording and start.
         refused: rows of REJECTED_DOCUMENTS of earlier stages.
         where: source of the lattices, for messages.
+        unfinished: of an interrupted stage, whose other documents are still to come.
 
     Raises:
         DataError: no lattice is of a document of the corpus, or all are rejected.
@@ -163,10 +166,12 @@ def commit_lattices(
             error = code(where=row["path"], document=row["doc_id"])
             rejected.append({**rejection(*key, row["path"], error), "identity": ""})
     reported = {(row["id"], row["part"]) for row in rejected if row["kind"] == "document"}
-    for key, row in by_key.items():
+    for key, row in by_key.items() if unfinished is None else ():
         if key not in live and key not in reported:
             error = codes.DOCUMENT_WITHOUT_LATTICE(where=where)
             rejected.append({**rejection(*key, row["path"], error), "identity": ""})
+    if not live and unfinished is not None:
+        return
     if not live:
         others = [row for row in rejected if row["reason"] == codes.LATTICE_WITHOUT_DOCUMENT.name]
         if others:
@@ -189,7 +194,8 @@ def commit_lattices(
         TICK,
         used,
         pa.Table.from_pylist(rejected, REJECTED_DOCUMENTS),
-        provisional=bool(inputs.outcome.failures),
+        provisional=bool(inputs.outcome.failures) or unfinished is not None,
+        unfinished=unfinished,
         source=source,
         kind=LATTICE_STORE,
         libraries={},

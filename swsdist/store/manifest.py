@@ -50,6 +50,8 @@ from swsdist.store.unfinished import Unfinished, tasks_done
 
 NAME = "manifest.json"
 SCHEMA = "swsdist-store/6"
+#: Folder in that of a store of frames, of the store of words of the same documents.
+WORDS = "words"
 
 #: Prefixes of all files of a store except its manifest.
 PARTS = ("shards/", "models/", "postings/", "codes/", "documents-", "rejected-", "manifest-")
@@ -270,6 +272,12 @@ def load(folder: Folder, name: str = NAME) -> Manifest | None:
         return Manifest.from_json(values, where)
     except (ValueError, KeyError, TypeError) as error:
         raise codes.DAMAGED_MANIFEST(where=where, error=error) from None
+
+
+def words_store(store: str) -> str | None:
+    """The store of words inside a store of frames; None: there is none."""
+    folder = f"{store.rstrip('/')}/{WORDS}"
+    return None if load(Folder(folder)) is None else folder
 
 
 def require(folder: Folder, name: str = NAME) -> Manifest:

@@ -88,6 +88,13 @@ def served_beside(spoken_archive: SpokenArchive, tmp_path: Path) -> Iterator[Bro
         yield browsed
 
 
+@pytest.fixture
+def served_without_words(spoken_archive: SpokenArchive, tmp_path: Path) -> Iterator[Browsed]:
+    """A server of an archive whose words nobody recognised."""
+    with serving(spoken_archive._replace(texts=None), tmp_path / "voices") as browsed:
+        yield browsed
+
+
 @pytest.fixture(scope="session")
 def chromium(spoken_archive: SpokenArchive) -> Iterator[Any]:
     """A Chromium whose microphone gives the example."""

@@ -79,7 +79,7 @@ def test_nothing_scrolls_sideways(visit: Any, width: int, size: int) -> None:
     at.search()
     at.page.keyboard.press("y")
     at.page.wait_for_selector(".hit[data-verdict=yes]")
-    for tab in ("upload", "mark", "text", "class"):
+    for tab in ("upload", "mark", "class"):
         if at.page.locator(f"#tab-{tab}").is_visible():
             at.page.click(f"#tab-{tab}")
             assert at.page.evaluate(WIDE) <= 0, tab
@@ -219,7 +219,7 @@ def test_no_text_comes_from_elsewhere_than_the_texts(visit: Any) -> None:
       const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
       while (walker.nextNode()) {
         const part = walker.currentNode.parentElement;
-        if (part.closest("kbd, .recording, .who, #people, #person-name, #store-name, #narrow option")) continue;
+        if (part.closest("kbd, .recording, .who, .transcribed, #people, #person-name, #store-name, #narrow option")) continue;
         if (part.closest(".what") && !part.classList.contains("quiet")) continue;
         found.push(walker.currentNode.textContent);
       }

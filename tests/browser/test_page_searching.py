@@ -241,7 +241,6 @@ def test_a_form_that_the_glossary_has_is_no_second_word(visit: Any) -> None:
 
 def test_a_text_and_a_class_are_searched(visit: Any, served: Any) -> None:
     at = visit()
-    at.page.click("#tab-text")
     at.page.fill("#text-query", WRITTEN)
     at.page.keyboard.press("Enter")
     at.wait_for_hits()

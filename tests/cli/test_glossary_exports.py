@@ -100,7 +100,8 @@ def test_praat_and_audacity(project: Project, store: Store, tmp_path: Path) -> N
 
 
 def test_tables_for_people_and_clips(project: Project, store: Store, tmp_path: Path) -> None:
-    entries, tokens = (
+    project.correct(Place("d001", 1, 2.0, 2.5), "kumbo", person="Ann")
+    corrections, entries, tokens = (
         [*csv.DictReader(file.open(newline=""))] for file in write_export(project, "csv", tmp_path, store=store)
     )
     assert [(row["form"], row["gloss"], row["variants"], row["note"]) for row in entries][1] == (
@@ -109,6 +110,9 @@ def test_tables_for_people_and_clips(project: Project, store: Store, tmp_path: P
         "x; y",
         "a b",
     )
+    assert [(row["doc_id"], row["start"], row["text"], row["person"]) for row in corrections] == [
+        ("d001", "2", "kumbo", "Ann")
+    ]
     assert len(tokens) == 6
     (row,) = [row for row in tokens if row["score"] == "2.5"]
     assert (row["verdict"], row["person"], row["note"], row["speaker"]) == ("yes", "Ann", "c d", "voice1")
@@ -182,6 +186,24 @@ def test_annotations_come_back(project: Project, store: Store, tmp_path: Path, k
         assert import_file(other, files[1], person="Cem", store=given)[:4] == (0, 1, 0, 0)
         assert other.undo(person="Cem") is not None
         assert other.tokens(project_word)[0].verdict == "no"
+
+
+@pytest.mark.parametrize("kind", ["eaf", "textgrid", "project"])
+def test_corrections_come_back(project: Project, store: Store, tmp_path: Path, kind: str) -> None:
+    project.correct(Place("d001", 1, 1.0, 1.7501), "is it?", person="Ann")
+    (file, *_) = write_export(project, kind, tmp_path / "out", store=store)
+    for folder in ("empty", "other"):
+        with Project.open(tmp_path / folder) as other:
+            if folder == "other":
+                other.correct(Place("d001", 1, 1.25, 1.5), "was it?", person="Bob")
+            import_file(other, file, person="Cem", store=store)
+            (correction,) = other.corrections()
+            assert (correction.text, correction.place.end) == ("is it?", 1.7501 if kind == "project" else 1.75)
+            assert import_file(other, file, person="Cem", store=store)[:2] == (0, 0)
+            other.undo(person="Cem")
+            assert [each.text for each in other.corrections()] == (["was it?"] if folder == "other" else [])
+    (file, *_) = write_export(project, "eaf", tmp_path / "one", store=store, entry_ids=[1])
+    assert "is it?" not in file.read_text(encoding="utf-8")  # it is of no word
 
 
 ELAN = """<?xml version="1.0" encoding="UTF-8"?>

@@ -123,7 +123,7 @@ def test_its_lattices_are_searched(added: Any, tmp_path: Path, holds: str) -> No
     [
         ({"decoding": {"scale": 2.0}}, "options.decoding"),
         ({"source": "frames", "recipe": {"least": 0.1}}, "options.recipe"),
-        ({"source": "recogniser", "lattices": {"tiers": ["a"]}}, "options.lattices"),
+        ({"source": "frames", "lattices": {"tiers": ["a"]}}, "options.lattices"),
     ],
 )
 def test_options_of_other_sources_are_refused(tmp_path: Path, options: dict[str, Any], key: str) -> None:

@@ -72,10 +72,12 @@ def test_the_best_system_finds_more_than_mfcc(tiny: Path, tmp_path: Path) -> Non
 
 
 def test_discovery_by_a_model_is_the_systems() -> None:
-    """Apart from what a folder's run has of its own: frames as float16."""
+    """Apart from what a folder's run has of its own: frames as float16, and a track of the model's name."""
     given: dict[str, Any] = {"corpus": {"documents": "tapes.csv"}, "run": "found"}
     system = load_config(ROOT / "configs" / "systems" / "discover-encoder.yaml", **given)
     folder = load_config(DISCOVER_CONFIG, settings_of([str(MODEL)], search=False), **given)
-    assert (folder.search, folder.options) == (system.search, system.options)
+    assert [stream.track for stream in folder.search.streams] == [MODEL.name]
+    search = folder.search.model_copy(update={"streams": system.search.streams})
+    assert (search, folder.options) == (system.search, system.options)
     for ours, wanted in zip(folder.features, system.features, strict=True):
-        assert ours.model_copy(update={"dtype": wanted.dtype}) == wanted
+        assert ours.model_copy(update={"dtype": wanted.dtype, "track": wanted.track}) == wanted

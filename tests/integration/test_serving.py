@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import shutil
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,6 +29,7 @@ from starlette.testclient import TestClient
 from swsdist.server.app import create_app
 from swsdist.server.security import Guard
 from swsdist.server.service import Service, Settings
+from tests.commands import in_this_process
 
 TOKEN = "a token of this test"
 ASK = {"X-Swsdist": "1"}
@@ -231,6 +233,23 @@ def test_password_and_proxy(service: Service) -> None:
         ("GET", "/api/overview?doc_id=d001&start=999", None, 400, "place-beyond"),
         ("GET", "/api/overview?doc_id=nowhere", None, 404, "not-in-archive"),
         ("GET", "/api/export/nothing", None, 404, "no-such-glossary-export"),
+        ("GET", "/api/transcript?doc_id=d001&start=99&end=121", None, 400, "invalid-place"),
+        ("GET", "/api/transcript?doc_id=nowhere&start=0&end=1", None, 404, "not-in-archive"),
+        (
+            "POST",
+            "/api/corrections",
+            {"text": "x", "place": {"sound": "s", "start": 0, "end": 1}},
+            404,
+            "no-such-sound",
+        ),
+        ("POST", "/api/corrections", {"place": {"doc_id": "d001", "start": 0, "end": 1}}, 400, "invalid-text"),
+        (
+            "POST",
+            "/api/corrections",
+            {"text": "x", "place": {"doc_id": "d001", "start": 0, "end": 999}},
+            400,
+            "long-clip",
+        ),
     ],
 )
 def test_wrong_requests(client: TestClient, method: str, path: str, values: Any, status: int, code: str) -> None:
@@ -359,6 +378,81 @@ def test_a_replaced_recording(scene: Any, service: Service, client: TestClient) 
     assert tokens()[row] is False
     client.post("/api/undo")
     assert tokens()[row] is True
+
+
+def words_of(scene: Any, service: Service, folder: Path, **said: list[tuple[str, float, float]]) -> None:
+    """Put words into the store of the archive, which the server looks for."""
+    transcripts, words = folder / "transcripts", scene.folder / "run/store/words"
+    shutil.rmtree(transcripts, ignore_errors=True)
+    transcripts.mkdir()
+    for doc_id, some in said.items():
+        written = [{"word": f" {text}", "start": start, "end": end, "probability": 0.9} for text, start, end in some]
+        (transcripts / f"{doc_id}.json").write_text(json.dumps({"segments": [{"words": written}]}))
+    run = str(folder / "recognised")
+    ended = in_this_process("index", str(transcripts), "--run", run, "--set", "executor.kind=serial", "--force")
+    assert ended.code == 0, ended.err
+    shutil.rmtree(words, ignore_errors=True)
+    shutil.copytree(f"{run}/store", words)
+    service.look_for_words(after=0)
+
+
+def test_words_of_the_archive(scene: Any, service: Service, client: TestClient, tmp_path: Path) -> None:
+    names = sorted(row["doc_id"] for row in client.get("/api/recordings").json()["recordings"])
+    assert client.get("/api/state").json()["kinds"] == ["spoken"]
+    stretch = {"doc_id": names[0], "start": 0, "end": 2}
+    assert client.get("/api/transcript", params=stretch).json() == {"words": [], "known": False, "replaced": 0}
+    said = [("Mbote,", 0.2, 0.5), ("na", 0.5, 0.6), ("mwana", 0.8, 1.2)]
+    words_of(scene, service, tmp_path, **{names[0]: said, names[1]: said[2:]})
+    assert client.get("/api/state").json()["kinds"] == ["spoken", "text"]
+    *_, last = asked(client, text="mwana")
+    assert sorted(hit["doc_id"] for hit in last["hits"]) == names[:2]
+    assert last["unsearched"] == {"count": len(names) - 2, "names": names[2:5]}
+    *_, last = asked(client, text="mwana", narrow={"recording": names[1]})
+    assert ([hit["doc_id"] for hit in last["hits"]], last["unsearched"]["count"]) == (names[1:2], 0)
+    nothing = client.post("/api/search", json={"text": "mwana", "narrow": {"recording": names[2]}})
+    assert (nothing.status_code, nothing.json()["code"]) == (400, "no-texts")
+    words_of(scene, service, tmp_path, **dict.fromkeys(names, said))
+    *_, last = asked(client, text="mbote")
+    assert (len(last["hits"]), last["unsearched"]["count"]) == (len(names), 0)
+
+
+def test_a_correction(scene: Any, service: Service, client: TestClient, tmp_path: Path) -> None:
+    name = min(row["doc_id"] for row in client.get("/api/recordings").json()["recordings"])
+    words_of(scene, service, tmp_path, **{name: [("Mbote,", 0.2, 0.5), ("na", 0.5, 0.6), ("mwana", 0.8, 1.2)]})
+
+    def shown(start: float = 0.0, end: float = 2.0) -> list[tuple[str, str | None]]:
+        answer = client.get("/api/transcript", params={"doc_id": name, "start": start, "end": end}).json()
+        assert answer["known"]
+        return [(word["text"], word.get("recognised")) for word in answer["words"]]
+
+    assert shown() == [("Mbote,", None), ("na", None), ("mwana", None)]
+    assert shown(0.55, 99) == [("na", None), ("mwana", None)]  # until its end
+    place = {"doc_id": name, "channel": 1, "start": 0.2, "end": 0.6}
+    made = client.post("/api/corrections", json={"place": place, "text": " mbote  nayo "}).json()
+    assert (made["text"], made["person"]) == ("mbote nayo", client.get("/api/state").json()["person"])
+    assert shown() == [("mbote nayo", "Mbote, na"), ("mwana", None)]
+    assert shown(0.55, 0.9) == [("mbote nayo", "Mbote, na"), ("mwana", None)]
+    words_of(scene, service, tmp_path, **{name: [("mbo", 0.21, 0.4), ("teno", 0.41, 0.61), ("wana", 0.8, 1.2)]})
+    assert shown() == [("mbote nayo", "mbo teno"), ("wana", None)]  # of the place, whatever is recognised there
+    assert "mbote nayo" in client.get("/api/export/eaf").text
+    assert client.post("/api/undo").status_code == 200
+    assert shown() == [("mbo", None), ("teno", None), ("wana", None)]
+    client.post("/api/corrections", json={"place": place, "text": ""})
+    assert shown() == [("", "mbo teno"), ("wana", None)]
+    path = next((scene.corpus / "audio").glob(f"{name}.*"))
+    samples, rate = soundfile.read(path)
+    soundfile.write(path, samples[::-1], rate)
+    answer = client.get("/api/transcript", params={"doc_id": name, "start": 0, "end": 2}).json()
+    assert ([word["text"] for word in answer["words"]], answer["replaced"]) == (["mbo", "teno", "wana"], 1)
+    with zipfile.ZipFile(io.BytesIO(client.get("/api/export/csv").content)) as exported:  # tables hold all
+        assert '0.6,""' in exported.read("corrections.csv").decode()
+    assert name in client.get("/api/export/textgrid").text  # left-out.txt
+    scene.run(selection=StepSelection(until="index"))
+    service._grown()
+    made = client.post("/api/corrections", json={"place": place, "text": "mbote"}).json()
+    assert shown() == [("mbote", "mbo teno"), ("wana", None)]
+    assert client.delete(f"/api/corrections/{made['correction_id']}").status_code == 200
+    assert client.delete(f"/api/corrections/{made['correction_id']}").status_code == 404
 
 
 def removed(scene: Any, service: Service, doc_id: str) -> None:

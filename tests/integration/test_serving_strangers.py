@@ -295,6 +295,8 @@ FORMS: dict[tuple[str, str], dict[str, Any]] = {
     ("POST", "/api/entries/1/split"): {"tokens": [1], "form": "x"},
     ("POST", "/api/entries/1/tokens"): {"place": PLACE, "verdict": "no", "score": 1.0, "example": True, "search": "s"},
     ("PATCH", "/api/tokens/1"): {"place": PLACE, "verdict": "yes", "note": "n", "variant": "v", "speaker": "s"},
+    ("POST", "/api/corrections"): {"place": PLACE, "text": "a"},
+    ("DELETE", "/api/corrections/9"): {},
     ("DELETE", "/api/entries/9"): {},
     ("DELETE", "/api/tokens/9"): {},
     ("POST", "/api/undo"): {},
@@ -303,6 +305,7 @@ FORMS: dict[tuple[str, str], dict[str, Any]] = {
 QUERIES: dict[str, dict[str, Any]] = {
     "/api/sound": {"doc_id": "d001", "channel": 1, "start": 0.1, "end": 0.5, "pad": 0.1},
     "/api/overview": {"doc_id": "d001", "channel": 1, "start": 0.1, "end": 0.5, "points": 10},
+    "/api/transcript": {"doc_id": "d001", "channel": 1, "start": 0.1, "end": 0.5},
     "/api/recordings": {"text": "d", "offset": 0},
     "/api/classes": {"offset": 0},
     "/api/likely": {"entry_id": 1, "search": "s"},

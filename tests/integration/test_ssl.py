@@ -432,7 +432,7 @@ def test_labels_of_a_head_are_decoded(tmp_path: Path, small_corpus: Path) -> Non
 
 @pytest.mark.slow
 def test_a_folder_by_a_model(models: Path, tmp_path: Path) -> None:
-    """Indexed by one, and by two; searched, indexed and discovered in again without naming them."""
+    """Indexed by one, then by another, too; searched, indexed and discovered in again without naming them."""
 
     def swsdist_says(*words: str) -> subprocess.CompletedProcess[str]:
         settings = {**os.environ, "HF_HUB_CACHE": str(tmp_path / "hub")}
@@ -446,27 +446,29 @@ def test_a_folder_by_a_model(models: Path, tmp_path: Path) -> None:
     (tmp_path / "tapes").mkdir()
     for k in range(3):
         soundfile.write(tmp_path / "tapes" / f"{k}.wav", noise(4, k), 16000)
-    for models_named in (["somebody/whisper"], ["somebody/whisper", str(models / "hubert")]):
-        run = f"run{len(models_named)}"
-        index = ["index", "tapes", "--run", run, "--set", "executor.kind=serial"]
+    run, frames = "run", []
+    index = ["index", "tapes", "--run", run, "--set", "executor.kind=serial"]
+    for models_named in (["somebody/whisper"], [str(models / "hubert"), "somebody/whisper"]):
         said = swsdist_says(*index, *(word for name in models_named for word in ("--model", name)))
         assert said.returncode == 0, said.stderr
         assert "nothing to do" in swsdist_says(*index).stdout
         for place in (run, f"{run}/store"):
             answer = swsdist_says("search", place, "--query", "tapes/1.wav:1-2", "--no-trim", "--top", "1", "--csv")
             assert "1,1.0" in answer.stdout, answer.stderr
+        frames.append([shard.files["whisper"] for shard in Store(Folder(f"{tmp_path}/{run}/store")).manifest.shards])
+    assert frames[0] == frames[1]
     discover = ["discover", "tapes", "--run", "found", "--set", "executor.kind=serial"]
     said = swsdist_says(*discover, "--model", "somebody/whisper")
     assert said.returncode == 0, said.stderr
     assert "nothing to do" in swsdist_says(*discover).stdout
-    beside_loudness = search_of(["ssl"], alone=False)
+    beside_loudness = search_of(["whisper"], alone=False)
     assert setup_of(str(tmp_path / "found" / "store")).options == beside_loudness
     missing = swsdist_says("index", "tapes", "--run", "other", "--model", "somebody/other")
     assert "hf download somebody/other" in missing.stderr
     assert "somebody/whisper" in swsdist_says("doctor", "--no-executors").stdout
     for words, code in (
-        (["run1/config.yaml", "--model", "x"], "model-and-config"),
-        (["tapes", "--text", "--model", "somebody/whisper"], "model-and-config"),
+        (["run/config.yaml", "--model", "x"], "model-and-config"),
+        (["tapes", "--text", "--model", "somebody/whisper"], "not-a-recogniser"),
         (["tapes", "--model", "somebody/whisper", "--model", str(models / "whisper")], "duplicate-model-name"),
     ):
         assert f"[{code}]" in swsdist_says("index", *words).stderr

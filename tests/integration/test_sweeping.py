@@ -403,7 +403,7 @@ def test_on_ray_the_same(scene: Any, cluster: Any) -> None:
             {"points": {"list": [{}, {"features": {"transforms": [{"name": "pca", "options": {"columns": 0}}]}}]}},
             ("point 2 (features: ", "columns"),
         ),
-        ({"points": {"list": [{}, {"options": {"systems": []}}]}}, ("point 2 (options: ", "[search-options]")),
+        ({"points": {"list": [{}, {"options": {"systems": []}}]}}, ("point 2 (options: ", "[unknown-entry-option]")),
         (
             {"points": {"list": [{}, {"corpus.references": "gone.csv"}]}},
             ("point 2 (corpus.references: gone.csv)", "no such"),

@@ -29,7 +29,7 @@ class SpokenArchive(NamedTuple):
     Attributes:
         folder: of the recordings.
         run: they, indexed.
-        texts: run of the chain `lattices`.
+        texts: run of the chain `lattices`; None: there is none.
         classes: run of `discover`.
         recordings: their names.
         word: sound of a word that recordings hold, between silences.
@@ -38,7 +38,7 @@ class SpokenArchive(NamedTuple):
 
     folder: Path
     run: str
-    texts: str
+    texts: str | None
     classes: str
     recordings: list[str]
     word: Path

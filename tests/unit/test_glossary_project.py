@@ -178,7 +178,7 @@ def test_what_is_no_sound(project, data) -> None:
 
 
 def state(project: Project) -> list[object]:
-    return [(entry, project.tokens(entry.entry_id)) for entry in project.entries()]
+    return [*((entry, project.tokens(entry.entry_id)) for entry in project.entries()), project.corrections()]
 
 
 def words(project: Project) -> tuple[int, int]:
@@ -190,6 +190,7 @@ def words(project: Project) -> tuple[int, int]:
     project.judge(two, at(0.1, 1.1), "yes", person="Bob", score=0.5)
     project.judge(two, at(10.1, 11.1), "unsure", person="Bob")
     project.judge(two, at(30, 31), "no", person="Bob")
+    project.correct(at(5, 6), "moon", person="Bob")
     return one, two
 
 
@@ -227,6 +228,8 @@ def test_splitting(project) -> None:
         lambda project, one, two: project.judge(one, at(50, 51), "yes", person="Cem"),
         lambda project, one, two: project.change_token(project.tokens(one)[0].token_id, person="Cem", verdict="unsure"),
         lambda project, one, two: project.remove_token(project.tokens(one)[0].token_id, person="Cem"),
+        lambda project, one, two: project.correct(at(4.9, 6.5), "the moon", person="Cem"),
+        lambda project, one, two: project.remove_correction(project.corrections()[0].correction_id, person="Cem"),
     ],
 )
 def test_undoing(project, do) -> None:
@@ -242,6 +245,20 @@ def test_undoing(project, do) -> None:
     assert (undone.before, undone.after) == (done.after, done.before)
     assert state(project) == before
     assert project.undo(person="Cem") is None
+
+
+def test_a_stretch_is_corrected_once(project) -> None:
+    words = [
+        project.correct(at(start, start + 1), text, person="Ann") for start, text in ((1, "a"), (2, "b"), (3, " c  d "))
+    ]
+    assert [each.text for each in project.corrections(at(1.5, 3))] == ["a", "b"]
+    assert project.correct(at(3, 4), "c d", person="Bob") == words[2]  # as it is
+    both = project.correct(at(1, 3), "", person="Bob")
+    assert project.corrections() == [both, words[2]]
+    assert project.corrections(at(1, 3, channel=2)) == []
+    for place, text in ((Place(None, 1, 0, 1, "0" * 64), "x"), (at(1, 2), "x" * 501), (at(1, 2), "a\0")):
+        with pytest.raises(UserError):
+            project.correct(place, text, person="Ann")
 
 
 def test_undoing_goes_back_change_by_change_and_only_in_ones_own(project) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import cast
 
 from swsdist.audio.probing import probe_all
 from swsdist.chains.check import Checking, findings, lattice_store_finding, rejection_finding
@@ -14,11 +15,19 @@ from swsdist.core.errors import UnusableError
 from swsdist.core.needs import LEAST
 from swsdist.lattices.terms import TermReader
 from swsdist.pipeline.finding import Finding
+from swsdist.stages.inputs.search_inputs import SearchInputs
 
 
 def check(inputs: LatticeInputs) -> Iterator[Finding]:
     """As `swsdist.chains.check.check`."""
     yield from findings(inputs, _Checking(inputs))
+
+
+def check_words(inputs: SearchInputs) -> Iterator[Finding]:
+    """As `swsdist.chains.check.check`, of a search beside which words are made (`others`)."""
+    yield from findings(inputs, Checking(inputs))
+    words = cast(LatticeInputs, inputs.others["words"])
+    yield from (finding._replace(name="words") for finding in findings(words, _CheckingWords(words)))
 
 
 class _Checking(Checking):
@@ -86,3 +95,9 @@ class _Checking(Checking):
         if self._lattices.frames is not None:
             yield from Checking(self._lattices.frames)._store()
         yield lattice_store_finding(self._lattices.store.folder)
+
+
+class _CheckingWords(_Checking):
+    def parts(self) -> Iterator[tuple[str, Callable[[], Iterator[Finding]]]]:
+        """What the search does not check."""
+        yield from ((name, look) for name, look in super().parts() if name in ("recogniser", "store"))

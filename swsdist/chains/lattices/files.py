@@ -88,33 +88,42 @@ class FileSource(Source):
         Raises:
             DataError: no lattice can be read, or one has no segment.
         """
-        given, storage = self._options.lattices, self._config.storage
-        read = _reader(given, storage)
-        audio = self._recordings()
-        rows: dict[tuple[str, int], dict[str, Any]] = {}
-        readable = False
-        first: SwsdistError | None = None
-        for file in self.files:
-            for lattice in read(file):
-                doc_id = document_id(lattice.key, file.path, self.path)
-                channel, seconds = 1, None
-                if isinstance(lattice, Broken):
-                    first = first or lattice.error
-                if isinstance(lattice, Lattice):
-                    channel, seconds, readable = lattice.channel, lattice.length * lattice.tick, True
-                elif self.segments and doc_id not in self.segments:
-                    continue  # a whole file, of unknown utterances
-                row = {"doc_id": doc_id, "channel": channel, "path": audio.get(doc_id, ""), "duration": seconds}
-                if self.segments:
-                    recording, start, end = self._segment(doc_id)
-                    row |= {"recording": recording, "start": start, "end": end, "duration": end - start}
-                    row["listed"] = str(given.segments)
-                rows.setdefault((doc_id, channel), row)
-        if not readable:
+        rows, first = self.rows()
+        if all(row["unread"] for row in rows.values()):
             fault = "it holds none" if first is None else f"{first.where}: {first.message}"
             advice = "see their format" if first is None else first.remedy
             raise codes.NO_READABLE_LATTICE(where=self.path, files=len(self.files), first=fault, advice=advice)
         return pa.Table.from_pylist([rows[key] for key in sorted(rows)], PLACED if self.segments else CORPUS)
+
+    def rows(self) -> tuple[dict[tuple[str, int], dict[str, Any]], SwsdistError | None]:
+        """Rows of the table by document, and the first error.
+
+        Raises:
+            DataError: a lattice has no segment.
+        """
+        given, storage = self._options.lattices, self._config.storage
+        read = _reader(given, storage)
+        audio = self._recordings()
+        rows: dict[tuple[str, int], dict[str, Any]] = {}
+        first: SwsdistError | None = None
+        for file in self.files:
+            for lattice in read(file):
+                doc_id = document_id(lattice.key, file.path, self.path)
+                channel, seconds, unread = 1, None, True
+                if isinstance(lattice, Broken):
+                    first = first or lattice.error
+                if isinstance(lattice, Lattice):
+                    channel, seconds, unread = lattice.channel, lattice.length * lattice.tick, False
+                elif self.segments and doc_id not in self.segments:
+                    continue  # a whole file, of unknown utterances
+                row = {"doc_id": doc_id, "channel": channel, "path": audio.get(doc_id, ""), "duration": seconds}
+                row["unread"] = unread
+                if self.segments:
+                    recording, start, end = self._segment(doc_id)
+                    row |= {"recording": recording, "start": start, "end": end, "duration": end - start}
+                    row["listed"] = str(given.segments)
+                rows.setdefault((doc_id, channel), row)["unread"] &= unread
+        return rows, first
 
     def _recordings(self) -> dict[str, str]:
         """Recordings that lie beside their transcripts, by name without ending: they can be heard."""
@@ -158,14 +167,14 @@ class Files(NamedTuple):
 
     def rows(self, work: float, context: Context) -> Iterator[LatticeRow]:
         """Read, prepare."""
-        read, done = _reader(self.given, context.storage), 0
+        read, done, size = _reader(self.given, context.storage), 0, sum(file.size for file in self.files)
         for file in self.files:
             for item in read(file):
                 doc_id, channel = document_id(item.key, file.path, self.path), getattr(item, "channel", 1)
                 row = LatticeRow(doc_id, channel, file.path, file.identity, _packed(item, self.recipe))
                 yield row._replace(left_out=getattr(item, "left_out", None))
             done += file.size
-            context.report(done / work)
+            context.report(done / max(1, size))
 
 
 def _reader(given: LatticeInput, storage: Mapping[str, Any]) -> Callable[[LatticeFile], Lattices]:

@@ -18,6 +18,7 @@ from swsdist.stages.lattice_store import LATTICE_TABLES, commit_lattices, demand
 from swsdist.stages.task_results import Indexed
 from swsdist.store import digest
 from swsdist.store.manifest import load
+from swsdist.store.unfinished import Unfinished
 
 
 class IndexLattices(Stage[Documents]):
@@ -47,8 +48,11 @@ class IndexLattices(Stage[Documents]):
         store = chain_inputs.store
         store.manifest = load(store.folder)  # until this stage commits another
         demand_lattices(store.folder, store.manifest)
+        chain_inputs.planned.clear()
         for key_parts, label, work, documents in chain_inputs.source.parts():
-            yield inputs.task(*key_parts, label=label, work=work, payload=documents)
+            task = inputs.task(*key_parts, label=label, work=work, payload=documents)
+            chain_inputs.planned[task.fingerprint] = work
+            yield task
 
     def warm(self, task: Task[Documents], context: Context) -> None:
         """Load models and compiled kernels."""
@@ -63,12 +67,26 @@ class IndexLattices(Stage[Documents]):
 
     def finish(self, inputs: Inputs) -> None:
         """Commit the store if it changed."""
+        self._commit(inputs, None)
+
+    def commit_partial(self, inputs: Inputs) -> None:
+        """Commit what is recognised so far, for searches; other sources are soon done."""
+        chain_inputs = inputs.chain_inputs(LatticeInputs)
+        receipts, planned, now = inputs.outcome.receipts, chain_inputs.planned, chain_inputs.store.manifest
+        done = {receipt.fingerprint for receipt in receipts}
+        held = {shard.name for shard in now.shards} if now is not None else set()
+        fresh = {part.name for receipt in receipts for part in receipt.parts("features")} - held
+        if chain_inputs.options.source == "recogniser" and fresh and len(done) < len(planned):
+            left = sum(work for name, work in planned.items() if name not in done)
+            self._commit(inputs, Unfinished(len(done), len(planned), left, None))
+
+    def _commit(self, inputs: Inputs, unfinished: Unfinished | None) -> None:
         chain_inputs = inputs.chain_inputs(LatticeInputs)
         source, options = chain_inputs.source, chain_inputs.options
         recipe = {"name": self.name, "version": self.version, "options": options.labels.model_dump(mode="json")}
         if (maker := {"recogniser": "recogniser", "frames": "decoding"}.get(options.source)) is not None:
             recipe[maker] = getattr(options, maker).model_dump(mode="json")
-        commit_lattices(inputs, chain_inputs.store, recipe, *source.documents(), source.path)
+        commit_lattices(inputs, chain_inputs.store, recipe, *source.documents(), source.path, unfinished)
 
     def digests(self, inputs: Inputs) -> dict[str, str]:
         """Digest of the documents, with the SHA-256 of each one's lattice."""

@@ -46,6 +46,7 @@ class LatticeInputs(SearchInputs):
         options: of the chain.
         frames: inputs of the steps that make frames; None: there are none.
         source: of the lattices.
+        planned: work of each planned task, by fingerprint.
     """
 
     def __init__(self, config: Config, ledger: Ledger) -> None:
@@ -53,9 +54,11 @@ class LatticeInputs(SearchInputs):
         options = checked(CHAINS, config.chain, config.options, "options")  # type: ignore[type-var]
         self.options = LatticesOptions.model_validate(options)
         self.frames: FrameInputs | None = None
+        self.planned: dict[str, float] = {}
         if self.options.source == "frames":
             self.frames = FrameInputs(config, ledger)
             self.frames.notices = self.notices
+            self.others["frames"] = self.frames
             self.store.folder = Folder(config.searched_store, config.storage)
         self.source = _SOURCES[self.options.source](self, self.options, self.frames)
 
@@ -69,18 +72,6 @@ class LatticeInputs(SearchInputs):
         if self.options.lattices.path is not None:
             return Corpus(self.config, self.notices, audio=True, documents_audio=False)
         return LatticeCorpus(self.config, self.notices, self.source)
-
-    @property
-    def state(self) -> dict[str, str]:
-        """Folders and states of the stores."""
-        frames = {} if self.frames is None else self.frames.state
-        return {**super().state, **{f"frames-{key}": value for key, value in frames.items()}}
-
-    def recall(self, state: Mapping[str, str]) -> None:
-        """Return the stores to the states that a plan had."""
-        super().recall(state)
-        if self.frames is not None:
-            self.frames.store.recall(state.get("frames-manifest", ""))
 
     def check_measured(self, spoken: Mapping[tuple[str, int], float], *, force: bool = True) -> Notices:
         """As of all; and words after the end of their document."""

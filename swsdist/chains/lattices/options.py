@@ -19,7 +19,7 @@ from swsdist.registry.registries import LATTICE_FORMATS, RECOGNISERS
 
 #: Sources of the options that not all of them have.
 _SOURCES = {
-    "lattices": ("files",),
+    "lattices": ("files", "recogniser"),
     "recogniser": ("recogniser",),
     "decoding": ("frames",),
     "recipe": ("files", "recogniser"),
@@ -58,7 +58,10 @@ class LatticesOptions(ChainOptions):
         "files",
         description="files: lattices or transcripts; recogniser: recordings, which it recognises; frames: posteriors of phones",
     )
-    lattices: LatticeInput = Field(LatticeInput(), description="files: lattices or transcripts")
+    lattices: LatticeInput = Field(
+        LatticeInput(),
+        description="files: lattices or transcripts; recogniser: with a path, those of documents that are not recognised",
+    )
     recogniser: Recognition = Field(
         Recognition(), description="recogniser: how documents and spoken queries become words"
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,8 +12,10 @@ from numpy.typing import NDArray
 from swsdist.audio.commands import are_permitted, permitted
 from swsdist.audio.places import caching
 from swsdist.audio.reader import read_blocks
+from swsdist.chains.lattices.files import FileSource
 from swsdist.chains.lattices.source import Labeller, Part, Source, Speech
 from swsdist.config import Config
+from swsdist.core.codes import corpora as corpora_codes
 from swsdist.core.codes import lattices as codes
 from swsdist.core.errors import DataError
 from swsdist.core.fingerprint import stable_hash
@@ -28,18 +31,49 @@ from swsdist.store.writing import WithResult, demand_file, raise_transient, samp
 
 #: Columns that the lattice of a document depends on, or its row.
 _MATTERS = ("doc_id", "channel", "path", "identity")
+#: Work of a task that reads transcripts: as much as of so many seconds of sound.
+_READING = 1e-3
 
 
 class RecordingSource(Source):
-    """Recordings that are recognised."""
+    """Recordings that are recognised, apart from those of which there are lattices or transcripts."""
+
+    @cached_property
+    def _files(self) -> FileSource | None:
+        """Those that there are."""
+        given = self._options.lattices.path is not None
+        return FileSource(self._inputs, self._options, self._frames) if given else None
+
+    @cached_property
+    def _given(self) -> dict[tuple[str, int], Row]:
+        """Their documents, those too that cannot be read."""
+        return {} if self._files is None else self._files.rows()[0]
+
+    @cached_property
+    def _names(self) -> set[str]:
+        return {doc_id for doc_id, _ in self._given}
+
+    def documents(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        """Without other channels of recordings that have a transcript; in a folder of both also what has no recording."""
+        rows, refused = super().documents()
+        known = {(row["doc_id"], row["channel"]): row for row in rows}
+        kept = [row for key, row in known.items() if key[0] not in self._names or key in self._given]
+        if self._files is not None and self._files.path == self._config.corpus.documents:
+            kept += [{"speaker": None, **row} for key, row in self._given.items() if key not in known]
+        return kept, refused
 
     def parts(self) -> Iterator[Part]:
-        """A task per shard."""
+        """A task per few files, and per shard of recordings."""
         config, options, corpus = self._config, self._options, self._inputs.corpus_documents
+        if self._files is not None:
+            for part in self._files.parts():
+                yield part._replace(work=_READING)
+            self._say_how_many()
         key_parts = options.recogniser.identities(), options.recipe.matters()
         demand_permission(corpus.table["path"].to_pylist(), config.corpus.documents, config.storage)
         (recipe,) = corpus.identities
-        places = np.array([place for _, place in sorted((key, place) for place, key in enumerate(corpus))])
+        order = sorted((key, place) for place, key in enumerate(corpus) if key[0] not in self._names)
+        places = np.array([place for _, place in order], np.int64)
         rows = [{**row, "identity": row["identities"][recipe]} for row in corpus.rows(places)]
         lengths = corpus.seconds(places, config.storage)
         ranges = _ranges(rows, lengths, config)
@@ -49,6 +83,16 @@ class RecordingSource(Source):
             label = f"shard {k + 1} of {len(ranges)}: {len(some)} documents"
             recordings = Recordings(some, options.recogniser, options.recipe, are_permitted())
             yield Part([*key_parts, names], label, sum(lengths[chosen.start : chosen.stop]), recordings)
+
+    def _say_how_many(self) -> None:
+        """Say how many documents have a transcript; and that files of these are not ignored."""
+        assert self._files is not None
+        notices, documents = self._inputs.notices, set(self._inputs.corpus.documents["doc_id"].to_pylist())
+        for key in [key for key in notices.requested if key[0] == corpora_codes.IGNORED_FILES.name]:
+            del notices.requested[key]
+        if (count := len(documents & self._names)) and self._inputs.is_first("transcripts"):
+            others = len(documents - self._names)
+            notices.inform(codes.TRANSCRIPTS_TAKEN, where=self._files.path, count=count, others=others)
 
     def queries(self) -> list[Row]:
         """All, with identities of recordings."""

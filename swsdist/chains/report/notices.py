@@ -203,7 +203,7 @@ def _weigh_rejected(rows: Sequence[Values], of: int, what: str, chain_run: Chain
 
 
 def summary(chain_run: ChainRun) -> list[str]:
-    """The contents of the store, its changes, and exclusions that the user asked for."""
+    """The contents of the store, its changes, words in it, and exclusions that the user asked for."""
     inputs: CorpusInputs = chain_run.chain.inputs
     if inputs.store.manifest is None:
         return []
@@ -217,5 +217,8 @@ def summary(chain_run: ChainRun) -> list[str]:
         line += f"; {max(results.new - fresh, 0)} new, {results.changed} changed, {results.gone} gone"
         line += f", {results.moved} moved" if results.moved else ""
         line += f" ({results.held} renamed or copied: their frames were there)" if results.held else ""
-    informed = [str(notice) for notice in inputs.notices.requested.values()]
-    return [f"{line}, {counts['rejected']:.0f} rejected", *informed]
+    lines = [f"{line}, {counts['rejected']:.0f} rejected"]
+    if (words := inputs.others.get("words")) is not None and words.store.manifest is not None:
+        counts = words.store.manifest.counts
+        lines.append(f"words of {counts['documents']:.0f} documents, {counts['rejected']:.0f} rejected")
+    return [*lines, *(str(notice) for notice in inputs.notices.requested.values())]

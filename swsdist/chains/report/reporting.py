@@ -35,7 +35,6 @@ from swsdist.stages.quantise import Quantise
 from swsdist.stages.query_statistics import Summed
 from swsdist.stages.task_results import Bucket, Extracted, Fitted, Measured, Searched
 from swsdist.store.digest import combined
-from swsdist.store.reading import Store
 
 #: Tables of the result digest: the last ones, which are quick to read.
 FINAL = ("scored", "terms", "measures")
@@ -137,13 +136,14 @@ def rejected_rows(chain_run: ChainRun) -> pa.Table:
     rows: list[dict[str, Any]] = []
     for item in (*_earlier_searches(chain_run), chain_run):
         inputs: CorpusInputs = item.chain.inputs
-        if inputs.store.manifest is not None:
-            tables.append(Store(inputs.store.folder, inputs.store.manifest).rejected().drop_columns(["identity"]))
+        for each in dict.fromkeys([inputs, inputs.others.get("words", inputs)]):
+            if each.store.manifest is not None:
+                tables.append(each.store.open().rejected().drop_columns(["identity"]))
         rows += [row for name in makers_of_queries(item) for receipt in item.receipts(name) for row in receipt.rejected]
     rows += [failure.row() for ended in chain_run.outcomes.values() for failure in ended.failures]
     tables.append(pa.Table.from_pylist(rows, REJECTED))
     complete = pa.concat_tables(tables)
-    if not _earlier_searches(chain_run):
+    if not _earlier_searches(chain_run) and "words" not in chain_run.chain.inputs.others:
         return complete
     return pa.Table.from_pylist(list({json.dumps(row): row for row in complete.to_pylist()}.values()), REJECTED)
 

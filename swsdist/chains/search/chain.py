@@ -1,4 +1,4 @@
-"""The chain search: from audio and spoken queries to a scored report."""
+"""The chain search: from audio and spoken queries to a scored report; with `options.words` also to words."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ def build(config: Config, ledger: Ledger) -> Chain:
     """The chain of a config.
 
     Raises:
-        ConfigError: the config has options of the chain, of which there are none; its method takes no spoken queries; or as
-            `assemble`.
+        ConfigError: its method takes no spoken queries; or as `assemble` and `with_words`.
     """
-    if config.options:
-        raise codes.SEARCH_OPTIONS(where="options", options=", ".join(config.options))
     takes = METHODS[config.search.method].queries
     if takes != "spoken":
         raise codes.METHOD_TAKES_OTHER_QUERIES(where="search.method", method=config.search.method, takes=takes)
-    return assemble(config, ledger)
+    chain = assemble(config, ledger)
+    if not config.options:
+        return chain
+    from swsdist.chains.search.words import with_words  # loads kernels of lattices
+
+    return with_words(chain, config, ledger)

@@ -5,9 +5,6 @@ from __future__ import annotations
 from swsdist.core.codes import Code
 from swsdist.core.errors import ConfigError, OddError, UserError
 
-SEARCH_OPTIONS = Code(
-    "search-options", ConfigError, "the chain search takes no options, and has {options}", "leave them out"
-)
 UNUSED_COHORT = Code(
     "unused-cohort",
     ConfigError,

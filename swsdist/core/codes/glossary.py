@@ -65,6 +65,15 @@ NO_SUCH_ENTRY = Code(
 NO_SUCH_TOKEN = Code(
     "no-such-token", UserError, "the glossary has no token {token_id}", "somebody may have removed it: look again"
 )
+NO_SUCH_CORRECTION = Code(
+    "no-such-correction",
+    UserError,
+    "the glossary has no correction {correction_id}",
+    "somebody may have replaced it or taken it back: look again",
+)
+CORRECTED_SOUND = Code(
+    "corrected-sound", UserError, "a correction is of a recording of the archive", "name a document instead of a sound"
+)
 NO_SUCH_SOUND = Code("no-such-sound", UserError, "the glossary has no sound {sound}", "add the sound first")
 ENTRY_EXISTS = Code(
     "entry-exists",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from swsdist.core.codes import Code
-from swsdist.core.errors import ConfigError, DataError, TermError, UnusableError, UserError
+from swsdist.core.errors import ConfigError, DataError, OddError, TermError, UnusableError, UserError
 
 # Lattices.
 
@@ -400,6 +400,42 @@ NOTHING_RECOGNISED = Code(
     TermError,
     "nothing is recognised in the example, only silence or noise",
     "give a clearer recording, or write the query",
+)
+TRANSCRIPTS_TAKEN = Code(
+    "transcripts-taken",
+    OddError,
+    "{count} recording{s} with lattices or transcripts, which are taken; {others} without, recognised",
+    "remove a transcript to have its recording recognised",
+)
+NO_RECOGNISER = Code(
+    "no-recogniser",
+    UserError,
+    "{count} recording{s} without a transcript, and no model to recognise them: {model} is not in the cache of the Hugging "
+    "Face hub (HF_HUB_CACHE); nothing is downloaded",
+    "get it: hf download {model}; or put transcripts beside the recordings; or take another recogniser: --model FOLDER, "
+    "--set options.recogniser.name=pocketsphinx; --set options.source=files: only what has a transcript",
+)
+NOT_A_RECOGNISER = Code(
+    "not-a-recogniser",
+    UserError,
+    "{what} is no model of a recogniser",
+    "name a folder that holds {wanted}; `ct2-transformers-converter --model FOLDER --output_dir NEW` makes one of a Whisper of "
+    "transformers",
+)
+SEVERAL_RECOGNISERS = Code(
+    "several-recognisers", UserError, "{first} and {second} are both models of recognisers", "name one"
+)
+RECOGNISER_TO_DISCOVER = Code(
+    "recogniser-to-discover",
+    UserError,
+    "this is a model of the recogniser {name}, and words are discovered in frames",
+    "name a speech encoder",
+)
+NOTHING_TO_RECOGNISE = Code(
+    "nothing-to-recognise",
+    UserError,
+    "the folder has no recordings to recognise",
+    "leave out --model, or add recordings",
 )
 OPTION_OF_OTHER_SOURCE = Code(
     "option-of-other-source",

@@ -94,8 +94,9 @@ NOT_READY = Code(
 NO_TEXTS = Code(
     "no-texts",
     UserError,
-    "this archive has no transcripts or lattices",
-    "ask by voice, or start the server with --texts STORE, or --speak espeak-ng:VOICE",
+    "there are no words to search in",
+    "ask by voice, or recognise the words: swsdist index FOLDER --model RECOGNISER; or start the server with --speak "
+    "espeak-ng:VOICE",
 )
 INDEX_ENDED = Code(
     "index-ended",
@@ -124,10 +125,10 @@ NO_ARCHIVE = Code(
     "neither a store, a run nor a folder of recordings",
     "name one of these",
 )
-WATCH_NEEDS_FOLDER = Code(
-    "watch-needs-folder",
+NEEDS_FOLDER = Code(
+    "needs-folder",
     ConfigError,
-    "--watch looks into a folder of recordings, and this is a store or a run",
+    "{option} is for a folder of recordings, and this is a store or a run",
     "name the folder of the recordings",
 )
 UNUSABLE_HOST = Code("unusable-host", UserError, "the address cannot be listened at: {reason}", "leave --host out")

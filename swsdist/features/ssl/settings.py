@@ -24,7 +24,7 @@ def settings_of(models: Sequence[str], search: bool) -> list[str]:
         ConfigError: one is no speech encoder, or is not there.
     """
     features = []
-    names = [Path(model).name for model in models]  # the hub's folders are named after a revision
+    names = [Path(model).absolute().name for model in models]  # the hub's folders are named after a revision
     for model, name in zip(models, names, strict=True):
         if names.count(name) > 1:
             raise codes.DUPLICATE_MODEL_NAME(where=f"--model {model}", name=name)
@@ -35,9 +35,10 @@ def settings_of(models: Sequence[str], search: bool) -> list[str]:
         encoder = read_encoder(str(folder))
         options = {"model": str(folder), "layer": round(encoder.layers * 2 / 3), "overlap_seconds": 2}
         whitening = {"columns": min(200, encoder.width // 2), "positions": min(32, encoder.width // 16), "hours": 1}
-        track = {} if len(models) == 1 else {"track": name}
         transforms = [{"name": "pca", "options": whitening}]
-        features.append({"name": "ssl", **track, "options": options, "dtype": "float16", "transforms": transforms})
+        features.append(
+            {"name": "ssl", "track": name, "options": options, "dtype": "float16", "transforms": transforms}
+        )
     return settings_with(features, search)
 
 

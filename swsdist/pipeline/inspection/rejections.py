@@ -9,6 +9,7 @@ from swsdist.io.filesystem import Folder
 from swsdist.pipeline.inspection.loading import config_of
 from swsdist.pipeline.plan import load_plans
 from swsdist.store import parquet
+from swsdist.store.manifest import words_store
 from swsdist.store.reading import Store
 
 #: Table of a run with a report.
@@ -30,4 +31,10 @@ def rejections(folder: str) -> pa.Table:
             return parquet.read(place, _TABLE)
         plan = next(iter(load_plans(place).values()))
         place = Folder(config_of(place, plan).store, place.storage)
-    return Store(place).rejected().select(REJECTED.names)
+    tables = [Store(place).rejected().select(REJECTED.names)]
+    if (words := words_store(place.path())) is None:
+        return tables[0]
+    tables.append(Store(Folder(words, place.storage)).rejected().select(REJECTED.names))
+    # A recording may be unreadable to both.
+    rows = {tuple(row.values()): row for row in pa.concat_tables(tables).to_pylist()}
+    return pa.Table.from_pylist(list(rows.values()), REJECTED)

@@ -1,4 +1,4 @@
-/** The ways to ask, as tabs: record, upload, mark a stretch, type a text, take a class. */
+/** The ways to ask: type a text; or, as tabs, record, upload, mark a stretch, take a class. */
 
 import { startClasses } from "./ask-class.js";
 import { startMarking } from "./ask-mark.js";
@@ -41,10 +41,14 @@ function moveAmongTabs(event) {
 function offer(state) {
   const spoken = state.kinds.includes("spoken");
   for (const name of SPOKEN) byId(`tab-${name}`).hidden = !spoken;
-  byId("tab-text").hidden = !state.kinds.includes("text");
+  const written = state.kinds.includes("text");
+  byId("text-form").hidden = !written;
+  byId("text-none").hidden = written || !state.ready;
   byId("tab-class").hidden = !state.classes;
   const all = tabs();
-  if (!all.some((tab) => tab.getAttribute("aria-selected") === "true")) chooseAsking(all[0].id.slice(4));
+  byId("ask-voice").hidden = !written || !all.length;
+  byId("ask-tabs").hidden = !all.length;
+  if (all.length && !all.some((tab) => tab.getAttribute("aria-selected") === "true")) chooseAsking(all[0].id.slice(4));
 }
 
 export function startAsking() {
@@ -58,6 +62,7 @@ export function startAsking() {
   byId("text-form").addEventListener("submit", (event) => {
     event.preventDefault();
     const text = byId("text-query").value.trim();
+    byId("text-query").blur(); // keys judge hits now
     if (text) search(text);
   });
   subscribe("state", offer);

@@ -3,7 +3,10 @@
 import { el } from "./dom.js";
 import { placeOfHit } from "./places.js";
 import { Stretch } from "./stretch.js";
+import { Transcript, hasWords } from "./transcript.js";
 import { clock, keyMark, length, number, percent, t } from "./texts.js";
+
+const AROUND = 5; // s of the transcript before and after the hit
 
 export const VERDICTS = [["yes", "y", "✓"], ["no", "n", "✗"], ["unsure", "u", "?"]];
 
@@ -17,6 +20,7 @@ export class HitCard {
     Object.assign(this, { hit, does, unsaved: null });
     const pad = Math.min(1.2, Math.max(0.5, (hit.end - hit.start) * 0.8));
     this.stretch = new Stretch(placeOfHit(hit), { pad, offset: hit.at - hit.start, changed: () => {} });
+    this.transcript = hasWords(placeOfHit(hit)) ? new Transcript(placeOfHit(hit), { around: AROUND }) : null;
     this.rank = el("span.rank");
     this.likely = el("span.likely");
     this.bar = el("span.bar", {}, el("span"));
@@ -33,7 +37,7 @@ export class HitCard {
       { tabIndex: -1, on: { focusin: () => does.reached(this) } },
       el("header", {}, this.rank, el("span.time", {}, clock(hit.at)), el("span.quiet", {}, length(hit.end - hit.start)),
         el("span.quiet.who", {}, [hit.speaker, hit.date].filter(Boolean).join(" · ")), this.verdict, this.bar, this.likely),
-      this.stretch.element,
+      this.stretch.element, this.transcript?.element,
       el("div.actions", {}, this.playButton(), el("div.verdicts", { attr: { role: "group" }, aria: { label: t("hit.verdict") } },
         ...Object.values(this.buttons)), this.note),
     );
@@ -61,7 +65,8 @@ export class HitCard {
     this.element.classList.toggle("current", current);
     this.element.dataset.verdict = verdict ?? "";
     this.element.tabIndex = current ? 0 : -1;
-    for (const control of this.element.querySelectorAll("button, input, .handle")) control.tabIndex = current ? 0 : -1;
+    for (const control of this.element.querySelectorAll("button:not(.word), input, .handle")) control.tabIndex = current ? 0 : -1;
+    this.transcript?.setTab(current ? 0 : -1);
     for (const [name, button] of Object.entries(this.buttons)) button.setAttribute("aria-pressed", String(name === verdict));
     this.showLikely(verdict);
     this.showVerdict(verdict, token);
@@ -90,5 +95,6 @@ export class HitCard {
 
   close() {
     this.stretch.close();
+    this.transcript?.forget();
   }
 }

@@ -83,7 +83,15 @@ function showProgress() {
   const halted = t("hits.halted", { count, part: percent(found.part) });
   byId("hits-count").textContent = found.running ? running : found.part < 1 ? halted : done;
   byId("hits-none").hidden = found.running || found.hits.length > 0 || !found.asked;
-  byId("warnings").replaceChildren(...found.warnings.map((warning) => el("li", {}, warning)));
+  byId("hits-none").textContent = t(found.text === null ? "hits.none" : "hits.none.text");
+  byId("warnings").replaceChildren(...[...found.warnings, ...unsearched()].map((warning) => el("li", {}, warning)));
+}
+
+/** What was not searched for want of words. */
+function unsearched() {
+  const { count = 0, names = [] } = found.unsearched ?? {};
+  const listed = count > names.length ? [...names, "…"] : names;
+  return count ? [tn("hits.unsearched", count, { names: listed.join(", ") })] : [];
 }
 
 function ordered() {

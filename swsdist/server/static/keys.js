@@ -25,6 +25,7 @@ const KEYS = [
   [["m"], "keys.note", noteCurrent, "search"],
   [["t"], "keys.trim", trimCurrent, "search"],
   [["s"], "keys.search", () => search(), "search"],
+  [["q"], "keys.type", () => byId("text-query").focus(), "search"],
   [["r"], "keys.record", () => (chooseAsking("record"), toggleRecording()), "search"],
   [["w"], "keys.new", newWord, null],
   [["g"], "keys.glossary", () => byId("to-glossary").click(), null],

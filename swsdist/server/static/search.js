@@ -8,12 +8,14 @@ import { hitKey, placeOfHit } from "./places.js";
 import { t, tn } from "./texts.js";
 import { examples, judge, judgement, word } from "./word.js";
 
-/** running, part (0..1), hits (best first), name of the search, summary, seconds, warnings, text, asked (anything yet). */
+/** running, part (0..1), hits (best first), name of the search, summary, seconds, warnings, unsearched (count, names), text,
+ * asked (anything yet). */
 export const found = nothing();
 let stopping = null;
 
 function nothing() {
-  return { running: false, part: 0, hits: [], search: null, summary: null, seconds: null, warnings: [], text: null, asked: false };
+  const answer = { hits: [], search: null, summary: null, seconds: null, warnings: [], unsearched: null };
+  return { ...answer, running: false, part: 0, text: null, asked: false };
 }
 
 /** Stop the search that runs, and forget its hits. */
@@ -46,6 +48,7 @@ export async function search(text = null) {
   else if (text === null) body.examples = used.map((example) => example.place);
   if (text !== null && text !== word.text) {
     word.text = text;
+    if (!word.entry && !word.draft.form) word.draft.form = text;
     emit("word");
   }
   Object.assign(found, { running: true, asked: true, text });
@@ -73,7 +76,8 @@ function take(line) {
   found.search = line.search ?? found.search;
   found.part = line.part;
   if (line.final) {
-    Object.assign(found, { summary: line.likelihood, warnings: line.warnings ?? [], seconds: line.seconds, running: false });
+    const { likelihood: summary, warnings = [], unsearched, seconds } = line;
+    Object.assign(found, { summary, warnings, unsearched, seconds, running: false });
     say(tn("search.done", found.hits.length), { seen: false });
   }
   emit("hits");

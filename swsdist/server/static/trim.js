@@ -3,6 +3,7 @@
 import { byId, el, fill } from "./dom.js";
 import { attempt, say } from "./notices.js";
 import { Stretch } from "./stretch.js";
+import { Transcript, hasWords } from "./transcript.js";
 import { length, t } from "./texts.js";
 import { addExample } from "./word.js";
 import { search } from "./search.js";
@@ -19,6 +20,12 @@ export function showTrim(parent, { place, window, name, offset = 0 }) {
   closeTrim();
   const lengthShown = el("span.quiet");
   const stretch = new Stretch(place, { window, offset, changed: showLength });
+  const reached = ({ start, end }) => {
+    stretch.start = Math.max(window.start, start);
+    stretch.move("end", end);
+    showLength();
+  };
+  const transcript = hasWords(window) ? new Transcript(window, { reached }) : null;
   const take = async (then) => {
     const marked = { ...place, start: stretch.start, end: stretch.end };
     await attempt(async () => {
@@ -36,9 +43,9 @@ export function showTrim(parent, { place, window, name, offset = 0 }) {
     el("button.primary.trim-search", { type: "button", on: { click: () => take(true) } }, t("trim.search")),
     el("button.trim-take", { type: "button", on: { click: () => take(false) } }, t("trim.take")),
   );
-  fill(parent, el("p.quiet", {}, t("trim.how")), stretch.element, buttons);
+  fill(parent, el("p.quiet", {}, t("trim.how")), stretch.element, transcript?.element, buttons);
   parent.hidden = false;
-  shown = { stretch, parent };
+  shown = { stretch, transcript, parent };
   showLength();
   stretch.draw();
 
@@ -50,6 +57,7 @@ export function showTrim(parent, { place, window, name, offset = 0 }) {
 function closeTrim() {
   if (!shown) return;
   shown.stretch.close();
+  shown.transcript?.forget();
   shown.parent.replaceChildren();
   shown.parent.hidden = true;
   shown = null;

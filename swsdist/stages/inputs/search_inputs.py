@@ -72,6 +72,7 @@ class CorpusInputs(ChainInputs):
         features: that the store is to hold.
         store: its folder, and its content of these features.
         notices: oddities in the tables.
+        others: inputs of steps that have their own, by a name.
         document_checks: of its plans' steps on the documents.
         folds: folds of queries by which its plans' steps are crossfit.
         files: by name: reader of the calibration that a plan names.
@@ -85,6 +86,7 @@ class CorpusInputs(ChainInputs):
         self.notices = Notices(config.strict, config.force)
         self.features = RunFeatures(config, Folder(config.store, config.storage))
         self.store = StoreState(config, self.features, ledger)
+        self.others: dict[str, CorpusInputs] = {}
         self.document_checks: set[Callable[[pa.Table], None]] = set()
         self.folds: set[int] = set()
         self.files: dict[str, Callable[[], object]] = {}
@@ -128,13 +130,16 @@ class CorpusInputs(ChainInputs):
 
     @property
     def state(self) -> dict[str, str]:
-        """Folder and state of the store."""
+        """Folders and states of the store, and of the others."""
         manifest = self.store.manifest
-        return {"store": self.store.folder.root, "manifest": "" if manifest is None else manifest.fingerprint}
+        others = {f"{name}-{key}": value for name, each in self.others.items() for key, value in each.state.items()}
+        return {"store": self.store.folder.root, "manifest": "" if manifest is None else manifest.fingerprint, **others}
 
     def recall(self, state: Mapping[str, str]) -> None:
-        """Return the store to the state that a plan had."""
+        """Return the stores to the states that a plan had."""
         self.store.recall(state.get("manifest", ""))
+        for name, each in self.others.items():
+            each.store.recall(state.get(f"{name}-manifest", ""))
 
     def documents_digest(self, columns: Sequence[str]) -> str:
         """Digest of some columns of the store's documents, independent of shards."""

@@ -39,7 +39,8 @@ def stored(config: Config) -> dict[str, object]:
     entry = CHAINS[config.chain]
     values = config.model_dump(mode="json", include={"features"})
     takes_options = isinstance(entry, Configured) and bool(entry.options)
-    if takes_options and config.searched_store == config.store:
+    beside = config.chain == Config.model_fields["chain"].default  # its options make what is not searched
+    if takes_options and config.searched_store == config.store and not beside:
         values |= {"chain": config.chain, "options": config.options}
     return values
 

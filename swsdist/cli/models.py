@@ -1,0 +1,158 @@
+"""What `--model` sets of the template of a folder: encoders make frames, a recogniser makes words.
+
+Of which kind a model is says its folder. Where none of a kind is named, those of the folder's run stay.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from swsdist.config import Config
+from swsdist.core.codes import lattices as codes
+from swsdist.core.errors import ConfigError
+from swsdist.features.ssl.folder import read_encoder
+from swsdist.features.ssl.settings import settings_of, settings_with
+from swsdist.io.filesystem import Folder
+from swsdist.io.hub_cache import folder_of
+from swsdist.lattices.recognition import recogniser_of
+from swsdist.pipeline.inspection.loading import config_of
+from swsdist.pipeline.plan import load_plans
+from swsdist.registry.registries import RECOGNISERS
+
+#: The recogniser of which there may be a model in the cache, if none is named.
+_USUAL = "whisper"
+
+
+def frames(models: Sequence[str], run: str, source: str, search: bool) -> list[str]:
+    """Settings of frames of encoders, and of words beside them: KEY=VALUE.
+
+    Args:
+        models: folders, or names in the cache of the hub.
+        run: folder of the run.
+        source: folder of recordings; of those that have transcripts beside them words are not recognised.
+        search: whether it searches; if not, it discovers, without words.
+
+    Raises:
+        UserError: two are recognisers, or one that does not search.
+        ConfigError: one is neither encoder nor recogniser.
+    """
+    recognisers = [model for model in models if recogniser_of(Path(folder_of(model))) is not None]
+    if recognisers and not search:
+        name = recogniser_of(Path(folder_of(recognisers[0])))
+        raise codes.RECOGNISER_TO_DISCOVER(where=f"--model {recognisers[0]}", name=name)
+    encoders, before = [model for model in models if model not in recognisers], [*_configs(run)]
+    settings = settings_of(encoders, search) if encoders else _encoders(before, search)
+    given: list[Any] = [
+        config.options["words"] for config in before if config.chain == "search" and config.options.get("words")
+    ]
+    if recognisers:
+        given = [{"recogniser": _recogniser(recognisers)}]
+    given = [{**words, "lattices": {"path": source if _documents(source)[1] else None}} for words in given[:1]]
+    return [*settings, *(f"options.words={json.dumps(words)}" for words in given)]
+
+
+def words(models: Sequence[str], run: str, source: str, sets: Sequence[str]) -> list[str]:
+    """Settings of words of recordings, of those that have no transcript, by a recogniser; none where all have one.
+
+    Args:
+        models: folder, or name in the cache of the hub, of a recogniser, or none.
+        run: folder of the run.
+        source: folder of recordings, transcripts, or both.
+        sets: what is set besides: `options.source`, or another recogniser by its name.
+
+    Raises:
+        UserError: there are several models, or one of another kind; there are no recordings to recognise; or there is no
+            model.
+        ConfigError: there is no such model.
+    """
+    recordings, transcribed = _documents(source)
+    untold = recordings - transcribed
+    if models and not recordings:
+        raise codes.NOTHING_TO_RECOGNISE(where=source)
+    if any(item.startswith("options.source=") for item in sets) or not (models or untold):
+        return []
+    settings: dict[str, Any] = {"options.source": "recogniser"}
+    if transcribed:
+        settings["options.lattices.path"] = source
+    before = [config.options for config in _configs(run) if config.options.get("source") == "recogniser"]
+    if models:
+        settings["options.recogniser"] = _recogniser(models)
+    elif any(item.startswith("options.recogniser.name=") for item in sets):
+        pass
+    elif before:
+        settings["options.recogniser"] = before[0]["recogniser"]
+    else:
+        model = _usual_model()
+        if recogniser_of(Path(folder_of(model))) is None:
+            raise codes.NO_RECOGNISER(where=source, count=len(untold), model=model)
+        settings["options.recogniser"] = _recogniser([model])
+    return [f"{key}={json.dumps(value)}" for key, value in settings.items()]
+
+
+def _configs(run: str) -> Iterator[Config]:
+    """Those of a run's plans, if there is one."""
+    folder = Folder(run)
+    yield from (config_of(folder, plan) for plan in (load_plans(folder) if folder.exists("plan.json") else {}).values())
+
+
+def _encoders(before: Sequence[Config], search: bool) -> list[str]:
+    """Settings of the encoders of earlier configs."""
+    for sections in (config.features for config in before):
+        encoders = [track for track in sections if track.name == "ssl" and track.options.get("layer") is not None]
+        if encoders and len(encoders) == len(sections) - (not search):  # to discover, loudness is beside them
+            return settings_with([section.model_dump(mode="json") for section in encoders], search)
+    return []
+
+
+def _recogniser(models: Sequence[str]) -> dict[str, object]:
+    """The section of a recogniser's model, the only one."""
+    if len(models) > 1:
+        raise codes.SEVERAL_RECOGNISERS(where="--model", first=models[0], second=models[1])
+    folder, where = Path(folder_of(models[0])).absolute(), f"--model {models[0]}"
+    if not folder.is_dir():
+        raise codes.NO_WHISPER_MODEL(where=where, model=models[0])
+    if (name := recogniser_of(folder)) is None:
+        listed = [f"{', '.join(RECOGNISERS[name].model_files)} ({name})" for name in RECOGNISERS.available]
+        raise codes.NOT_A_RECOGNISER(where=where, what=_kind(folder), wanted=" or ".join(listed))
+    return {"name": name, "options": {"model": str(folder)}}
+
+
+def _usual_model() -> str:
+    model = RECOGNISERS[_USUAL].model()
+    assert model is not None
+    return str(model.model_fields["model"].default)
+
+
+def _kind(folder: Path) -> str:
+    """What a folder is, if no recogniser's model."""
+    try:
+        return f"a speech encoder ({read_encoder(str(folder)).kind})"
+    except ConfigError:
+        pass
+    try:
+        kind = json.loads((folder / "config.json").read_bytes())["model_type"]
+    except (OSError, ValueError, LookupError, TypeError):
+        return "this folder"
+    return f"a model of the type {kind}"
+
+
+def _documents(source: str) -> tuple[set[str], set[str]]:
+    """Names of the recordings of a folder, and of what its transcripts or lattices are of."""
+    from swsdist.core.errors import UserError
+    from swsdist.corpora.documents import recordings
+    from swsdist.lattices.collection import document_id, find_files, read_file
+    from swsdist.lattices.lattice import Origin
+
+    try:
+        names = set(recordings(source, {}))
+    except UserError:
+        names = set()
+    try:
+        files = find_files(source, None, {}, lambda path, better: None)
+    except UserError:
+        return names, set()
+    items = ((item.key, file.path) for file in files for item in read_file(file.format, Origin(file.path)))
+    return names, {document_id(key, path, source) for key, path in items}

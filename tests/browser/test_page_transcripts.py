@@ -1,0 +1,72 @@
+"""Words beside the sound in a real browser: typed, marked, heard, corrected, taken along."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.support.spoken_archive import WRITTEN
+
+pytestmark = pytest.mark.browser
+
+CORRECTED = "mbóte <b>ya</b>"
+
+
+def ask_for_the_word(at: Any) -> None:
+    at.page.keyboard.press("q")
+    at.page.keyboard.type(WRITTEN)
+    at.page.keyboard.press("Enter")
+    at.wait_for_hits()
+
+
+def test_a_word_is_typed_corrected_and_taken_along(visit: Any) -> None:
+    at = visit()
+    ask_for_the_word(at)
+    words = ".hit.current .word"
+    at.page.wait_for_selector(f"{words} mark")
+    assert at.page.locator(words).all_inner_texts() == [WRITTEN]
+    assert at.text(f"{words} mark") == WRITTEN
+    assert at.page.input_value("#word-form") == WRITTEN
+    at.page.click(words)
+    at.page.wait_for_selector(f"{words}.speaking")
+    at.page.click(".hit.current .transcript > button")
+    assert at.page.input_value(".hit.current .correcting input") == WRITTEN
+    at.page.keyboard.type(CORRECTED)
+    at.page.keyboard.press("Enter")
+    at.page.wait_for_selector(f"{words}.corrected")
+    assert at.text(f"{words} mark") == CORRECTED
+    assert WRITTEN in at.page.get_attribute(words, "title")
+    at.page.reload()
+    at.page.wait_for_selector("body[data-ready=yes]")
+    ask_for_the_word(at)
+    at.page.wait_for_selector(".word.corrected")  # what is corrected is found by what was recognised
+    at.page.keyboard.press("g")
+    with at.page.expect_download() as download:
+        at.page.click("#export-link")
+    file = download.value.path().read_text(encoding="utf-8")
+    assert 'TIER_ID="corrected text"' in file
+    assert "mbóte &lt;b&gt;ya&lt;/b&gt;" in file
+    at.page.keyboard.press("f")
+    at.page.keyboard.press("z")
+    at.page.wait_for_selector(".word.corrected", state="detached")
+
+
+def test_a_recording_that_is_opened_has_its_words(visit: Any) -> None:
+    at = visit()
+    at.page.click("#tab-mark")
+    at.page.click("#recordings button >> nth=0")
+    at.page.wait_for_selector("#asked-sound .handle[aria-valuenow]")
+    at.page.click("#asked-sound .word")
+    ends = [float(handle.get_attribute("aria-valuenow")) for handle in at.page.locator("#asked-sound .handle").all()]
+    assert ends == pytest.approx([0.4, 0.9], abs=0.01)
+
+
+def test_an_archive_without_words_says_so(visit: Any, served_without_words: Any) -> None:
+    at = visit()
+    assert at.page.locator("#text-none").is_hidden()
+    at.open(served_without_words.entrance)
+    assert "swsdist index" in at.text("#text-none")
+    assert at.page.locator("#text-form").is_hidden()
+    at.search()
+    assert at.count(".transcript") == 0

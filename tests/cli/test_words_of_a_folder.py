@@ -1,0 +1,222 @@
+"""`swsdist index FOLDER --text` and `--model RECOGNISER`: recordings become words, beside frames or alone."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import shutil
+import time
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commands import Command
+
+from swsdist.core.codes import server as codes
+from swsdist.registry.registries import RECOGNISERS
+from swsdist.server.running import settings_for
+from swsdist.server.service import Service
+from tests.support import tones
+from tests.support.coded import raises
+
+SHARED = Path(__file__).parents[2].parent / "shared"
+MODEL, SPEECH = SHARED / "models" / "whisper-base" / "ctranslate2-int8", SHARED / "data" / "ljspeech-small"
+#: A recording a task.
+SERIAL = ("--set", "executor.kind=serial", "--set", "index.shard_hours=1e-6")
+#: Frames that are soon made.
+PLAIN = ("--set", 'features=[{"name": "mfcc"}]', "--set", "search.streams=[]")
+SRT = "1\n00:00:00,000 --> 00:00:01,000\nhello window\n"
+
+
+@pytest.fixture(autouse=True)
+def _entry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(RECOGNISERS._entries, "tones", tones.ENTRY)
+    monkeypatch.setattr(tones.Tones, "heard", [])
+
+
+@pytest.fixture
+def tapes(tmp_path: Path) -> Path:
+    """Three recordings, the last of two channels; and a model."""
+    (tmp_path / "tapes").mkdir()
+    tones.say(tmp_path / "tapes" / "a.wav", ["red", "green", "blue", "house"])
+    tones.say(tmp_path / "tapes" / "b.wav", ["river", "red", "stone", "stone"])
+    tones.say(tmp_path / "tapes" / "c.wav", ["apple", "table"] * 2, ["window", "red"] * 2)
+    (tmp_path / "model").mkdir()
+    for name in tones.ENTRY.model_files:
+        (tmp_path / "model" / name).write_text("{}")
+    return tmp_path / "tapes"
+
+
+def hits(swsdist: Command, tapes: Path, run: str, *query: str) -> set[tuple[str, int, float]]:
+    said = swsdist("search", run, *query, "--csv", cwd=tapes.parent).out
+    return {(row["doc_id"], int(row["channel"]), float(row["start"])) for row in csv.DictReader(io.StringIO(said))}
+
+
+def test_recordings_are_recognised(swsdist: Command, tapes: Path) -> None:
+    said = swsdist("index", "tapes", "--text", "--model", "model", *SERIAL, cwd=tapes.parent)
+    assert "search it: swsdist search tapes-text --text TEXT" in said.out
+    assert "h of audio" in said.err
+    red = {("a", 1, 0.0), ("b", 1, 0.5), ("c", 2, 0.5), ("c", 2, 1.5)}
+    assert hits(swsdist, tapes, "tapes-text", "--text", "red") == red
+    again = ("index", "tapes", "--text", *SERIAL)  # by the same recogniser
+    assert "nothing to do" in swsdist(*again, cwd=tapes.parent).out
+    assert sorted(tones.Tones.heard) == ["a", "b", "c", "c"]
+    swsdist(*again, "--set", "options.recogniser.options.language=yy", cwd=tapes.parent)
+    assert len(tones.Tones.heard) == 8
+
+
+def test_transcripts_win(swsdist: Command, tapes: Path) -> None:
+    """Also one that cannot be read, which is named; the other channel of a recording with one is not recognised."""
+    (tapes / "c.srt").write_text(SRT)
+    (tapes / "b.json").write_text('{"segments": [')
+    (tapes / "notes.md").write_text("notes")
+    (tapes / "lone.srt").write_text(SRT)
+    said = swsdist("index", "tapes", "--text", "--model", "model", *SERIAL, "--all", cwd=tapes.parent)
+    assert tones.Tones.heard == ["a"]
+    (line,) = (line for line in said.out.splitlines() if "[transcripts-taken]" in line)
+    assert "2 recordings with" in line
+    assert "1 without" in line
+    assert "ignored-files" not in said.out
+    assert hits(swsdist, tapes, "tapes-text", "--text", "window") == {("c", 1, 0.0), ("lone", 1, 0.0)}
+    rejected = swsdist("store", "rejected", "tapes-text", cwd=tapes.parent).out
+    assert "document b, channel 1: malformed-json" in rejected
+    assert rejected.endswith("1 rejected\n")
+    (tapes / "b.json").unlink()
+    swsdist("index", "tapes", "--text", *SERIAL, cwd=tapes.parent)
+    assert tones.Tones.heard == ["a", "b"]
+    for name in "ab":
+        (tapes / f"{name}.srt").write_text(SRT)
+    swsdist("index", "tapes", "--text", *SERIAL, cwd=tapes.parent)
+    assert len(hits(swsdist, tapes, "tapes-text", "--text", "window")) == 4
+    assert tones.Tones.heard == ["a", "b"]
+
+
+def test_frames_and_words_in_one_store(swsdist: Command, tapes: Path) -> None:
+    (tapes / "c.srt").write_text(SRT)
+    said = swsdist("index", "tapes", "--model", "model", *SERIAL, *PLAIN, cwd=tapes.parent)
+    assert "c" not in tones.Tones.heard
+    for query in ("--query FILE[:START-END]", "--text TEXT"):
+        assert f"search it: swsdist search tapes-swsdist {query}" in said.out
+    store = tapes.parent / "tapes-swsdist" / "store"
+    for target in ("tapes-swsdist", "tapes-swsdist/store"):
+        assert hits(swsdist, tapes, target, "--text", "stone") == {("b", 1, 1.0), ("b", 1, 1.5)}
+        assert ("b", 1, 0.0) in hits(swsdist, tapes, target, "--no-trim", "--query", "tapes/b.wav:0.0-0.5")
+    before = (store / "manifest.json").read_bytes(), (store / "words" / "manifest.json").read_bytes()
+    assert "nothing to do" in swsdist("index", "tapes", *SERIAL, *PLAIN, cwd=tapes.parent).out
+    for command in (("clean", "tapes-swsdist", "--older", "0"), ("store", "check", store), ("digest", "tapes-swsdist")):
+        swsdist(*command, cwd=tapes.parent)
+    assert ((store / "manifest.json").read_bytes(), (store / "words" / "manifest.json").read_bytes()) == before
+    assert "words" in swsdist("digest", "tapes-swsdist", "--tables", cwd=tapes.parent).out
+    tones.say(tapes / "d.wav", ["window", "window"])
+    swsdist("index", "tapes", *SERIAL, *PLAIN, cwd=tapes.parent)
+    assert tones.Tones.heard.count("a") == 1
+    assert hits(swsdist, tapes, "tapes-swsdist", "--text", "window window") == {("d", 1, 0.0)}
+
+
+@pytest.mark.parametrize("both", [False, True])
+def test_what_is_done_is_asked_and_kept(
+    swsdist: Command, tapes: Path, monkeypatch: pytest.MonkeyPatch, both: bool
+) -> None:
+    """After an interruption; the same as without one."""
+    index = ("index", "tapes", *(PLAIN if both else ("--text",)), *SERIAL, "--model", "model")
+    swsdist(*index, "--run", "whole", cwd=tapes.parent)
+    tones.Tones.heard.clear()
+    lattice, run = tones.Tones.lattice, "tapes-swsdist" if both else "tapes-text"
+
+    def interrupted(self: tones.Tones, key: str, *others: Any) -> Any:
+        if len(self.heard) == 2:
+            raise KeyboardInterrupt
+        return lattice(self, key, *others)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(tones.Tones, "lattice", interrupted)
+        swsdist(*index, cwd=tapes.parent, code=130)
+    said = swsdist("search", run, "--text", "red", cwd=tapes.parent)
+    assert "2 of 4 tasks" in said.err
+    assert hits(swsdist, tapes, run, "--text", "red") == {("a", 1, 0.0), ("b", 1, 0.5)}
+    swsdist(*index, cwd=tapes.parent)
+    assert sorted(tones.Tones.heard) == ["a", "b", "c", "c"]
+    assert swsdist("digest", run, cwd=tapes.parent).out == swsdist("digest", "whole", cwd=tapes.parent).out
+
+
+def test_what_is_no_recogniser(swsdist: Command, tapes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HUB_CACHE", str(tapes.parent / "cache"))
+    for name in ("nothing", "torch", "none"):
+        (tapes.parent / name).mkdir()
+    (tapes.parent / "torch" / "config.json").write_text('{"model_type": "whisper"}')
+    for words, code, text in (
+        (["--text"], "no-recogniser", "3 recordings without a transcript"),
+        (["--text", "--model", "nobody/model"], "no-whisper-model", "no folder nobody/model"),
+        (["--text", "--model", "nothing"], "not-a-recogniser", "this folder is no model of a recogniser"),
+        (["--text", "--model", "torch"], "not-a-recogniser", "a model of the type whisper is no model"),
+        (["--text", "--model", "model", "--model", "model"], "several-recognisers", "model and model are both"),
+    ):
+        refused = swsdist("index", "tapes", *words, cwd=tapes.parent, code=2).err
+        assert f"[{code}]" in refused
+        assert text in refused
+    refused = swsdist("index", "none", "--text", "--model", "model", cwd=tapes.parent, code=2).err
+    assert "[nothing-to-recognise]" in refused
+    refused = swsdist("discover", "tapes", "--model", "model", cwd=tapes.parent, code=2).err
+    assert "[recogniser-to-discover]" in refused
+
+
+@pytest.mark.slow
+def test_served(tapes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server indexes by a process of its own, which knows the recogniser as that of another package."""
+    package = tmp_path / "site" / "tones-1.dist-info"
+    package.mkdir(parents=True)
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: tones\nVersion: 1\n")
+    (package / "entry_points.txt").write_text("[swsdist.recognisers]\ntones = tests.support.tones:ENTRY\n")
+    path = [str(package.parent), str(Path(tones.__file__).parents[2]), *os.environ.get("PYTHONPATH", "").split(":")]
+    monkeypatch.setenv("PYTHONPATH", ":".join(path))
+    settings = settings_for(str(tapes), None, models=(str(tmp_path / "model"),))
+    service = Service(settings)
+    try:
+        until = time.monotonic() + 120
+        while service.words is None and time.monotonic() < until:
+            service.look_for_words(after=0.0)
+            time.sleep(0.1)
+        assert service.indexing is not None
+        assert service.indexing.error is None
+        assert service.words is not None
+        assert service.words.searcher.store.folder.path().endswith("tapes-swsdist/store/words")
+        assert service.archive is not None
+        assert service.archive.spoken
+    finally:
+        service.close()
+    with raises(codes.NEEDS_FOLDER, where=f"{tmp_path}/tapes-swsdist", option="--model"):
+        settings_for(f"{tmp_path}/tapes-swsdist", None, models=("model",))
+
+
+def test_a_recording_that_cannot_be_read_is_named_once(swsdist: Command, tapes: Path) -> None:
+    (tapes / "b.wav").write_bytes(b"no sound")
+    said = swsdist("index", "tapes", "--model", "model", *SERIAL, *PLAIN, "--all", cwd=tapes.parent)
+    assert "words of 3 documents, 1 rejected" in said.out
+    for target in ("tapes-swsdist", "tapes-swsdist/store"):
+        assert swsdist("store", "rejected", target, cwd=tapes.parent).out.endswith("1 rejected\n")
+    assert "words" in swsdist("store", "info", "tapes-swsdist/store", cwd=tapes.parent).out
+    shard = min((tapes.parent / "tapes-swsdist" / "store" / "words" / "shards").glob("*.parquet"))
+    shard.write_bytes(b"")
+    assert str(shard) in swsdist("store", "check", "tapes-swsdist/store", cwd=tapes.parent, code=3).out
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    not MODEL.is_dir() or find_spec("faster_whisper") is None,
+    reason="needs ../shared (models/whisper-base), and faster-whisper: pip install -e '.[whisper]'",
+)
+def test_two_commands_by_the_usual_model(swsdist: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From recordings to the first hit, with the model in the cache."""
+    repository = tmp_path / "hub" / "models--Systran--faster-whisper-base"
+    (repository / "refs").mkdir(parents=True)
+    (repository / "refs" / "main").write_text("abc")
+    (repository / "snapshots").mkdir()
+    (repository / "snapshots" / "abc").symlink_to(MODEL)
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    (tmp_path / "tapes").mkdir()
+    shutil.copy(SPEECH / "audio" / "LJ001-0002.flac", tmp_path / "tapes")
+    swsdist("index", "tapes", "--text", *SERIAL, cwd=tmp_path)
+    found = hits(swsdist, tmp_path / "tapes", "tapes-text", "--text", "modern")
+    assert [(doc_id, start > 0.8) for doc_id, _, start in found] == [("LJ001-0002", True)]
