@@ -265,7 +265,7 @@ def _searcher(
     of_terms = [item for item in sets if item.startswith("terms.")]
     options = section_values([item for item in sets if item not in of_terms], "search")
     terms = section_values(of_terms, "terms")
-    searcher = Searcher(target, options=options, terms=terms, trim=trim, texts=texts, memory=0)
+    searcher = Searcher(target, options=options, terms=terms, trim=trim, texts=bool(texts), memory=0)
     click.get_current_context().call_on_close(searcher.close)
     method = searcher.settings.method
     if texts is not None and (METHODS[method].queries == "text") != texts:
