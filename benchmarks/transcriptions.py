@@ -1,8 +1,9 @@
 """What the systems by transcription give on Mboshi dev and on the made English corpus, at two operating points: a table.
 
 A row a system, corpus and protocol (`sws2013`; `nist-std06`, beta 999.9): MTWV and ATWV with their 95 % intervals, pair AUC,
-Cnxe and its least over time trials, costs. Runs that are in the folder are taken as they are, and `swsdist compare` tests their
-differences. English needs the folder that `python -m tests.support.english FOLDER` makes.
+Cnxe and its least over time trials, costs; of English also ATWV of words that recognisers know, and of those that they do not.
+`best-encoder+us` and so on speak written terms, by the voices of that name. Runs that are in the folder are taken as they are;
+`swsdist compare` tests their differences. English needs the folder that `python -m tests.support.english FOLDER` makes.
 """
 
 from __future__ import annotations
@@ -18,13 +19,29 @@ from benchmarks.rows import Row, say, write_json
 from benchmarks.systems import figures, report_in, row
 from swsdist import api
 from swsdist.config import load_config
+from tests.support.english.grammar import vocabulary
 
 _SYSTEMS = ROOT / "configs" / "systems"
 _ENGLISH = (
     f"features.options.weights={ROOT.parent / 'shared' / 'models' / 'phnrec' / 'EN'}",
     "options.decoding.string_insertion=-2.03125",
 )
+_WHISPER = (
+    f"options.recogniser.options.model={ROOT.parent / 'shared' / 'models' / 'whisper-base' / 'ctranslate2-int8'}",
+)
 _PROTOCOLS = ("sws2013", "nist-std06")
+#: Voices by name.
+_SPOKEN = {
+    "us": ["espeak-ng:en-us"],
+    "three": ["espeak-ng:en-us", "espeak-ng:en-gb", "espeak-ng:en-us+f3"],
+    "flite": ["flite:slt", "flite:rms", "flite:awb"],
+}
+#: What is indexed once a corpus, by system.
+_STORES = {
+    **dict.fromkeys(("lvcsr", "text-std"), "words"),
+    "whisper-std": "whisper",
+    **dict.fromkeys(("best-encoder", "spoken"), "encoder"),
+}
 
 
 class Task(NamedTuple):
@@ -47,27 +64,45 @@ def tasks(english: Path | None) -> list[Task]:
         )
         systems = {"p1b": _ENGLISH, "p1l": _ENGLISH[:1], **dict.fromkeys(spoken, ())}
         found.append(Task("english", english / "spoken.yaml", systems))
-        found.append(Task("english", english / "corpus.yaml", {"text-std": ()}))
+        by_voices = {
+            f"best-encoder+{name}": (f"queries.speak={json.dumps(voices)}", "queries.trim=auto")
+            for name, voices in _SPOKEN.items()
+        }
+        texts = {"text-std": (), "whisper-std": _WHISPER, **by_voices, "fusion-typed": ()}
+        found.append(Task("english", english / "corpus.yaml", texts))
     return found
 
 
 def run(task: Task, name: str, protocol: str, folder: Path) -> Path:
     """The folder of a system's run, searched if it is not there; queries of which a recogniser hears nothing do not stop it."""
-    path, run_folder = _SYSTEMS / f"{name}.yaml", str(folder / f"{task.name}-{name}")
-    sets = [f"score.protocol={protocol}", "force=true", *task.systems[name]]
-    words = f"index.store={folder.resolve() / f'{task.name}-words'}"  # recognised once
-    if name in ("lvcsr", "text-std"):
-        sets.append(words)
-    config = load_config(path, sets, corpus=str(task.corpus), run=run_folder)
+    path, run_folder = _SYSTEMS / f"{name.partition('+')[0]}.yaml", str(folder / f"{task.name}-{name}")
+    sets = [f"score.protocol={protocol}", "force=true"]
+
+    def own(system: str) -> list[str]:
+        """What is set of a system, alone or in a fusion."""
+        kind = _STORES.get(system.partition("+")[0])
+        store = [] if kind is None else [f"index.store={folder.resolve() / f'{task.name}-{kind}'}"]
+        return [*store, *task.systems.get(system, ())]
+
+    config = load_config(path, [*sets, *own(name)], corpus=str(task.corpus), run=run_folder)
     if config.chain == "fuse":
         parts: Any = config.options["systems"]
-        parts = [{**one, "set": [*one["set"], words]} if one["name"] == "lvcsr" else one for one in parts]
+        parts = [{**one, "set": [*one.get("set", []), *own(one["name"])]} for one in parts]
         sets.append(f"options.systems={json.dumps(parts)}")
         config = load_config(path, sets, corpus=str(task.corpus), run=run_folder)
     result = api.run(config)
     if result.outcome.failures:
         raise RuntimeError(f"{name}: {result.outcome.failures[0].message}")
     return Path(run_folder)
+
+
+def by_vocabulary(path: Path) -> list[str]:
+    """Mean term-weighted value at the run's thresholds of terms without and with a word that recognisers do not know."""
+    unknown, values = set(vocabulary()["unknown"]), list[list[float]]([[], []])
+    for query in report_in(path)["per_query"]:
+        if query["twv"] is not None:
+            values[not unknown.isdisjoint((query["term"] or "").split())].append(query["twv"])
+    return [f"{sum(some) / len(some):.3f}" if some else "" for some in values]
 
 
 def main() -> None:
@@ -79,7 +114,7 @@ def main() -> None:
     parser.add_argument("--systems", nargs="+", metavar="NAME", help="only these")
     given = parser.parse_args()
     heads = ("MTWV", "ATWV", "pair AUC", "Cnxe", "min Cnxe", "ISF", "SSF", "PMU (GB)")
-    print(row("corpus", "system", "protocol", *heads), "|---" * (3 + len(heads)) + "|", sep="\n")
+    print(row("corpus", "system", "protocol", *heads, "known", "unknown"), "|---" * (5 + len(heads)) + "|", sep="\n")
     rows: list[Row] = []
     with tempfile.TemporaryDirectory(prefix="swsdist-bench-") as scratch:
         for task in tasks(given.english):
@@ -89,7 +124,8 @@ def main() -> None:
                     path = run(task, name, protocol, given.runs or Path(scratch))
                     found = figures(path)
                     rows.append(Row(f"{task.name}, {name}, {protocol}: MTWV", report_in(path)["measures"]["mtwv"], ""))
-                    print(row(task.name, name, protocol, *(found[head] for head in heads)), flush=True)
+                    ours = by_vocabulary(path) if task.name == "english" else ["", ""]
+                    print(row(task.name, name, protocol, *(found[head] for head in heads), *ours), flush=True)
     if given.json is not None:
         write_json(given.json, rows)
 

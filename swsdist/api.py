@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
@@ -416,6 +417,7 @@ def search(
     options: Mapping[str, object] | None = None,
     top: int = 20,
     trim: bool = True,
+    speak: Sequence[str] = (),
 ) -> pd.DataFrame:
     """Search spoken examples in a store, in this process, without a run folder.
 
@@ -429,6 +431,8 @@ def search(
         options: keys of the config's section `search`, for example `{"distance": "cosine-squared"}`; they override a run's.
         top: detections kept per query.
         trim: trim recorded queries to their speech; a query or a place without speech is an error.
+        speak: voices, such as `espeak-ng:en-us` or `flite:slt`; `queries` are then texts, or tables of them, and each voice
+            makes an example of each.
 
     Returns:
         Best first within each query: query_id, doc_id, channel, start, end, score (after q-norm, or the
@@ -438,13 +442,14 @@ def search(
         UserWarning: defaults that were chosen, such as the channel of a recording.
 
     Raises:
-        AudioError, UserError: a query cannot be used; then none is searched.
+        AudioError, TermError, UserError: a query cannot be used; then none is searched.
     """
+    from swsdist.io.remote.scratch import scratch
     from swsdist.searcher.searcher import Searcher
 
     # No shard is kept in memory for a second search.
-    with Searcher(store, options=options, trim=trim, memory=0) as searcher:
-        return searcher.search(queries, top)
+    with Searcher(store, options=options, trim=trim, memory=0) as searcher, TemporaryDirectory(dir=scratch()) as place:
+        return searcher.search(searcher.spoken_rows(queries, speak, Path(place)) if speak else queries, top)
 
 
 def curve(

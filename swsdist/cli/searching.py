@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -45,6 +47,13 @@ _KEYS = ["query_id", "doc_id", "channel", "start", "end"]
     metavar="TEXT|TABLE",
     help="Search this text in a store of transcripts or lattices, or those of a table (query_id, text); repeatable.",
 )
+@click.option(
+    "--speak",
+    "voices",
+    multiple=True,
+    metavar="SYNTHESISER:VOICE",
+    help="Search each --text by example, spoken by this voice (espeak-ng:en-us, flite:slt); repeatable.",
+)
 @click.option("--word", metavar="NAME", help="All --query values are examples of one word with this name.")
 @click.option("--top", default=20, type=Integer(1), show_default=True, help="Hits per query.")
 @click.option("--no-trim", is_flag=True, help="Do not trim recorded queries to their speech.")
@@ -76,6 +85,7 @@ def search(
     target: str,
     queries: tuple[str, ...],
     texts: tuple[str, ...],
+    voices: tuple[str, ...],
     word: str | None,
     top: int,
     no_trim: bool,
@@ -101,16 +111,19 @@ def search(
     swsdist search config.yaml
     swsdist search runs/mine --query hello.wav --query talk.flac:12:03.5-12:04.2 --html hits.html
     swsdist search transcripts-swsdist --text "good morning"
+    swsdist search recordings-swsdist --text "good morning" --speak espeak-ng:en-us
     """
 
     if _searches_config(click.get_current_context()):
         from swsdist.cli.running import configured, go
 
         sets = (*sets, "queries.trim=none") if no_trim else sets
+        sets = (*sets, f"queries.speak={json.dumps(voices)}") if voices else sets
         config = configured(target, sets, strict=strict, force=force)
         go(config, target, table="candidates", dry_run=dry_run, all_figures=True)
         return
     from swsdist.cli.progress import showing_search
+    from swsdist.io.remote.scratch import scratch
     from swsdist.searcher.query_input import is_table
 
     typed = _typed(queries, texts, word)
@@ -130,18 +143,23 @@ def search(
         cuts.setdefault(cut.query_id, cut)
         several = sum(row["query_id"] == cut.query_id for row in rows) > 1
         which = f"example {cut.example} of {cut.query_id}" if several else cut.query_id
-        say(
-            f"{cut.before:.2f} s before and {cut.after:.2f} s after the speech of {which} are trimmed (--no-trim: keep)"
-        )
+        if not voices:
+            say(
+                f"{cut.before:.2f} s before and {cut.after:.2f} s after the speech of {which} are trimmed (--no-trim: keep)"
+            )
 
     def skip(query_id: str, example: int, error: SwsdistError) -> None:
         skipped[query_id, example] = error
         if len(typed) > 1 or is_table(typed[0]):
             warn(line_of(codes.QUERY_SKIPPED, where_from=error.where, reason=error.message))
 
-    searcher, likelihood = _searcher(target, sets, not no_trim, bool(texts), calibration)
+    searcher, likelihood = _searcher(target, sets, not no_trim, None if voices else bool(texts), calibration)
     store = searcher.store
-    rows = searcher.query_rows(typed, skip, say)
+    if voices:
+        sounds = click.get_current_context().with_resource(TemporaryDirectory(dir=scratch()))
+        rows = searcher.spoken_rows(typed, voices, Path(sounds), skip, say)
+    else:
+        rows = searcher.query_rows(typed, skip, say)
     if word is not None:
         rows = [{**row, "query_id": word, "example": number} for number, row in enumerate(rows, 1)]
     elif alike := _alike(rows):
@@ -202,6 +220,8 @@ def _searches_config(context: click.Context) -> bool:
         return True
     if options["queries"] and options["texts"]:
         raise codes.QUERY_AND_TEXT(where=target)
+    if options["voices"] and options["queries"]:
+        raise codes.SPEAK_NEEDS_TEXT(where=target)
     if options["dry_run"]:
         raise codes.DRY_RUN_WITH_QUERY(where=target)
     if options["as_csv"] and options["as_json"]:
@@ -229,9 +249,10 @@ def _typed(queries: Sequence[str], texts: Sequence[str], word: str | None) -> li
 
 
 def _searcher(
-    target: str, sets: Sequence[str], trim: bool, texts: bool, calibration: str | None
+    target: str, sets: Sequence[str], trim: bool, texts: bool | None, calibration: str | None
 ) -> tuple[Searcher, HitLikelihood]:
-    """Open a store for texts or recordings; the searcher is closed with the command. And how likely its hits are.
+    """Open a store for texts or recordings (None: either); the searcher is closed with the command. And how likely its hits
+    are.
 
     Raises:
         UserError: the store takes the other kind of queries.
@@ -244,11 +265,11 @@ def _searcher(
     of_terms = [item for item in sets if item.startswith("terms.")]
     options = section_values([item for item in sets if item not in of_terms], "search")
     terms = section_values(of_terms, "terms")
-    searcher = Searcher(target, options=options, terms=terms, trim=trim, texts=texts, memory=0)
+    searcher = Searcher(target, options=options, terms=terms, trim=trim, texts=bool(texts), memory=0)
     click.get_current_context().call_on_close(searcher.close)
     method = searcher.settings.method
-    if (METHODS[method].queries == "text") != texts:
-        values = ("--text", "--query FILE", "transcripts or lattices")
+    if texts is not None and (METHODS[method].queries == "text") != texts:
+        values = ("--text", "--query FILE, or --speak espeak-ng:VOICE with the text", "transcripts or lattices")
         option, instead, other = values if texts else ("--query", "--text TEXT", "recordings")
         raise codes.OTHER_KIND_OF_QUERY(where=target, method=method, option=option, instead=instead, store=other)
     return searcher, hit_likelihood(searcher, calibration)
@@ -263,8 +284,6 @@ def _print_answers(answers: Sequence[Answer], listed: pa.Table, said: str, form:
     if form == "csv":
         listed.to_pandas().to_csv(sys.stdout, index=False)
     elif form == "json":
-        import json
-
         print(json.dumps(listed.to_pylist(), indent=1, ensure_ascii=False))
     else:
         from swsdist.report.answers.lines import lines

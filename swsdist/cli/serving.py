@@ -23,6 +23,13 @@ from swsdist.cli.options import MODELS, Integer, allow_commands
 @MODELS
 @click.option("--watch", is_flag=True, help="Of a FOLDER: look for new recordings, and search saved words in them.")
 @click.option("--texts", metavar="STORE", help="Store of words elsewhere. [default: that in STORE]")
+@click.option(
+    "--speak",
+    "voices",
+    multiple=True,
+    metavar="SYNTHESISER:VOICE",
+    help="Search typed words by example, spoken by this voice (espeak-ng:en-us); repeatable.",
+)
 @click.option("--classes", metavar="RUN", help="Run of `discover` in the same recordings.")
 @click.option("--address", metavar="ADDRESS", help="Search on this Ray cluster.")
 @click.option("--set", "sets", multiple=True, metavar="search.KEY=VALUE", help="Set how is searched; repeatable.")
@@ -39,6 +46,7 @@ def serve(
     models: tuple[str, ...],
     watch: bool,
     texts: str | None,
+    voices: tuple[str, ...],
     classes: str | None,
     address: str | None,
     sets: tuple[str, ...],
@@ -60,7 +68,15 @@ def serve(
 
     options = section_values(list(sets), "search")
     settings = settings_for(
-        target, project, watch=watch, texts=texts, classes=classes, models=models, address=address, options=options
+        target,
+        project,
+        watch=watch,
+        texts=texts,
+        speak=voices,
+        classes=classes,
+        models=models,
+        address=address,
+        options=options,
     )
     if models and settings.source is not None:
         frames(models, settings.target, settings.source, True)  # reports mistakes

@@ -82,6 +82,11 @@ class Queries(Section):
         description="auto: trim non-speech at both ends of a recorded query, and reject queries without speech; given "
         "start and end times stay",
     )
+    speak: tuple[str, ...] = Field(
+        (),
+        description="voices, such as [espeak-ng:en-us, flite:slt], that speak written queries; each makes an example (see "
+        "search.examples); recordings lie in the run folder",
+    )
 
 
 class Index(Section):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import warnings
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from copy import copy
 from dataclasses import replace
@@ -321,6 +321,31 @@ class Searcher:
         """Rows of QUERIES, which can be changed and searched; see `swsdist.searcher.query_input.query_rows`."""
         self._demand_open()
         return self.queries.rows(queries, skip, say, folder)
+
+    def spoken_rows(
+        self,
+        texts: object,
+        voices: Sequence[str],
+        folder: Path,
+        skip: Skip | None = None,
+        say: Callable[[str], None] | None = None,
+    ) -> list[dict[str, Any]]:
+        """Rows of QUERIES of texts that voices speak, which can be searched by example as long as `folder` exists.
+
+        Args:
+            texts: texts, or tables (.csv, .parquet) of them.
+            voices: `SYNTHESISER:VOICE`; each makes an example of a text.
+            folder: for the recordings.
+            skip, say: as for `stream`.
+
+        Raises:
+            UserError: the store is not of frames, or a voice is not there.
+            TermError: without `skip`: a text cannot be spoken.
+        """
+        self._demand_open()
+        if not isinstance(self.queries, SpokenQueries):
+            raise codes.SPEAK_WITHOUT_FRAMES(where=self.store.folder.path())
+        return self.queries.spoken(texts, voices, folder, skip, say)
 
     def curve(self, query: str, doc_id: str, channel: int = 1) -> pd.DataFrame:
         """How well a spoken query fits if it ends at each frame of a document; see `swsdist.curve`."""

@@ -23,6 +23,31 @@ from swsdist.store.lattice_shards import labels_of
 from swsdist.store.reading import Store
 
 
+def written_rows(queries: object, store: Store, say: Callable[[str], None] | None = None) -> list[dict[str, Any]]:
+    """Rows of QUERIES, one a text: texts, tables (.csv, .parquet) of them, or rows that this made."""
+    several = isinstance(queries, Iterable) and not isinstance(queries, str) and not hasattr(queries, "columns")
+    items: Iterable[Any] = queries if several else [queries]  # type: ignore[assignment]
+    rows: dict[tuple[str, int], dict[str, Any]] = {}
+
+    def add(row: dict[str, Any]) -> None:
+        query_id, example = key = row["query_id"], row["example"]
+        if rows.setdefault(key, row)["term"] != row["term"]:
+            raise codes.DUPLICATE_QUERY_EXAMPLE(where="queries", count=2, example=example, query_id=query_id)
+
+    for item in items:
+        if isinstance(item, dict):
+            add(item)
+        elif not isinstance(item, str):
+            raise codes.NOT_A_TEXT(where="queries", kind=type(item).__name__)
+        elif is_table(item):
+            for row in table_rows(item, store, say):
+                add(row)
+        else:
+            row = dict.fromkeys(QUERIES.names) | {"query_id": item, "example": 1, "channel": 1}
+            add(row | {"term": item, "typed": item})
+    return list(rows.values())
+
+
 class WrittenQueries:
     """Reads texts into sequences of labels of a store.
 
@@ -42,28 +67,8 @@ class WrittenQueries:
         say: Callable[[str], None] | None = None,
         folder: Path | None = None,
     ) -> list[dict[str, Any]]:
-        """Rows of QUERIES, one a text: texts, tables (.csv, .parquet) of them, or rows that this made."""
-        several = isinstance(queries, Iterable) and not isinstance(queries, str) and not hasattr(queries, "columns")
-        items: Iterable[Any] = queries if several else [queries]  # type: ignore[assignment]
-        rows: dict[tuple[str, int], dict[str, Any]] = {}
-
-        def add(row: dict[str, Any]) -> None:
-            query_id, example = key = row["query_id"], row["example"]
-            if rows.setdefault(key, row)["term"] != row["term"]:
-                raise codes.DUPLICATE_QUERY_EXAMPLE(where="queries", count=2, example=example, query_id=query_id)
-
-        for item in items:
-            if isinstance(item, dict):
-                add(item)
-            elif not isinstance(item, str):
-                raise codes.NOT_A_TEXT(where="queries", kind=type(item).__name__)
-            elif is_table(item):
-                for row in table_rows(item, self._store, say):
-                    add(row)
-            else:
-                row = dict.fromkeys(QUERIES.names) | {"query_id": item, "example": 1, "channel": 1}
-                add(row | {"term": item, "typed": item})
-        return list(rows.values())
+        """Rows of QUERIES; see `written_rows`."""
+        return written_rows(queries, self._store, say)
 
     def examples(
         self,

@@ -123,11 +123,12 @@ def _facts(request: Request, service: Service) -> dict[str, Any]:
     empty = {"hours": 0.0, "documents": 0, "recordings": 0, "folders": [], "speakers": [], "dates": None}
     about = {"store": service.settings.target, **empty} if archive is None else archive.facts
     service.look_for_words()
-    spoken = archive is None or archive.spoken
+    spoken, voices = archive is None or archive.spoken, service.settings.speak
     error = indexing.error if indexing is not None else None
     return {
         **about,
-        "kinds": [*(["spoken"] if spoken else []), *(["text"] if service.words is not None else [])],
+        "kinds": [*(["spoken"] if spoken else []), *(["text"] if service.words is not None or voices else [])],
+        "speak": list(voices),
         "indexing": indexing.state if indexing is not None else None,
         "error": None if error is None else error_values(error),
         "ready": archive is not None,
@@ -166,7 +167,9 @@ async def _search(request: Request) -> Response:
     if text is not None and len(text) > _LONGEST_TEXT:
         raise codes.WRONG_REQUEST(where="text", what=f"the text has more than {_LONGEST_TEXT} characters")
     archive = service.demand_archive()
-    searched = archive if text is None else service.words
+    is_spoken = text is not None and archive.spoken and (service.words is None or bool(values.get("speak")))
+    voices = service.settings.speak if is_spoken else ()
+    searched = archive if text is None or voices else service.words
     if searched is None:
         raise codes.NO_TEXTS(where="text")
     entry_id = None if values.get("entry_id") is None else integer(values, "entry_id")
@@ -185,8 +188,8 @@ async def _search(request: Request) -> Response:
     if not isinstance(narrow, dict):
         raise codes.WRONG_REQUEST(where="narrow", what="narrow is no object")
     filters = Filters(**{name: text_of(narrow, name) for name in Filters._fields if narrow.get(name)})
-    question = Question(examples, text, entry_id, filters, integer(values, "top", TOP, 1, MOST))
-    some = None if text is None else await run_in_threadpool(archive.with_words, searched, filters)
+    question = Question(examples, text, entry_id, filters, integer(values, "top", TOP, 1, MOST), voices)
+    some = None if searched is archive else await run_in_threadpool(archive.with_words, searched, filters)
     lines = answer(question, searched, service.project, service.searches, *(some or ()))
     turns = bounds_of(request).searches
     first = await turns.do(next, lines)  # a question that cannot be asked is refused

@@ -6,6 +6,8 @@ import json
 import time
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import Lock
 from typing import Any, NamedTuple
 from uuid import uuid4
@@ -20,6 +22,7 @@ from swsdist.core.errors import SwsdistError
 from swsdist.core.types import QUERIES
 from swsdist.glossary.project import Project
 from swsdist.glossary.words import Place, Places, Token
+from swsdist.io.remote.scratch import scratch
 from swsdist.searcher.query_input import Skip
 from swsdist.searcher.searcher import Searcher
 from swsdist.server.archive import Archive, Filters
@@ -52,6 +55,7 @@ class Question(NamedTuple):
         entry_id: the entry of the glossary whose judged places are left out.
         filters: of the documents.
         top: hits that are shown.
+        voices: that speak the text, to be searched by example.
     """
 
     examples: tuple[Place, ...]
@@ -59,6 +63,7 @@ class Question(NamedTuple):
     entry_id: int | None = None
     filters: Filters = Filters()
     top: int = TOP
+    voices: tuple[str, ...] = ()
 
 
 class CachedSearch(NamedTuple):
@@ -160,24 +165,30 @@ def answer(
         unusable.append(error)
         warnings.append(f"example {number} is left out: {error.message}")
 
-    queries: Any = (
-        [question.text] if question.text is not None else _examples(question.examples, archive, project, others, skip)
-    )
     prior, places = archive.likelihood.prior, _placed(tokens)
     fitted = None if prior is None else _fitted(tokens, prior)
     hits: list[dict[str, Any]] = []
     most = max(_LOOKED_AT, question.top)
     due = began + _PAUSE
-    for part in searcher.stream(queries, most, skip=skip, say=warnings.append, warn=warnings.append):
-        if part.part < 1:
-            if (now := time.perf_counter()) < due:
-                continue
-            hits = _hits(part.table(), archive, question.top, places, fitted)
-            yield {"search": name, "part": part.part, "hits": hits, "final": False}
-            due = time.perf_counter() + max(_PAUSE, 4 * (time.perf_counter() - now))  # at most a fifth of the time
-        else:
-            hits = _hits(part.table(), archive, most, places, fitted)
-    if len(unusable) == max(1, len(question.examples)):
+    with TemporaryDirectory(dir=scratch()) as place:
+        queries: Any
+        if question.text is None:
+            queries = _examples(question.examples, archive, project, others, skip)
+        else:  # a row, since a text may be the name of a table
+            row = {"query_id": question.text, "example": 1, "channel": 1, "term": question.text}
+            queries = [dict.fromkeys(QUERIES.names) | row]
+        if question.voices:
+            queries = searcher.spoken_rows(queries, question.voices, Path(place), skip)
+        for part in searcher.stream(queries, most, skip=skip, say=warnings.append, warn=warnings.append):
+            if part.part < 1:
+                if (now := time.perf_counter()) < due:
+                    continue
+                hits = _hits(part.table(), archive, question.top, places, fitted)
+                yield {"search": name, "part": part.part, "hits": hits, "final": False}
+                due = time.perf_counter() + max(_PAUSE, 4 * (time.perf_counter() - now))  # at most a fifth of the time
+            else:
+                hits = _hits(part.table(), archive, most, places, fitted)
+    if len(unusable) == max(1, len(question.examples), len(question.voices)):
         raise unusable[0]
     answers.keep(name, question.entry_id, CachedSearch(hits, question.top, prior))
     summary = None if fitted is None else _summary_of(fitted.summary(_scores(hits), question.top), tokens)

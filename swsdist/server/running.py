@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import uvicorn
 
+from swsdist.audio.synthesis import demand_voice
 from swsdist.core.codes import server as codes
 from swsdist.io.filesystem import Folder, is_remote
 from swsdist.server import connections
@@ -43,6 +44,7 @@ def settings_for(
     *,
     watch: bool = False,
     texts: str | None = None,
+    speak: tuple[str, ...] = (),
     classes: str | None = None,
     models: tuple[str, ...] = (),
     address: str | None = None,
@@ -51,7 +53,8 @@ def settings_for(
     """What is served: a store, a run, or a folder of recordings that is indexed to a run beside it.
 
     Raises:
-        UserError: there is no such folder, `watch` or models without a folder of recordings, or the project needs a place.
+        UserError: there is no such folder or voice, `watch` or models without a folder of recordings, or the project needs a
+            place.
     """
     target = target.rstrip("/")
     folder = Folder(target)
@@ -72,7 +75,9 @@ def settings_for(
     if source is not None:
         name = source.rsplit("/", 1)[-1]
         run = str(Path(project).resolve().with_name(f"{name}-swsdist"))
-    return Settings(run, Path(project), source, watch, texts, classes, models, address, dict(options or {}))
+    for voice in speak:
+        demand_voice(voice)
+    return Settings(run, Path(project), source, watch, texts, speak, classes, models, address, dict(options or {}))
 
 
 def serve_until_ended(settings: Settings, entrance: Entrance, say: Callable[[str], None]) -> None:

@@ -74,6 +74,7 @@ class Settings:
         source: folder of recordings that is indexed first; None: it is indexed.
         watch: look for new recordings in `source`.
         texts: a store of transcripts or lattices of the same recordings; None: that inside the store, where there is one.
+        speak: voices that speak texts, to be searched by example.
         classes: a run of `discover` in them.
         models: of `source`: encoders and a recogniser; none: as before.
         address: of a Ray cluster.
@@ -85,6 +86,7 @@ class Settings:
     source: str | None = None
     watch: bool = False
     texts: str | None = None
+    speak: tuple[str, ...] = ()
     classes: str | None = None
     models: tuple[str, ...] = ()
     address: str | None = None

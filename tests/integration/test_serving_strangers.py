@@ -281,7 +281,14 @@ BODIES = (
 PLACE = {"doc_id": "d001", "channel": 1, "start": 0.1, "end": 0.5}
 FORMS: dict[tuple[str, str], dict[str, Any]] = {
     ("POST", "/api/person"): {"person": "Ann"},
-    ("POST", "/api/search"): {"examples": [PLACE], "entry_id": 1, "narrow": {"folder": "x"}, "top": 5, "text": None},
+    ("POST", "/api/search"): {
+        "examples": [PLACE],
+        "entry_id": 1,
+        "narrow": {"folder": "x"},
+        "top": 5,
+        "text": None,
+        "speak": True,
+    },
     ("POST", "/api/entries"): {"form": "a", "gloss": "b", "variants": ["c"], "speaker": "d", "note": "e"},
     ("PATCH", "/api/entries/1"): {"form": "a", "gloss": "b", "variants": ["c"], "speaker": "d", "note": "e"},
     ("POST", "/api/entries/1/merge"): {"other": 2},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from swsdist.core.codes import Code
-from swsdist.core.errors import AudioError, CutOffError, DataError, ForeignError, TransientError, UserError
+from swsdist.core.errors import AudioError, CutOffError, DataError, ForeignError, TermError, TransientError, UserError
 
 _PAIR = "give a pair of float samples of shape (n,), full scale 1, and their rate in Hz: (samples, 16000)"
 _COPY = "copy the file again from its source"
@@ -24,6 +24,40 @@ SAMPLES_NOT_MONO = Code(
 )
 NON_FINITE_SAMPLES = Code("non-finite-samples", UserError, "sample {index} is {value}", _PAIR)
 SAMPLES_TOO_LARGE = Code("samples-too-large", UserError, "a sample is {peak:g}, and full scale is 1", _PAIR)
+
+# Speech synthesis
+
+NO_SUCH_SYNTHESISER = Code(
+    "no-such-synthesiser",
+    UserError,
+    "there is no such synthesiser; there are {choices}",
+    "write SYNTHESISER:VOICE, as espeak-ng:en-us{near}",
+)
+NO_SYNTHESISER = Code(
+    "no-synthesiser",
+    UserError,
+    "the program {program} is not installed",
+    "install it as a package of the system: apt install {program}",
+)
+NO_SUCH_VOICE = Code(
+    "no-such-voice", UserError, "{program} has no voice {name!r}", "choose one of `{program} {listing}`{near}"
+)
+SYNTHESISER_FAILED = Code(
+    "synthesiser-failed",
+    UserError,
+    "{program} does not speak the text ({ending}): {stderr}",
+    "choose another voice; look whether `{program} hello` speaks",
+)
+SPOKEN_TEXT_TOO_LONG = Code(
+    "spoken-text-too-long", TermError, "the text has more than {most} characters", "write a word, or a few"
+)
+UNREADABLE_SCRIPT = Code(
+    "unreadable-script",
+    TermError,
+    "the voice {voice} does not read the letters of {word!r}",
+    "choose a voice of the word's language, or write the word as that voice reads it",
+)
+SOUNDLESS_TEXT = Code("soundless-text", TermError, "the voice {voice} makes no sound of the text", "write a word")
 
 # Commands
 

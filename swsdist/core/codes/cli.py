@@ -122,6 +122,7 @@ NO_QUERY = Code("no-query", UserError, "no query", "give a config, or a store an
 QUERY_AND_TEXT = Code(
     "query-and-text", UserError, "--query and --text are both given", "search them one after the other"
 )
+SPEAK_NEEDS_TEXT = Code("speak-needs-text", UserError, "--speak speaks texts, and there is --query", "give --text TEXT")
 OTHER_KIND_OF_QUERY = Code(
     "other-kind-of-query",
     UserError,

@@ -18,6 +18,12 @@ QUERY_TEXT_NOT_UTF8 = Code(
     "the text is not UTF-8, or has a zero byte",
     "type it in a terminal that writes UTF-8",
 )
+SPEAK_WITHOUT_FRAMES = Code(
+    "speak-without-frames",
+    UserError,
+    "the store has words and no frames, in which a spoken text could be searched",
+    "search it without --speak, or index the recordings: swsdist index FOLDER",
+)
 QUERY_IS_FOLDER = Code(
     "query-is-folder",
     UserError,

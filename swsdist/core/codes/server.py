@@ -95,7 +95,8 @@ NO_TEXTS = Code(
     "no-texts",
     UserError,
     "there are no words to search in",
-    "ask by voice, or recognise the words: swsdist index FOLDER --model RECOGNISER",
+    "ask by voice, or recognise the words: swsdist index FOLDER --model RECOGNISER; or start the server with --speak "
+    "espeak-ng:VOICE",
 )
 INDEX_ENDED = Code(
     "index-ended",

@@ -50,6 +50,12 @@ DUPLICATE_RECORDING = Code(
     "each is indexed; drop them if that is not meant",
 )
 
+UNSPOKEN_QUERIES = Code(
+    "unspoken-queries",
+    OddError,
+    "{count} example{s} of queries cannot be spoken: {reason}",
+    "choose another voice (queries.speak), or give recordings",
+)
 NO_QUERIES = Code("no-queries", UserError, "there are no queries to search", "name a table or a folder of queries")
 
 SHARDS_NOT_IMPORTED = Code(

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
+from typing import Any
 
 import pyarrow as pa
 
+from swsdist.audio.synthesis import spoken_rows
 from swsdist.config import Config
 from swsdist.core.codes import stages as codes
+from swsdist.core.errors import TermError
+from swsdist.core.types import QUERIES
 from swsdist.corpora.documents import read_documents
 from swsdist.corpora.places import is_placed
 from swsdist.corpora.queries import read_queries
+from swsdist.io.filesystem import Folder
 from swsdist.io.notices import Notices
 from swsdist.reduce.source_places import SourcePlaces, outside_places, source_places
+from swsdist.registry.registries import METHODS
 from swsdist.score.measures.protocol import protocol_of
 from swsdist.stages.inputs.cross_corpus import corpus_of_queries, without_documents
 from swsdist.stages.inputs.references import find_references
@@ -88,8 +95,19 @@ class Corpus:
         return self._queries(str(self.config.corpus.cohort), None, self.documents)
 
     def _queries(self, source: str, spoken: str | None, documents: pa.Table) -> pa.Table:
-        examples, storage = self.config.corpus.examples, self.config.storage
-        return read_queries(source, documents, examples, storage, self._notices, spoken, audio=self._audio)
+        examples, storage, voices = self.config.corpus.examples, self.config.storage, self.config.queries.speak
+        table = read_queries(source, documents, examples, storage, self._notices, spoken, audio=self._audio)
+        if not voices or METHODS[self.config.search.method].queries == "text":
+            return table
+
+        unspoken: list[Mapping[str, Any]] = []  # are rejected, as texts
+
+        def refuse(row: Mapping[str, Any], error: TermError) -> None:
+            self._notices.add(codes.UNSPOKEN_QUERIES, where=row["query_id"], count=1, reason=error.message)
+            unspoken.append(row)
+
+        rows = spoken_rows(table.to_pylist(), voices, Folder(f"{self.config.run}/spoken", storage), refuse)
+        return pa.Table.from_pylist([*rows, *unspoken], QUERIES)
 
     @cached_property
     def references(self) -> pa.Table | None:

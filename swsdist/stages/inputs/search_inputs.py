@@ -253,7 +253,8 @@ class SearchInputs(CorpusInputs):
     def of(cls, config: Config, ledger: Ledger) -> Self:
         """The inputs of a config, shared with equal ones."""
         values = config.model_dump(
-            mode="json", include={"run", "corpus", "features", "index", "options", "storage", "strict", "force"}
+            mode="json",
+            include={"run", "corpus", "queries", "features", "index", "options", "storage", "strict", "force"},
         )
         values |= {"store": config.store, "trials": protocol_of(config.score).trials}
         if depends_on_score(config):
