@@ -24,6 +24,8 @@ from swsdist.registry.registries import RECOGNISERS
 
 #: The recogniser of which there may be a model in the cache, if none is named.
 _USUAL = "whisper"
+#: How terms are searched in its words: names are often written in another way.
+_NEAR = {"nearest": 8, "edit_cost": 3.0}
 
 
 def frames(models: Sequence[str], run: str, source: str, search: bool) -> list[str]:
@@ -49,7 +51,7 @@ def frames(models: Sequence[str], run: str, source: str, search: bool) -> list[s
         config.options["words"] for config in before if config.chain == "search" and config.options.get("words")
     ]
     if recognisers:
-        given = [{"recogniser": _recogniser(recognisers)}]
+        given = [{"recogniser": _recogniser(recognisers), "terms": _NEAR}]
     given = [{**words, "lattices": {"path": source} if _documents(source)[1] else {}} for words in given[:1]]
     return [*settings, *(f"options.words={json.dumps(words)}" for words in given)]
 
@@ -78,6 +80,8 @@ def words(models: Sequence[str], run: str, source: str, sets: Sequence[str], tex
     if any(item.startswith("options.source=") for item in sets) or not (models or untold):
         return []
     settings: dict[str, Any] = {"options.source": "recogniser"} | ({} if texts is None else {"options.texts": texts})
+    if texts is None:
+        settings["options.terms"] = _NEAR
     if transcribed:
         settings["options.lattices.path"] = source
     before = [config.options for config in _configs(run) if config.options.get("source") == "recogniser"]
