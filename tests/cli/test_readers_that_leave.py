@@ -72,8 +72,9 @@ SLOW = [
     ("bench", "config.yaml", "--workers", "1", "--times", "1", "--repeats", "1", "--folder", "bench"),
     ("demo", "made", "--documents", "4", "--queries", "2", "--executor", "serial"),
 ]
-#: Not here: `doctor` starts Ray, `phones` wants a recogniser, `superb` an encoder, and `serve` runs until it is ended.
-ELSEWHERE = {"doctor", "phones", "serve", "superb"}
+#: Not here: `doctor` starts Ray,
+#: `align`, `phones` and `transcribe` want a recogniser, `superb` an encoder, and `serve` runs until it is ended.
+ELSEWHERE = {"align", "doctor", "phones", "serve", "superb", "transcribe"}
 
 
 @pytest.fixture

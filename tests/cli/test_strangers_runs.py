@@ -66,7 +66,8 @@ LINES = [
 ]
 #: Exit codes of those that find nothing to do.
 REFUSED = {("cancel", "run"): 2, ("store", "info", "run"): 3, ("transcribe", "run"): 3}
-#: These take a config, which is trusted, or make something new; `sweep` of lists, `phones` and `score-discovery` take no run;
+#: These take a config, which is trusted, or make something new; `sweep` of lists, `phones`, `align` and `score-discovery` take
+#: no run;
 #: `glossary` a folder of words, and `serve` reads a run as `search` does until it is ended.
 TRUSTED = {
     "discover",
@@ -85,6 +86,7 @@ TRUSTED = {
     "demo",
     "explain",
     "phones",
+    "align",
     "glossary",
     "serve",
 }

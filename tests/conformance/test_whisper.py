@@ -68,7 +68,7 @@ def test_words_settle_where_they_sound() -> None:
 @given(
     st.lists(WORDS, min_size=1, max_size=6),
     st.lists(st.floats(0.01, 1), min_size=6, max_size=6),
-    st.lists(st.tuples(st.floats(0, 1), st.lists(WORDS, max_size=7)), max_size=4),
+    st.lists(st.tuples(st.floats(1e-6, 1), st.lists(WORDS, max_size=7)), max_size=4),
 )
 def test_each_hypothesis_is_a_path(
     best: list[str], chances: list[float], others: list[tuple[float, list[str]]]
