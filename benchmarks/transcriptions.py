@@ -28,6 +28,7 @@ _ENGLISH = (
 )
 _WHISPER = (
     f"options.recogniser.options.model={ROOT.parent / 'shared' / 'models' / 'whisper-base' / 'ctranslate2-int8'}",
+    "options.recogniser.options.language=en",
 )
 _PROTOCOLS = ("sws2013", "nist-std06")
 #: Voices by name.
@@ -39,7 +40,9 @@ _SPOKEN = {
 #: What is indexed once a corpus, by system.
 _STORES = {
     **dict.fromkeys(("lvcsr", "text-std"), "words"),
-    "whisper-std": "whisper",
+    **dict.fromkeys(("whisper-std", "whisper-qbe"), "whisper"),
+    "whisper-text": "whisper-text",
+    "whisper-std+hotwords": "whisper-hotwords",
     **dict.fromkeys(("best-encoder", "spoken"), "encoder"),
 }
 
@@ -62,13 +65,23 @@ def tasks(english: Path | None) -> list[Task]:
             *("mfcc-fingerprint", "phoneme-posteriorgram", "best-single"),
             *("fusion-lvcsr", "fusion-lvcsr-fingerprint", "fusion-lvcsr-best"),
         )
-        systems = {"p1b": _ENGLISH, "p1l": _ENGLISH[:1], **dict.fromkeys(spoken, ())}
+        systems = {"p1b": _ENGLISH, "p1l": _ENGLISH[:1], **dict.fromkeys(spoken, ()), "whisper-qbe": _WHISPER}
         found.append(Task("english", english / "spoken.yaml", systems))
         by_voices = {
             f"best-encoder+{name}": (f"queries.speak={json.dumps(voices)}", "queries.trim=auto")
             for name, voices in _SPOKEN.items()
         }
-        texts = {"text-std": (), "whisper-std": _WHISPER, **by_voices, "fusion-typed": ()}
+        names = (
+            f"options.recogniser.options.hotwords={json.dumps([name.capitalize() for name in vocabulary()['unknown']])}"
+        )
+        texts = {
+            "text-std": (),
+            "whisper-std": _WHISPER,
+            "whisper-text": _WHISPER,
+            "whisper-std+hotwords": (*_WHISPER, names),
+            **by_voices,
+            "fusion-typed": (),
+        }
         found.append(Task("english", english / "corpus.yaml", texts))
     return found
 
@@ -80,7 +93,7 @@ def run(task: Task, name: str, protocol: str, folder: Path) -> Path:
 
     def own(system: str) -> list[str]:
         """What is set of a system, alone or in a fusion."""
-        kind = _STORES.get(system.partition("+")[0])
+        kind = _STORES.get(system, _STORES.get(system.partition("+")[0]))
         store = [] if kind is None else [f"index.store={folder.resolve() / f'{task.name}-{kind}'}"]
         return [*store, *task.systems.get(system, ())]
 
