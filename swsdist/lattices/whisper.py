@@ -2,8 +2,8 @@
 
 A recording is read in stretches of minutes. In each, Silero's detector marks speech, packed into windows of at most 30 s; a
 beam search gives the best hypotheses of a window. Whisper writes text where nobody speaks, or one text again and again: a
-hypothesis that compresses too well, is too unlikely, or comes with a high probability of no speech is left out, as in Whisper's
-own program; a window without another one is halved once where it is quiet. What is still wrong is left out and listed.
+hypothesis that compresses too well or is too unlikely is left out, as in Whisper's own program; a window without another one is
+halved once where it is quiet, unless Whisper thinks that nobody speaks. What is still wrong is left out and listed.
 
 Posteriors. The probability of a word is the mean over its tokens, which cross-attention aligns with the sound. Where
 hypotheses differ, a variant has the probability of the best one's words times the ratio of the likelihoods of both hypotheses;
@@ -56,6 +56,8 @@ _HALVED = 4.0
 #: Files of a model.
 _FILES = ("model.bin", "config.json", "tokenizer.json")
 _SUPPRESSED = frozenset("0123456789%$£€¥°")
+#: A probability of no speech above which an unlikely text is not tried again.
+_SILENT = 0.6
 #: A probability below which a language is not the one that is spoken.
 _FOREIGN = 0.01
 
@@ -83,9 +85,6 @@ class Whisper(Section):
         2.4, description="leave out text that compresses by a larger factor: it repeats itself"
     )
     least_likely: float = Field(-1.0, description="leave out text of a smaller mean log-probability of its tokens")
-    no_speech: float = Field(
-        0.6, ge=0, le=1, description="leave out text with a larger probability of no speech, and an unlikely one"
-    )
     device: Literal["cpu", "cuda"] = Field("cpu", description="where it is computed; on a GPU numbers differ a little")
     dtype: Literal["int8", "float32", "float16"] = Field("int8", description="what is computed in")
 
@@ -279,7 +278,7 @@ class _Recording:
             return
         if not hypotheses[0].tokens:
             return
-        if halve and silent <= self._options.no_speech and len(window.samples) >= _HALVED * RATE:
+        if halve and silent <= _SILENT and len(window.samples) >= _HALVED * RATE:
             cut = quietest(window.samples, RATE, len(window.samples) // 4)
             for first, end in ((0, cut), (cut, len(window.samples))):
                 half = window.half(first, end)
@@ -306,7 +305,7 @@ class _Recording:
         if (ratio := len(text) / len(zlib.compress(text))) > options.most_compressed:
             return f"it repeats itself: its compression ratio is {ratio:.1f}"
         if mean < options.least_likely:
-            sure = f", and no speech has a probability of {silent:.2f}" if silent > options.no_speech else ""
+            sure = f", and no speech has a probability of {silent:.2f}" if silent > _SILENT else ""
             return f"the mean log-probability of its tokens is {mean:.2f}{sure}"
         return None
 
