@@ -17,6 +17,7 @@ Source: faster-whisper 1.2 (`WhisperModel`), CTranslate2 4 (`Whisper`); rules of
 from __future__ import annotations
 
 import math
+import re
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
@@ -55,6 +56,10 @@ _COPIES, _GAP, _LEAST = 3, 0.5, 1e-3
 _HALVED = 4.0
 #: Files of a model.
 _FILES = ("model.bin", "config.json", "tokenizer.json")
+#: Others that it may have.
+_OTHERS = ("preprocessor_config.json", "vocabulary.*")
+#: Tokens of a model of many languages at least, and of a prompt at most.
+_MULTILINGUAL, _PROMPT = 51_865, 223
 _SUPPRESSED = frozenset("0123456789%$£€¥°")
 #: A probability of no speech above which an unlikely text is not tried again.
 _SILENT = 0.6
@@ -95,7 +100,8 @@ class Whisper(Section):
         """One thread; memory for the weights, the stretch, and a batch of windows."""
         place = Path(self._folder) / "model.bin"
         weights = place.stat().st_size if place.is_file() else 0
-        return (Needs(cpus=1, memory_gb=round(0.7 + 2 * weights / 1e9, 2), gpus=float(self.device == "cuda")),)
+        held = {"int8": 2, "float16": 3, "float32": 5}[self.dtype] * weights  # of files of 8 bit
+        return (Needs(cpus=1, memory_gb=round(0.7 + held / 1e9, 2), gpus=float(self.device == "cuda")),)
 
     @cached_property
     def _folder(self) -> str:
@@ -113,10 +119,24 @@ class Whisper(Section):
             raise codes.NO_WHISPER_MODEL(where=where, model=self.model)
         if missing := [name for name in _FILES if not (folder / name).is_file()]:
             raise codes.NO_MODEL_OF_RECOGNISER(where=where, model=self.model, missing=", ".join(missing))
-        _model(self._key).check(self)
+        self._check(_tokens(str(folder / "tokenizer.json")))
         values = self.model_dump(mode="json", exclude={"model", "device"})
-        versions = [version(name) for name in ("faster-whisper", "ctranslate2")]
-        return [values, [identify(str(folder / name)) for name in _FILES], *versions]
+        files = [*_FILES, *sorted(path.name for name in _OTHERS for path in folder.glob(name))]
+        versions = [version(name) for name in ("faster-whisper", "ctranslate2", "onnxruntime")]
+        return [values, [[name, identify(str(folder / name))] for name in files], *versions]
+
+    def _check(self, tokens: Any) -> None:
+        where = "options.recogniser.options"
+        multilingual = tokens.get_vocab_size() >= _MULTILINGUAL
+        named = (re.fullmatch(r"<\|([a-z]{2,3})\|>", token) for token in tokens.get_vocab())
+        languages = sorted({match[1] for match in named if match}) if multilingual else ["en"]
+        if self.language is not None and self.language not in languages:
+            raise codes.NO_LANGUAGE_OF_RECOGNISER(
+                where=f"{where}.language", language=self.language, languages=", ".join(languages)
+            )
+        size = len(tokens.encode(f" {_listed(self.hotwords)}", add_special_tokens=False).ids) if self.hotwords else 0
+        if size > _PROMPT:
+            raise codes.TOO_MANY_HOTWORDS(where=f"{where}.hotwords", tokens=size, most=_PROMPT)
 
     @property
     def _key(self) -> tuple[str, str, str]:
@@ -128,7 +148,7 @@ class Whisper(Section):
         Raises:
             UserError: it cannot be read, or there is no such device.
         """
-        _model(self._key).check(self)
+        _model(self._key)
 
     def lattice(self, key: str, channel: int, blocks: Iterable[NDArray[np.float32]]) -> Lattice:
         """The lattice of a recording, with words as Whisper writes them and what was left out.
@@ -139,7 +159,9 @@ class Whisper(Section):
         """
         found = _Recording(self, _model(self._key))
         regions = list(found.regions(blocks))
-        words = tuple(word for region in regions for word in region[0].words)
+        words = tuple(
+            word._replace(confidence=word.confidence * best.chance) for best, *_ in regions for word in best.words
+        )
         length = round(found.samples / RATE * 1000)
         return confusion_network(key, channel, regions, length, words, found.left_out if found.left_out.count else None)
 
@@ -157,19 +179,25 @@ class Whisper(Section):
             words = (spelled(word.text, "folded") for region in regions for word in region[0].words)
             return [Text(tuple(word for word in words if word))]
         copies = [1, _COPIES] if _COPIES * (len(samples) + _GAP * RATE) <= _WINDOW * RATE else [1]
+        language = self.language or model.language([model.encoded(samples)])
         chances: dict[tuple[str, ...], float] = {}
-        for found in filter(None, (self._heard(model, samples, copy) for copy in copies)):
+        for found in filter(None, (self._heard(model, samples, copy, language) for copy in copies)):
             for labels, chance in found.items():
                 chances[labels] = chances.get(labels, 0.0) + chance
         total = sum(chances.values())
         kept = [Text(labels, -math.log(p / total) + 0.0) for labels, p in chances.items() if p > _LEAST * total]
         return sorted(kept, key=lambda text: (text.cost, text.labels))
 
-    def _heard(self, model: _Model, samples: NDArray[np.float32], copies: int) -> dict[tuple[str, ...], float]:
-        """Texts of a query that is said several times, with probabilities that add up to 1; none if no text is repeated so."""
+    def _heard(
+        self, model: _Model, samples: NDArray[np.float32], copies: int, language: str
+    ) -> dict[tuple[str, ...], float]:
+        """Texts of a query that is said several times, with probabilities that add up to 1; none if no text is repeated so, or
+        nobody seems to speak.
+        """
         window = model.encoded(np.tile(np.append(samples, np.zeros(round(_GAP * RATE), np.float32)), copies))
-        language = self.language or max((chances := model.languages([window])), key=chances.__getitem__)
-        ((hypotheses, _),) = model.hypotheses([window], language, self.model_copy(update={"beam": 2 * self.beam}))
+        ((hypotheses, silent),) = model.hypotheses([window], language, self.model_copy(update={"beam": 2 * self.beam}))
+        if silent > _SILENT and hypotheses[0].mean < self.least_likely:
+            return {}
         logs: dict[tuple[str, ...], list[float]] = {}
         for hypothesis in hypotheses:
             words = (spelled(word, "folded") for word in model.split(hypothesis.tokens, language))
@@ -186,6 +214,11 @@ class _Hypothesis(NamedTuple):
 
     tokens: list[int]
     likelihood: float
+
+    @property
+    def mean(self) -> float:
+        """The mean log-probability of a token, and of the end."""
+        return self.likelihood / (len(self.tokens) + 1)
 
 
 class _Window(NamedTuple):
@@ -237,7 +270,7 @@ class _Recording:
     def _listen(self, windows: Sequence[NDArray[np.float32]]) -> None:
         """Detect the language; list a recording in another one than was given."""
         chances, self._listened = self._model.languages(windows), True
-        heard = max(chances, key=lambda name: (chances[name], name))
+        heard = max(chances, key=chances.__getitem__)
         if self._language is None:
             self._language = heard
         elif chances.get(self._language, 0.0) < _FOREIGN:
@@ -279,7 +312,8 @@ class _Recording:
         if not hypotheses[0].tokens:
             return
         if halve and silent <= _SILENT and len(window.samples) >= _HALVED * RATE:
-            cut = quietest(window.samples, RATE, len(window.samples) // 4)
+            size = len(window.samples)
+            cut = quietest(window.samples[: 3 * size // 4], RATE, size // 4)
             for first, end in ((0, cut), (cut, len(window.samples))):
                 half = window.half(first, end)
                 inside = self._model.encoded(half.samples)
@@ -299,14 +333,13 @@ class _Recording:
         """Why a hypothesis is no text of its window; None: it may be."""
         assert self._language is not None
         options, text = self._options, self._model.text(hypothesis.tokens, self._language).encode()
-        mean = hypothesis.likelihood / (len(hypothesis.tokens) + 1)
         if not text.strip():
             return "it is empty"
         if (ratio := len(text) / len(zlib.compress(text))) > options.most_compressed:
             return f"it repeats itself: its compression ratio is {ratio:.1f}"
-        if mean < options.least_likely:
+        if hypothesis.mean < options.least_likely:
             sure = f", and no speech has a probability of {silent:.2f}" if silent > _SILENT else ""
-            return f"the mean log-probability of its tokens is {mean:.2f}{sure}"
+            return f"the mean log-probability of its tokens is {hypothesis.mean:.2f}{sure}"
         return None
 
     def _placed(self, window: _Window, encoded: Any, hypotheses: list[_Hypothesis]) -> Iterator[list[Variant]]:
@@ -338,6 +371,17 @@ def _moved(word: Word, window: _Window, end: float) -> Word:
 
 
 @lru_cache(maxsize=1)
+def _tokens(path: str) -> Any:
+    """The tokenizer of a model, without the model."""
+    from tokenizers import Tokenizer
+
+    try:
+        return Tokenizer.from_file(path)
+    except Exception as error:  # it raises no other
+        raise codes.WHISPER_NOT_LOADED(where=path, error=error) from None
+
+
+@lru_cache(maxsize=1)
 def _model(key: tuple[str, str, str]) -> _Model:
     """A model, kept by the process: loading it takes seconds."""
     return _Model(*key)
@@ -360,23 +404,6 @@ class _Model:
         except (RuntimeError, ValueError, OSError) as error:
             raise codes.WHISPER_NOT_LOADED(where=folder, error=error) from None
         self._tokenizers: dict[str, Any] = {}
-
-    def check(self, options: Whisper) -> None:
-        """Whether the model can do what the options ask.
-
-        Raises:
-            ConfigError: it has no such language, or no room for all hot words.
-        """
-        where = "options.recogniser.options"
-        languages = self._whisper.supported_languages
-        if options.language is not None and options.language not in languages:
-            raise codes.NO_LANGUAGE_OF_RECOGNISER(
-                where=f"{where}.language", language=options.language, languages=", ".join(sorted(languages))
-            )
-        if options.hotwords:
-            tokens = len(self._tokenizer(languages[0]).encode(_listed(options.hotwords)))
-            if tokens > (most := self._whisper.max_length // 2 - 1):
-                raise codes.TOO_MANY_HOTWORDS(where=f"{where}.hotwords", tokens=tokens, most=most)
 
     def speech(self, stretch: NDArray[np.float32], least: float) -> Iterator[list[tuple[int, int]]]:
         """Parts of speech of each window, as first and end samples."""
@@ -407,6 +434,11 @@ class _Model:
         features = self._whisper.feature_extractor(samples)[..., :-1]
         output = self._whisper.encode(pad_or_trim(features))
         return np.array(output.to_device(Device.cpu) if self._whisper.model.device == "cuda" else output)
+
+    def language(self, windows: Sequence[NDArray[np.float32]]) -> str:
+        """The likeliest language of windows."""
+        chances = self.languages(windows)
+        return max(chances, key=chances.__getitem__)
 
     def languages(self, windows: Sequence[NDArray[np.float32]]) -> dict[str, float]:
         """The probability of each language that the model knows, by all windows."""

@@ -22,7 +22,7 @@ from swsdist.lattices.packed import Recipe, pack
 from swsdist.lattices.recognition import Recognition
 from swsdist.lattices.settled import settled
 from swsdist.lattices.spelling import spelled
-from swsdist.lattices.whisper import RATE
+from swsdist.lattices.whisper import RATE, Whisper, _Hypothesis, _model, _Recording, _Window
 from swsdist.testing.conformance import check_recogniser
 from swsdist.testing.conformance.lattices import check_lattice
 from tests.support.coded import raises
@@ -87,9 +87,9 @@ def test_each_hypothesis_is_a_path(
 
 def test_a_variant_is_as_likely_as_its_hypothesis() -> None:
     best = best_of(["the", "famous", "lawyer"], [1.0, 1.0, 0.6])
-    packed = pack(
-        confusion_network("talk", 1, list(variants(best, [(0.5, ["the", "famous", "liar"])])), 3000, ()), Recipe()
-    )
+    *_, (lawyer, _) = places = list(variants(best, [(0.5, ["the", "famous", "liar"])]))
+    assert lawyer.chance * lawyer.words[0].confidence == pytest.approx(0.6)
+    packed = pack(confusion_network("talk", 1, places, 3000, ()), Recipe())
     found = {packed.texts[label]: p for label, p in zip(packed.labels, packed.expected(), strict=True) if label}
     assert found == pytest.approx({"the": 1.0, "famous": 1.0, "lawyer": 0.6, "liar": 0.3})
 
@@ -195,3 +195,19 @@ def test_a_spoken_query_has_texts_whose_chances_add_up() -> None:
     texts = recogniser.texts([clip(5)[round(0.1 * RATE) : round(0.5 * RATE)]])  # "invention"
     assert sum(math.exp(-text.cost) for text in texts) == pytest.approx(1, abs=0.1)
     assert recogniser.texts([np.zeros(RATE, np.float32)]) == []
+
+
+@needs_whisper
+def test_what_is_doubted_is_tried_again_in_halves() -> None:
+    """It is cut in the pause between two sentences, not in the quiet at its end."""
+    samples = np.concatenate([clip(2), np.zeros(RATE // 4, np.float32), clip(8), np.zeros(RATE, np.float32)])
+    cuts: list[int] = []
+    recording = _Recording(Whisper(model=str(MODEL), language="en"), _model((str(MODEL), "cpu", "int8")))
+    window = _Window(samples, [(0, 0)])
+    doubted = _Hypothesis([50257 - 1], -1e9)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            _Window, "half", lambda self, first, end: cuts.append(end) or _Window(self.samples[first:end], [(0, 0)])
+        )
+        list(recording._checked(window, None, [doubted], 0.0))
+    assert len(clip(2)) - RATE // 4 <= cuts[0] <= len(clip(2)) + RATE // 2

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -133,7 +133,15 @@ class Recordings(NamedTuple):
 
     def rows(self, work: float, context: Context) -> Iterator[LatticeRow]:
         """Recognise, prepare."""
-        recogniser, done = self.recogniser.loaded(context.granted), 0
+        recogniser, done = self.recogniser.loaded(context.granted), 0.0
+
+        def reported(blocks: Iterable[NDArray[np.float32]]) -> Iterator[NDArray[np.float32]]:
+            nonlocal done
+            for block in blocks:
+                yield block
+                done += len(block) / recogniser.rate
+                context.report(done / max(work, 1e-3))
+
         with permitted(self.commands), caching():
             for row in self.documents:
                 names = row["doc_id"], row["channel"], row["path"], row["identity"]
@@ -142,7 +150,7 @@ class Recordings(NamedTuple):
                     if not row.get("words", True):
                         raise codes.NO_TEXT_OF_RECORDING(where=row["doc_id"])
                     read = WithResult(samples_of(row, recogniser.rate, context.run))
-                    lattice = recogniser.lattice(row["doc_id"], row["channel"], read)
+                    lattice = recogniser.lattice(row["doc_id"], row["channel"], reported(read))
                     packed = pack(lattice, self.recipe)
                     if "words" in row:
                         lattice = aligned(row["words"], lattice, packed.words)
@@ -151,8 +159,6 @@ class Recordings(NamedTuple):
                     raise_transient(row, error)
                     yield LatticeRow(*names, error)
                     continue
-                done += packed.ticks
-                context.report(done / 1000 / max(work, 1e-3))
                 yield LatticeRow(*names, packed, read.result, lattice.left_out)
 
 
