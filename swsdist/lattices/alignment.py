@@ -116,12 +116,13 @@ def _pairs(own: NDArray[np.int32], its: NDArray[np.int32]) -> NDArray[np.int64]:
 
 def _edits(own: NDArray[np.int32], its: NDArray[np.int32]) -> NDArray[np.int32]:
     """Fewest edits between a sequence and each beginning of another, int32 (len(its) + 1,)."""
-    steps = np.arange(len(its) + 1, dtype=np.int32)
-    row = steps
+    more = np.zeros(len(its) + 1, np.int32)  # edits, less the length of the beginning
     for letter in own:
-        changed = np.concatenate([row[:1] + 1, np.minimum(row[:-1] + (its != letter), row[1:] + 1)])
-        row = np.minimum.accumulate(changed - steps) + steps
-    return row
+        kept = np.minimum(more[:-1] - (its == letter), more[1:] + 1)
+        more = np.concatenate([more[:1] + 1, kept])
+        np.minimum.accumulate(more, out=more)
+    more += np.arange(len(more), dtype=np.int32)
+    return more
 
 
 def _span(pairs: NDArray[np.int64], heard: Sequence[Word], at: NDArray[np.int64]) -> tuple[float, float]:
