@@ -36,7 +36,7 @@ def measure(scratch: Path) -> list[Row]:
     names = set((english / "test.txt").read_text(encoding="utf-8").split()) - {"doc_id"}
     words: Any = read_ctm(str(english / "words.ctm")).to_pandas()
     words = words[words["doc_id"].isin(names)].reset_index(drop=True)
-    words.groupby("doc_id")["word"].agg(" ".join).to_csv(scratch / "texts.csv")
+    words.groupby("doc_id")["word"].agg(" ".join).rename("text").to_csv(scratch / "texts.csv")
     with (english / "documents.csv").open(encoding="utf-8") as file:
         documents = [row for row in csv.DictReader(file) if row["doc_id"] in names]
     lines = [f"{row['doc_id']},{english.resolve() / row['path']}\n" for row in documents]

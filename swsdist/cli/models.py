@@ -12,12 +12,16 @@ from typing import Any
 
 from swsdist.config import Config
 from swsdist.core.codes import lattices as codes
-from swsdist.core.errors import ConfigError
+from swsdist.core.errors import ConfigError, UserError
+from swsdist.corpora.documents import recordings
 from swsdist.features.ssl.folder import read_encoder
 from swsdist.features.ssl.settings import settings_of, settings_with
 from swsdist.io.filesystem import Folder
 from swsdist.io.hub_cache import folder_of
+from swsdist.lattices.collection import LatticeFile, document_id, find_files, read_file
+from swsdist.lattices.lattice import Origin
 from swsdist.lattices.recognition import recogniser_of
+from swsdist.lattices.words import key_of
 from swsdist.pipeline.inspection.loading import config_of
 from swsdist.pipeline.plan import load_plans
 from swsdist.registry.registries import RECOGNISERS
@@ -52,7 +56,7 @@ def frames(models: Sequence[str], run: str, source: str, search: bool) -> list[s
     ]
     if recognisers:
         given = [{"recogniser": _recogniser(recognisers), "terms": _NEAR}]
-    given = [{**words, "lattices": {"path": source} if _documents(source)[1] else {}} for words in given[:1]]
+    given = [{**words, "lattices": {"path": source} if _transcripts(source) else {}} for words in given[:1]]
     return [*settings, *(f"options.words={json.dumps(words)}" for words in given)]
 
 
@@ -67,22 +71,25 @@ def words(models: Sequence[str], run: str, source: str, sets: Sequence[str], tex
         texts: of all recordings, which are aligned.
 
     Raises:
-        UserError: there are several models, or one of another kind; there are no recordings to recognise; or there is no
-            model.
+        UserError: there are several models, or one of another kind; there are no recordings to recognise, or their source is
+            set; or there is no model.
         ConfigError: there is no such model.
     """
-    recordings, transcribed = _documents(source)
-    if texts is not None:
-        transcribed = set()
-    untold = recordings - transcribed
-    if models and not recordings:
+    names, transcripts = _recordings(source), [] if texts is not None else _transcripts(source)
+    demanded = "swsdist align" if texts is not None else "--model" if models else None
+    if demanded and not names:
         raise codes.NOTHING_TO_RECOGNISE(where=source)
-    if any(item.startswith("options.source=") for item in sets) or not (models or untold):
+    if is_set := [item for item in sets if item.startswith("options.source=")]:
+        if demanded:
+            raise codes.SOURCE_IS_SET(where=f"--set {is_set[-1]}", what=demanded)
+        return []
+    untold = _untold(source, names, transcripts)
+    if not (models or untold):
         return []
     settings: dict[str, Any] = {"options.source": "recogniser"} | ({} if texts is None else {"options.texts": texts})
     if texts is None:
         settings["options.terms"] = _NEAR
-    if transcribed:
+    if transcripts:
         settings["options.lattices.path"] = source
     before = [config.options for config in _configs(run) if config.options.get("source") == "recogniser"]
     if models:
@@ -90,7 +97,7 @@ def words(models: Sequence[str], run: str, source: str, sets: Sequence[str], tex
     elif any(item.startswith("options.recogniser.name=") for item in sets):
         pass
     elif before:
-        settings["options.recogniser"] = before[0]["recogniser"]
+        settings["options.recogniser"] = before[0].get("recogniser", {})
     else:
         model = _usual_model()
         if recogniser_of(Path(folder_of(model))) is None:
@@ -146,20 +153,28 @@ def _kind(folder: Path) -> str:
     return f"a model of the type {kind}"
 
 
-def _documents(source: str) -> tuple[set[str], set[str]]:
-    """Names of the recordings of a folder, and of what its transcripts or lattices are of."""
-    from swsdist.core.errors import UserError
-    from swsdist.corpora.documents import recordings
-    from swsdist.lattices.collection import document_id, find_files, read_file
-    from swsdist.lattices.lattice import Origin
+def _recordings(source: str) -> set[str]:
+    """Names of the recordings of a folder."""
+    try:
+        return set(recordings(source, {}))
+    except UserError:
+        return set()
 
+
+def _transcripts(source: str) -> list[LatticeFile]:
+    """Files of transcripts or lattices of a folder."""
     try:
-        names = set(recordings(source, {}))
+        return find_files(source, None, {}, lambda path, better: None)
     except UserError:
-        names = set()
-    try:
-        files = find_files(source, None, {}, lambda path, better: None)
-    except UserError:
-        return names, set()
-    items = ((item.key, file.path) for file in files for item in read_file(file.format, Origin(file.path)))
-    return names, {document_id(key, path, source) for key, path in items}
+        return []
+
+
+def _untold(source: str, names: set[str], files: Sequence[LatticeFile]) -> set[str]:
+    """Names of the recordings without a transcript. Only files that are not named after a recording are read."""
+    own = {file.path: document_id(key_of(file.path), file.path, source) for file in files}
+    untold = names - set(own.values())
+    for file in files if untold else ():
+        if own[file.path] not in names:
+            items = read_file(file.format, Origin(file.path))
+            untold -= {document_id(item.key, file.path, source) for item in items}
+    return untold

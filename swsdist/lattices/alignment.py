@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 from swsdist.core.codes import lattices as codes
 from swsdist.io.compressed import short
 from swsdist.lattices.lattice import MILLISECOND, Lattice, LeftOut, Word, transcript
-from swsdist.lattices.spelling import spelled
+from swsdist.lattices.spelling import pieces, spelled, written
 
 #: Letters around the middle of a word, and the least share of them that is heard where it has a place.
 _AROUND, _LEAST = 80, 0.5
-#: Most pairs of letters between two anchors; more of a text without any is not what is said.
+#: Pairs of letters that are compared at once, a byte each.
 _MOST_PAIRS = 1 << 26
 #: Seconds between two letters of a word, of which it then holds one only.
 _TORN = 1.0
@@ -34,17 +34,18 @@ _TORN = 1.0
 _NAMED, _SHOWN = 12, 80
 
 
-def aligned(given: Sequence[str], heard: Lattice, words: Sequence[Word]) -> Lattice:
+def aligned(text: str, heard: Lattice, words: Sequence[Word]) -> Lattice:
     """The transcript of a given text, with the times of what is heard in its recording. Words without a place are left out.
 
     Args:
-        given: words as written.
+        text: as written; in scripts without blanks its characters are words.
         heard: the recogniser's lattice.
         words: its best words, in order.
 
     Raises:
         DataError: less than half of the text has a place.
     """
+    given = [piece for word in text.split() for piece in pieces(word)]
     found = placed(given, words)
     sizes = [max(len(spelled(word, "folded")), 1) for word in given]
     share = sum(size for size, word in zip(sizes, found, strict=True) if word) / sum(sizes)
@@ -65,7 +66,7 @@ def aligned(given: Sequence[str], heard: Lattice, words: Sequence[Word]) -> Latt
 
 
 def _shown(words: Sequence[str]) -> str:
-    return short(" ".join(words[:_NAMED]), _SHOWN)
+    return short(written(words[:_NAMED]), _SHOWN)
 
 
 def placed(given: Sequence[str], heard: Sequence[Word]) -> list[Word | None]:
@@ -75,17 +76,14 @@ def placed(given: Sequence[str], heard: Sequence[Word]) -> list[Word | None]:
         given: words as written.
         heard: of the recording, in order.
     """
-    from swsdist.kernels.edits import pairs_of_least_edits  # loads numba
-
     texts, others = ([spelled(word, "folded") for word in some] for some in (given, [word.text for word in heard]))
     at, at_heard = (np.cumsum([0, *map(len, some)]) for some in (texts, others))
     letters, letters_heard = (np.array(list(map(ord, "".join(some))), np.int32) for some in (texts, others))
     pairs = np.full(len(letters), -1)
     for i, k, j, m in _between_anchors(texts, others):
         own, its = letters[at[i] : at[k]], letters_heard[at_heard[j] : at_heard[m]]
-        if len(own) * len(its) <= _MOST_PAIRS:
-            found = pairs_of_least_edits(own, its)
-            pairs[at[i] : at[k]] = np.where(found < 0, -1, found + at_heard[j])
+        found = _pairs(own, its)
+        pairs[at[i] : at[k]] = np.where(found < 0, -1, found + at_heard[j])
     is_heard = pairs >= 0
     is_heard[is_heard] = letters[is_heard] == letters_heard[pairs[is_heard]]
     sums = np.concatenate([[0], np.cumsum(is_heard)])
@@ -101,6 +99,30 @@ def placed(given: Sequence[str], heard: Sequence[Word]) -> list[Word | None]:
         Word(word, start, end, sure) if sure >= _LEAST else None
         for word, (start, end), sure in zip(given, spans.tolist(), share.tolist(), strict=True)
     ]
+
+
+def _pairs(own: NDArray[np.int32], its: NDArray[np.int32]) -> NDArray[np.int64]:
+    """As `pairs_of_least_edits`; of long sequences by halves (Hirschberg 1975), in bounded memory."""
+    from swsdist.kernels.edits import pairs_of_least_edits  # loads numba
+
+    if len(own) * len(its) <= _MOST_PAIRS or len(own) == 1:
+        return pairs_of_least_edits(own, its)
+    half = len(own) // 2
+    edits = _edits(own[:half], its) + _edits(own[half:][::-1], its[::-1])[::-1]
+    cut = int(edits.argmin())
+    second = _pairs(own[half:], its[cut:])
+    return np.concatenate([_pairs(own[:half], its[:cut]), np.where(second < 0, -1, second + cut)])
+
+
+def _edits(own: NDArray[np.int32], its: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Fewest edits between a sequence and each beginning of another, int32 (len(its) + 1,)."""
+    more = np.zeros(len(its) + 1, np.int32)  # edits, less the length of the beginning
+    for letter in own:
+        kept = np.minimum(more[:-1] - (its == letter), more[1:] + 1)
+        more = np.concatenate([more[:1] + 1, kept])
+        np.minimum.accumulate(more, out=more)
+    more += np.arange(len(more), dtype=np.int32)
+    return more
 
 
 def _span(pairs: NDArray[np.int64], heard: Sequence[Word], at: NDArray[np.int64]) -> tuple[float, float]:

@@ -10,12 +10,20 @@ import time
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from commands import Command
 
+from swsdist.chains.lattices.options import LatticesOptions
+from swsdist.cli import models
+from swsdist.cli.options import TRANSCRIPTS_CONFIG
+from swsdist.config import load_config
 from swsdist.core.codes import server as codes
 from swsdist.io.filesystem import Folder
+from swsdist.lattices.collection import read_file
+from swsdist.lattices.lattice import Lattices, Origin
+from swsdist.lattices.recognition import Recognition
 from swsdist.registry.registries import RECOGNISERS
 from swsdist.server.running import settings_for
 from swsdist.server.service import Service
@@ -93,6 +101,37 @@ def test_transcripts_win(swsdist: Command, tapes: Path) -> None:
     swsdist("index", "tapes", "--text", *SERIAL, cwd=tapes.parent)
     assert len(hits(swsdist, tapes, "tapes-text", "--text", "window")) == 4
     assert tones.Tones.heard == ["a", "b"]
+
+
+def test_transcripts_are_not_read_to_learn_their_names(tapes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """But those that are not named after a recording, in which there may be several."""
+    read: list[str] = []
+
+    def noted(form: str, origin: Origin) -> Lattices:
+        read.append(origin.path)
+        return read_file(form, origin)
+
+    monkeypatch.setattr("swsdist.cli.models.read_file", noted)
+    (tapes / "a.srt").write_text(SRT)
+    (tapes / "more.ctm").write_text("b 1 0.0 0.5 river\nc 1 0.0 0.5 apple\n")
+    assert models.words([], f"{tapes}-text", str(tapes), []) == []
+    assert read == [f"{tapes}/more.ctm"]
+    (tapes / "more.ctm").unlink()
+    for name in "bc":
+        (tapes / f"{name}.srt").write_text(SRT)
+    assert models.words([], f"{tapes}-text", str(tapes), []) == []
+    assert read == [f"{tapes}/more.ctm"]
+
+
+def test_a_run_by_the_recogniser_of_the_options_goes_on(tapes: Path) -> None:
+    """One that names none in its plan."""
+    place: dict[str, Any] = {"corpus": {"documents": str(tapes)}, "run": f"{tapes}-text"}
+    config = load_config(TRANSCRIPTS_CONFIG, ["options.source=recogniser"], **place)
+    assert "recogniser" not in config.options
+    with mock.patch("swsdist.cli.models._configs", return_value=[config]):
+        config = load_config(TRANSCRIPTS_CONFIG, models.words([], f"{tapes}-text", str(tapes), []), **place)
+    assert config.options["source"] == "recogniser"
+    assert LatticesOptions.model_validate(config.options).recogniser == Recognition()
 
 
 def test_frames_and_words_in_one_store(swsdist: Command, tapes: Path) -> None:
@@ -179,8 +218,15 @@ def test_what_is_no_recogniser(swsdist: Command, tapes: Path, monkeypatch: pytes
         refused = swsdist("index", "tapes", *words, cwd=tapes.parent, code=2).err
         assert f"[{code}]" in refused
         assert text in refused
-    refused = swsdist("index", "none", "--text", "--model", "model", cwd=tapes.parent, code=2).err
-    assert "[nothing-to-recognise]" in refused
+    (tapes.parent / "told").mkdir()
+    (tapes.parent / "told" / "a.srt").write_text(SRT)
+    for folder in ("none", "told"):
+        for command in (["align", folder, "--text", "tapes"], ["index", folder, "--text"]):
+            refused = swsdist(*command, "--model", "model", cwd=tapes.parent, code=2).err
+            assert "[nothing-to-recognise]" in refused
+    for command in (["align", "tapes"], ["index", "tapes", "--text", "--model", "model"]):
+        refused = swsdist(*command, "--set", "options.source=files", cwd=tapes.parent, code=2).err
+        assert "[source-is-set]" in refused
     refused = swsdist("discover", "tapes", "--model", "model", cwd=tapes.parent, code=2).err
     assert "[recogniser-to-discover]" in refused
 

@@ -127,7 +127,7 @@ def test_texts_get_the_times_of_what_it_hears(added: Any, tmp_path: Path) -> Non
     for name, tones in said.items():
         soundfile.write(tmp_path / f"{name}.wav", sound(*tones), RATE)
     (tmp_path / "texts.tsv").write_text(
-        "a/one.wav\tLow,\none\tnobody's\na/one\thigh!\ntwo\tlow\nother\tvery far\nsilent\tlow\n"
+        "path\ttext\na/one.wav\tLow,\none\tnobody's\na/one.wav\thigh!\ntwo\tlow\nother\tvery far\nsilent\tlow\n"
     )
     options = {"source": "recogniser", "recogniser": {"name": "tones"}, "texts": "texts.tsv"}
     sections = {"search": {"method": "lattice"}, "executor": {"kind": "serial"}, "run": "run", "chain": "lattices"}

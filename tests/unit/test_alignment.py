@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from unittest import mock
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from swsdist.chains.lattices.texts import Texts
+from swsdist.core.codes import io as io_codes
 from swsdist.core.codes import lattices as codes
-from swsdist.lattices.alignment import aligned, placed
+from swsdist.lattices.alignment import _pairs, aligned, placed
 from swsdist.lattices.lattice import LeftOut, Word, transcript
+from tests.oracles.edits import edits
 from tests.support.coded import raises
 
 TEXT = [
@@ -71,27 +75,91 @@ def test_what_is_not_said_has_no_place(first: int, count: int, seed: int) -> Non
 def test_another_text_is_no_text_of_the_recording() -> None:
     other = transcript("talk", heard(of_many(30, 1)))
     with raises(codes.NOT_THE_TEXT, where="talk"):
-        aligned(TEXT, other, heard(of_many(30, 1)))
+        aligned(" ".join(TEXT), other, heard(of_many(30, 1)))
     with raises(codes.NOT_THE_TEXT, heard="nothing"):
-        aligned(TEXT, transcript("talk", []), [])
-    left_out = aligned([*of_many(30, 1), *TEXT], other, heard(of_many(30, 1))).left_out or LeftOut()
+        aligned(" ".join(TEXT), transcript("talk", []), [])
+    left_out = aligned(" ".join([*of_many(30, 1), *TEXT]), other, heard(of_many(30, 1))).left_out or LeftOut()
     assert [error.code for error in left_out.errors] == [codes.WORDS_WITHOUT_PLACE.name]
 
 
-def test_texts(tmp_path: Path) -> None:
-    """Beside recordings, of a table with and without a header."""
+def test_characters_of_scripts_without_blanks_are_words() -> None:
+    said = heard(list("今天天气很好我们去公园"))
+    words = aligned("今天天气很好，我们去公园。", transcript("talk", said), said).words or ()
+    assert [word for word in words if word.text not in "，。"] == said
+
+
+def test_a_long_text_without_anchors_has_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = random.Random(0)
+    text = rng.choices(["one", "two", "three"], k=400)
+    said = [word if rng.random() < 0.75 else "uh" for word in text]
+    places = placed(text, heard(said))
+    monkeypatch.setattr("swsdist.lattices.alignment._MOST_PAIRS", 1000)
+    found = placed(text, heard(said))
+    assert sum(word is not None for word in found) >= sum(word is not None for word in places) > 300
+    right = [word is not None and abs(word.start - k) < 1 for k, word in enumerate(found)]
+    assert sum(right) > 300
+
+
+@given(st.text("abc", max_size=40), st.text("abc", max_size=40))
+def test_pairs_by_halves_are_of_the_fewest_edits(own: str, other: str) -> None:
+    letters, others = (np.array(list(map(ord, text)), np.int32) for text in (own, other))
+    with mock.patch("swsdist.lattices.alignment._MOST_PAIRS", 4):
+        pairs = _pairs(letters, others).tolist()
+    places = [place for place in pairs if place >= 0]
+    wrong = sum(own[k] != other[place] for k, place in enumerate(pairs) if place >= 0)
+    assert places == sorted({*places})
+    assert wrong + len(own) + len(other) - 2 * len(places) == edits(list(letters), list(others))
+
+
+def table(tmp_path: Path, name: str, content: str, *doc_ids: str) -> tuple[dict[str, str], list[str]]:
+    (tmp_path / name).write_text(content, encoding="utf-8")
+    return Texts(str(tmp_path / name), {}).of({*doc_ids})
+
+
+def test_texts_beside_recordings(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "a/talk.txt").write_text("Hello,\n world!\n", encoding="utf-8")
     (tmp_path / "a/talk.srt").write_text("1\n00:00:01,000 --> 00:00:02,000\nnot this\n", encoding="utf-8")
     (tmp_path / "film.srt").write_text("1\n00:00:01,000 --> 00:00:02,000\nall of these\n", encoding="utf-8")
-    texts = Texts(str(tmp_path), {})
-    assert (texts.of("a/talk"), texts.of("film")) == (("Hello,", "world!"), ("all", "of", "these"))
-    (tmp_path / "t.csv").write_text('speaker,path,sentence\nann,x/talk.wav,"One, two"\n', encoding="utf-8")
-    texts = Texts(str(tmp_path / "t.csv"), {})
-    assert (texts.left, texts.of("x/talk"), texts.of("film"), texts.left) == (["x/talk"], ("One,", "two"), None, [])
-    (tmp_path / "t.tsv").write_text('talk\t"One\n\ntalk\n', encoding="utf-8")
-    with raises(codes.ROW_WITHOUT_TEXT, where=f"{tmp_path}/t.tsv:3"):
-        Texts(str(tmp_path / "t.tsv"), {})
+    found, left = Texts(str(tmp_path), {}).of({"a/talk", "film"})
+    assert ({name: text.split() for name, text in found.items()}, left) == (
+        {"a/talk": ["Hello,", "world!"], "film": ["all", "of", "these"]},
+        [],
+    )
+
+
+def test_a_table_of_texts(tmp_path: Path) -> None:
+    """Its rows of a recording are joined; what lacks a column, or cannot be read, is named."""
+    rows = 'speaker,path,sentence\nann,talk.wav,"One, two"\nben,talk.wav,three\nann,film.wav,\n'
+    assert table(tmp_path, "t.csv", rows, "talk", "film") == ({"talk": "One, two three", "film": ""}, [])
+    assert table(tmp_path, "long.tsv", f"id\ttext\na\t{'word ' * 40_000}\n", "a")[0]["a"].count("word") == 40_000
+    with raises(io_codes.MISSING_COLUMN, where=f"{tmp_path}/t.tsv, line 1", column="text"):
+        table(tmp_path, "t.tsv", "doc_id\twords\ntalk\tOne\n")
+    with raises(io_codes.EMPTY_TABLE_CELL, where=f"{tmp_path}/t.tsv, line 3"):
+        table(tmp_path, "t.tsv", "doc_id\ttext\ntalk\tOne\n\ttwo\n")
+    with raises(io_codes.LINE_BREAK_IN_CELL, where=f"{tmp_path}/t.tsv, line 2"):
+        table(tmp_path, "t.tsv", 'doc_id\ttext\ntalk\t"One\nfilm\t"two\n')
+
+
+@pytest.mark.parametrize(
+    ("names", "doc_ids", "found"),
+    [
+        (["interview.1", "interview.2"], ["interview.1", "interview.2"], {"interview.1": 0, "interview.2": 1}),
+        (["talk.2015.wav"], ["talk.2015"], {"talk.2015": 0}),
+        (["audio/a.wav", "/x/audio/b.MP3"], ["a", "b"], {"a": 0, "b": 1}),
+        (["/x/one/a.wav", "/x/two/a.wav"], ["one/a", "two/a"], {"one/a": 0, "two/a": 1}),
+        (["a.wav", "x\\a.wav"], ["a", "x/a"], {"a": 0, "x/a": 1}),
+        (["a", "a.flac"], ["a", "a.flac"], {"a": 0, "a.flac": 1}),
+        (["a"], ["one/a", "two/a"], {}),  # of which of them?
+        (["one/a", "two/a"], ["a"], {}),
+        (["ba"], ["a"], {}),
+    ],
+)
+def test_recordings_of_a_table(tmp_path: Path, names: list[str], doc_ids: list[str], found: dict[str, int]) -> None:
+    rows = "".join(f"{name},{k}\n" for k, name in enumerate(names))
+    texts, left = table(tmp_path, "t.csv", f"path,text\n{rows}", *doc_ids)
+    assert texts == {name: str(k) for name, k in found.items()}
+    assert left == sorted(name for k, name in enumerate(names) if k not in found.values())
 
 
 @pytest.mark.parametrize("names", [[], ["empty.txt"]])

@@ -80,11 +80,11 @@ class RecordingSource(Source):
         lengths = corpus.seconds(places, config.storage)
         matters: tuple[str, ...] = _MATTERS
         if options.texts is not None:
-            texts, matters = Texts(options.texts, config.storage), (*_MATTERS, "words")
-            rows = [{**row, "words": texts.of(row["doc_id"])} for row in rows]
+            texts, left = Texts(options.texts, config.storage).of({row["doc_id"] for row in rows})
+            rows, matters = [{**row, "text": texts.get(row["doc_id"])} for row in rows], (*_MATTERS, "text")
             self._forget_ignored()
-            if texts.left and self._inputs.is_first("texts"):
-                self._inputs.notices.add(codes.TEXT_WITHOUT_RECORDING, where=texts.left[0], count=len(texts.left))
+            if left and self._inputs.is_first("texts"):
+                self._inputs.notices.add(codes.TEXT_WITHOUT_RECORDING, where=left[0], count=len(left))
         ranges = _ranges(rows, lengths, config)
         for k, chosen in enumerate(ranges):
             some = rows[chosen.start : chosen.stop]
@@ -118,7 +118,7 @@ class RecordingSource(Source):
 
 
 class Recordings(NamedTuple):
-    """Documents of a task, of which given `words` are aligned; how they are recognised, and whether commands may be run."""
+    """Documents of a task, of which a given `text` is aligned; how they are recognised, and whether commands may be run."""
 
     documents: list[Row]
     recogniser: Recognition
@@ -147,13 +147,13 @@ class Recordings(NamedTuple):
                 names = row["doc_id"], row["channel"], row["path"], row["identity"]
                 try:
                     demand_file(row)
-                    if not row.get("words", True):
+                    if not row.get("text", True):
                         raise codes.NO_TEXT_OF_RECORDING(where=row["doc_id"])
                     read = WithResult(samples_of(row, recogniser.rate, context.run))
                     lattice = recogniser.lattice(row["doc_id"], row["channel"], reported(read))
                     packed = pack(lattice, self.recipe)
-                    if "words" in row:
-                        lattice = aligned(row["words"], lattice, packed.words)
+                    if "text" in row:
+                        lattice = aligned(row["text"], lattice, packed.words)
                         packed = pack(lattice, self.recipe)
                 except DataError as error:
                     raise_transient(row, error)

@@ -1,25 +1,29 @@
 """Texts without times of recordings: TXT files or transcripts named after them, or a table.
 
-A table (.csv, .tsv) has a row per recording, or several, which follow each other: its first column names the recording, the
-second is the text, unless a header names columns. Of transcripts, such as subtitles, the words are read, not their times.
+A table (.csv, .tsv) has columns of recordings and of texts; several rows of a recording are joined. Of transcripts, such as
+subtitles, the words are read, not their times.
 """
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Set
 from typing import Any
+
+import pyarrow as pa
 
 from swsdist.core.codes import lattices as codes
 from swsdist.core.errors import UserError
+from swsdist.corpora.documents import ENDINGS
 from swsdist.io.compressed import lines
 from swsdist.io.filesystem import Folder, locate
+from swsdist.io.tables import names_in, read_table
 from swsdist.lattices.collection import document_id, find_files, read_file
 from swsdist.lattices.lattice import Lattice, Origin
 from swsdist.lattices.packed import Recipe, pack
-from swsdist.lattices.words import key_of
 
-_DELIMITERS = {"csv": ",", "tsv": "\t"}
+_TABLES = (".csv", ".tsv")
+#: Columns of a table, the first that there is.
 _RECORDING, _TEXT = ("doc_id", "path", "file", "recording", "id"), ("text", "sentence", "transcript")
 
 
@@ -32,52 +36,52 @@ class Texts:
 
     Raises:
         UserError: there is no such path, or no text.
-        DataError: a row of a table has no text.
+        TableError: a table lacks a column, or cannot be read.
     """
 
     def __init__(self, path: str, storage: Mapping[str, Any]) -> None:
         self.path, self._storage = path, storage
-        self._words: dict[str, tuple[str, ...]] = {}
-        self._taken: set[str] = set()
-        is_table = path.removesuffix(".gz").rpartition(".")[2].lower() in _DELIMITERS
+        texts: defaultdict[str, list[str]] = defaultdict(list)
+        is_table = path.lower().removesuffix(".gz").removesuffix(".xz").endswith(_TABLES)
         for name, text in self._of_table() if is_table else self._of_files():
-            self._words[name] = (*self._words.get(name, ()), *text.split())
-        if not any(self._words.values()):
+            texts[name].append(text)
+        self._texts = {name: " ".join(some).strip() for name, some in texts.items()}
+        if not any(self._texts.values()):
             raise codes.NO_GIVEN_TEXTS(where=path)
 
-    def of(self, doc_id: str) -> tuple[str, ...] | None:
-        """The words of a recording, by its name, or by that without its folder; None: it has no text."""
-        name = next((name for name in (doc_id, doc_id.rpartition("/")[2]) if name in self._words), None)
-        if name is None:
-            return None
-        self._taken.add(name)
-        return self._words[name]
+    def of(self, doc_ids: Set[str]) -> tuple[dict[str, str], list[str]]:
+        """The text of each recording that has one, and names of the texts without a recording.
 
-    @property
-    def left(self) -> list[str]:
-        """Names of the texts that nobody asked for."""
-        return sorted(self._words.keys() - self._taken)
+        A text has the name of its recording, with or without ending; or one of the two names is the end of the other's path,
+        and this is so of no other.
+        """
+        stems = {name: _without_ending(name) for name in self._texts}
+        found = {name: name for name in stems if name in doc_ids}
+        for name, stem in stems.items():
+            if name not in found and stem in doc_ids:
+                found.setdefault(stem, name)
+        others: defaultdict[str, list[str]] = defaultdict(list)
+        for doc_id in doc_ids - found.keys():
+            others[doc_id.rpartition("/")[2]].append(doc_id)
+        taken = set(found.values())
+        pairs = [
+            (doc_id, name)
+            for name, stem in stems.items()
+            if name not in taken
+            for doc_id in others[stem.rpartition("/")[2]]
+            if f"/{stem}".endswith(f"/{doc_id}") or f"/{doc_id}".endswith(f"/{stem}")
+        ]
+        times = Counter(doc_id for doc_id, _ in pairs), Counter(name for _, name in pairs)
+        found |= {doc_id: name for doc_id, name in pairs if times[0][doc_id] == times[1][name] == 1}
+        left = sorted(stems.keys() - set(found.values()))
+        return {doc_id: self._texts[name] for doc_id, name in found.items()}, left
 
     def _of_table(self) -> Iterator[tuple[str, str]]:
-        ending = self.path.removesuffix(".gz").rpartition(".")[2].lower()
-        read = csv.reader(
-            (line for _, line in lines(self.path, self._storage)),
-            delimiter=_DELIMITERS[ending],
-            quoting=csv.QUOTE_NONE if ending == "tsv" else csv.QUOTE_MINIMAL,
-        )
-        name, text = 0, 1
-        for row in read:
-            if not any(row):
-                continue
-            header = [column.strip().lower() for column in row]
-            if read.line_num == 1 and (named := [header.index(column) for column in _TEXT if column in header]):
-                text = named[0]
-                name = next((header.index(column) for column in _RECORDING if column in header), 0)
-                continue
-            if len(row) <= max(name, text) or not row[name].strip():
-                raise codes.ROW_WITHOUT_TEXT(where=f"{self.path}:{read.line_num}")
-            folder, slash, file = row[name].strip().rpartition("/")
-            yield f"{folder}{slash}{key_of(file)}", row[text]
+        header = names_in(self.path, self._storage)
+        name, text = (next((column for column in some if column in header), some[0]) for some in (_RECORDING, _TEXT))
+        schema = pa.schema([pa.field(name, pa.string(), False), pa.field(text, pa.string(), text in header)])
+        for row in read_table(self.path, schema, storage=self._storage).to_pylist():
+            yield row[name].strip(), row[text] or ""
 
     def _of_files(self) -> Iterator[tuple[str, str]]:
         """TXT files, and transcripts of recordings that have none."""
@@ -87,6 +91,7 @@ class Texts:
         texts = {file[: -len(".txt")]: folder.path(file) for file in names if file.lower().endswith(".txt")}
         for stem, path in texts.items():
             yield stem, "".join(line for _, line in lines(path, self._storage))
+        paths = set(texts.values())
         try:
             files = find_files(self.path, None, self._storage, lambda path, better: None)
         except UserError:
@@ -94,5 +99,11 @@ class Texts:
         for found in files:
             for item in read_file(found.format, Origin(found.path, self._storage)):
                 doc_id = document_id(item.key, found.path, self.path)
-                if isinstance(item, Lattice) and found.path not in texts.values() and doc_id not in texts:
+                if isinstance(item, Lattice) and found.path not in paths and doc_id not in texts:
                     yield doc_id, " ".join(word.text for word in pack(item, Recipe()).words)
+
+
+def _without_ending(name: str) -> str:
+    """A name, or path, of a recording without its ending."""
+    stem, dot, ending = name.replace("\\", "/").rpartition(".")
+    return stem if dot and ending.lower() in ENDINGS else name.replace("\\", "/")

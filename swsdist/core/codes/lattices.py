@@ -423,19 +423,13 @@ TEXT_WITHOUT_RECORDING = Code(
     "text-without-recording",
     OddError,
     "{count} text{s} without a recording",
-    "look at the names: a text is named after its recording",
+    "look at the names: a text is named after its recording, and no two recordings have one text",
 )
 NO_GIVEN_TEXTS = Code(
     "no-given-texts",
     UserError,
     "no texts: neither TXT files nor transcripts of any format, or all are empty",
     "put NAME.txt beside NAME.wav; or name a table of recordings and texts: --text FILE.csv",
-)
-ROW_WITHOUT_TEXT = Code(
-    "row-without-text",
-    DataError,
-    "the row does not name a recording and give its text",
-    "a row has two columns, recording and text; or a header names the columns doc_id and text",
 )
 TEXTS_NEED_WORDS = Code(
     "texts-need-words",
@@ -477,7 +471,10 @@ NOTHING_TO_RECOGNISE = Code(
     "nothing-to-recognise",
     UserError,
     "the folder has no recordings to recognise",
-    "leave out --model, or add recordings",
+    "add recordings; without any, index what there is without --model",
+)
+SOURCE_IS_SET = Code(
+    "source-is-set", UserError, "{what} takes a recogniser as the source of words", "leave out options.source"
 )
 OPTION_OF_OTHER_SOURCE = Code(
     "option-of-other-source",
