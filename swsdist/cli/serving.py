@@ -32,7 +32,7 @@ from swsdist.cli.options import MODELS, Integer, allow_commands
 )
 @click.option("--classes", metavar="RUN", help="Run of `discover` in the same recordings.")
 @click.option("--address", metavar="ADDRESS", help="Search on this Ray cluster.")
-@click.option("--set", "sets", multiple=True, metavar="search.KEY=VALUE", help="Set how is searched; repeatable.")
+@click.option("--set", "sets", multiple=True, metavar="search.KEY=VALUE", help="Set a key of the search; repeatable.")
 @allow_commands
 def serve(
     target: str,

@@ -133,11 +133,12 @@ def align(
 
 def _write(store: Store, folder: Path, formats: tuple[str, ...]) -> None:
     """Write the files, and print what was written."""
+    from swsdist.lattices.lattice import LeftOut
     from swsdist.searcher.transcripts import CTM, Transcript, write
     from swsdist.store.lattice_shards import words_of_recordings
 
     recordings, language = store.recordings(), _language(store.manifest.tracks[0].recipe)
-    names, silent, words = 0, list[str](), 0
+    names, silent, words, left_out = 0, list[str](), 0, LeftOut()
     taken: set[str] = set()
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".swsdist-", dir=folder) as staging:
@@ -149,7 +150,7 @@ def _write(store: Store, folder: Path, formats: tuple[str, ...]) -> None:
                 silent += [] if count else [name]
                 names, words = names + 1, words + count
                 transcript = Transcript(name, place.path, place.duration, channels, language)
-                for file in write(transcript, formats, Path(staging), taken):
+                for file in write(transcript, formats, Path(staging), taken, left_out):
                     published.publish(file)
             if "ctm" in formats:
                 published.publish(CTM)
@@ -158,6 +159,8 @@ def _write(store: Store, folder: Path, formats: tuple[str, ...]) -> None:
     print(f"{published.count} files of {names} recordings, {words} words, in {folder}")
     if silent:
         print(f"no words in {len(silent)} of them; the first: {shown(silent[0])}")
+    for error in left_out.errors[:1]:
+        print(f"warning: {CTM} lacks {left_out.count} words that it cannot hold; the first: {error}", file=sys.stderr)
     for file in published.kept[:_NAMED]:
         print(f"warning: {folder / shown(file)} stays as it is: it is another's, or was changed", file=sys.stderr)
     if len(published.kept) > _NAMED:
@@ -180,10 +183,7 @@ class _Published:
 
     def __init__(self, folder: Path, staging: Path) -> None:
         self._folder, self._staging = folder, staging
-        self._written: dict[str, str] = {}
-        with suppress(OSError, ValueError):
-            read = json.loads((folder / _RECORD).read_text(encoding="utf-8"))
-            self._written = read if isinstance(read, dict) else {}
+        self._earlier, self._written = _recorded(folder), dict[str, str]()
         self.count = 0
         self.kept: list[str] = []
 
@@ -191,7 +191,7 @@ class _Published:
         """Put a file in place, unless one is there that this command did not write."""
         made, place = self._staging / name, self._folder / name
         digest = _sha256(made)
-        if (there := _sha256(place)) not in (None, digest, self._written.get(name)):
+        if (there := _sha256(place)) not in (None, digest, self._earlier.get(name)):
             self.kept.append(name)
             return
         if there != digest:
@@ -201,20 +201,28 @@ class _Published:
         self.count += 1
 
     def record(self) -> None:
-        """Remember what was written."""
-        made = self._staging / _RECORD
-        made.write_text(json.dumps(self._written, indent=1, sort_keys=True), encoding="utf-8")
+        """Remember what was written, by another process meanwhile too."""
+        made, written = self._staging / _RECORD, _recorded(self._folder) | self._written
+        made.write_text(json.dumps(written, indent=1, sort_keys=True), encoding="utf-8")
         made.replace(self._folder / _RECORD)
 
 
+def _recorded(folder: Path) -> dict[str, str]:
+    """Names of the files that this command wrote into a folder, and the SHA-256 of each."""
+    with suppress(OSError, ValueError):
+        read = json.loads((folder / _RECORD).read_text(encoding="utf-8"))
+        return read if isinstance(read, dict) else {}
+    return {}
+
+
 def _sha256(path: Path) -> str | None:
-    """Of a file; None: there is nothing. A link or folder has none of its own."""
-    if path.is_symlink() or path.is_dir():
-        return ""
+    """Of a file; None: there is nothing. Links, folders, and what cannot be read or lies below a file, have an empty one."""
     try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
+        return "" if path.is_symlink() or path.is_dir() else hashlib.sha256(path.read_bytes()).hexdigest()
     except FileNotFoundError:
         return None
+    except OSError:
+        return ""
 
 
 def _default(source: str) -> str:

@@ -20,6 +20,7 @@ from swsdist.io.project_file import (
     SCHEMA_VERSION,
     connect,
     demand_known,
+    primary,
     sqlite_errors,
 )
 
@@ -103,8 +104,8 @@ _SCHEMA = (
     """,
 )
 
-#: What documents held when they were judged, and corrections; absent in files of earlier versions, and temporary where none can
-#: be made.
+#: What documents held when they were judged, and corrections; absent in files of earlier versions, and temporary in those that
+#: cannot be written.
 _LATER = (
     """
     CREATE {}TABLE IF NOT EXISTS content (
@@ -244,5 +245,7 @@ def _add_later(connection: sqlite3.Connection) -> None:
     for statement in _LATER:
         try:
             connection.execute(statement.format(""))
-        except sqlite3.OperationalError:
+        except sqlite3.OperationalError as error:
+            if primary(error) not in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
+                raise
             connection.execute(statement.format("TEMPORARY "))

@@ -8,6 +8,7 @@ exported.
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -179,6 +180,11 @@ def write_export(
     return [path for path in result if path.name != MARKER]
 
 
+def is_of_corrections(tier: str) -> bool:
+    """Whether a tier of a name, or what it overflows into, holds corrections."""
+    return re.fullmatch(rf"{CORRECTED}( \(\d+\))?", tier) is not None
+
+
 def text_of(entry: Entry, token: Token) -> str:
     """The text of a token's annotation."""
     return entry.form + (UNSURE if token.verdict == words.UNSURE else "")
@@ -187,6 +193,7 @@ def text_of(entry: Entry, token: Token) -> str:
 def _labelled(chosen: Chosen) -> Iterator[Labelled]:
     for entry, token in chosen.tokens(words.YES, words.UNSURE):
         tier = entry.form if chosen.tier == "entry" else token.speaker or entry.speaker or _NOBODY
+        tier += " (entry)" * is_of_corrections(tier)
         place = token.place
         assert place.doc_id is not None
         score = token.score or 0.0

@@ -2,12 +2,11 @@
 
 An annotation's text is the form of its entry, which is made if there is none; a text that ends in `?` is unsure. A token that
 is there with the same verdict stays as it is; one that cannot be used is left out. Annotations of a tier CORRECTED are
-corrections of transcripts. All of a file is one change, which can be taken back.
+corrections of transcripts, in ELAN also those without a text. All of a file is one change, which can be taken back.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,7 +17,7 @@ from swsdist.glossary import rows, words
 from swsdist.glossary.archive import LIKE_A_PROJECT, fill, read_archive
 from swsdist.glossary.changes import IMPORT, Row
 from swsdist.glossary.documents import document_of, lengths_of
-from swsdist.glossary.exports import CORRECTED
+from swsdist.glossary.exports import is_of_corrections
 from swsdist.glossary.project import Project
 from swsdist.glossary.words import Place, Places
 from swsdist.io.compressed import short
@@ -146,7 +145,8 @@ def _read(path: str, head: bytes, name: str, left_out: LeftOut) -> tuple[list[An
         if elan.detect(path, head):
             return elan.annotated(Origin(path, name=name), left_out)
         if praat.detect(path, head):
-            return praat.annotated(Origin(path), left_out), media
+            tiers = praat.annotated(Origin(path), left_out)  # whose intervals without a text are gaps
+            return [tier._replace(rows=[row for row in tier.rows if row.text.strip()]) for tier in tiers], media
     except (SwsdistError, OSError):
         raise
     except Exception as error:
@@ -158,12 +158,12 @@ def _annotated(
     tiers: Iterable[Annotations], doc_id: str, channel: int, examples: bool, left_out: LeftOut
 ) -> Iterable[Incoming]:
     for tier in tiers:
-        corrects = re.fullmatch(rf"{CORRECTED}( \(\d+\))?", tier.name)
+        corrects = is_of_corrections(tier.name)
         for start, end, text, where in tier.rows:
             form = text.strip()
             unsure = form.endswith("?") and not corrects
             form = form.removesuffix("?").rstrip() if unsure else form
-            if not form:
+            if not form and not corrects:
                 continue
             with left_out:
                 if start == end:

@@ -27,7 +27,7 @@ from swsdist.exports import eaf, textgrid
 from swsdist.exports.tiers import FORBIDDEN, Annotated, layered
 from swsdist.io.labels import file_of
 from swsdist.io.nist.ctm import ctm_line
-from swsdist.lattices.lattice import Word
+from swsdist.lattices.lattice import LeftOut, Word
 from swsdist.lattices.spelling import pieces, written
 
 #: Endings of the files of each format.
@@ -46,6 +46,8 @@ CTM = "words.ctm"
 _PAUSE, _LONGEST = 0.7, 7.0
 _LINE = 42
 _SENTENCE_END = re.compile(r"[.?!…。？！]['\"’”»)\]]*$")
+#: What a file cannot hold as text: Praat and XML, and in a CTM a byte order mark.
+_UNWRITABLE = re.compile(rf"{FORBIDDEN.pattern}|\ufeff")
 _WITHOUT_TAGS = str.maketrans("<>{}", "‹›()")
 
 
@@ -80,7 +82,9 @@ class _Cue(NamedTuple):
         return _text(self.words)
 
 
-def write(transcript: Transcript, formats: Sequence[str], folder: Path, taken: set[str]) -> list[str]:
+def write(
+    transcript: Transcript, formats: Sequence[str], folder: Path, taken: set[str], left_out: LeftOut
+) -> list[str]:
     """Write the files of a recording, and add its lines to the CTM of all.
 
     Args:
@@ -88,13 +92,13 @@ def write(transcript: Transcript, formats: Sequence[str], folder: Path, taken: s
         formats: of `FORMATS`.
         folder: to write to.
         taken: names of files without endings that other recordings have; those of this one are added.
+        left_out: takes the words that a CTM cannot hold; other formats have them.
 
     Returns:
         names of the files, without the CTM.
 
     Raises:
         UserError: the recording's name is too long for a file.
-        DataError: a word cannot be written to a CTM.
     """
     channels = {channel: _clean(words) for channel, words in transcript.channels.items()}
     stems: dict[int, str] = {}
@@ -115,7 +119,7 @@ def write(transcript: Transcript, formats: Sequence[str], folder: Path, taken: s
     for form in formats:
         if form == "ctm":
             with (folder / CTM).open("a", encoding="utf-8", newline="\n") as file:
-                file.writelines(_ctm_lines(transcript.name, channels))
+                file.writelines(_ctm_lines(transcript.name, channels, left_out))
         elif form in ("elan", "textgrid"):
             annotated = _annotated(transcript, channels, place(next(iter(stems.values())), form))
             (eaf if form == "elan" else textgrid).write_annotated([annotated])
@@ -128,7 +132,7 @@ def write(transcript: Transcript, formats: Sequence[str], folder: Path, taken: s
 
 def _clean(words: Sequence[Word]) -> list[Word]:
     """Words as they are read back: without blanks, in pieces, and without what no file can hold."""
-    parts = ((word, FORBIDDEN.sub(" ", word.text).split()) for word in words)
+    parts = ((word, _UNWRITABLE.sub(" ", word.text).split()) for word in words)
     return [word._replace(text=piece) for word, texts in parts for text in texts for piece in pieces(text)]
 
 
@@ -226,14 +230,15 @@ def _txt(cues: Sequence[_Cue], language: str | None) -> str:
 _WRITERS = {"srt": _srt, "vtt": _vtt, "json": _json, "txt": _txt}
 
 
-def _ctm_lines(name: str, channels: Mapping[int, Sequence[Word]]) -> Iterator[str]:
+def _ctm_lines(name: str, channels: Mapping[int, Sequence[Word]], left_out: LeftOut) -> Iterator[str]:
     """Lines of a CTM; blanks of the name, which it cannot hold, are `%20`."""
-    key = re.sub(r"\s|^;|%", lambda match: f"%{ord(match[0]):02X}", name)
+    key = re.sub(r"\s|^;|%|\ufeff", lambda match: f"%{ord(match[0]):02X}", name)
     for channel, words in channels.items():
         for word in words:
             duration = round(word.end - word.start, 3)
             row = {"doc_id": key, "channel": channel, "start": word.start, "duration": duration, "word": word.text}
-            yield ctm_line({**row, "kind": None, "speaker": None, "confidence": word.confidence}, name)
+            with left_out:
+                yield ctm_line({**row, "kind": None, "speaker": None, "confidence": word.confidence}, name)
 
 
 def _annotated(transcript: Transcript, channels: Mapping[int, Sequence[Word]], file: Path) -> Annotated:

@@ -128,6 +128,7 @@ def _facts(request: Request, service: Service) -> dict[str, Any]:
     return {
         **about,
         "kinds": [*(["spoken"] if spoken else []), *(["text"] if service.words is not None or voices else [])],
+        "words": service.words is not None,
         "speak": list(voices),
         "indexing": indexing.state if indexing is not None else None,
         "error": None if error is None else error_values(error),

@@ -28,8 +28,10 @@ from swsdist.store.lattice_shards import read_words
 _DAY = re.compile(r"(?<!\d)(19\d\d|20\d\d)[-_.]?(0[1-9]|1[0-2])[-_.]?(0[1-9]|[12]\d|3[01])(?!\d)")
 #: Rows of a page of recordings.
 PAGE = 50
-#: Most folders and speakers that are listed to choose from; words that are kept in memory.
-_LISTED, _WORDS = 500, 200_000
+#: Most folders and speakers that are listed to choose from.
+_LISTED = 500
+#: Most words of transcripts in memory.
+_WORDS = 200_000
 
 
 class Filters(NamedTuple):
@@ -55,7 +57,7 @@ class Archive:
         searcher: answers.
         likelihood: of its hits, before anybody judges.
         documents: doc_id, channel, path, duration, speaker, recording (its name), at (its start in it, s), folder, day,
-            identity (of its file when it was indexed), content.
+            identity (of its file when it was indexed), content, shard.
     """
 
     def __init__(
@@ -139,18 +141,18 @@ class Archive:
             StoreError: the store holds no words.
         """
         rows = self.rows_of([place.doc_id or ""]).overlapping(place)
-        offsets = {(row["doc_id"], row["channel"]): row["at"] for row in rows}
-        words = {key: kept for key in offsets if (kept := self._words.get(key)) is not None}
-        if missing := offsets.keys() - words.keys():
-            words |= read_words(self.searcher.store, missing)
+        documents = {(row["doc_id"], row["channel"]): row for row in rows}
+        words = {key: kept for key in documents if (kept := self._words.get(key)) is not None}
+        if missing := documents.keys() - words.keys():
+            words |= read_words(self.searcher.store, ((*key, documents[key]["shard"]) for key in missing))
             self._words |= words
             for old in list(self._words):
                 if sum(map(len, list(self._words.values()))) <= _WORDS:
                     break
                 self._words.pop(old, None)
         found = [
-            word._replace(start=offsets[key] + word.start, end=offsets[key] + word.end)
-            for key in offsets
+            word._replace(start=row["at"] + word.start, end=row["at"] + word.end)
+            for key, row in documents.items()
             for word in words.get(key, ())
             if word.text != BREAK
         ]
@@ -299,7 +301,8 @@ def _at(rows: list[dict[str, Any]], time: float) -> dict[str, Any]:
 
 def _described(searcher: Searcher) -> pa.Table:
     store = searcher.store
-    table = store.documents(columns=["doc_id", "channel", "path", "duration", "speaker", "recording", *CONTENT])
+    columns = ["doc_id", "channel", "path", "duration", "speaker", "recording", "shard", *CONTENT]
+    table = store.documents(columns=columns, codes=["shard"])
     recordings = store.recordings()
     names = pc.coalesce(table["recording"], table["doc_id"])
     keys = zip(names.to_pylist(), table["channel"].to_pylist(), strict=True)
@@ -318,6 +321,7 @@ def _described(searcher: Searcher) -> pa.Table:
             "day": pa.array([_day(path) for path in paths], pa.string()),
             "identity": table["identity"],
             "content": contents(store, table),
+            "shard": table["shard"],
         }
     )
 

@@ -15,6 +15,7 @@ from starlette.routing import Route
 from swsdist.core.codes import server as codes
 from swsdist.glossary import words
 from swsdist.glossary.words import Place
+from swsdist.lattices.spelling import written
 from swsdist.server.requests import (
     body_of,
     bounds_of,
@@ -40,7 +41,9 @@ async def _transcript(request: Request) -> Response:
 
 
 def _shown(service: Service, values: dict[str, Any]) -> dict[str, Any]:
-    """Words and corrections by their starts, in times of the document; `known`: whether its recording has words."""
+    """Words and corrections by their starts, in times of the document; `spaced`: whether a blank stands before a text;
+    `known`: whether its recording has words.
+    """
     archive, doc_id, channel = service.demand_archive(), text_of(values, "doc_id"), channel_of(values)
     start, end = number(values, "start", 0.0), number(values, "end")
     row = archive.document(doc_id, channel, start)
@@ -67,10 +70,14 @@ def _shown(service: Service, values: dict[str, Any]) -> dict[str, Any]:
     for each in corrections:
         by = {"correction": each.correction_id, "person": each.person, "at": each.at}
         span = {"start": each.place.start, "end": each.place.end}
-        free.append({"text": each.text, **span, **by, "recognised": " ".join(instead.get(each.correction_id, ()))})
+        free.append({"text": each.text, **span, **by, "recognised": written(instead.get(each.correction_id, ()))})
     shift = where.start - place.start
     listed = sorted(free, key=lambda item: (item["start"], item["end"]))[:_MOST]
-    shown = [{**item, "start": item["start"] - shift, "end": item["end"] - shift} for item in listed]
+    shown, last = [], ""
+    for item in listed:
+        spaced = len(written(filter(None, (last, item["text"])))) > len(last + item["text"])
+        shown.append({**item, "start": item["start"] - shift, "end": item["end"] - shift, "spaced": spaced})
+        last = item["text"] or last
     return {"words": shown, "known": recognised is not None, "replaced": len(replaced)}
 
 

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from swsdist.core.codes import store as codes
@@ -272,13 +273,13 @@ def labels_of(folder: Folder, shards: Iterable[Shard]) -> frozenset[str]:
     return frozenset(label for shard in shards for label in postings_of(folder, shard.files).numbers)
 
 
-def _may_hold(file: Any, group: int, labels: Sequence[str]) -> bool:
-    """Whether a row group may hold any of some sorted labels."""
+def _may_hold(file: Any, group: int, texts: Sequence[str]) -> bool:
+    """Whether the first column of a row group may hold any of some sorted texts."""
     limits = file.metadata.row_group(group).column(0).statistics
     if limits is None or not limits.has_min_max:
         return True
-    first = bisect_left(labels, limits.min)
-    return first < len(labels) and labels[first] <= limits.max
+    first = bisect_left(texts, limits.min)
+    return first < len(texts) and texts[first] <= limits.max
 
 
 def shard_rows(folder: Folder, files: Mapping[str, File]) -> int:
@@ -313,32 +314,35 @@ def read_lattices(
             first += count
 
 
-def read_words(store: Store, keys: Collection[tuple[str, int]] | None = None) -> dict[tuple[str, int], list[Word]]:
+def read_words(store: Store, documents: Iterable[tuple[str, int, str]]) -> dict[tuple[str, int], list[Word]]:
     """The best words of live documents as they are written, by their starts; times in s from the document's start.
 
     Args:
         store: of lattices.
-        keys: doc_id and channel of each; by default of all.
+        documents: doc_id, channel and shard of each.
+
+    Returns:
+        the words by doc_id and channel.
 
     Raises:
         StoreError: it holds none.
     """
-    table = store.documents(columns=["doc_id", "channel", "shard"])
-    live = zip(table["doc_id"].to_pylist(), table["channel"].to_pylist(), strict=True)
     by_shard: dict[str, set[tuple[str, int]]] = {}
-    for key, shard in zip(live, table["shard"].to_pylist(), strict=True):
-        if keys is None or key in keys:
-            by_shard.setdefault(shard, set()).add(key)
+    for doc_id, channel, shard in documents:
+        by_shard.setdefault(shard, set()).add((doc_id, channel))
     result: dict[tuple[str, int], list[Word]] = {}
-    for shard, wanted in by_shard.items():
-        files = store.manifest.shard(shard).files
+    for shard, keys in by_shard.items():
+        files, doc_ids = store.manifest.shard(shard).files, sorted({doc_id for doc_id, _ in keys})
         with parquet.reader(*_place(store.folder, files.get("lattices") or next(iter(files.values())))) as file:
             if "words" not in file.schema_arrow.names:
                 raise codes.NO_WORDS_IN_STORE(where=store.folder.path())
             for k in range(file.num_row_groups):
+                if not _may_hold(file, k, doc_ids):
+                    continue
                 names = file.read_row_group(k, ["doc_id", "channel"], use_threads=False)
-                found = zip(names["doc_id"].to_pylist(), names["channel"].to_pylist(), strict=True)
-                rows = {row: key for row, key in enumerate(found) if key in wanted}
+                places = pc.indices_nonzero(pc.is_in(names["doc_id"], pa.array(doc_ids)))
+                named = zip(*(column.to_pylist() for column in names.take(places).columns), strict=True)
+                rows = {row: key for row, key in zip(places.to_pylist(), named, strict=True) if key in keys}
                 if rows:
                     words = file.read_row_group(k, ["words"], use_threads=False)["words"].take(list(rows)).to_pylist()
                     result |= zip(rows.values(), ([_word(row) for row in some] for some in words), strict=True)
@@ -352,12 +356,13 @@ def words_of_recordings(store: Store) -> Iterator[tuple[str, dict[int, list[Word
         StoreError: it holds none.
     """
     documents: dict[str, list[dict[str, Any]]] = {}
-    for row in store.documents(columns=["doc_id", "channel", "recording", "start"]).to_pylist():
+    for row in store.documents(columns=["doc_id", "channel", "shard", "recording", "start"]).to_pylist():
         documents.setdefault(row["recording"] or row["doc_id"], []).append(row)
     names = sorted(documents)
     for first in range(0, len(names), _RECORDINGS):
         some = names[first : first + _RECORDINGS]
-        words = read_words(store, {(row["doc_id"], row["channel"]) for name in some for row in documents[name]})
+        rows = (row for name in some for row in documents[name])
+        words = read_words(store, ((row["doc_id"], row["channel"], row["shard"]) for row in rows))
         for name in some:
             channels: dict[int, list[Word]] = {}
             for row in sorted(documents[name], key=lambda row: (row["channel"], row["start"] or 0.0)):

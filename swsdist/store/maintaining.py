@@ -132,7 +132,7 @@ def _check_lattices(store: Store, shard: Shard, intact: bool) -> Iterator[str]:
     if not intact:
         return
     table = store.documents(shard.name, ["doc_id", "channel", "frames"])
-    keys = zip(table["doc_id"].to_pylist(), table["channel"].to_pylist(), strict=True)
+    keys = list(zip(table["doc_id"].to_pylist(), table["channel"].to_pylist(), strict=True))
     left = dict(zip(keys, table["frames"].to_pylist(), strict=True))
     breaking = postings_of(store.folder, shard.files, {BREAK}).numbers.get(BREAK, 0)
     for _, lattices in read_lattices(store.folder, shard.files):
@@ -141,7 +141,10 @@ def _check_lattices(store: Store, shard: Shard, intact: bool) -> Iterator[str]:
             if (expected := left.pop(key, ticks)) != ticks:
                 yield f"document {key}: it has {ticks} ticks, the documents table tells {expected}"
     yield from (f"document {key}: its lattice is missing" for key in sorted(left))
-    for key, words in read_words(store, store.live(shard.name)).items():
+    with parquet.reader(store.folder, shard.files["lattices"].name) as file:
+        if "words" not in file.schema_arrow.names:  # an earlier version wrote it
+            return
+    for key, words in read_words(store, ((*key, shard.name) for key in keys)).items():
         if not all(0 <= word.start <= word.end and 0 <= word.confidence <= 1 for word in words):
             yield f"document {key}: a word has impossible times or confidence"
 

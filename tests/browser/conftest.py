@@ -51,14 +51,14 @@ def spoken_archive(tmp_path_factory: pytest.TempPathFactory) -> SpokenArchive:
 
 
 @contextlib.contextmanager
-def serving(archive: SpokenArchive, project: Path) -> Iterator[Browsed]:
+def serving(archive: SpokenArchive, project: Path, speak: tuple[str, ...] = ()) -> Iterator[Browsed]:
     """A server over the archive."""
     uvicorn = pytest.importorskip("uvicorn", reason="the extra `serve` is not installed")
     from swsdist.server.app import create_app
     from swsdist.server.security import Guard
     from swsdist.server.service import Service, Settings
 
-    service = Service(Settings(archive.run, project, texts=archive.texts, classes=archive.classes))
+    service = Service(Settings(archive.run, project, texts=archive.texts, speak=speak, classes=archive.classes))
     token = secrets.token_urlsafe(8)
     app = create_app(service, Guard(token, frozenset({"127.0.0.1"}), PASSWORD))
     with socket.create_server(("127.0.0.1", 0)) as sock:
@@ -93,6 +93,17 @@ def served_without_words(spoken_archive: SpokenArchive, tmp_path: Path) -> Itera
     """A server of an archive whose words nobody recognised."""
     with serving(spoken_archive._replace(texts=None), tmp_path / "voices") as browsed:
         yield browsed
+
+
+@pytest.fixture
+def served_speaking(spoken_archive: SpokenArchive, tmp_path: Path) -> Iterator[list[Browsed]]:
+    """Servers that speak typed words: of an archive with words, and of one without."""
+    voice = ("espeak-ng:en-us",)
+    with (
+        serving(spoken_archive, tmp_path / "both", voice) as both,
+        serving(spoken_archive._replace(texts=None), tmp_path / "frames", voice) as frames,
+    ):
+        yield [both, frames]
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import Any
 
 import pytest
@@ -70,3 +71,22 @@ def test_an_archive_without_words_says_so(visit: Any, served_without_words: Any)
     assert at.page.locator("#text-form").is_hidden()
     at.search()
     assert at.count(".transcript") == 0
+
+
+def test_a_typed_word_is_searched_by_its_sound(visit: Any, served_speaking: Any) -> None:
+    """Where there are words too, a box chooses; where there are none, no place has a transcript."""
+    at = visit()
+    box = at.page.get_by_label("by its sound")
+    assert box.is_hidden()
+    for served, has_words in zip(served_speaking, (True, False), strict=True):
+        at.open(served.entrance)
+        assert box.is_visible() == has_words
+        if has_words:
+            box.check()
+        at.page.fill("#text-query", "mother")
+        with at.page.expect_request("**/api/search") as request:
+            at.page.keyboard.press("Enter")
+        assert request.value.post_data_json["speak"] == has_words
+        if shutil.which("espeak-ng"):
+            at.wait_for_hits()
+            assert bool(at.count(".transcript")) == has_words

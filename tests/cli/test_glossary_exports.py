@@ -202,6 +202,16 @@ def test_corrections_come_back(project: Project, store: Store, tmp_path: Path, k
             assert import_file(other, file, person="Cem", store=store)[:2] == (0, 0)
             other.undo(person="Cem")
             assert [each.text for each in other.corrections()] == (["was it?"] if folder == "other" else [])
+    project.correct(Place("d001", 1, 2.0, 2.5), "", person="Ann")  # nothing is said there
+    project.add_entry(person="Ann", form="corrected text")
+    entry = project.entries("corrected text")[0].entry_id
+    project.judge(entry, Place("d001", 1, 3.0, 3.5), "yes", person="Ann")
+    (file, *_) = write_export(project, kind, tmp_path / "more", store=store)
+    with Project.open(tmp_path / "third") as other:
+        import_file(other, file, person="Cem", store=store)
+        empty = [] if kind == "textgrid" else [(2.0, "")]  # an interval of Praat without a text is a gap
+        assert [(each.place.start, each.text) for each in other.corrections()] == [(1.0, "is it?"), *empty]
+        assert known(other) >= {("corrected text", Place("d001", 1, 3.0, 3.5), "yes")}
     (file, *_) = write_export(project, "eaf", tmp_path / "one", store=store, entry_ids=[1])
     assert "is it?" not in file.read_text(encoding="utf-8")  # it is of no word
 

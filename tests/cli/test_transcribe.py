@@ -13,6 +13,7 @@ import soundfile
 from commands import Command
 
 import swsdist as package
+from swsdist.cli.transcribing import _Published
 from swsdist.core.codes import cli as cli_codes
 from swsdist.core.codes import store as store_codes
 from tests.support.coded import says
@@ -91,6 +92,38 @@ def test_nothing_of_another_is_overwritten(talks: Path, swsdist: Command) -> Non
     assert (folder / "b/talk.srt").read_text() == "mine"
     assert (folder / "a/talk.txt").read_text() == "corrected"
     assert "Hello, moon!" in (folder / "a/talk.srt").read_text()
+
+
+def test_words_that_a_ctm_cannot_hold(talks: Path, swsdist: Command) -> None:
+    (talks / "talks/a/talk.json").write_text(
+        TRANSCRIPTS["a/talk.json"].replace("Hello,", "<alt>").replace("world", "mo\ufeffon")
+    )
+    ended = swsdist("transcribe", "talks", "--format", "ctm,txt", cwd=talks)
+    assert "words.ctm lacks 1 words that it cannot hold; the first: a/talk: " in ended.err
+    folder = talks / "talks-transcripts"
+    assert (
+        (folder / "words.ctm")
+        .read_text()
+        .startswith("a/talk 1 1.0 0.4 mo 1\na/talk 1 1.0 0.4 on! 1\na/talk 1 1.4 0.0 So 1\nb/")
+    )
+    assert (folder / "a/talk.txt").read_text() == "<alt> mo on!\nSo\n"
+
+
+def test_two_write_to_one_folder(talks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each remembers what the other wrote; what lies below another's file stays as it is."""
+    (talks / "out").mkdir()
+    (talks / "out/file").write_text("mine")
+    published = []
+    for name in ("a.txt", "b.txt"):
+        (talks / name).mkdir()
+        (talks / name / name).write_text(name)
+        published.append(_Published(talks / "out", talks / name))
+    for each, name in zip(published, ("a.txt", "b.txt"), strict=True):
+        each.publish(name)
+        each.publish("file/" + name)
+        each.record()
+    assert [each.kept for each in published] == [["file/a.txt"], ["file/b.txt"]]
+    assert json.loads((talks / "out/.swsdist-transcripts.json").read_text()).keys() == {"a.txt", "b.txt"}
 
 
 @pytest.mark.parametrize(

@@ -403,7 +403,8 @@ def test_words_of_the_archive(scene: Any, service: Service, client: TestClient, 
     assert client.get("/api/transcript", params=stretch).json() == {"words": [], "known": False, "replaced": 0}
     said = [("Mbote,", 0.2, 0.5), ("na", 0.5, 0.6), ("mwana", 0.8, 1.2)]
     words_of(scene, service, tmp_path, **{names[0]: said, names[1]: said[2:]})
-    assert client.get("/api/state").json()["kinds"] == ["spoken", "text"]
+    state = client.get("/api/state").json()
+    assert (state["kinds"], state["words"]) == (["spoken", "text"], True)
     *_, last = asked(client, text="mwana")
     assert sorted(hit["doc_id"] for hit in last["hits"]) == names[:2]
     assert last["unsearched"] == {"count": len(names) - 2, "names": names[2:5]}
@@ -453,6 +454,11 @@ def test_a_correction(scene: Any, service: Service, client: TestClient, tmp_path
     assert shown() == [("mbote", "mbo teno"), ("wana", None)]
     assert client.delete(f"/api/corrections/{made['correction_id']}").status_code == 200
     assert client.delete(f"/api/corrections/{made['correction_id']}").status_code == 404
+    words_of(scene, service, tmp_path, **{name: [("今", 0.2, 0.3), ("天", 0.3, 0.6), ("ok", 0.8, 1.2)]})
+    answer = client.get("/api/transcript", params={"doc_id": name, "start": 0, "end": 2}).json()
+    assert [word["spaced"] for word in answer["words"]] == [False, False, True]
+    client.post("/api/corrections", json={"place": place, "text": "昨天"})
+    assert shown() == [("昨天", "今天"), ("ok", None)]
 
 
 def removed(scene: Any, service: Service, doc_id: str) -> None:

@@ -82,6 +82,7 @@ def test_the_server_speaks_only_if_it_is_told_to(written: Any, tmp_path: Path) -
         app = create_app(service, Guard(token="let me in", hosts=frozenset({"testserver"})))
         client = TestClient(app, headers={"X-Swsdist": "1"})
         client.get("/", params={"token": "let me in"})
+        assert not client.get("/api/state").json()["words"]
         answer = client.post("/api/search", json={"text": "mother", "top": 3})
         assert answer.status_code == status, answer.text
         if voices:

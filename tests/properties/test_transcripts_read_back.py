@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from swsdist.lattices.lattice import Lattice, Word
+from swsdist.lattices.lattice import Lattice, LeftOut, Word
 from swsdist.lattices.spelling import pieces
 from swsdist.searcher.transcripts import CTM, Transcript, write
 from tests.support.transcripts import detected, read_as
@@ -42,7 +42,7 @@ def overlapping(draw: st.DrawFn) -> list[Word]:
 def read_back(form: str, channels: dict[int, list[Word]]) -> dict[int, list[Word]]:
     """What is read of the file of a format, by channel."""
     with tempfile.TemporaryDirectory() as folder:
-        names = write(Transcript("a/talk", "", 1.0, channels), [form], Path(folder), set())
+        names = write(Transcript("a/talk", "", 1.0, channels), [form], Path(folder), set(), LeftOut())
         path = Path(folder) / (CTM if form == "ctm" else names[0])
         reader = "webvtt" if form == "vtt" else form
         assert not path.stat().st_size or detected(path.name, path.read_bytes()) == reader

@@ -6,6 +6,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -135,6 +136,20 @@ def test_a_file_in_the_way(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     assert code_of(tmp_path / "file") in ("not-a-folder", "existing-file")
     assert code_of(tmp_path / "file" / "words") == "not-a-folder"
+
+
+def test_corrections_are_never_temporary_because_another_writes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = folder / "project.sqlite"
+    with closing(sqlite3.connect(file, isolation_level=None)) as writer:
+        writer.execute("DROP TABLE correction")  # as an earlier version left it
+        writer.execute("BEGIN IMMEDIATE")
+        monkeypatch.setattr("swsdist.glossary.database.PATIENCE", 0.01)
+        assert code_of(folder) == "busy-project"
+        writer.execute("ROLLBACK")
+    with Project.open(folder) as project:
+        project.correct(at(1), "a", person="Ann")
+    with Project.open(folder) as project:
+        assert [each.text for each in project.corrections()] == ["a"]
 
 
 def test_full_within_the_file(folder: Path) -> None:

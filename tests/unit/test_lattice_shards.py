@@ -27,7 +27,7 @@ from swsdist.store.lattice_shards import (
 )
 from swsdist.store.maintaining import check
 from swsdist.store.manifest import File
-from tests.support.lattice_stores import store_of
+from tests.support.lattice_stores import chain, store_of
 from tests.support.lattices import lattice, places_of
 
 TEXTS = ["a b c", "b b", "", "c a", "a a a b"]
@@ -152,11 +152,20 @@ def test_words_are_kept_as_they_are_written(tmp_path: Path, monkeypatch: pytest.
     written = dataclasses.replace(heard, words=(Word("be.", 0.1, 0.3, 0.5),))
     documents = {"said": transcript("said", said), "heard": heard, "written": written, "none": transcript("none", [])}
     store = store_of(tmp_path, {name: pack(item, Recipe()) for name, item in documents.items()}, cuts=2)
-    words = read_words(store)
+    table = store.documents(columns=["doc_id", "channel", "shard"])
+    rows = [tuple(row.values()) for row in table.select(["doc_id", "channel", "shard"]).to_pylist()]
+    words = read_words(store, rows)
     assert words["said", 1] == [Word("World!", 0.5, 0.751, 1.0), Word("Hello,", 1.0, 1.25, 0.25)]
     assert [word[:3] for word in words["heard", 1]] == [("Be", 0.1, 0.3), ("Be", 0.3, 0.45)]
     assert [word.confidence for word in words["heard", 1]] == pytest.approx([1 / (1 + np.exp(-1)), 1.0])
     assert words["written", 1] == [Word("be.", 0.1, 0.3, 0.5)]
     assert words["none", 1] == []
-    assert read_words(store, {("heard", 1), ("heard", 2)}) == {("heard", 1): words["heard", 1]}
+    (shard,) = (shard for name, _, shard in rows if name == "heard")
+    assert read_words(store, [("heard", 1, shard), ("heard", 2, shard)]) == {("heard", 1): words["heard", 1]}
     assert list(check(store)) == []
+
+
+def test_a_store_of_an_earlier_version_is_sound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    without_words = lattice_shards.LATTICES.remove(lattice_shards.LATTICES.get_field_index("words"))
+    monkeypatch.setattr(lattice_shards, "LATTICES", without_words)
+    assert list(check(store_of(tmp_path, {"d": chain("abc")}))) == []

@@ -44,6 +44,7 @@ function offer(state) {
   const written = state.kinds.includes("text");
   byId("text-form").hidden = !written;
   byId("text-none").hidden = written || !state.ready;
+  byId("text-sound").closest("label").hidden = !(state.words && spoken && state.speak.length);
   byId("tab-class").hidden = !state.classes;
   const all = tabs();
   byId("ask-voice").hidden = !written || !all.length;

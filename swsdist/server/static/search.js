@@ -1,6 +1,7 @@
 /** A search: asked with the word's examples or a text; hits come line by line. */
 
 import { get, lines } from "./api.js";
+import { byId } from "./dom.js";
 import { emit, subscribe } from "./events.js";
 import { narrowed } from "./narrow.js";
 import { say, showFailure } from "./notices.js";
@@ -43,7 +44,7 @@ export async function search(text = null) {
     text = word.text;
   }
   forget();
-  const body = { narrow: narrowed(), text };
+  const body = { narrow: narrowed(), text, speak: byId("text-sound").checked };
   if (word.entry) body.entry_id = word.entry.entry_id;
   else if (text === null) body.examples = used.map((example) => example.place);
   if (text !== null && text !== word.text) {

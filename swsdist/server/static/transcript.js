@@ -25,7 +25,7 @@ subscribe("changes", (changes) => changes.some(({ kind }) => CHANGED.includes(ki
 
 /** Whether there may be words of a place. */
 export function hasWords({ sound }) {
-  return !sound && server.state.kinds.includes("text");
+  return !sound && server.state.words;
 }
 
 export class Transcript {
@@ -80,7 +80,7 @@ export class Transcript {
   show() {
     this.at = Math.max(0, this.words.findIndex((word) => this.isFound(word)));
     this.buttons = this.words.map((word, n) => this.button(word, n));
-    fill(this.list, ...this.buttons.flatMap((button) => [button, " "]));
+    fill(this.list, ...this.buttons.flatMap((button, n) => [this.words[n].spaced ? " " : "", button]));
     this.opener.hidden = !this.words.length || !this.form.hidden;
     this.setTab(this.tab);
   }
@@ -164,7 +164,7 @@ export class Transcript {
     this.range = [first, last];
     this.buttons.forEach((button, n) => button.classList.toggle("chosen", n >= first && n <= last));
     const chosen = this.words.slice(first, last + 1);
-    this.text.value = chosen.map(({ text }) => text).filter(Boolean).join(" ");
+    this.text.value = chosen.reduce((all, { text, spaced }) => all + (all && text && spaced ? " " : "") + text, "");
     this.back.hidden = !chosen.some(({ correction }) => correction);
   }
 
