@@ -46,7 +46,7 @@ from swsdist.registry.registries import METHODS
 from swsdist.registry.registry import Entry
 from swsdist.searcher.curves import Pair
 from swsdist.searcher.query_input import QueryReader, Skip
-from swsdist.searcher.settings import DEFAULTS, SearchSetup, scores_after, setup_of
+from swsdist.searcher.settings import DEFAULTS, scores_after, setup_of
 from swsdist.searcher.spoken import SpokenQueries
 from swsdist.searcher.written import WrittenQueries
 from swsdist.stages.inputs.provenance import calibration_file
@@ -140,7 +140,7 @@ class Searcher:
         executor: Mapping[str, object] | None = None,
     ) -> None:
         memory = integer(memory, "memory", 0)
-        self.setup = setup_of(store, texts) if isinstance(store, str) else SearchSetup(store.folder.root, {}, True)
+        self.setup = setup_of(store, texts)
         self.settings = section_from(Search, "search", self.setup.options, options)
         self.options, self.trim = {**self.setup.options, **(options or {})}, trim and self.setup.trim
         self._terms = section_from(Terms, "terms", self.setup.terms, terms)
@@ -152,14 +152,16 @@ class Searcher:
         self._method = create(self.settings)
         if self.settings.documents_by == "pooled":
             raise methods_codes.POOLED_OUTSIDE(where="search.documents_by")
-        opened = Store(Folder(self.setup.store)) if isinstance(store, str) else store
+        given = None if isinstance(store, str) or store.folder.root != self.setup.store else store
+        storage = {} if isinstance(store, str) else store.folder.storage
+        opened = given or Store(Folder(self.setup.store, storage))
         demand_readable(self.settings, opened)
         ending = ExitStack()
         self._end = weakref.finalize(self, ending.close)
         now = ending.enter_context(reading(opened))
         where = section_from(Executor, "executor", {"kind": "serial"}, executor)
         memory_store = Memory(memory) if memory and not where.entry.shards else None
-        self.store = (now if isinstance(store, str) else opened).with_memory(memory_store)
+        self.store = (given or now).with_memory(memory_store)
         self._shards: Shards | None = None
         settings = self.setup.config or DEFAULTS
         corpus = settings.corpus.model_copy(update={"cohort": None})
