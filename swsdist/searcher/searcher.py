@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from swsdist.audio.synthesis import spoken_rows
 from swsdist.calibrate.procedure import check_sample, check_steps, procedures
 from swsdist.calibrate.statistics import Tally, to_table
 from swsdist.calibrate.steps.interface import TwvParameters
@@ -31,6 +32,7 @@ from swsdist.config.search import Search
 from swsdist.core.codes import line_of
 from swsdist.core.codes import methods as methods_codes
 from swsdist.core.codes import searcher as codes
+from swsdist.core.errors import TermError
 from swsdist.core.numbers import integer
 from swsdist.core.partition import ALL_SLOTS
 from swsdist.core.types import CANDIDATES, DETECTIONS
@@ -45,10 +47,10 @@ from swsdist.pipeline.operation.readers import reading
 from swsdist.registry.registries import METHODS
 from swsdist.registry.registry import Entry
 from swsdist.searcher.curves import Pair
-from swsdist.searcher.query_input import QueryReader, Skip
+from swsdist.searcher.query_input import QueryReader, Skip, skipping
 from swsdist.searcher.settings import DEFAULTS, scores_after, setup_of
 from swsdist.searcher.spoken import SpokenQueries
-from swsdist.searcher.written import WrittenQueries
+from swsdist.searcher.written import WrittenQueries, written_rows
 from swsdist.stages.inputs.provenance import calibration_file
 from swsdist.stages.inputs.search_inputs import Among, QuestionInputs
 from swsdist.stages.task_results import Extracted
@@ -347,7 +349,12 @@ class Searcher:
         self._demand_open()
         if not isinstance(self.queries, SpokenQueries):
             raise codes.SPEAK_WITHOUT_FRAMES(where=self.store.folder.path())
-        return self.queries.spoken(texts, voices, folder, skip, say)
+
+        def refuse(row: Mapping[str, Any], error: TermError) -> None:
+            with skipping(skip, row["query_id"], row["example"]):
+                raise error
+
+        return spoken_rows(written_rows(texts, self.store, say), voices, Folder(str(folder)), refuse)
 
     def curve(self, query: str, doc_id: str, channel: int = 1) -> pd.DataFrame:
         """How well a spoken query fits if it ends at each frame of a document; see `swsdist.curve`."""
