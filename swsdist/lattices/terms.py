@@ -166,8 +166,8 @@ class TermReader:
         """Labels of the documents that can stand for terms: alternatives depend on no other."""
         result: set[str] = set()
         for term in terms:
-            words = [self._spell(word) for word in re.split(r"[\s()|]+" if self._options.patterns else r"\s+", term)]
-            texts = [text for text in words if text]
+            words = re.split(r"[\s()|]+" if self._options.patterns else r"\s+", term)
+            texts = [text for word in words if not self._recipe.is_filler(word) and (text := self._spell(word))]
             for first in range(len(texts)):
                 if self._by_letters:
                     result.update(self._near(texts[first]))
