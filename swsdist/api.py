@@ -417,9 +417,10 @@ def search(
     options: Mapping[str, object] | None = None,
     top: int = 20,
     trim: bool = True,
+    texts: bool = False,
     speak: Sequence[str] = (),
 ) -> pd.DataFrame:
-    """Search spoken examples in a store, in this process, without a run folder.
+    """Search spoken examples, or texts, in a store, in this process, without a run folder.
 
     Args:
         store: a store, or its folder; or a run's folder, to search its store with its settings (`search`, `reduce`,
@@ -431,6 +432,7 @@ def search(
         options: keys of the config's section `search`, for example `{"distance": "cosine-squared"}`; they override a run's.
         top: detections kept per query.
         trim: trim recorded queries to their speech; a query or a place without speech is an error.
+        texts: `queries` are texts, or tables of them, and words are searched: of a store of frames those in it, if it has some.
         speak: voices, such as `espeak-ng:en-us` or `flite:slt`; `queries` are then texts, or tables of them, and each voice
             makes an example of each.
 
@@ -448,7 +450,10 @@ def search(
     from swsdist.searcher.searcher import Searcher
 
     # No shard is kept in memory for a second search.
-    with Searcher(store, options=options, trim=trim, memory=0) as searcher, TemporaryDirectory(dir=scratch()) as place:
+    with (
+        Searcher(store, options=options, trim=trim, texts=texts, memory=0) as searcher,
+        TemporaryDirectory(dir=scratch()) as place,
+    ):
         return searcher.search(searcher.spoken_rows(queries, speak, Path(place)) if speak else queries, top)
 
 

@@ -9,7 +9,7 @@ A transcript is a lattice with one path, or one whose words have the alternative
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -143,6 +143,60 @@ BREAK = "\ue000"
 MILLISECOND = 0.001
 
 
+def of_probabilities(
+    key: str,
+    times: Ints,
+    arcs: Iterable[tuple[int, int, str, float]],
+    channel: int = 1,
+    left_out: LeftOut | None = None,
+    words: tuple[Word, ...] | None = None,
+) -> Lattice:
+    """A lattice from its first state to its last, by states in ms, and arcs: source, target, text, and probability."""
+    labels = {"": 0}
+    rows = [(source, target, labels.setdefault(text, len(labels)), chance) for source, target, text, chance in arcs]
+    source, target, label, chances = zip(*rows, strict=True) if rows else ((), (), (), ())
+    sources, targets, places = (np.array(column, np.int64) for column in (source, target, label))
+    with np.errstate(divide="ignore"):
+        graph = -np.log(np.array(chances, np.float64)) + 0.0
+    return of_costs(key, times, sources, targets, places, graph, tuple(labels), channel, left_out, words)
+
+
+def of_costs(
+    key: str,
+    times: Ints,
+    source: Ints,
+    target: Ints,
+    label: Ints,
+    graph: Floats,
+    labels: tuple[str, ...],
+    channel: int = 1,
+    left_out: LeftOut | None = None,
+    words: tuple[Word, ...] | None = None,
+) -> Lattice:
+    """The same by the arcs' columns, with -ln of their probabilities."""
+    final = np.full(len(times), np.inf)
+    final[-1] = 0.0
+    return Lattice(
+        key,
+        MILLISECOND,
+        times,
+        source,
+        target,
+        label,
+        graph,
+        np.zeros(len(graph)),
+        final,
+        final.copy(),
+        labels,
+        0,
+        int(times.max()),
+        channel,
+        probabilities=True,
+        left_out=left_out,
+        words=words,
+    )
+
+
 def transcript(key: str, words: Sequence[Word], channel: int = 1, left_out: LeftOut | None = None) -> Lattice:
     """A transcript as a lattice: word by word, each with its confidence and, for the rest, no word.
 
@@ -156,40 +210,15 @@ def transcript(key: str, words: Sequence[Word], channel: int = 1, left_out: Left
     for k, word in enumerate(words):
         times[2 * k + 1 : 2 * k + 3] = round(word.start / MILLISECOND), round(word.end / MILLISECOND)
     times[-1] = times.max(initial=0)
-    labels: dict[str, int] = {"": 0}
-    arcs: list[tuple[int, int, int, float]] = []
+    arcs: list[tuple[int, int, str, float]] = []
     for k, word in enumerate(words):
-        arcs.append((2 * k, 2 * k + 1, labels.setdefault(BREAK, len(labels)) if back[k] else 0, 1.0))
-        label = labels.setdefault(word.text, len(labels))
-        arcs.append((2 * k + 1, 2 * k + 2, label, word.confidence))
+        arcs.append((2 * k, 2 * k + 1, BREAK if back[k] else "", 1.0))
+        arcs.append((2 * k + 1, 2 * k + 2, word.text, word.confidence))
         if word.confidence < 1:
             onward = k + 1 < count and not back[k + 1]
-            arcs.append((2 * k + 1, 2 * k + 2 + onward, 0, 1 - word.confidence))
-    arcs.append((2 * count, 2 * count + 1, 0, 1.0))
-    source, target, label_of, chance = (np.array(column) for column in zip(*arcs, strict=True))
-    with np.errstate(divide="ignore"):
-        graph = -np.log(chance)
-    final = np.full(len(times), np.inf)
-    final[-1] = 0.0
-    return Lattice(
-        key,
-        MILLISECOND,
-        times,
-        source.astype(np.int64),
-        target.astype(np.int64),
-        label_of.astype(np.int64),
-        graph + 0.0,
-        np.zeros(len(graph)),
-        final,
-        np.where(np.isinf(final), np.inf, 0.0),
-        tuple(labels),
-        0,
-        int(times[-1]),
-        channel,
-        probabilities=True,
-        left_out=left_out,
-        words=tuple(word for word in words if word.text != BREAK),
-    )
+            arcs.append((2 * k + 1, 2 * k + 2 + onward, "", 1 - word.confidence))
+    arcs.append((2 * count, 2 * count + 1, "", 1.0))
+    return of_probabilities(key, times, arcs, channel, left_out, tuple(word for word in words if word.text != BREAK))
 
 
 class Variant(NamedTuple):
@@ -216,7 +245,7 @@ def confusion_network(
         words: the best ones.
         left_out: of the recording.
     """
-    times, arcs, labels = [0], list[tuple[int, int, int, float]](), {"": 0}
+    times, arcs = [0], list[tuple[int, int, str, float]]()
 
     def state(seconds: float) -> int:
         times.append(round(seconds / MILLISECOND))
@@ -230,38 +259,17 @@ def confusion_network(
             before, way = at, chance
             for word in said:
                 first, last = state(word.start), state(word.end)
-                arcs.append((before, first, 0, way))
-                arcs.append((first, last, labels.setdefault(word.text, len(labels)), word.confidence))
+                arcs.append((before, first, "", way))
+                arcs.append((first, last, word.text, word.confidence))
                 if word.confidence < 1:
-                    arcs.append((first, last, 0, 1 - word.confidence))
+                    arcs.append((first, last, "", 1 - word.confidence))
                 before, way = last, 1.0
-            arcs.append((before, onward, 0, way))
+            arcs.append((before, onward, "", way))
         if (rest := 1 - sum(variant.chance for variant in variants)) > 0:
-            arcs.append((at, onward, 0, rest))
+            arcs.append((at, onward, "", rest))
         at = onward
-    arcs.append((at, state(max(length * MILLISECOND, times[at] * MILLISECOND)), 0, 1.0))
-    source, target, label, chances = (np.array(column) for column in zip(*arcs, strict=True))
-    final = np.full(len(times), np.inf)
-    final[-1] = 0.0
-    return Lattice(
-        key,
-        MILLISECOND,
-        np.array(times, np.int64),
-        source.astype(np.int64),
-        target.astype(np.int64),
-        label.astype(np.int64),
-        -np.log(np.maximum(chances, 1e-300)) + 0.0,
-        np.zeros(len(arcs)),
-        final,
-        final.copy(),
-        tuple(labels),
-        0,
-        times[-1],
-        channel,
-        probabilities=True,
-        left_out=left_out,
-        words=words,
-    )
+    arcs.append((at, state(max(length * MILLISECOND, times[at] * MILLISECOND)), "", 1.0))
+    return of_probabilities(key, np.array(times, np.int64), arcs, channel, left_out, words)
 
 
 #: What a reader yields.

@@ -14,6 +14,7 @@ Sources: Kaldi, "Data preparation", section on lang files; the header of CMUdict
 
 from __future__ import annotations
 
+import heapq
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -107,23 +108,47 @@ def by_rules(word: str, rules: Mapping[str, Phones]) -> Phones | None:
     return tuple(phones) or None
 
 
-def nearest_words(
-    phones: Sequence[Phones], dictionary: Mapping[str, Sequence[Pronunciation]], count: int
-) -> list[tuple[str, int]]:
-    """Words of a dictionary with the fewest edits between their phones and the nearest of some pronunciations.
+class Vocabulary:
+    """Words by their phones, or letters, of which the nearest are found.
 
-    Returns:
-        Word and edits (substitutions, insertions, deletions, each 1) of at most `count`, by edits and then by word.
+    Args:
+        words: each with its pronunciations.
     """
-    from swsdist.kernels.edits import edits_to_all  # loads numba
 
-    number: dict[str, int] = {}
-    entries = [(word, item.phones) for word, items in dictionary.items() for item in items]
-    flat = np.array([number.setdefault(phone, len(number)) for _, item in entries for phone in item], np.int32)
-    starts = np.concatenate(([0], np.cumsum([len(item) for _, item in entries]))).astype(np.int64)
-    best: dict[str, int] = {}
-    for item in phones:
-        pattern = np.array([number.get(phone, -1) for phone in item], np.int32)
-        for (word, _), edits in zip(entries, edits_to_all(pattern, flat, starts).tolist(), strict=True):
-            best[word] = min(edits, best.get(word, edits))
-    return sorted(best.items(), key=lambda item: (item[1], item[0]))[:count]
+    def __init__(self, words: Mapping[str, Sequence[Phones]]) -> None:
+        entries = sorted(
+            ((word, item) for word, items in words.items() for item in items), key=lambda entry: len(entry[1])
+        )
+        self._words = [word for word, _ in entries]
+        self._number: dict[str, int] = {}
+        numbers = (self._number.setdefault(phone, len(self._number)) for _, item in entries for phone in item)
+        self._flat = np.fromiter(numbers, np.int32)
+        self._lengths = np.array([len(item) for _, item in entries], np.int64)
+        self._starts = np.concatenate(([0], np.cumsum(self._lengths)))
+
+    def nearest(self, phones: Sequence[Phones], count: int, most: int | None = None) -> list[tuple[str, int]]:
+        """Words with the fewest edits between their phones and the nearest of some pronunciations.
+
+        Args:
+            phones: the pronunciations.
+            count: of words.
+            most: edits; None: any.
+
+        Returns:
+            Word and edits (substitutions, insertions, deletions, each 1) of at most `count`, by edits and then by word.
+        """
+        from swsdist.kernels.edits import edits_to_all  # loads numba
+
+        best: dict[str, int] = {}
+        for item in phones:
+            first, end = 0, len(self._words)
+            if most is not None:  # an edit changes the length by 1 at most
+                first, end = np.searchsorted(self._lengths, [len(item) - most, len(item) + most + 1]).tolist()
+            pattern = np.array([self._number.get(phone, -1) for phone in item], np.int32)
+            starts = self._starts[first : end + 1]
+            edits = edits_to_all(pattern, self._flat[starts[0] : starts[-1]], starts - starts[0])
+            near = np.arange(len(edits)) if most is None else np.flatnonzero(edits <= most)
+            for k, distance in zip((first + near).tolist(), edits[near].tolist(), strict=True):
+                word = self._words[k]
+                best[word] = min(distance, best.get(word, distance))
+        return heapq.nsmallest(count, best.items(), key=lambda item: (item[1], item[0]))

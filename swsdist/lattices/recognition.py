@@ -24,7 +24,7 @@ from swsdist.core.codes import registry as codes
 from swsdist.core.extras import error_of
 from swsdist.core.needs import Needs
 from swsdist.lattices.formats.parts import numbered
-from swsdist.lattices.lattice import MILLISECOND, Lattice
+from swsdist.lattices.lattice import MILLISECOND, Lattice, of_costs
 from swsdist.registry.entries import checked
 from swsdist.registry.registries import RECOGNISERS
 
@@ -188,24 +188,13 @@ def joined(key: str, channel: int, parts: list[tuple[int, Lattice]], length: int
     targets.append(np.array([states]))
     names.append(np.zeros(1, np.int64))
     graph.append(np.zeros(1))
-    all_times = np.concatenate([*times, [max(length, int(times[-1].max()))]])
-    final = np.full(states + 1, np.inf)
-    final[-1] = 0.0
-    costs = np.concatenate(graph)
-    return Lattice(
+    return of_costs(
         key,
-        MILLISECOND,
-        all_times,
+        np.concatenate([*times, [max(length, int(times[-1].max()))]]),
         np.concatenate(sources).astype(np.int64),
         np.concatenate(targets).astype(np.int64),
         np.concatenate(names),
-        costs,
-        np.zeros(len(costs)),
-        final,
-        final.copy(),
+        np.concatenate(graph),
         labels,
-        0,
-        int(all_times[-1]),
         channel,
-        probabilities=True,
     )

@@ -69,6 +69,17 @@ def pieces(word: str) -> list[str]:
     return result
 
 
+#: Hyphens and apostrophes of a folded word.
+_JOINTS = re.compile("['\u2010-]")
+
+
+def parts(word: str) -> list[str]:
+    """What stands between the hyphens and apostrophes of a folded word: programs write it as one word, or apart."""
+    if not _JOINTS.search(word):
+        return [word]
+    return [part for text in _JOINTS.split(word) if (part := spelled(text, "folded"))] or [word]
+
+
 def written(words: Iterable[str]) -> str:
     """Words as a text, without blanks between pieces of scripts that have none, and their punctuation."""
     text = ""

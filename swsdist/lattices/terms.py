@@ -1,17 +1,19 @@
 """Written terms: from text to the sequences of labels that are searched.
 
-A term is words, separated by blanks. In a store of words they are the labels, and a word of a script without blanks is also
-its characters; in one of phones each is replaced by its pronunciations. With `patterns` a word may hold `?`, any one
-character, and `*`, any number of them; alone, `?` is any one word, `*` none to three words; `(one two|three)` are
-alternatives. A phone is a word of a term that is written in phones.
+A term is words, separated by blanks. In a store of words they are the labels. A word of a script without blanks is also its
+characters, one with hyphens or apostrophes also its parts, and words are also the labels that hold them as parts; in one
+of phones each is replaced by its pronunciations. With `patterns` a word may hold `?`, any one character, and `*`, any number
+of them; alone, `?` is any one word, `*` none to three words; `(one two|three)` are alternatives. A phone is a word of a term
+that is written in phones.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
-from itertools import product
+from itertools import combinations, product
 from typing import Any, Literal, NamedTuple
 
 import pyarrow as pa
@@ -25,12 +27,12 @@ from swsdist.lattices.packed import Recipe
 from swsdist.lattices.pronunciations import (
     Phones,
     Pronunciation,
+    Vocabulary,
     by_rules,
-    nearest_words,
     read_dictionary,
     read_rules,
 )
-from swsdist.lattices.spelling import Spelling, pieces, spelled
+from swsdist.lattices.spelling import Spelling, parts, pieces, spelled
 
 #: A row an alternative: a sequence of labels, and what it costs (-ln of a weight). With `patterns`, labels may hold ? and *.
 WRITTEN = pa.schema(
@@ -47,6 +49,10 @@ WRITTEN = pa.schema(
 MOST = 4096
 #: Most words that a lone `*` stands for.
 _MOST_OF_STAR = 3
+#: Most parts of a label that is found by some of them.
+_MOST_PARTS = 8
+#: Most ways to read the words of a term as words of documents.
+_MOST_WAYS = 64
 
 
 class Terms(Section):
@@ -69,6 +75,17 @@ class Terms(Section):
     edit_cost: NonNegativeFloat = Field(
         1.0, description="-ln of what each edit of a phone or letter of such a word multiplies the posterior by"
     )
+
+    parts: bool = Field(
+        True,
+        description="words, no patterns: hyphens and apostrophes part words, so `école` finds `l'école`, `sixty five` "
+        "`sixty-five`, and the other way round; false: a label is one word",
+    )
+
+    @property
+    def of_documents(self) -> bool:
+        """Whether the labels of the documents say what a term stands for."""
+        return self.units != "phones" and (self.parts or (self.nearest > 0 and self.dictionary is None))
 
     def identities(self, storage: Mapping[str, object]) -> list[Any]:
         """All that alternatives depend on, as JSON values; files by their identity."""
@@ -110,6 +127,9 @@ class TermReader:
         self._dictionary: dict[str, list[Pronunciation]] = read
         self._rules: dict[str, Phones] = {} if options.rules is None else read_rules(options.rules, storage, words)
         self._pronounces = options.dictionary is not None or options.rules is not None
+        self._in_parts = (
+            options.parts and not options.patterns and options.units != "phones" and recipe.spelling == "folded"
+        )
 
     def alternatives(self, term: str) -> list[Alternative]:
         """The sequences of labels of a term, the cheapest first, each once.
@@ -121,24 +141,61 @@ class TermReader:
         sequences = list(_sequences(term)) if self._options.patterns else [tuple(term.split())]
         best: dict[tuple[str, ...], float] = {}
         for sequence in sequences:
-            words = [choice for word in sequence if (choice := self._choices(word)) is not None]
-            if not words:
-                raise codes.EMPTY_TERM(where=term, term=term)
-            if self._by_letters:  # the nearest of each word
-                words = [choices[: int(MOST ** (1 / len(words)))] for choices in words]
-            size = math.prod(map(len, words))
-            if size + len(best) > MOST:
-                raise codes.TOO_MANY_ALTERNATIVES(where=term, most=MOST)
-            for chosen in product(*words):
-                labels = tuple(label for choice in chosen for label in choice.labels)
-                cost = sum(choice.cost for choice in chosen)
-                if labels:
-                    best[labels] = min(cost, best.get(labels, cost))
+            for number, words in enumerate(self._readings(sequence)):
+                if not words:
+                    raise codes.EMPTY_TERM(where=term, term=term)
+                if self._by_letters or self._in_parts:  # the nearest of each word
+                    words = [choices[: int(MOST ** (1 / len(words)))] for choices in words]
+                size = math.prod(map(len, words))
+                if size + len(best) > MOST and number:
+                    break
+                if size + len(best) > MOST:
+                    raise codes.TOO_MANY_ALTERNATIVES(where=term, most=MOST)
+                for chosen in product(*words):
+                    labels = tuple(label for choice in chosen for label in choice.labels)
+                    cost = sum(choice.cost for choice in chosen)
+                    if labels:
+                        best[labels] = min(cost, best.get(labels, cost))
         if not any(label != "?" for labels in best for label in labels):
             raise codes.EMPTY_TERM(where=term, term=term)
         if self._known is not None and self._options.units == "phones":
             self._demand_known(term, self._known, (label for labels in best for label in labels))
         return [Alternative(*item) for item in sorted(best.items(), key=lambda item: (item[1], item[0]))]
+
+    def among_labels(self, terms: Iterable[str]) -> frozenset[str]:
+        """Labels of the documents that can stand for terms: alternatives depend on no other."""
+        result: set[str] = set()
+        for term in terms:
+            words = re.split(r"[\s()|]+" if self._options.patterns else r"\s+", term)
+            texts = [text for word in words if not self._recipe.is_filler(word) and (text := self._spell(word))]
+            for first in range(len(texts)):
+                if self._by_letters:
+                    result.update(self._near(texts[first]))
+                if self._in_parts:
+                    ends = range(first + 1, min(first + _MOST_PARTS, len(texts)) + 1)
+                    result.update(label for end in ends for label in self._within(texts[first:end]))
+        return frozenset(result)
+
+    def _readings(self, sequence: Sequence[str]) -> list[list[list[Alternative]]]:
+        """Choices of each word; then, ways in which labels of the documents stand for several words."""
+        choices = [(word, choice) for word in sequence if (choice := self._choices(word)) is not None]
+        if not (self._in_parts and self._inside):
+            return [[choice for _, choice in choices]]
+        texts, count = [self._spell(word) for word, _ in choices], len(choices)
+        ways: list[list[list[list[Alternative]]]] = [[[]]]  # of the first words, by their number
+        for end in range(1, count + 1):
+            here: list[list[list[Alternative]]] = []
+            for first in reversed(range(max(0, end - _MOST_PARTS), end)):
+                within = self._within(texts[first:end], begins=first > 0, ends=end < count)
+                labels = [Alternative((label,), 0.0) for label in within]
+                if end - first == 1:
+                    labels = sorted([*choices[first][1], *labels], key=lambda item: item.cost)
+                if labels:
+                    here += [[*way, labels] for way in ways[first]]
+            ways.append(here[:_MOST_WAYS])
+            if end >= _MOST_PARTS:
+                ways[end - _MOST_PARTS] = []
+        return ways[-1]
 
     def _demand_known(self, term: str, phones: Collection[str], labels: Iterator[str]) -> None:
         options = self._options
@@ -163,23 +220,31 @@ class TermReader:
             return None
         if globbed:
             return [Alternative((text,), 0.0)]
-        if self._by_letters:
-            return self._nearest_in_letters(text)
-        if options.units != "phones" and (not options.nearest or text in self._dictionary):
-            parts = tuple(pieces(text))
-            return [Alternative((text,), 0.0), *([Alternative(parts, 0.0)] if len(parts) > 1 else ())]
-        phones = self._pronunciations(text, word)
         if options.units == "phones":
-            return [Alternative(item.phones, item.cost) for item in phones]
-        nearest = nearest_words([item.phones for item in phones], self._dictionary, options.nearest)
-        return [Alternative((spelling,), options.edit_cost * edits) for spelling, edits in nearest]
+            return [Alternative(item.phones, item.cost) for item in self._pronunciations(text, word)]
+        if options.nearest and options.dictionary is not None and text not in self._dictionary:
+            phones = [item.phones for item in self._pronunciations(text, word)]
+            nearest = self._pronounced.nearest(phones, options.nearest)
+            return [Alternative((spelling,), options.edit_cost * edits) for spelling, edits in nearest]
+        costs = dict.fromkeys([(text,), tuple(pieces(text)), *([tuple(parts(text))] if self._in_parts else [])], 0.0)
+        for label, edits in self._near(text).items() if self._by_letters else ():
+            costs.setdefault((label,), options.edit_cost * edits)
+        return [Alternative(*item) for item in costs.items()]
 
-    def _nearest_in_letters(self, text: str) -> list[Alternative]:
-        """A word, and those of the documents that differ in a third of its letters at most."""
-        near = nearest_words([tuple(text)], self._letters, self._options.nearest + 1)
-        others = [(label, edits) for label, edits in near if label != text and 3 * edits <= len(text)]
-        costs = [(text, 0.0), *((label, self._options.edit_cost * edits) for label, edits in others)]
-        return [Alternative((label,), cost) for label, cost in costs]
+    def _near(self, text: str) -> dict[str, int]:
+        """Other labels of the documents that differ in a third of the letters at most, and edits."""
+        near = self._letters.nearest([tuple(text)], self._options.nearest + 1, len(text) // 3)
+        return dict([item for item in near if item[0] != text][: self._options.nearest])
+
+    def _within(self, texts: Sequence[str], begins: bool = False, ends: bool = False) -> list[str]:
+        """Other labels of the documents that hold words in a row as their parts; the first, and the last, where it must be."""
+        found = self._inside.get(tuple(part for text in texts for part in parts(text)), ())
+        kept = (label for label, at_begin, at_end in found if (at_begin or not begins) and (at_end or not ends))
+        return [label for label in dict.fromkeys(kept) if [label] != texts]
+
+    def similar(self, label: str) -> list[str]:
+        """Up to three labels of the documents that differ in a third of its letters at most."""
+        return [other for other, _ in self._letters.nearest([tuple(label)], 3, len(label) // 3)]
 
     @property
     def _by_letters(self) -> bool:
@@ -187,8 +252,25 @@ class TermReader:
         return options.units != "phones" and options.nearest > 0 and options.dictionary is None
 
     @cached_property
-    def _letters(self) -> dict[str, list[Pronunciation]]:
-        return {label: [Pronunciation(tuple(label), 0.0)] for label in self._known or ()}
+    def _letters(self) -> Vocabulary:
+        return Vocabulary({label: [tuple(label)] for label in self._known or ()})
+
+    @cached_property
+    def _pronounced(self) -> Vocabulary:
+        return Vocabulary({word: [item.phones for item in items] for word, items in self._dictionary.items()})
+
+    @cached_property
+    def _inside(self) -> dict[tuple[str, ...], list[tuple[str, bool, bool]]]:
+        """Labels by their parts that follow each other; whether the first is one of these, and the last."""
+        result: dict[tuple[str, ...], list[tuple[str, bool, bool]]] = {}
+        for label in sorted(self._known or ()):
+            several = parts(label)
+            count = len(several)
+            if 1 < count <= _MOST_PARTS:
+                for first, end in combinations(range(count + 1), 2):
+                    entry = label, first == 0, end == count
+                    result.setdefault(tuple(several[first:end]), []).append(entry)
+        return result
 
     def _pronunciations(self, text: str, word: str) -> Sequence[Pronunciation]:
         if pronunciations := self._dictionary.get(text):

@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from swsdist.audio.synthesis import spoken_rows
 from swsdist.calibrate.procedure import check_sample, check_steps, procedures
 from swsdist.calibrate.statistics import Tally, to_table
 from swsdist.calibrate.steps.interface import TwvParameters
@@ -31,6 +32,7 @@ from swsdist.config.search import Search
 from swsdist.core.codes import line_of
 from swsdist.core.codes import methods as methods_codes
 from swsdist.core.codes import searcher as codes
+from swsdist.core.errors import TermError
 from swsdist.core.numbers import integer
 from swsdist.core.partition import ALL_SLOTS
 from swsdist.core.types import CANDIDATES, DETECTIONS
@@ -45,10 +47,10 @@ from swsdist.pipeline.operation.readers import reading
 from swsdist.registry.registries import METHODS
 from swsdist.registry.registry import Entry
 from swsdist.searcher.curves import Pair
-from swsdist.searcher.query_input import QueryReader, Skip
-from swsdist.searcher.settings import DEFAULTS, SearchSetup, scores_after, setup_of
+from swsdist.searcher.query_input import QueryReader, Skip, skipping
+from swsdist.searcher.settings import DEFAULTS, scores_after, setup_of
 from swsdist.searcher.spoken import SpokenQueries
-from swsdist.searcher.written import WrittenQueries
+from swsdist.searcher.written import WrittenQueries, written_rows
 from swsdist.stages.inputs.provenance import calibration_file
 from swsdist.stages.inputs.search_inputs import Among, QuestionInputs
 from swsdist.stages.task_results import Extracted
@@ -140,7 +142,7 @@ class Searcher:
         executor: Mapping[str, object] | None = None,
     ) -> None:
         memory = integer(memory, "memory", 0)
-        self.setup = setup_of(store, texts) if isinstance(store, str) else SearchSetup(store.folder.root, {}, True)
+        self.setup = setup_of(store, texts)
         self.settings = section_from(Search, "search", self.setup.options, options)
         self.options, self.trim = {**self.setup.options, **(options or {})}, trim and self.setup.trim
         self._terms = section_from(Terms, "terms", self.setup.terms, terms)
@@ -152,14 +154,16 @@ class Searcher:
         self._method = create(self.settings)
         if self.settings.documents_by == "pooled":
             raise methods_codes.POOLED_OUTSIDE(where="search.documents_by")
-        opened = Store(Folder(self.setup.store)) if isinstance(store, str) else store
+        given = None if isinstance(store, str) or store.folder.root != self.setup.store else store
+        storage = {} if isinstance(store, str) else store.folder.storage
+        opened = given or Store(Folder(self.setup.store, storage))
         demand_readable(self.settings, opened)
         ending = ExitStack()
         self._end = weakref.finalize(self, ending.close)
         now = ending.enter_context(reading(opened))
         where = section_from(Executor, "executor", {"kind": "serial"}, executor)
         memory_store = Memory(memory) if memory and not where.entry.shards else None
-        self.store = (now if isinstance(store, str) else opened).with_memory(memory_store)
+        self.store = (given or now).with_memory(memory_store)
         self._shards: Shards | None = None
         settings = self.setup.config or DEFAULTS
         corpus = settings.corpus.model_copy(update={"cohort": None})
@@ -345,7 +349,12 @@ class Searcher:
         self._demand_open()
         if not isinstance(self.queries, SpokenQueries):
             raise codes.SPEAK_WITHOUT_FRAMES(where=self.store.folder.path())
-        return self.queries.spoken(texts, voices, folder, skip, say)
+
+        def refuse(row: Mapping[str, Any], error: TermError) -> None:
+            with skipping(skip, row["query_id"], row["example"]):
+                raise error
+
+        return spoken_rows(written_rows(texts, self.store, say), voices, Folder(str(folder)), refuse)
 
     def curve(self, query: str, doc_id: str, channel: int = 1) -> pd.DataFrame:
         """How well a spoken query fits if it ends at each frame of a document; see `swsdist.curve`."""

@@ -86,21 +86,23 @@ def scores_after(method: str, steps: Sequence[str]) -> str:
     return f"after {', '.join(steps)}"
 
 
-def setup_of(target: str, texts: bool = False) -> SearchSetup:
-    """The store and the search settings for the folder of a store or a run.
+def setup_of(target: str | Store, texts: bool = False) -> SearchSetup:
+    """The store and the search settings for a store, or the folder of one or of a run.
 
     Args:
-        target: a store, or a run.
+        target: a store, its folder, or a run's.
         texts: for texts: of a store of frames that has words, these.
 
     Raises:
         StoreError: the run's plan cannot be read.
         UserError: the run has several plans, of several stores; or its queries are lattices.
     """
-    setup = _setup_of(target)
-    if texts and (words := words_store(setup.store)) is not None:
-        options: Any = {} if setup.config is None else setup.config.options.get("words") or {}
-        setup = SearchSetup(words, _default_options(load(Folder(words))), True, terms=options.get("terms", {}))
+    storage = {} if isinstance(target, str) else target.folder.storage
+    setup = _setup_of(target) if isinstance(target, str) else SearchSetup(target.folder.root, {}, True)
+    if texts and (words := words_store(setup.store, storage)) is not None:
+        setup = SearchSetup(words, _default_options(load(Folder(words, storage))), True, terms=setup.terms)
+    if not isinstance(target, str):
+        return setup
     now = load(Folder(setup.store))
     if now is None or now.progress is None:
         return setup

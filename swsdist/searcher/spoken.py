@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -12,22 +12,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.audio.speech import SHORTEST
-from swsdist.audio.synthesis import spoken_rows
 from swsdist.calibrate.procedure import required_statistics
 from swsdist.calibrate.statistics import Tally, load_statistics
 from swsdist.config.calibration import Calibrate
 from swsdist.config.search import Search
 from swsdist.core.codes import line_of
 from swsdist.core.codes import searcher as codes
-from swsdist.core.errors import TermError
 from swsdist.features.interface import Extractor, Precomputed
-from swsdist.io.filesystem import Folder
 from swsdist.io.remote.scratch import scratch
 from swsdist.methods.query import bands, recording_statistics
 from swsdist.methods.query.extraction import Cut
 from swsdist.searcher.queries import extract_queries, extractors_of, is_precomputed
-from swsdist.searcher.query_input import Skip, StoreDocuments, query_rows, skipping, typed_query
-from swsdist.searcher.written import written_rows
+from swsdist.searcher.query_input import Skip, StoreDocuments, query_rows, typed_query
 from swsdist.stages.describe import measure_examples
 from swsdist.store.reading import Store
 
@@ -58,22 +54,6 @@ class SpokenQueries:
     def typed(self, query: str) -> dict[str, Any]:
         """The row of one typed query, which cannot be a table."""
         return typed_query(query, self._documents)
-
-    def spoken(
-        self,
-        texts: object,
-        voices: Sequence[str],
-        folder: Path,
-        skip: Skip | None = None,
-        say: Callable[[str], None] | None = None,
-    ) -> list[dict[str, Any]]:
-        """Rows of QUERIES of texts that voices speak; see `swsdist.audio.synthesis`."""
-
-        def refuse(row: Mapping[str, Any], error: TermError) -> None:
-            with skipping(skip, row["query_id"], row["example"]):
-                raise error
-
-        return spoken_rows(written_rows(texts, self._store, say), voices, Folder(str(folder)), refuse)
 
     def examples(
         self,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -95,7 +94,6 @@ class WrittenQueries:
 
     def why_nothing(self, query_ids: Sequence[str]) -> str:
         """Words that no document holds, and similar ones that some do."""
-        indexed = self._labels
         reasons = []
         for query_id in query_ids:
             try:
@@ -103,16 +101,16 @@ class WrittenQueries:
                 labels = {label for item in items for label in item.labels}
             except TermError:
                 continue
-            for label in sorted(labels - indexed):
+            for label in sorted(labels - self._labels):
                 if not (self._terms.patterns and ("?" in label or "*" in label)):
-                    near = difflib.get_close_matches(label, indexed, 3)
+                    near = self._reader.similar(label)
                     reasons.append(f"no document holds {label}" + (f" (but {', '.join(near)})" if near else ""))
         return f"; {'; '.join(reasons)}" if reasons else ""
 
     @cached_property
     def _reader(self) -> TermReader:
         recipe = Recipe.model_validate(self._store.manifest.track().recipe["options"])
-        known = self._labels if self._terms.nearest else None
+        known = self._labels if self._terms.units != "phones" else None
         return TermReader(self._terms, recipe, self._store.folder.storage, known)
 
     @cached_property

@@ -274,10 +274,10 @@ def load(folder: Folder, name: str = NAME) -> Manifest | None:
         raise codes.DAMAGED_MANIFEST(where=where, error=error) from None
 
 
-def words_store(store: str) -> str | None:
+def words_store(store: str, storage: Mapping[str, object] = {}) -> str | None:
     """The store of words inside a store of frames; None: there is none."""
     folder = f"{store.rstrip('/')}/{WORDS}"
-    return None if load(Folder(folder)) is None else folder
+    return None if load(Folder(folder, storage)) is None else folder
 
 
 def require(folder: Folder, name: str = NAME) -> Manifest:

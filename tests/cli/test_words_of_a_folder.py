@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import os
 import shutil
@@ -15,7 +16,9 @@ from unittest import mock
 import pytest
 from commands import Command
 
+import swsdist as swsdist_package
 from swsdist.chains.lattices.options import LatticesOptions
+from swsdist.chains.search.options import SearchOptions
 from swsdist.cli import models
 from swsdist.cli.options import TRANSCRIPTS_CONFIG
 from swsdist.config import load_config
@@ -25,6 +28,7 @@ from swsdist.lattices.collection import read_file
 from swsdist.lattices.lattice import Lattices, Origin
 from swsdist.lattices.recognition import Recognition
 from swsdist.registry.registries import RECOGNISERS
+from swsdist.searcher.settings import setup_of
 from swsdist.server.running import settings_for
 from swsdist.server.service import Service
 from swsdist.store.reading import Store
@@ -144,6 +148,8 @@ def test_frames_and_words_in_one_store(swsdist: Command, tapes: Path) -> None:
     for target in ("tapes-swsdist", "tapes-swsdist/store"):
         assert hits(swsdist, tapes, target, "--text", "stone") == {("b", 1, 1.0), ("b", 1, 1.5)}
         assert ("b", 1, 0.0) in hits(swsdist, tapes, target, "--no-trim", "--query", "tapes/b.wav:0.0-0.5")
+    assert setup_of(str(tapes.parent / "tapes-swsdist"), texts=True).terms["units"] == "words"
+    assert set(swsdist_package.search(Store(Folder(str(store))), "stone", texts=True)["doc_id"]) == {"b"}
     before = (store / "manifest.json").read_bytes(), (store / "words" / "manifest.json").read_bytes()
     assert "nothing to do" in swsdist("index", "tapes", *SERIAL, *PLAIN, cwd=tapes.parent).out
     for command in (("clean", "tapes-swsdist", "--older", "0"), ("store", "check", store), ("digest", "tapes-swsdist")):
@@ -180,6 +186,12 @@ def test_what_is_done_is_asked_and_kept(
     swsdist(*index, cwd=tapes.parent)
     assert sorted(tones.Tones.heard) == ["a", "b", "c", "c"]
     assert swsdist("digest", run, cwd=tapes.parent).out == swsdist("digest", "whole", cwd=tapes.parent).out
+
+
+def test_words_beside_frames_may_be_phones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(RECOGNISERS._entries, "tones", dataclasses.replace(tones.ENTRY, holds="phones"))
+    assert SearchOptions.terms_in({"words": {"recogniser": {"name": "tones"}}})["units"] == "phones"
+    assert SearchOptions.terms_in({}) == {}
 
 
 def test_a_run_with_words_finds_what_one_without_does(swsdist: Command, tapes: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from swsdist.core.codes import text as codes
-from swsdist.lattices.pronunciations import Pronunciation, by_rules, nearest_words, read_dictionary, read_rules
+from swsdist.lattices.pronunciations import Vocabulary, by_rules, read_dictionary, read_rules
 from tests.oracles.edits import edits
 from tests.support.coded import raises
 
@@ -84,17 +84,20 @@ def test_rules(tmp_path: Path) -> None:
 
 
 def test_nearest_words() -> None:
-    dictionary = {
-        "cat": [Pronunciation(("k", "a", "t"), 0.0)],
-        "cut": [Pronunciation(("k", "u", "t"), 0.0)],
-        "at": [Pronunciation(("a", "t"), 0.0), Pronunciation(("e", "t"), 0.0)],
-        "long": [Pronunciation(tuple("longer"), 0.0)],
+    words = {
+        "cat": [("k", "a", "t")],
+        "cut": [("k", "u", "t")],
+        "at": [("a", "t"), ("e", "t")],
+        "long": [tuple("longer")],
     }
     spoken = [("k", "a", "p"), ("e", "t")]
     expected = sorted(
-        (min(edits(item.phones, phones) for item in items for phones in spoken), word)
-        for word, items in dictionary.items()
+        (min(edits(item, phones) for item in items for phones in spoken), word) for word, items in words.items()
     )
-    assert nearest_words(spoken, dictionary, 9) == [(word, distance) for distance, word in expected]
-    assert nearest_words(spoken, dictionary, 2) == [("at", 0), ("cat", 1)]
-    assert nearest_words(spoken, {}, 2) == []
+    vocabulary = Vocabulary(words)
+    assert vocabulary.nearest(spoken, 9) == [(word, distance) for distance, word in expected]
+    assert vocabulary.nearest(spoken, 2) == [("at", 0), ("cat", 1)]
+    for most in range(8):
+        within = [(word, distance) for distance, word in expected if distance <= most]
+        assert vocabulary.nearest(spoken, 9, most) == within
+    assert Vocabulary({}).nearest(spoken, 2, 1) == []

@@ -164,6 +164,59 @@ def test_nearest_in_letters() -> None:
     assert len(reader.alternatives(" ".join(["velkran"] * 9))) <= MOST
 
 
+@pytest.mark.parametrize("nearest", [0, 8])
+def test_a_word_of_a_script_without_blanks_is_also_its_characters(nearest: int) -> None:
+    assert sorted(labels("日本", Terms(nearest=nearest))) == ["日 本", "日本"]
+
+
+KNOWN = ["l'école", "sixty-five", "twenty-sixty-five", "sixty", "rock'n'roll", "ecole"]
+PARTS = {
+    "école": {"école", "l'école"},
+    "L’école": {"l'école", "l école"},
+    "sixty five": {"sixty five", "sixty-five", "twenty-sixty-five"},
+    "sixty-five": {"sixty five", "sixty-five", "twenty-sixty-five"},
+    "the sixty five men": {"the sixty five men", "the sixty-five men"},
+    "five men": {"five men", "sixty-five men", "twenty-sixty-five men"},
+    "men five": {"men five"},
+    "rock roll": {"rock roll"},
+}
+
+
+@pytest.mark.parametrize("term", PARTS)
+def test_parts_of_a_label(term: str) -> None:
+    """A part finds the label, words apart find it, and it finds words apart; each at no cost. In phrases nothing is between."""
+    alternatives = TermReader(Terms(), Recipe(), known=KNOWN).alternatives(term)
+    assert {" ".join(item.labels): item.cost for item in alternatives} == dict.fromkeys(PARTS[term], 0.0)
+
+
+def test_parts_are_not_asked_for() -> None:
+    """With `parts: false`, `exact` spelling, phones or patterns a label is one label."""
+    for options, recipe in (
+        (Terms(parts=False), Recipe()),
+        (Terms(), Recipe(spelling="exact")),
+        (Terms(units="phones"), Recipe(spelling="exact")),
+        (Terms(patterns=True), Recipe()),
+    ):
+        reader = TermReader(options, recipe, known=[*KNOWN, "five"])
+        assert [item.labels for item in reader.alternatives("sixty five")] == [("sixty", "five")]
+
+
+def test_many_readings_end() -> None:
+    reader = TermReader(Terms(nearest=8), Recipe(), known=["a-a", "a", *(f"a'{k}" for k in range(100))])
+    assert 1 < len(reader.alternatives(" ".join(["a"] * 40))) <= MOST
+    assert reader.alternatives(" ".join(["b"] * 3000))
+
+
+def test_labels_that_alternatives_depend_on() -> None:
+    known = [*KNOWN, "velkren", "velvet", "red", "école"]
+    terms, options = ["velkran école", "sixty - <sil> five"], Terms(nearest=8)
+    among = TermReader(options, Recipe(), known=known).among_labels(terms)
+    assert among == {"velkren", "l'école", "ecole", "sixty-five", "twenty-sixty-five"}
+    for term in terms:
+        whole, part = (TermReader(options, Recipe(), known=some).alternatives(term) for some in (known, among))
+        assert whole == part
+
+
 def test_rows_and_identities(options: Any, tmp_path: Path) -> None:
     terms = options(units="phones")
     rows = TermReader(terms, Recipe()).rows({"query_id": "q1", "example": 1, "term": "read"})

@@ -15,6 +15,7 @@ from swsdist.chains.lattices.options import LatticesOptions
 from swsdist.chains.lattices.source import Speech
 from swsdist.config import Config
 from swsdist.core.errors import DataError
+from swsdist.core.fingerprint import fingerprint
 from swsdist.core.needs import Needs
 from swsdist.lattices.packed import Recipe
 from swsdist.lattices.terms import WRITTEN, TermReader, Terms, cheapest
@@ -46,7 +47,7 @@ class Labelling(NamedTuple):
         group: file of a group of examples, all spoken; empty: of none.
         cuts: of those that were trimmed.
         speech: how spoken ones become labels.
-        terms, recipe, known: how texts do.
+        terms, recipe, known: how texts do; of labels of documents only those that matter.
         lattices: whether the method takes lattices.
         commands: whether commands may be run to read audio.
     """
@@ -87,15 +88,16 @@ class LabelQueries(Stage[Labelling]):
         options, source = chain_inputs.options, chain_inputs.source
         lattices = METHODS[inputs.config.search.method].queries == "lattices"
         terms, recipe, known, (speech, of_speech) = options.written, options.labels, source.known(), source.speech()
-        of_texts = [terms.identities(storage), recipe.spelling, list(recipe.fillers), sorted(known or ()), lattices]
-        common = speech, terms, recipe, known, lattices, are_permitted()
+        of_texts = [terms.identities(storage), recipe.spelling, list(recipe.fillers), lattices]
+        of_all, permission = fingerprint(sorted(known or ())), are_permitted()
+        reader = TermReader(terms, recipe, storage, known) if known and terms.of_documents else None
         by_query = examples_of(source.queries())
         made = list(inputs.made("examples", Extracted))
         if not by_query:
             demand_examples(inputs, made)
         for receipt, group, (part,) in made:
             if group.examples:
-                payload = Labelling([], part.name, group.cuts, *common)
+                payload = Labelling([], part.name, group.cuts, speech, terms, recipe, known, lattices, permission)
                 key_parts: tuple[Any, ...] = receipt.fingerprint, of_speech, lattices
                 label = f"{group.examples} examples"
                 yield inputs.task(*key_parts, label=label, work=group.examples, payload=payload)
@@ -103,8 +105,12 @@ class LabelQueries(Stage[Labelling]):
             members = [row for query_id in query_ids for row in by_query[query_id]]
             spoken = [[row[name] for name in _MATTERS] for row in members if row["path"] is not None]
             texts = [[row[name] for name in _TEXT] for row in members if row["path"] is None]
-            key_parts = texts, of_texts, spoken, of_speech if spoken else None
-            payload = Labelling(members, "", [], *common)
+            among, of_known = known, of_all
+            if reader is not None and not spoken:  # what is spoken may be any word
+                among = reader.among_labels(row["term"] for row in members if row["term"])
+                of_known = fingerprint(sorted(among))
+            key_parts = texts, of_texts, of_known, spoken, of_speech if spoken else None
+            payload = Labelling(members, "", [], speech, terms, recipe, among, lattices, permission)
             yield inputs.task(*key_parts, label=f"{len(query_ids)} queries", work=len(members), payload=payload)
 
     def run(self, task: Task[Labelling], context: Context) -> TaskOutput:

@@ -18,7 +18,7 @@ from swsdist.chains.lattices.texts import Texts
 from swsdist.config import Config
 from swsdist.core.codes import corpora as corpora_codes
 from swsdist.core.codes import lattices as codes
-from swsdist.core.errors import DataError
+from swsdist.core.errors import DataError, TermError
 from swsdist.core.fingerprint import stable_hash
 from swsdist.corpora.kaldi import demand_permission
 from swsdist.lattices.alignment import aligned
@@ -184,12 +184,17 @@ class RecognisedSpeech(NamedTuple):
                     samples += len(block)
                     yield block
 
-            if not (texts := recogniser.texts(counted())):
-                raise codes.NOTHING_RECOGNISED(where=example["path"])
-            rows = []
-            for text in texts:
-                written = reader.rows({**example, "term": " ".join(text.labels)})
-                rows += [{**row, "cost": row["cost"] + text.cost} for row in written]
+            rows: list[dict[str, Any]] = []
+            refused = codes.NOTHING_RECOGNISED(where=example["path"])
+            for text in (text for text in recogniser.texts(counted()) if text.labels):
+                try:
+                    written = reader.rows({**example, "term": " ".join(text.labels)})
+                except TermError as error:  # others may be searched
+                    refused = error
+                else:
+                    rows += [{**row, "cost": row["cost"] + text.cost} for row in written]
+            if not rows:
+                raise refused
             return cheapest(rows), samples / recogniser.rate
 
         return labelled

@@ -84,6 +84,6 @@ class Source(ABC):
     def known(self) -> frozenset[str] | None:
         """Labels that documents can hold, or that the documents of the store hold; None: unknown, or not asked for."""
         store = self._inputs.store
-        if not self._options.terms.nearest or store.manifest is None:
+        if not self._options.written.of_documents or store.manifest is None:
             return None
         return labels_of(store.folder, store.manifest.shards)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from pydantic import Field
@@ -32,6 +33,12 @@ class SearchOptions(ChainOptions):
         Words(),
         description="words of the documents, in `words` in the folder of the store; default: none",
     )
+
+    @classmethod
+    def terms_in(cls, options: Mapping[str, Any]) -> Mapping[str, object]:
+        """Of the words; none where there are none."""
+        words = options.get("words")
+        return Words.terms_in({"source": Words().source, **words}) if words else {}
 
 
 def config_of_words(config: Config) -> Config:

@@ -23,8 +23,8 @@ from swsdist.core.errors import DataError
 from swsdist.io.compressed import lines
 from swsdist.io.fields import integer, number, split, time
 from swsdist.io.filesystem import locate
-from swsdist.lattices.formats.parts import log_cost, numbered, stem, text_of
-from swsdist.lattices.lattice import BREAK, MILLISECOND, Broken, Lattice, Lattices, Origin
+from swsdist.lattices.formats.parts import stem, text_of
+from swsdist.lattices.lattice import BREAK, MILLISECOND, Broken, Lattice, Lattices, Origin, of_probabilities
 
 _HEAD = re.compile(rb"\s*\S+(?:[ \t]+\[(?:[ \t]+[0-9]+[ \t]+[0-9.eE+-]+)+[ \t]+\])*[ \t]+\[[ \t]+[0-9]+[ \t]+[0-9]")
 #: Greatest difference of a bin's sum from 1.
@@ -131,23 +131,4 @@ def _network(key: str, bins: list[_Bin], pairs: list[tuple[float, float]], origi
     for k, entries in enumerate(bins):
         arcs.append((2 * k, 2 * k + 1, BREAK if k and pairs[k][0] < pairs[k - 1][0] else "", 1.0))
         arcs += [(2 * k + 1, 2 * k + 2, text_of(word, origin.words, where), p) for word, p in entries]
-    source, target, words, chances = zip(*arcs, strict=True) if arcs else ((), (), (), ())
-    label, labels = numbered(words)
-    final = np.full(len(times), np.inf)
-    final[-1] = 0.0
-    return Lattice(
-        key,
-        MILLISECOND,
-        np.array(times, np.int64),
-        np.array(source, np.int64),
-        np.array(target, np.int64),
-        label,
-        log_cost(np.array(chances, np.float64)),
-        np.zeros(len(arcs)),
-        final,
-        final.copy(),
-        labels,
-        0,
-        max(times),
-        probabilities=True,
-    )
+    return of_probabilities(key, np.array(times, np.int64), arcs)
