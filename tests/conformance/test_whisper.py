@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import importlib.util
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -30,10 +31,17 @@ from tests.support.coded import raises
 SHARED = Path(__file__).parents[2].parent / "shared"
 MODEL, SPEECH = SHARED / "models" / "whisper-base" / "ctranslate2-int8", SHARED / "data" / "ljspeech-small"
 
-needs_whisper = pytest.mark.skipif(
+_there = pytest.mark.skipif(
     not MODEL.is_dir() or importlib.util.find_spec("faster_whisper") is None,
     reason="needs ../shared (models/whisper-base), and faster-whisper: pip install -e '.[whisper]'",
 )
+
+
+def needs_whisper(test: Callable[..., None]) -> Callable[..., None]:
+    """Tests with the model take seconds each."""
+    return pytest.mark.slow(_there(test))
+
+
 WORDS = st.sampled_from(["a", "an", "and", "hand", "A"])
 
 
