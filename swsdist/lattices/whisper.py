@@ -181,14 +181,14 @@ class Whisper(Section):
         copies = [1, _COPIES] if _COPIES * (len(samples) + _GAP * RATE) <= _WINDOW * RATE else [1]
         language = self.language or model.language([model.encoded(samples)])
         chances: dict[tuple[str, ...], float] = {}
-        for found in filter(None, (self._heard(model, samples, copy, language) for copy in copies)):
+        for found in filter(None, (self._query_texts(model, samples, copy, language) for copy in copies)):
             for labels, chance in found.items():
                 chances[labels] = chances.get(labels, 0.0) + chance
         total = sum(chances.values())
         kept = [Text(labels, -math.log(p / total) + 0.0) for labels, p in chances.items() if p > _LEAST * total]
         return sorted(kept, key=lambda text: (text.cost, text.labels))
 
-    def _heard(
+    def _query_texts(
         self, model: _Model, samples: NDArray[np.float32], copies: int, language: str
     ) -> dict[tuple[str, ...], float]:
         """Texts of a query that is said several times, with probabilities that add up to 1; none if no text is repeated so, or
@@ -255,7 +255,8 @@ class _Recording:
     def __init__(self, options: Whisper, model: _Model) -> None:
         self.samples = 0
         self.left_out = LeftOut()
-        self._options, self._model, self._language, self._listened = options, model, options.language, False
+        self._options, self._model, self._listened = options, model, False
+        self._language = options.language or ""  # until it is detected
 
     def regions(self, blocks: Iterable[NDArray[np.float32]]) -> Iterator[list[Variant]]:
         """Variants of each place where there are words, the best first, in order."""
@@ -270,13 +271,16 @@ class _Recording:
     def _listen(self, windows: Sequence[NDArray[np.float32]]) -> None:
         """Detect the language; list a recording in another one than was given."""
         chances, self._listened = self._model.languages(windows), True
-        heard = max(chances, key=chances.__getitem__)
-        if self._language is None:
-            self._language = heard
+        detected = max(chances, key=chances.__getitem__)
+        if not self._language:
+            self._language = detected
         elif chances.get(self._language, 0.0) < _FOREIGN:
             with self.left_out:
                 raise codes.OTHER_LANGUAGE(
-                    heard=heard, chance=chances[heard], language=self._language, given=chances.get(self._language, 0.0)
+                    heard=detected,
+                    chance=chances[detected],
+                    language=self._language,
+                    given=chances.get(self._language, 0.0),
                 )
 
     def _windows(self, blocks: Iterable[NDArray[np.float32]]) -> Iterator[_Window]:
@@ -292,7 +296,6 @@ class _Recording:
             return
         if not self._listened:
             self._listen([encoded for _, encoded in held])
-        assert self._language is not None
         for k in range(0, len(held), _BATCH):
             some = held[k : k + _BATCH]
             found = self._model.hypotheses([encoded for _, encoded in some], self._language, self._options)
@@ -303,7 +306,6 @@ class _Recording:
         self, window: _Window, encoded: Any, hypotheses: list[_Hypothesis], silent: float, halve: bool = True
     ) -> Iterator[list[Variant]]:
         """Of hypotheses that may be said; else those of both halves."""
-        assert self._language is not None
         faults = [self._fault(hypothesis, silent) for hypothesis in hypotheses]
         kept = [hypothesis for hypothesis, fault in zip(hypotheses, faults, strict=True) if fault is None]
         if kept:
@@ -331,7 +333,6 @@ class _Recording:
 
     def _fault(self, hypothesis: _Hypothesis, silent: float) -> str | None:
         """Why a hypothesis is no text of its window; None: it may be."""
-        assert self._language is not None
         options, text = self._options, self._model.text(hypothesis.tokens, self._language).encode()
         if not text.strip():
             return "it is empty"
@@ -343,17 +344,15 @@ class _Recording:
         return None
 
     def _placed(self, window: _Window, encoded: Any, hypotheses: list[_Hypothesis]) -> Iterator[list[Variant]]:
-        assert self._language is not None
         length = len(window.samples)
         best = settled(self._model.aligned(hypotheses[0].tokens, encoded, length, self._language), window.samples, RATE)
-        for region in variants(best, self._others(hypotheses, encoded)):
+        for region in variants(best, self._others(hypotheses)):
             yield [
                 Variant(chance, tuple(_moved(word, window, length / RATE) for word in words))
                 for chance, words in region
             ]
 
-    def _others(self, hypotheses: list[_Hypothesis], encoded: Any) -> list[tuple[float, list[str]]]:
-        assert self._language is not None
+    def _others(self, hypotheses: list[_Hypothesis]) -> list[tuple[float, list[str]]]:
         if not self._options.alternatives:
             return []
         first, *others = hypotheses

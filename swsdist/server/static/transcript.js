@@ -32,7 +32,7 @@ export class Transcript {
   /**
    * @param {object} place of a document
    * @param {{around?: number, reached?: (word: object) => void}} options the words `around` (s) the place are shown, too, and
-   *   those in it are marked; `reached` is told which word was pressed
+   *   those in it are marked; `reached` receives the pressed word
    */
   constructor(place, { around = 0, reached = () => {} } = {}) {
     const most = server.state.limits.transcript_seconds;
