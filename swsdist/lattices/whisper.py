@@ -179,9 +179,11 @@ class Whisper(Section):
             words = (spelled(word.text, "folded") for region in regions for word in region[0].words)
             return [Text(tuple(word for word in words if word))]
         copies = [1, _COPIES] if _COPIES * (len(samples) + _GAP * RATE) <= _WINDOW * RATE else [1]
-        language = self.language or model.language([model.encoded(samples)])
+        said = np.append(samples, np.zeros(round(_GAP * RATE), np.float32))
+        windows = [(copy, model.encoded(np.tile(said, copy))) for copy in copies]
+        language = self.language or model.language([windows[0][1]])
         chances: dict[tuple[str, ...], float] = {}
-        for found in filter(None, (self._query_texts(model, samples, copy, language) for copy in copies)):
+        for found in filter(None, (self._query_texts(model, window, copy, language) for copy, window in windows)):
             for labels, chance in found.items():
                 chances[labels] = chances.get(labels, 0.0) + chance
         total = sum(chances.values())
@@ -189,12 +191,11 @@ class Whisper(Section):
         return sorted(kept, key=lambda text: (text.cost, text.labels))
 
     def _query_texts(
-        self, model: _Model, samples: NDArray[np.float32], copies: int, language: str
+        self, model: _Model, window: NDArray[np.float32], copies: int, language: str
     ) -> dict[tuple[str, ...], float]:
         """Texts of a query that is said several times, with probabilities that add up to 1; none if no text is repeated so, or
         nobody seems to speak.
         """
-        window = model.encoded(np.tile(np.append(samples, np.zeros(round(_GAP * RATE), np.float32)), copies))
         ((hypotheses, silent),) = model.hypotheses([window], language, self.model_copy(update={"beam": 2 * self.beam}))
         if silent > _SILENT and hypotheses[0].mean < self.least_likely:
             return {}
