@@ -65,7 +65,9 @@ def tasks(english: Path | None) -> list[Task]:
             *("mfcc-fingerprint", "phoneme-posteriorgram", "best-single"),
             *("fusion-lvcsr", "fusion-lvcsr-fingerprint", "fusion-lvcsr-best"),
         )
+        trimmed = ("queries.trim=auto",)
         systems = {"p1b": _ENGLISH, "p1l": _ENGLISH[:1], **dict.fromkeys(spoken, ()), "whisper-qbe": _WHISPER}
+        systems |= {"best-encoder": trimmed, "fusion-spoken": ()}
         found.append(Task("english", english / "spoken.yaml", systems))
         by_voices = {
             f"best-encoder+{name}": (f"queries.speak={json.dumps(voices)}", "queries.trim=auto")
