@@ -1,10 +1,10 @@
 """Written terms: from text to the sequences of labels that are searched.
 
 A term is words, separated by blanks. In a store of words they are the labels. A word of a script without blanks is also its
-characters, one with hyphens or apostrophes also its parts, and words are also the labels that hold them as parts; in one
-of phones each is replaced by its pronunciations. With `patterns` a word may hold `?`, any one character, and `*`, any number
-of them; alone, `?` is any one word, `*` none to three words; `(one two|three)` are alternatives. A phone is a word of a term
-that is written in phones.
+characters, one with hyphens or apostrophes also its parts, a compound also the two labels that it joins, and words are also
+the labels that hold them as parts or join them; in one of phones each is replaced by its pronunciations. With `patterns` a
+word may hold `?`, any one character, and `*`, any number of them; alone, `?` is any one word, `*` none to three words; `(one
+two|three)` are alternatives. A phone is a word of a term that is written in phones.
 """
 
 from __future__ import annotations
@@ -51,6 +51,8 @@ MOST = 4096
 _MOST_OF_STAR = 3
 #: Most parts of a label that is found by some of them.
 _MOST_PARTS = 8
+#: Least letters of each half of a compound: `may be` is not `maybe`.
+_LEAST_HALF = 3
 #: Most ways to read the words of a term as words of documents.
 _MOST_WAYS = 64
 
@@ -78,8 +80,9 @@ class Terms(Section):
 
     parts: bool = Field(
         True,
-        description="words, no patterns: hyphens and apostrophes part words, so `école` finds `l'école`, `sixty five` "
-        "`sixty-five`, and the other way round; false: a label is one word",
+        description="words, no patterns: hyphens and apostrophes part words, and compounds are written together or apart, so "
+        "`école` finds `l'école`, `sixty five` `sixty-five`, `fair ground` `fairground`, and the other way round; false: a "
+        "label is one word",
     )
 
     @property
@@ -172,6 +175,7 @@ class TermReader:
                 if self._by_letters:
                     result.update(self._near(texts[first]))
                 if self._in_parts:
+                    result.update(half for halves in self._halves(texts[first]) for half in halves)
                     ends = range(first + 1, min(first + _MOST_PARTS, len(texts)) + 1)
                     result.update(label for end in ends for label in self._within(texts[first:end]))
         return frozenset(result)
@@ -179,7 +183,7 @@ class TermReader:
     def _readings(self, sequence: Sequence[str]) -> list[list[list[Alternative]]]:
         """Choices of each word; then, ways in which labels of the documents stand for several words."""
         choices = [(word, choice) for word in sequence if (choice := self._choices(word)) is not None]
-        if not (self._in_parts and self._inside):
+        if not self._in_parts:
             return [[choice for _, choice in choices]]
         texts, count = [self._spell(word) for word, _ in choices], len(choices)
         ways: list[list[list[list[Alternative]]]] = [[[]]]  # of the first words, by their number
@@ -226,7 +230,8 @@ class TermReader:
             phones = [item.phones for item in self._pronunciations(text, word)]
             nearest = self._pronounced.nearest(phones, options.nearest)
             return [Alternative((spelling,), options.edit_cost * edits) for spelling, edits in nearest]
-        costs = dict.fromkeys([(text,), tuple(pieces(text)), *([tuple(parts(text))] if self._in_parts else [])], 0.0)
+        apart = [tuple(parts(text)), *self._halves(text)] if self._in_parts else []
+        costs = dict.fromkeys([(text,), tuple(pieces(text)), *apart], 0.0)
         for label, edits in self._near(text).items() if self._by_letters else ():
             costs.setdefault((label,), options.edit_cost * edits)
         return [Alternative(*item) for item in costs.items()]
@@ -237,10 +242,18 @@ class TermReader:
         return dict([item for item in near if item[0] != text][: self._options.nearest])
 
     def _within(self, texts: Sequence[str], begins: bool = False, ends: bool = False) -> list[str]:
-        """Other labels of the documents that hold words in a row as their parts; the first, and the last, where it must be."""
+        """Other labels of the documents that join words in a row, or hold them as their parts; of these the first, and the
+        last, where it must be.
+        """
         found = self._inside.get(tuple(part for text in texts for part in parts(text)), ())
-        kept = (label for label, at_begin, at_end in found if (at_begin or not begins) and (at_end or not ends))
-        return [label for label in dict.fromkeys(kept) if [label] != texts]
+        kept = [label for label, at_begin, at_end in found if (at_begin or not begins) and (at_end or not ends)]
+        joined = "".join(texts) if min(map(len, texts)) >= _LEAST_HALF else ""
+        return [label for label in dict.fromkeys([*({joined} & self._labels), *kept]) if [label] != texts]
+
+    def _halves(self, text: str) -> list[tuple[str, ...]]:
+        """Pairs of labels of the documents that a compound joins."""
+        pairs = ((text[:k], text[k:]) for k in range(_LEAST_HALF, len(text) - _LEAST_HALF + 1))
+        return [pair for pair in pairs if self._labels.issuperset(pair)]
 
     def similar(self, label: str) -> list[str]:
         """Up to three labels of the documents that differ in a third of its letters at most."""
@@ -250,6 +263,10 @@ class TermReader:
     def _by_letters(self) -> bool:
         options = self._options
         return options.units != "phones" and options.nearest > 0 and options.dictionary is None
+
+    @cached_property
+    def _labels(self) -> frozenset[str]:
+        return frozenset(self._known or ())
 
     @cached_property
     def _letters(self) -> Vocabulary:
