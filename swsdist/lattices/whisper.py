@@ -16,6 +16,7 @@ Source: faster-whisper 1.2 (`WhisperModel`), CTranslate2 4 (`Whisper`); rules of
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import zlib
@@ -117,23 +118,24 @@ class Whisper(Section):
         where = "options.recogniser.options.model"
         if not folder.is_dir():
             raise codes.NO_WHISPER_MODEL(where=where, model=self.model)
-        if missing := [name for name in _FILES if not (folder / name).is_file()]:
+        if missing := [name for name in (*_FILES, "vocabulary.*") if not any(folder.glob(name))]:
             raise codes.NO_MODEL_OF_RECOGNISER(where=where, model=self.model, missing=", ".join(missing))
-        self._check(_tokens(str(folder / "tokenizer.json")))
+        self._check(folder)
         values = self.model_dump(mode="json", exclude={"model", "device"})
         files = [*_FILES, *sorted(path.name for name in _OTHERS for path in folder.glob(name))]
         versions = [version(name) for name in ("faster-whisper", "ctranslate2", "onnxruntime")]
         return [values, [[name, identify(str(folder / name))] for name in files], *versions]
 
-    def _check(self, tokens: Any) -> None:
+    def _check(self, folder: Path) -> None:
         where = "options.recogniser.options"
-        multilingual = tokens.get_vocab_size() >= _MULTILINGUAL
-        named = (re.fullmatch(r"<\|([a-z]{2,3})\|>", token) for token in tokens.get_vocab())
-        languages = sorted({match[1] for match in named if match}) if multilingual else ["en"]
+        vocabulary = _vocabulary(folder)
+        named = (re.fullmatch(r"<\|([a-z]{2,3})\|>", token) for token in vocabulary)
+        languages = sorted({match[1] for match in named if match}) if len(vocabulary) >= _MULTILINGUAL else ["en"]
         if self.language is not None and self.language not in languages:
             raise codes.NO_LANGUAGE_OF_RECOGNISER(
                 where=f"{where}.language", language=self.language, languages=", ".join(languages)
             )
+        tokens = _tokens(str(folder / "tokenizer.json"))
         size = len(tokens.encode(f" {_listed(self.hotwords)}", add_special_tokens=False).ids) if self.hotwords else 0
         if size > _PROMPT:
             raise codes.TOO_MANY_HOTWORDS(where=f"{where}.hotwords", tokens=size, most=_PROMPT)
@@ -379,6 +381,16 @@ def _tokens(path: str) -> Any:
         return Tokenizer.from_file(path)
     except Exception as error:  # it raises no other
         raise codes.WHISPER_NOT_LOADED(where=path, error=error) from None
+
+
+def _vocabulary(folder: Path) -> list[str]:
+    """All tokens of a model; those of `tokenizer.json` are without times."""
+    path = min(folder.glob("vocabulary.*"))
+    try:
+        text = path.read_text("utf-8")
+        return text.splitlines() if path.suffix == ".txt" else list(json.loads(text))
+    except ValueError as error:
+        raise codes.WHISPER_NOT_LOADED(where=str(path), error=error) from None
 
 
 @lru_cache(maxsize=1)

@@ -151,6 +151,14 @@ def test_a_time_of_a_word_is_that_of_the_recording() -> None:
         assert math.isclose(other.start - 40, one.start, abs_tol=0.25)
 
 
+@_there
+def test_all_its_languages_may_be_given() -> None:
+    from faster_whisper.tokenizer import _LANGUAGE_CODES
+
+    for language in sorted({*_LANGUAGE_CODES} - {"yue"}):  # of large-v3
+        Recognition(name="whisper", options={"model": str(MODEL), "language": language}).identities()
+
+
 @needs_whisper
 @pytest.mark.parametrize(
     ("options", "code"),
