@@ -34,7 +34,7 @@ def _formats(_: click.Context, __: click.Parameter, value: str) -> tuple[str, ..
     Raises:
         UserError: there is no such format.
     """
-    from swsdist.searcher.transcripts import FORMATS
+    from swsdist.exports.transcripts import FORMATS
 
     given = dict.fromkeys(part.strip().lower() for part in value.split(","))
     for name in given:
@@ -133,8 +133,8 @@ def align(
 
 def _write(store: Store, folder: Path, formats: tuple[str, ...]) -> None:
     """Write the files, and print what was written."""
+    from swsdist.exports.transcripts import CTM, Transcript, write
     from swsdist.lattices.lattice import LeftOut
-    from swsdist.searcher.transcripts import CTM, Transcript, write
     from swsdist.store.lattice_shards import words_of_recordings
 
     recordings, language = store.recordings(), _language(store.manifest.tracks[0].recipe)

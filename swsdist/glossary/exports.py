@@ -13,6 +13,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -22,9 +23,8 @@ from swsdist.audio.clips import MARKER, write_clip
 from swsdist.core.codes import glossary as codes
 from swsdist.core.errors import AudioError, UserError
 from swsdist.core.types import CORPUS, DETECTIONS, JUDGEMENTS, QUERIES, REFERENCES
-from swsdist.exports import eaf, textgrid
 from swsdist.exports.clips import clip_name
-from swsdist.exports.tiers import Labelled, tiered
+from swsdist.exports.tiers import WRITERS, Labelled, write_tiers
 from swsdist.glossary import archive, words
 from swsdist.glossary.documents import replaced
 from swsdist.glossary.project import Project
@@ -203,12 +203,8 @@ def _labelled(chosen: Chosen) -> Iterator[Labelled]:
         yield Labelled(str(doc_id), channel, CORRECTED, start, end, 0.0, each.text)
 
 
-def _eaf(chosen: Chosen, folder: Path) -> None:
-    eaf.write_annotated(tiered(_labelled(chosen), chosen.recordings, folder, "eaf", "eaf"))
-
-
-def _textgrid(chosen: Chosen, folder: Path) -> None:
-    textgrid.write_annotated(tiered(_labelled(chosen), chosen.recordings, folder, "textgrid", "TextGrid"))
+def _tiers(kind: str, chosen: Chosen, folder: Path) -> None:
+    write_tiers(kind, _labelled(chosen), chosen.recordings, folder)
 
 
 def _labels(chosen: Chosen, folder: Path) -> None:
@@ -310,8 +306,7 @@ def _project(chosen: Chosen, folder: Path) -> None:
 
 
 _WRITERS: Mapping[str, Callable[[Chosen, Path], None]] = {
-    "eaf": _eaf,
-    "textgrid": _textgrid,
+    **{kind: partial(_tiers, kind) for kind in WRITERS},
     "labels": _labels,
     "csv": _csv,
     "clips": _clips,
@@ -321,10 +316,10 @@ _WRITERS: Mapping[str, Callable[[Chosen, Path], None]] = {
 }
 
 #: Kinds whose times are those of recordings as they are now.
-_OF_SOUND = ("eaf", "textgrid", "labels", "clips", "tables")
+_OF_SOUND = (*WRITERS, "labels", "clips", "tables")
 
 #: Kinds with corrections of transcripts, beside `project`.
-_CORRECTING = ("eaf", "textgrid", "csv")
+_CORRECTING = (*WRITERS, "csv")
 
 #: Names of the kinds.
 EXPORTS = tuple(_WRITERS)

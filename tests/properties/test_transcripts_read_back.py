@@ -9,9 +9,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from swsdist.exports.transcripts import CTM, Transcript, write
 from swsdist.lattices.lattice import Lattice, LeftOut, Word
 from swsdist.lattices.spelling import pieces
-from swsdist.searcher.transcripts import CTM, Transcript, write
 from tests.support.transcripts import detected, read_as
 
 TEXTS = st.text(st.characters(exclude_categories=("C", "Z", "M")), min_size=1, max_size=12)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,8 +14,8 @@ from praatio import textgrid as praatio
 from swsdist.core.codes import io as io_codes
 from swsdist.core.codes import report as codes
 from swsdist.core.types import DETECTIONS
-from swsdist.exports import eaf, textgrid
 from swsdist.exports.interface import Material
+from swsdist.exports.tiers import write_eaf, write_textgrid
 from tests.support.coded import raises
 
 #: Query, document, channel, start, end, score, decision.
@@ -93,7 +93,7 @@ def grid_of(file: Path) -> tuple[dict[str, list[tuple[float, float, str]]], floa
 
 
 def test_elan_reads_every_tier(tmp_path: Path) -> None:
-    eaf.write(material(), tmp_path)
+    write_eaf(material(), tmp_path)
     files = {
         path.relative_to(tmp_path / "eaf").as_posix().removesuffix(".eaf"): eaf_of(path)
         for path in tmp_path.rglob("*.eaf")
@@ -104,7 +104,7 @@ def test_elan_reads_every_tier(tmp_path: Path) -> None:
 
 
 def test_praat_reads_every_tier(tmp_path: Path) -> None:
-    textgrid.write(material(), tmp_path)
+    write_textgrid(material(), tmp_path)
     files = {
         path.relative_to(tmp_path / "textgrid").as_posix().removesuffix(".TextGrid"): grid_of(path)
         for path in tmp_path.rglob("*.TextGrid")
@@ -118,22 +118,22 @@ def test_praat_reads_every_tier(tmp_path: Path) -> None:
 
 
 def test_a_recording_may_be_unknown(tmp_path: Path) -> None:
-    eaf.write(material(known=False), tmp_path)
-    textgrid.write(material(known=False), tmp_path)
+    write_eaf(material(known=False), tmp_path)
+    write_textgrid(material(known=False), tmp_path)
     assert eaf_of(tmp_path / "eaf/talks/a.1.eaf")[1] == []
     assert grid_of(tmp_path / "textgrid/talks/a.1.TextGrid")[1] == 2.0
 
 
-@pytest.mark.parametrize("export", [eaf, textgrid])
-def test_names_that_no_tier_or_file_can_have(tmp_path: Path, export: object) -> None:
+@pytest.mark.parametrize("export", [write_eaf, write_textgrid])
+def test_names_that_no_tier_or_file_can_have(tmp_path: Path, export: Callable[[Material, Path], None]) -> None:
     for query in ("", "a\tb", "a\nb", "a\x00"):
         with raises(codes.INVALID_TIER_NAME, query=query):
-            export.write(material([(query, "d", 1, 0.0, 1.0, 1.0, True)]), tmp_path)  # type: ignore[attr-defined]
+            export(material([(query, "d", 1, 0.0, 1.0, 1.0, True)]), tmp_path)
     with raises(io_codes.LABEL_FILE_NAME_TOO_LONG):
-        export.write(material([("q", "d" * 300, 1, 0.0, 1.0, 1.0, True)]), tmp_path)  # type: ignore[attr-defined]
+        export(material([("q", "d" * 300, 1, 0.0, 1.0, 1.0, True)]), tmp_path)
 
 
 def test_nothing_detected_writes_nothing(tmp_path: Path) -> None:
-    for export in (eaf, textgrid):
-        export.write(material([ROWS[5]]), tmp_path)
+    for export in (write_eaf, write_textgrid):
+        export(material([ROWS[5]]), tmp_path)
     assert list(tmp_path.rglob("*")) == []

@@ -11,8 +11,7 @@ import pyarrow as pa
 from swsdist.chains.discover.group_matches import MEMBERS
 from swsdist.discovery.formats.classes import write_classes
 from swsdist.discovery.words import WORDS, Stretch, fragments_of, word_list
-from swsdist.exports import eaf, textgrid
-from swsdist.exports.tiers import Labelled, Recordings, tiered
+from swsdist.exports.tiers import WRITERS, Labelled, Recordings, write_tiers
 from swsdist.io.tables import write_csv
 
 #: Columns of classes.csv and parse.csv.
@@ -60,16 +59,6 @@ def write_class_file(classes: Sequence[Stretch], folder: Path) -> None:
     write_classes(fragments, documents, folder / "classes.txt")
 
 
-def write_eaf(places: Sequence[Labelled], recordings: Recordings, folder: Path) -> None:
-    """Write `eaf/`, with the tiers `classes` and `parse`."""
-    eaf.write_annotated(tiered(places, recordings, folder, "eaf", "eaf"))
-
-
-def write_textgrid(places: Sequence[Labelled], recordings: Recordings, folder: Path) -> None:
-    """Write `textgrid/`, with the tiers `classes` and `parse`."""
-    textgrid.write_annotated(tiered(places, recordings, folder, "textgrid", "TextGrid"))
-
-
 def labelled(classes: Sequence[Stretch], parse: Sequence[Stretch]) -> Iterator[Labelled]:
     """Annotations: a stretch's text is the number of its class; of a token of no class it is `-`."""
     for tier, stretches in (("classes", classes), ("parse", parse)):
@@ -79,20 +68,17 @@ def labelled(classes: Sequence[Stretch], parse: Sequence[Stretch]) -> Iterator[L
 
 
 #: Names in `report.exports`, and what they write.
-KINDS = ("csv", "eaf", "textgrid")
+KINDS = ("csv", *WRITERS)
 
 
 def writers(
     kinds: Sequence[str], classes: Sequence[Stretch], parse: Sequence[Stretch], recordings: Recordings
 ) -> dict[str, Callable[[Path], None]]:
     """What writes the files, by name: those of `kinds`, the queries and the class file."""
-    tiers = {"eaf": write_eaf, "textgrid": write_textgrid}
-    annotations = list(labelled(classes, parse))
-    chosen: dict[str, Callable[[Path], None]] = {}
-    for kind in kinds:
-        chosen[kind] = (
-            partial(tiers[kind], annotations, recordings) if kind in tiers else partial(write_tables, classes, parse)
-        )
+    annotations, tables = list(labelled(classes, parse)), partial(write_tables, classes, parse)
+    chosen = {
+        kind: partial(write_tiers, kind, annotations, recordings) if kind in WRITERS else tables for kind in kinds
+    }
     return {**chosen, "queries": partial(write_queries, classes), "zerospeech": partial(write_class_file, classes)}
 
 

@@ -23,8 +23,7 @@ from pathlib import Path
 from typing import NamedTuple
 from unicodedata import east_asian_width
 
-from swsdist.exports import eaf, textgrid
-from swsdist.exports.tiers import FORBIDDEN, Annotated, layered
+from swsdist.exports.tiers import FORBIDDEN, WRITERS, Annotated, layered
 from swsdist.io.labels import file_of
 from swsdist.io.nist.ctm import ctm_line
 from swsdist.lattices.lattice import LeftOut, Word
@@ -121,8 +120,8 @@ def write(
             with (folder / CTM).open("a", encoding="utf-8", newline="\n") as file:
                 file.writelines(_ctm_lines(transcript.name, channels, left_out))
         elif form in ("elan", "textgrid"):
-            annotated = _annotated(transcript, channels, place(next(iter(stems.values())), form))
-            (eaf if form == "elan" else textgrid).write_annotated([annotated])
+            write_file, _ = WRITERS["eaf" if form == "elan" else form]
+            write_file(_annotated(transcript, channels, place(next(iter(stems.values())), form)))
         else:
             for channel, words in channels.items():
                 text = _WRITERS[form](list(_cues(words)), transcript.language)
