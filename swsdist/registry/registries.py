@@ -71,7 +71,7 @@ CHAINS: Registry[Entry] = Registry(
     "chain",
     {
         "search": ChainEntry(
-            "swsdist.chains.search.chain:build", 1, "swsdist.chains.search.options:SearchOptions", searches=True
+            "swsdist.chains.search.chain:build", 1, "swsdist.chains.search.words:SearchOptions", searches=True
         ),
         "fuse": ChainEntry(
             "swsdist.chains.fuse.chain:build", 1, "swsdist.chains.fuse.options:FuseOptions", joined=True

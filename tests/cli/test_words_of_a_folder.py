@@ -18,7 +18,7 @@ from commands import Command
 
 import swsdist as swsdist_package
 from swsdist.chains.lattices.options import LatticesOptions
-from swsdist.chains.search.options import SearchOptions
+from swsdist.chains.search.words import SearchOptions
 from swsdist.cli import models
 from swsdist.cli.options import TRANSCRIPTS_CONFIG
 from swsdist.config import load_config
