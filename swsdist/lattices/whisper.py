@@ -35,10 +35,9 @@ from swsdist.core.codes import lattices as codes
 from swsdist.core.needs import Needs
 from swsdist.io.filesystem import identify
 from swsdist.io.hub_cache import folder_of
-from swsdist.lattices.hypotheses import joined_words, repeated, variants
+from swsdist.lattices.hypotheses import joined_words, repeated, settled, variants
 from swsdist.lattices.lattice import Lattice, LeftOut, Variant, Word, confusion_network
 from swsdist.lattices.recognition import Text, quietest, stretches
-from swsdist.lattices.settled import settled
 from swsdist.lattices.spelling import spelled
 
 #: Samples a second.
