@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from swsdist.evaluation.kaldi_results import RESULTS, as_kwslist
-from swsdist.lattices import kws_search
+from swsdist.methods.lattice import kaldi
 from tests.support.golden import cases_below, kws, run_case
 from tests.support.random_lattices import GOLDEN
 
@@ -31,7 +31,7 @@ def test_hits(folder: str, hits: int) -> None:
 
 def test_hits_that_the_program_loses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where nothing ends alike, every sequence of clusters is a hit."""
-    monkeypatch.setattr(kws_search, "_DELTA", -1.0)
+    monkeypatch.setattr(kaldi, "_DELTA", -1.0)
     expected = json.loads((COLLECTION / "expected.json").read_text())["hits"]
     keys = [line.split()[0] for line in (COLLECTION / "utter_id").read_text().splitlines()]
     ours = sorted(tuple(hit) for hit in kws.hits(COLLECTION))

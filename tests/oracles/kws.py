@@ -1,4 +1,4 @@
-"""Kaldi's keyword search by enumeration of every path; see `swsdist.lattices.kws_search`."""
+"""Kaldi's keyword search by enumeration of every path; see `swsdist.methods.lattice.kaldi`."""
 
 from __future__ import annotations
 

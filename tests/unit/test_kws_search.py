@@ -12,13 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swsdist.core.codes import lattices as codes
-from swsdist.core.codes import score as score_codes
-from swsdist.lattices.kws_search import Alternative, Hit, kws_search
 from swsdist.lattices.lattice import Lattice, Word, transcript
+from swsdist.methods.lattice.kaldi import Alternative
 from tests.oracles.kws import cluster_sequences, reported
 from tests.oracles.phrases import read_compact
-from tests.support.coded import raises
+from tests.support.golden.kws import Hit, kws_search
 from tests.support.random_lattices import lattices
 
 KEYWORDS = {"".join(words): words for length in (1, 2, 3) for words in product("ab", repeat=length)}
@@ -151,20 +149,3 @@ def test_arcs_of_infinite_cost_are_none_at_any_scale() -> None:
 
 def test_a_lattice_without_paths_has_no_hits() -> None:
     assert list(kws_search([*read_compact("empty \n\n"), lattice_of("0 1 1 0 4")], {"KW": ["1"]})) == []
-
-
-def test_what_cannot_be_searched_is_refused() -> None:
-    lattice = lattice_of("0 1 1 0 4\n1")
-    for words in ([], ["1", ""], [Alternative(0.5, [])]):
-        with raises(codes.KEYWORD_WITHOUT_WORDS, keyword="KW"):
-            list(kws_search([lattice], {"KW": words}))
-    with raises(score_codes.VALUE_NOT_POSITIVE, name="subsampling", value=0):
-        list(kws_search([lattice], {"KW": ["1"]}, subsampling=0))
-    turning = replace(lattice_of("0 1 1 0 4\n1 2 1 0 4\n2"), final_graph=np.zeros(3), final_acoustic=np.zeros(3))
-    with raises(codes.LATTICE_CYCLE, where="utt"):
-        list(
-            kws_search(
-                [replace(turning, target=np.array([1, 0]))],
-                {"KW": ["1"]},
-            )
-        )

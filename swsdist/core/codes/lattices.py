@@ -147,15 +147,6 @@ UNPAIRED_CONFUSION = Code(
     "the two files must be of the same run of lattice-mbr-decode: write them again",
 )
 
-# Kaldi's keyword search.
-
-KEYWORD_WITHOUT_WORDS = Code(
-    "keyword-without-words",
-    UserError,
-    "keyword {keyword!r} has no words, or an empty word among them",
-    "give the words as the lattices write them",
-)
-
 # Of transcripts.
 
 WORD_ENDS_BEFORE_START = Code(

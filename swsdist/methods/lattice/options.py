@@ -16,7 +16,7 @@ class LatticeOptions(Options):
         gap: s, at most, between two words of a term.
         least: places of a smaller posterior are left out.
         mode: `exact`: posteriors of all places. `kaldi`: the answers of Kaldi's kws-search, where chains of one sequence of
-            words and clusters are one place, and some of these are lost (`swsdist.lattices.kws_search`).
+            words and clusters are one place, and some of these are lost (`swsdist.methods.lattice.kaldi`).
     """
 
     gap: Annotated[float, Field(ge=0)] = 0.5

@@ -6,13 +6,14 @@ Where `expected.json` is beside them, it holds every sequence of clusters by enu
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TypedDict
+from typing import NamedTuple, TypedDict
 
 from swsdist.lattices.formats import kaldi
-from swsdist.lattices.kws_search import Hit, kws_search
 from swsdist.lattices.lattice import Broken, Lattice, Origin
+from swsdist.lattices.posteriors import connect, costs, forward_backward
+from swsdist.methods.lattice.kaldi import Alternative, Factors
 from tests.support.golden.runner import Case, needed, place, text, values
 
 NAME = "keyword search"
@@ -22,6 +23,77 @@ _LATTICES = {"lattices.txt": 1, "scaled.txt": 3}
 
 #: The program rounds weights to 1/1024 on the way.
 _ROUNDED = 0.0015
+
+
+class Hit(NamedTuple):
+    """A keyword in a lattice.
+
+    Attributes:
+        keyword: its name.
+        key: of the lattice.
+        start, end: frames.
+        cost: -ln of the score, at least 0.
+    """
+
+    keyword: str
+    key: str
+    start: int
+    end: int
+    cost: float
+
+
+#: Words, or alternatives.
+Keyword = Sequence[str] | Sequence[Alternative]
+
+
+def kws_search(
+    lattices: Iterable[Lattice],
+    keywords: Mapping[str, Keyword],
+    *,
+    acoustic_scale: float = 1.0,
+    lm_scale: float = 1.0,
+    subsampling: int = 1,
+    max_silence_frames: int = 50,
+) -> Iterator[Hit]:
+    """The hits of keywords in lattices: lattice by lattice, keywords in their order, by start.
+
+    Args:
+        lattices: of Kaldi; ticks are the frames of its decoder.
+        keywords: by name; a word that a lattice does not know has no hits there.
+        acoustic_scale: of acoustic costs.
+        lm_scale: of graph costs.
+        subsampling: frames of the features per frame of the decoder (`--frame-subsampling-factor` of both programs).
+        max_silence_frames: of a silence arc within a keyword, in frames of the features.
+    """
+    alternatives = {name: list(_alternatives(keyword)) for name, keyword in keywords.items()}
+    longest = int(max_silence_frames / subsampling + 0.5)
+    for lattice in lattices:
+        index = _factors(lattice, acoustic_scale, lm_scale, longest)
+        for name, spoken in alternatives.items():
+            for cost, start, end in sorted(index.hits(spoken), key=lambda hit: (hit[1:], hit[0])):
+                yield Hit(name, lattice.key, start * subsampling, end * subsampling, max(0.0, cost))
+
+
+def _alternatives(keyword: Keyword) -> Iterator[Alternative]:
+    if words := [item for item in keyword if isinstance(item, str)]:
+        yield Alternative(0.0, words)
+    yield from (Alternative(*item) for item in keyword if not isinstance(item, str))
+
+
+def _factors(lattice: Lattice, acoustic_scale: float, lm_scale: float, longest_silence: int) -> Factors:
+    lattice = connect(lattice)
+    arc_costs, _ = costs(lattice, acoustic_scale, lm_scale)
+    total, alpha, beta, *_ = forward_backward(lattice, acoustic_scale, lm_scale)
+    return Factors(
+        lattice.times.tolist(),
+        lattice.source.tolist(),
+        lattice.target.tolist(),
+        lattice.label.tolist(),
+        {text: number for number, text in enumerate(lattice.labels)},
+        (beta[lattice.target] - arc_costs - beta[lattice.source]).tolist(),
+        (alpha + beta - total).tolist(),
+        longest_silence,
+    )
 
 
 class _Expected(TypedDict):
