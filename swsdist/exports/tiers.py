@@ -20,9 +20,8 @@ from pympi import Eaf, TextGrid
 
 from swsdist.core.codes import report as codes
 from swsdist.exports.interface import Material
-from swsdist.exports.labels import shown
+from swsdist.exports.labels import label_file, shown
 from swsdist.io.filesystem import is_remote
-from swsdist.io.labels import label_file
 
 #: Neither XML nor a TextGrid's line can hold them.
 FORBIDDEN = re.compile(r"[\x00-\x1f\x7f-\x9f\ufffe\uffff]")

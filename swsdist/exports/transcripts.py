@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import NamedTuple
 from unicodedata import east_asian_width
 
+from swsdist.exports.labels import file_of
 from swsdist.exports.tiers import FORBIDDEN, WRITERS, Annotated, layered
-from swsdist.io.labels import file_of
 from swsdist.io.nist.ctm import ctm_line
 from swsdist.lattices.lattice import LeftOut, Word
 from swsdist.lattices.spelling import pieces, written

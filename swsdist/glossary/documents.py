@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 from swsdist.audio.streams import sha256
 from swsdist.core.codes import glossary as codes
 from swsdist.core.errors import UserError
+from swsdist.exports.labels import label_file
 from swsdist.glossary.words import Correction, Token
 from swsdist.io.filesystem import is_remote
-from swsdist.io.labels import label_file
 from swsdist.lattices.words import key_of
 from swsdist.stages.inputs.recordings import identities
 from swsdist.store.reading import Store

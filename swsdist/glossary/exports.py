@@ -24,12 +24,12 @@ from swsdist.core.codes import glossary as codes
 from swsdist.core.errors import AudioError, UserError
 from swsdist.core.types import CORPUS, DETECTIONS, JUDGEMENTS, QUERIES, REFERENCES
 from swsdist.exports.clips import clip_name
+from swsdist.exports.labels import write_labels
 from swsdist.exports.tiers import WRITERS, Labelled, write_tiers
 from swsdist.glossary import archive, words
 from swsdist.glossary.documents import replaced
 from swsdist.glossary.project import Project
 from swsdist.glossary.words import Correction, Entry, Token
-from swsdist.io.labels import write_labels
 from swsdist.io.notices import Notices
 from swsdist.io.tables import read_table, write_csv
 from swsdist.report.summary import rendered
@@ -214,7 +214,6 @@ def _labels(chosen: Chosen, folder: Path) -> None:
     ]
     rows.sort(key=lambda row: (row["doc_id"], row["channel"], row["start"], row["query_id"]))
     nullable = pa.schema([field.with_nullable(True) for field in DETECTIONS])
-    (folder / "labels").mkdir(exist_ok=True)
     write_labels(pa.Table.from_pylist(rows, nullable).to_batches(), folder / "labels")
 
 

@@ -162,13 +162,6 @@ LABEL_FILE_NAME_TOO_LONG = Code(
     "give the document a shorter id, or leave {export} out of report.exports",
 )
 
-NOT_A_DETECTION_LABEL = Code(
-    "not-a-detection-label",
-    DataError,
-    "{line!r} is not the label of a detection",
-    "write it: start, tab, end, tab, query, blank, score",
-)
-
 INVALID_MLF_NAME = Code(
     "invalid-mlf-name", DataError, "{name!r}, or a label of it, cannot be written to an MLF", "rename it"
 )
