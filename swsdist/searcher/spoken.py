@@ -1,4 +1,4 @@
-"""Spoken queries of a search without a run: recordings, places, and tables of them."""
+"""Spoken queries of a search without a run: recordings, places, and tables of them, by the extractors of the store."""
 
 from __future__ import annotations
 
@@ -16,16 +16,23 @@ from swsdist.calibrate.procedure import required_statistics
 from swsdist.calibrate.statistics import Tally, load_statistics
 from swsdist.config.calibration import Calibrate
 from swsdist.config.search import Search
+from swsdist.core import errors
 from swsdist.core.codes import line_of
 from swsdist.core.codes import searcher as codes
+from swsdist.features.extractors import from_recipe
 from swsdist.features.interface import Extractor, Precomputed
+from swsdist.io.frames.archive import single_item
 from swsdist.io.remote.scratch import scratch
 from swsdist.methods.query import bands, recording_statistics
-from swsdist.methods.query.extraction import Cut
-from swsdist.searcher.queries import extract_queries, extractors_of, is_precomputed
-from swsdist.searcher.query_input import Skip, StoreDocuments, query_rows, typed_query
+from swsdist.methods.query.extraction import Cut, Extracted, extract
+from swsdist.methods.query.speech_trimming import has_speech
+from swsdist.searcher.query_input import Skip, StoreDocuments, query_rows, skipping, typed_query
 from swsdist.stages.describe import measure_examples
 from swsdist.store.reading import Store
+from swsdist.store.tracks import Tracks
+
+#: Sample rate, Hz, for detecting speech in a place.
+_RATE = 16_000
 
 
 class SpokenQueries:
@@ -69,9 +76,9 @@ class SpokenQueries:
             if recording_statistics.uses_recording_statistics(self._settings):
                 tracks = [track.name for track in store.manifest.tracks]
                 rows = recording_statistics.with_statistics(rows, store, tracks)
-            extracted = extract_queries(store, self._extractors, rows, self._settings, self._trim, skip)
+            extracted = self._extracted(rows, skip)
             statistics_wanted = load_statistics(required_statistics(self._calibrate), "examples")
-            trim = self._trim and not is_precomputed(self._extractors)
+            trim = self._trim and not self._precomputed
             covariates = measure_examples(
                 extracted.examples, store, rows, statistics_wanted, trim, store.folder.storage
             )
@@ -102,10 +109,78 @@ class SpokenQueries:
     def _documents(self) -> StoreDocuments:
         return StoreDocuments(self._store)
 
+    def _extracted(self, rows: Sequence[dict[str, Any]], skip: Skip | None) -> Extracted:
+        """Features of rows of QUERIES; `skip` receives each example that cannot be used; without it that is an error."""
+        store, settings, usable = self._store, self._settings, []
+        for row in rows:
+            trimmed = self._trim and None not in (row["path"], row["start"], row["end"])
+            with skipping(skip, str(row["query_id"]), int(str(row["example"]))):
+                if self._precomputed:
+                    row = self._with_precomputed_frames(row)
+                elif trimmed and not has_speech(row, _RATE, store.folder.storage):
+                    where = row.get("typed") or f"query {row['query_id']}, example {row['example']}"
+                    raise codes.PLACE_WITHOUT_SPEECH(where=where)
+                usable.append(row)
+        places = settings.dropping(Tracks(store).places)
+        extracted = extract(usable, self._extractors, store.folder, settings, self._trim, places)
+        typed: dict[tuple[object, object], Any] = {
+            (row["query_id"], row["example"]): row.get("typed") for row in usable
+        }
+        for bad in extracted.rejected.to_pylist():
+            key = bad["id"], bad["part"]
+            where = typed[key] or bad["path"]
+            error = errors.DataError(bad["message"], where=where, remedy=bad["remedy"], code=bad["reason"])
+            with skipping(skip, *key):
+                raise error
+        return extracted
+
+    def _with_precomputed_frames(self, row: dict[str, Any]) -> dict[str, Any]:
+        """The row of a query with precomputed frames.
+
+        Raises:
+            UserError: it is not a file of frames, or the store has several tracks.
+        """
+        path = str(row["path"])
+        if len(self._extractors) > 1:
+            raise codes.PRECOMPUTED_TRACKS(where=path, tracks=len(self._extractors))
+        item = single_item(path, self._store.folder.storage)
+        if item is None:
+            raise codes.PRECOMPUTED_FRAMES(where=path)
+        cut = row["start"] is not None
+        return {**row, "key": path, "items": {"": item}, "given": {"": item.identity}, "cut": {"": cut}}
+
     @cached_property
     def _extractors(self) -> list[Extractor | Precomputed]:
-        return extractors_of(self._store)
+        """Each once: tracks of one extractor have one recipe."""
+        recipes = {track.fingerprint: track.recipe for track in self._store.manifest.tracks}
+        return [from_recipe(_with_moved_models(recipe, self._store)) for recipe in recipes.values()]
+
+    @property
+    def _precomputed(self) -> bool:
+        """Whether the features of any track are precomputed."""
+        return any(isinstance(extractor, Precomputed) for extractor in self._extractors)
 
     @cached_property
     def _bandwidths(self) -> pa.Table:
         return self._store.documents(columns=["doc_id", "bandwidth"])
+
+
+def _with_moved_models(recipe: dict[str, Any], store: Store) -> dict[str, Any]:
+    """A recipe with present paths of models that moved with the store; their fingerprints are checked later."""
+
+    def present_path(path: str | None) -> str | None:
+        if path is None:
+            return None
+        name = f"models/{path.rsplit('/', 1)[-1]}"
+        return store.folder.path(name) if "/models/" in path and store.folder.exists(name) else path
+
+    def moved(item: dict[str, Any]) -> dict[str, Any]:
+        paths = {key: present_path(path) for key, path in item.get("paths", {}).items()}
+        return {**item, **({"paths": paths} if paths else {})}
+
+    moved_recipe = moved(recipe)
+    return (
+        {**moved_recipe, "transforms": [moved(item) for item in recipe["transforms"]]}
+        if "transforms" in recipe
+        else moved_recipe
+    )
