@@ -58,11 +58,9 @@ def aligned(text: str, heard: Lattice, words: Sequence[Word]) -> Lattice:
         with left_out:
             if lost:
                 raise codes.WORDS_WITHOUT_PLACE(where=heard.key, count=len(lost), text=_shown(lost))
-    result = transcript(
-        heard.key, [word for word in found if word], heard.channel, left_out if left_out.count else None
-    )
-    length = max(result.length, round(heard.length * heard.tick / MILLISECOND))
-    return replace(result, length=length, words=tuple(word for word in found if word))
+    kept = [word for word in found if word]
+    result = transcript(heard.key, kept, heard.channel, left_out if left_out.count else None)
+    return replace(result, length=max(result.length, round(heard.length * heard.tick / MILLISECOND)))
 
 
 def _shown(words: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swsdist.chains.lattices.texts import Texts
+from swsdist.chains.lattices.recordings import texts_of
 from swsdist.core.codes import io as io_codes
 from swsdist.core.codes import lattices as codes
 from swsdist.lattices.alignment import _pairs, aligned, placed
@@ -113,7 +113,7 @@ def test_pairs_by_halves_are_of_the_fewest_edits(own: str, other: str) -> None:
 
 def table(tmp_path: Path, name: str, content: str, *doc_ids: str) -> tuple[dict[str, str], list[str]]:
     (tmp_path / name).write_text(content, encoding="utf-8")
-    return Texts(str(tmp_path / name), {}).of({*doc_ids})
+    return texts_of({*doc_ids}, str(tmp_path / name), {})
 
 
 def test_texts_beside_recordings(tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_texts_beside_recordings(tmp_path: Path) -> None:
     (tmp_path / "a/talk.txt").write_text("Hello,\n world!\n", encoding="utf-8")
     (tmp_path / "a/talk.srt").write_text("1\n00:00:01,000 --> 00:00:02,000\nnot this\n", encoding="utf-8")
     (tmp_path / "film.srt").write_text("1\n00:00:01,000 --> 00:00:02,000\nall of these\n", encoding="utf-8")
-    found, left = Texts(str(tmp_path), {}).of({"a/talk", "film"})
+    found, left = texts_of({"a/talk", "film"}, str(tmp_path), {})
     assert ({name: text.split() for name, text in found.items()}, left) == (
         {"a/talk": ["Hello,", "world!"], "film": ["all", "of", "these"]},
         [],
@@ -167,4 +167,4 @@ def test_no_texts(tmp_path: Path, names: list[str]) -> None:
     for name in names:
         (tmp_path / name).write_text(" \n", encoding="utf-8")
     with raises(codes.NO_GIVEN_TEXTS, where=str(tmp_path)):
-        Texts(str(tmp_path), {})
+        texts_of(set(), str(tmp_path), {})

@@ -1,12 +1,18 @@
-"""Lattices that a recogniser makes of recordings, and its words of spoken queries."""
+"""Lattices that a recogniser makes of recordings, their texts with its times, and its words of spoken queries.
+
+Texts of recordings are TXT files or transcripts named after them, or a table (.csv, .tsv), whose rows of a recording are
+joined. Of transcripts, such as subtitles, the words are read, not their times.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from swsdist.audio.commands import are_permitted, permitted
@@ -14,14 +20,19 @@ from swsdist.audio.places import caching
 from swsdist.audio.reader import read_blocks
 from swsdist.chains.lattices.files import FileSource
 from swsdist.chains.lattices.source import Labeller, Part, Source, Speech
-from swsdist.chains.lattices.texts import Texts
 from swsdist.config import Config
 from swsdist.core.codes import corpora as corpora_codes
 from swsdist.core.codes import lattices as codes
-from swsdist.core.errors import DataError, TermError
+from swsdist.core.errors import DataError, TermError, UserError
 from swsdist.core.fingerprint import stable_hash
+from swsdist.corpora.documents import ENDINGS
 from swsdist.corpora.kaldi import demand_permission
+from swsdist.io.compressed import lines
+from swsdist.io.filesystem import Folder, locate
+from swsdist.io.tables import names_in, read_table
 from swsdist.lattices.alignment import aligned
+from swsdist.lattices.collection import document_id, find_files, read_file
+from swsdist.lattices.lattice import Lattice, Origin
 from swsdist.lattices.packed import Recipe, pack
 from swsdist.lattices.recognition import Recognition
 from swsdist.lattices.terms import TermReader, cheapest
@@ -70,7 +81,10 @@ class RecordingSource(Source):
         if self._files is not None:
             for part in self._files.parts():
                 yield part._replace(work=_READING)
-            self._say_how_many()
+            documents = set(self._inputs.corpus.documents["doc_id"].to_pylist())
+            if (count := len(documents & self._names)) and self._inputs.is_first("transcripts"):
+                others, where = len(documents - self._names), self._files.path
+                self._inputs.notices.inform(codes.TRANSCRIPTS_TAKEN, where=where, count=count, others=others)
         key_parts = options.recogniser.identities(), options.recipe.matters()
         demand_permission(corpus.table["path"].to_pylist(), config.corpus.documents, config.storage)
         (recipe,) = corpus.identities
@@ -80,11 +94,14 @@ class RecordingSource(Source):
         lengths = corpus.seconds(places, config.storage)
         matters: tuple[str, ...] = _MATTERS
         if options.texts is not None:
-            texts, left = Texts(options.texts, config.storage).of({row["doc_id"] for row in rows})
+            texts, left = texts_of({row["doc_id"] for row in rows}, options.texts, config.storage)
             rows, matters = [{**row, "text": texts.get(row["doc_id"])} for row in rows], (*_MATTERS, "text")
-            self._forget_ignored()
             if left and self._inputs.is_first("texts"):
                 self._inputs.notices.add(codes.TEXT_WITHOUT_RECORDING, where=left[0], count=len(left))
+        if options.texts is not None or self._files is not None:  # files beside recordings are not ignored
+            requested = self._inputs.notices.requested
+            for key in [key for key in requested if key[0] == corpora_codes.IGNORED_FILES.name]:
+                del requested[key]
         ranges = _ranges(rows, lengths, config)
         for k, chosen in enumerate(ranges):
             some = rows[chosen.start : chosen.stop]
@@ -92,21 +109,6 @@ class RecordingSource(Source):
             label = f"shard {k + 1} of {len(ranges)}: {len(some)} documents"
             recordings = Recordings(some, options.recogniser, options.recipe, are_permitted())
             yield Part([*key_parts, names], label, sum(lengths[chosen.start : chosen.stop]), recordings)
-
-    def _say_how_many(self) -> None:
-        """Say how many documents have a transcript."""
-        assert self._files is not None
-        notices, documents = self._inputs.notices, set(self._inputs.corpus.documents["doc_id"].to_pylist())
-        self._forget_ignored()
-        if (count := len(documents & self._names)) and self._inputs.is_first("transcripts"):
-            others = len(documents - self._names)
-            notices.inform(codes.TRANSCRIPTS_TAKEN, where=self._files.path, count=count, others=others)
-
-    def _forget_ignored(self) -> None:
-        """Files beside recordings are not ignored."""
-        requested = self._inputs.notices.requested
-        for key in [key for key in requested if key[0] == corpora_codes.IGNORED_FILES.name]:
-            del requested[key]
 
     def queries(self) -> list[Row]:
         """All, with identities of recordings."""
@@ -151,10 +153,9 @@ class Recordings(NamedTuple):
                         raise codes.NO_TEXT_OF_RECORDING(where=row["doc_id"])
                     read = WithResult(samples_of(row, recogniser.rate, context.run))
                     lattice = recogniser.lattice(row["doc_id"], row["channel"], reported(read))
-                    packed = pack(lattice, self.recipe)
                     if "text" in row:
-                        lattice = aligned(row["text"], lattice, packed.words)
-                        packed = pack(lattice, self.recipe)
+                        lattice = aligned(row["text"], lattice, pack(lattice, self.recipe).words)
+                    packed = pack(lattice, self.recipe)
                 except DataError as error:
                     raise_transient(row, error)
                     yield LatticeRow(*names, error)
@@ -216,3 +217,86 @@ def _ranges(rows: Sequence[Row], seconds: Sequence[float], config: Config) -> li
             result.append(range(first, k + 1))
             first, length = k + 1, 0.0
     return result
+
+
+_TABLES = (".csv", ".tsv")
+#: Columns of a table, the first that there is.
+_RECORDING, _TEXT = ("doc_id", "path", "file", "recording", "id"), ("text", "sentence", "transcript")
+
+
+def texts_of(doc_ids: Set[str], path: str, storage: Mapping[str, Any]) -> tuple[dict[str, str], list[str]]:
+    """The text of each recording that has one, and names of the texts without a recording.
+
+    A text has the name of its recording, with or without ending; or one of the two names is the end of the other's path, and
+    this is so of no other.
+
+    Args:
+        doc_ids: recordings.
+        path: of a table, a folder or a file, local or `s3://`.
+        storage: options for S3.
+
+    Raises:
+        UserError: there is no such path, or no text.
+        TableError: a table lacks a column, or cannot be read.
+    """
+    parts: defaultdict[str, list[str]] = defaultdict(list)
+    is_table = path.lower().removesuffix(".gz").removesuffix(".xz").endswith(_TABLES)
+    for name, text in (_rows_of_table if is_table else _texts_of_files)(path, storage):
+        parts[name].append(text)
+    texts = {name: " ".join(some).strip() for name, some in parts.items()}
+    if not any(texts.values()):
+        raise codes.NO_GIVEN_TEXTS(where=path)
+    stems = {name: _without_ending(name) for name in texts}
+    found = {name: name for name in stems if name in doc_ids}
+    for name, stem in stems.items():
+        if name not in found and stem in doc_ids:
+            found.setdefault(stem, name)
+    others: defaultdict[str, list[str]] = defaultdict(list)
+    for doc_id in doc_ids - found.keys():
+        others[doc_id.rpartition("/")[2]].append(doc_id)
+    taken = set(found.values())
+    pairs = [
+        (doc_id, name)
+        for name, stem in stems.items()
+        if name not in taken
+        for doc_id in others[stem.rpartition("/")[2]]
+        if f"/{stem}".endswith(f"/{doc_id}") or f"/{doc_id}".endswith(f"/{stem}")
+    ]
+    times = Counter(doc_id for doc_id, _ in pairs), Counter(name for _, name in pairs)
+    found |= {doc_id: name for doc_id, name in pairs if times[0][doc_id] == times[1][name] == 1}
+    left = sorted(stems.keys() - set(found.values()))
+    return {doc_id: texts[name] for doc_id, name in found.items()}, left
+
+
+def _rows_of_table(path: str, storage: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    header = names_in(path, storage)
+    name, text = (next((column for column in some if column in header), some[0]) for some in (_RECORDING, _TEXT))
+    schema = pa.schema([pa.field(name, pa.string(), False), pa.field(text, pa.string(), text in header)])
+    for row in read_table(path, schema, storage=storage).to_pylist():
+        yield row[name].strip(), row[text] or ""
+
+
+def _texts_of_files(path: str, storage: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """TXT files, and transcripts of recordings that have none."""
+    alone, name = locate(path, storage)
+    folder = alone if alone.exists(name) else Folder(path, storage)
+    names = [name] if folder is alone else sorted(folder.listing())
+    texts = {file[: -len(".txt")]: folder.path(file) for file in names if file.lower().endswith(".txt")}
+    for stem, file in texts.items():
+        yield stem, "".join(line for _, line in lines(file, storage))
+    paths = set(texts.values())
+    try:
+        files = find_files(path, None, storage, lambda path, better: None)
+    except UserError:
+        return
+    for found in files:
+        for item in read_file(found.format, Origin(found.path, storage)):
+            doc_id = document_id(item.key, found.path, path)
+            if isinstance(item, Lattice) and found.path not in paths and doc_id not in texts:
+                yield doc_id, " ".join(word.text for word in pack(item, Recipe()).words)
+
+
+def _without_ending(name: str) -> str:
+    """A name, or path, of a recording without its ending."""
+    stem, dot, ending = name.replace("\\", "/").rpartition(".")
+    return stem if dot and ending.lower() in ENDINGS else name.replace("\\", "/")
