@@ -20,13 +20,12 @@ from swsdist.core.codes import lattices as codes
 from swsdist.core.errors import DataError, SwsdistError
 from swsdist.io.compressed import lines, opened
 from swsdist.io.filesystem import is_remote, locate
-from swsdist.lattices.formats import kaldi_binary, kaldi_text
-from swsdist.lattices.formats.kaldi_object import Raw, lattice_of
+from swsdist.lattices.formats.kaldi_object import MAGIC, Raw, lattice_of, looks_like_line, of_bytes, of_text
 from swsdist.lattices.formats.stream import Stream
 from swsdist.lattices.lattice import Broken, Lattice, Lattices, Origin
 
 _LIST = ".scp"
-_BINARY_HEAD = re.compile(rb"(?:\s*\S+ )?" + re.escape(kaldi_binary.MAGIC))
+_BINARY_HEAD = re.compile(rb"(?:\s*\S+ )?" + re.escape(MAGIC))
 _TEXT_HEAD = re.compile(rb"\s*\S+([ \t]*)\r?\n([^\n]*)")
 _KEY = re.compile(rb"\s*(\S{1,4096})(?=\s)")
 _LONGEST_KEY = 4096
@@ -50,7 +49,7 @@ def detect(name: str, head: bytes) -> bool:
         return False
     if match[1] and not match[2].strip():  # an empty lattice: Kaldi writes the key, a blank, and an empty line
         return True
-    return kaldi_text.looks_like_line(match[2])
+    return looks_like_line(match[2])
 
 
 def read(origin: Origin) -> Lattices:
@@ -180,8 +179,8 @@ class _Reader:
         where = f"{self._name}, byte {stream.place}"
         if not stream.has(1):
             raise codes.LATTICE_CUT_OFF(where=where)
-        if stream.data[stream.at] == kaldi_binary.MAGIC[0]:
-            raw = kaldi_binary.parse(stream, self._name)
+        if stream.data[stream.at] == MAGIC[0]:
+            raw = of_bytes(stream, self._name)
             self._lost = False
             return raw, where
         if stream.data[stream.at] != ord("\n"):
@@ -195,4 +194,4 @@ class _Reader:
         self._line = first + block.count(b"\n") + 1
         stream.at = end.end()
         self._lost = False
-        return kaldi_text.parse(block, self._name, first), where
+        return of_text(block, self._name, first), where
