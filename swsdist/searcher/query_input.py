@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,7 +21,6 @@ import pyarrow.compute as pc
 from swsdist.audio.arrays import check_samples, is_recording, write_samples
 from swsdist.audio.commands import is_command
 from swsdist.audio.reader import probe
-from swsdist.calibrate.statistics import Tally
 from swsdist.core.codes import line_of
 from swsdist.core.codes import searcher as codes
 from swsdist.core.errors import AudioError, DataError, StorageError, SwsdistError, UserError
@@ -30,7 +29,6 @@ from swsdist.corpora.queries import Finder, read_queries
 from swsdist.io.filesystem import is_remote
 from swsdist.io.notices import Notices
 from swsdist.io.tables import without_nobody
-from swsdist.methods.query.extraction import Cut
 from swsdist.methods.query.speech_trimming import has_speech
 from swsdist.store.places import relocated_paths
 from swsdist.store.reading import Store
@@ -46,48 +44,6 @@ _CHANNEL = re.compile(r"^(?P<path>.+)#(?P<channel>\d+)$")
 #: A number whose comma may separate thousands.
 _THOUSANDS = re.compile(r"[1-9]\d{0,2},\d{3}")
 _TABLE = re.compile(r"\.(csv|parquet|pq)(\.(gz|xz))?$", re.IGNORECASE)
-
-
-class QueryReader(Protocol):
-    """Reads queries of one kind, spoken or written, for searches of a store."""
-
-    def rows(
-        self,
-        queries: object,
-        skip: Skip | None = None,
-        say: Callable[[str], None] | None = None,
-        folder: Path | None = None,
-    ) -> list[dict[str, Any]]:
-        """Rows of QUERIES.
-
-        Args:
-            queries: typed, from a table, or what else the kind takes.
-            skip: receives each skipped example; None: its error is raised.
-            say: receives chosen defaults, and warnings about tables.
-            folder: for samples.
-
-        Raises:
-            UserError, DataError: a query cannot be used.
-        """
-        ...
-
-    def examples(
-        self,
-        queries: object,
-        on_cut: Callable[[Cut], None] | None = None,
-        skip: Skip | None = None,
-        say: Callable[[str], None] | None = None,
-    ) -> tuple[pa.Table, dict[str, Tally]]:
-        """Queries as the method takes them, and what steps of calibration want to know of them."""
-        ...
-
-    def warnings(self, examples: pa.Table) -> Iterator[str]:
-        """What is odd about queries."""
-        ...
-
-    def why_nothing(self, query_ids: Sequence[str]) -> str:
-        """A possible reason for a search of some queries without hits."""
-        ...
 
 
 #: Sample rate, Hz, for detecting speech in a channel.
@@ -223,9 +179,7 @@ def query_rows(
             text = str(item)
             if text not in seen:
                 with skipping(skip, text):
-                    rows += (
-                        _rows_of_file(text, documents, say) if is_table(text) else [_typed_row(text, documents, say)]
-                    )
+                    rows += rows_of_file(text, documents, say) if is_table(text) else [typed_row(text, documents, say)]
             seen.add(text)
         else:
             with skipping(skip, f"array {number}"):
@@ -234,11 +188,6 @@ def query_rows(
         if count > 1:
             raise codes.DUPLICATE_QUERY_EXAMPLE(where="queries", count=count, example=example, query_id=query_id)
     return rows
-
-
-def typed_query(text: str, documents: StoreDocuments) -> dict[str, Any]:
-    """The row of one typed query, which cannot be a table."""
-    return _typed_row(text, documents, None)
 
 
 def _rows_of_table(queries: Any) -> list[dict[str, Any]]:
@@ -256,12 +205,7 @@ def _rows_of_table(queries: Any) -> list[dict[str, Any]]:
     return rows
 
 
-def table_rows(path: str, store: Store, say: Callable[[str], None] | None) -> list[dict[str, Any]]:
-    """The examples of a table file."""
-    return _rows_of_file(path, StoreDocuments(store), say)
-
-
-def _rows_of_file(path: str, documents: StoreDocuments, say: Callable[[str], None] | None) -> list[dict[str, Any]]:
+def rows_of_file(path: str, documents: StoreDocuments, say: Callable[[str], None] | None) -> list[dict[str, Any]]:
     """The examples of a table file."""
     notices = Notices()
     rows: list[dict[str, Any]] = read_queries(path, documents.documents, "all", documents.storage, notices).to_pylist()
@@ -271,8 +215,8 @@ def _rows_of_file(path: str, documents: StoreDocuments, say: Callable[[str], Non
     return rows
 
 
-def _typed_row(text: str, documents: StoreDocuments, say: Callable[[str], None] | None) -> dict[str, Any]:
-    """The row of a typed query, with file and channel."""
+def typed_row(text: str, documents: StoreDocuments, say: Callable[[str], None] | None = None) -> dict[str, Any]:
+    """The row of a typed query, which cannot be a table, with file and channel."""
     row, storage = parse_query(text), documents.storage
     name = row["path"]
     if not is_remote(name) and not Path(name).exists() and (channels := documents.channels(name)):

@@ -47,10 +47,9 @@ from swsdist.pipeline.operation.readers import reading
 from swsdist.registry.registries import METHODS
 from swsdist.registry.registry import Entry
 from swsdist.searcher.curves import Pair
-from swsdist.searcher.query_input import QueryReader, Skip, skipping
+from swsdist.searcher.queries import SpokenQueries, WrittenQueries, written_rows
+from swsdist.searcher.query_input import Skip, skipping
 from swsdist.searcher.settings import DEFAULTS, scores_after, setup_of
-from swsdist.searcher.spoken import SpokenQueries
-from swsdist.searcher.written import WrittenQueries, written_rows
 from swsdist.stages.inputs.provenance import calibration_file
 from swsdist.stages.inputs.search_inputs import Among, QuestionInputs
 from swsdist.stages.task_results import Extracted
@@ -392,7 +391,7 @@ class Searcher:
         return list(self._method.plan(self.store))
 
     @cached_property
-    def queries(self) -> QueryReader:
+    def queries(self) -> SpokenQueries | WrittenQueries:
         """Reads queries of the method's kind."""
         if METHODS[self.settings.method].queries == "text":
             return WrittenQueries(self.store, self._terms)
