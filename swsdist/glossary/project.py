@@ -8,11 +8,14 @@ sounds/SHA256.wav        recorded and uploaded examples
 from __future__ import annotations
 
 import hashlib
+import io
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+import soundfile
 
 from swsdist.audio.clips import MARKER
 from swsdist.core.codes import glossary as codes
@@ -20,11 +23,11 @@ from swsdist.core.errors import StorageError
 from swsdist.glossary import rows, words
 from swsdist.glossary.changes import UNDO, Edit, change_of, last_of
 from swsdist.glossary.database import Database
-from swsdist.glossary.places import demand_outside, sound_of
 from swsdist.glossary.words import Change, Correction, Entry, Place, Sound, Token
 from swsdist.io.failures import FULL, storage_errors
 from swsdist.io.filesystem import Folder, is_remote
 from swsdist.io.project_file import NAME
+from swsdist.store.manifest import NAME as MANIFEST
 
 
 class Project:
@@ -54,7 +57,7 @@ class Project:
             StorageError: the disk is full, or the folder cannot be read or written.
         """
         place = Path(folder).absolute()
-        demand_outside(place)
+        _demand_outside(place)
         with storage_errors(str(place)):
             if not (place / NAME).exists():
                 (place / "sounds").mkdir(parents=True, exist_ok=True)
@@ -327,7 +330,7 @@ class Project:
         """
         texts = words.line("name", name), self.person(person)
         number = hashlib.sha256(data).hexdigest()
-        duration, rate = sound_of(data)
+        duration, rate = _sound_of(data)
         try:
             Folder(str(self.folder)).write_bytes(f"sounds/{number}.wav", data)
         except StorageError as error:
@@ -419,3 +422,34 @@ class Project:
         name = self.person(person)
         with self._database.writing() as connection:
             yield Edit(connection, name, kind)
+
+
+def _demand_outside(folder: Path) -> None:
+    """Refuse a folder in a store.
+
+    Raises:
+        UserError: it is one.
+    """
+    for above in (folder, *folder.parents):
+        try:
+            with (above / MANIFEST).open("rb") as opened:
+                head = opened.read(4096)
+        except OSError:
+            continue
+        if b"swsdist-store/" in head:
+            raise codes.PROJECT_IN_STORE(where=str(folder), store=above)
+
+
+def _sound_of(data: bytes) -> tuple[float, int]:
+    """Duration (s) and rate (Hz) of a WAV file.
+
+    Raises:
+        DataError: it is none, or has other samples than PCM, or none.
+    """
+    try:
+        info = soundfile.info(io.BytesIO(data))
+    except soundfile.LibsndfileError as error:
+        raise codes.INVALID_SOUND(error=error) from None
+    if info.format not in ("WAV", "WAVEX") or not info.subtype.startswith("PCM_") or not info.frames:
+        raise codes.INVALID_SOUND(error=f"{info.format}, {info.subtype}, {info.frames} samples")
+    return info.frames / info.samplerate, info.samplerate

@@ -20,14 +20,16 @@ import pyarrow.compute as pc
 from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
+from swsdist.chains.discover.report import stretches
 from swsdist.core.codes import server as codes
 from swsdist.core.errors import SwsdistError
+from swsdist.discovery.words import Stretch
 from swsdist.glossary.project import Project
 from swsdist.glossary.words import Place, within
 from swsdist.io.filesystem import Folder
+from swsdist.pipeline.inspection.loading import load_chain_run
 from swsdist.searcher.settings import setup_of
 from swsdist.server.archive import PAGE, Archive
-from swsdist.server.discovered import classes_of
 from swsdist.server.indexing import Indexing
 from swsdist.server.questions import Question, SearchCache, answer, examples_of
 from swsdist.server.sounds import Clips
@@ -245,7 +247,7 @@ class Service:
         if self.settings.classes is None:
             return {"classes": [], "total": 0}
         if self._classes is None:
-            self._classes = classes_of(self.settings.classes)
+            self._classes = _classes_of(self.settings.classes)
         return {"classes": self._classes[offset : offset + PAGE], "total": len(self._classes)}
 
     # -- news ----------------------------------------------------------------------------------------------------------
@@ -319,3 +321,25 @@ def _new_documents(archive: Archive, state: str | None) -> pa.Table:
         return keys.slice(0, 0)
     current, earlier = (keys_of(table["doc_id"], table["channel"]) for table in (keys, indexed))
     return keys.filter(pc.invert(pc.is_in(current, earlier)))
+
+
+def _classes_of(run: str) -> list[dict[str, Any]]:
+    """Classes of a run of `discover`, the largest first: name, members (their number), and place of the member in the middle by
+    length.
+
+    Raises:
+        StoreError: not a run folder.
+    """
+    chain_run = load_chain_run(Folder(run.rstrip("/")))
+    if chain_run.chain.source("classes") is None:
+        return []
+    by_class: dict[int | None, list[Stretch]] = {}
+    for member in stretches(chain_run, "classes"):
+        by_class.setdefault(member.group, []).append(member)
+    classes = []
+    for name, members in sorted(by_class.items(), key=lambda item: -len(item[1])):
+        members.sort(key=lambda member: member.end - member.start)
+        middle = members[len(members) // 2]
+        place = {key: getattr(middle, key) for key in ("doc_id", "channel", "start", "end")}
+        classes.append({"name": str(name), "members": len(members), "place": place})
+    return classes
