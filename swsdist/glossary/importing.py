@@ -129,7 +129,7 @@ def _import(
         sounds, contents = content.sounds, content.contents
     else:
         all_tiers, media = _read(str(path), head, name, left_out)
-        chosen = [tier for tier, read in zip(all_tiers, chosen_of(all_tiers, tiers, name), strict=True) if read]
+        chosen = chosen_of(all_tiers, tiers, name)
         where = document or document_of(name, media, store)
         incoming = list(_annotated(chosen, *where, examples, left_out))
     lengths = {} if store is None else lengths_of(store, {item.place.doc_id for item in incoming})

@@ -38,20 +38,6 @@ _MEDIA = frozenset(
 _ROUNDING = 1e-5
 
 
-class Tier(NamedTuple):
-    """A tier of annotations.
-
-    Attributes:
-        name: as written; two may have the same.
-        intervals: whether its annotations have times of their own that last; others are read only if named.
-        words: of its annotations.
-    """
-
-    name: str
-    intervals: bool
-    words: Sequence[Word]
-
-
 class Annotation(NamedTuple):
     """A text of a tier as written, times in s, and its place for errors."""
 
@@ -71,23 +57,21 @@ class Annotation(NamedTuple):
 
 
 class Annotations(NamedTuple):
-    """A tier's annotations; `intervals` as of `Tier`."""
+    """A tier of annotations.
+
+    Attributes:
+        name: as written; two may have the same.
+        intervals: whether its annotations have times of their own that last; others are read only if named.
+        rows: the annotations.
+    """
 
     name: str
     intervals: bool
     rows: Sequence[Annotation]
 
-    def tier(self) -> Tier:
-        """The words of the annotations."""
-        return Tier(
-            self.name,
-            self.intervals,
-            [word for row in self.rows for word in words_of(row.text, row.start, row.end, row.where)],
-        )
 
-
-def chosen_of(tiers: Sequence[Annotations] | Sequence[Tier], chosen: Sequence[str], where: str) -> list[bool]:
-    """Whether each tier is read: it is one of the chosen, or has intervals if none are.
+def chosen_of(tiers: Sequence[Annotations], chosen: Sequence[str], where: str) -> list[Annotations]:
+    """The tiers that are read: the chosen, or if none are those with intervals.
 
     Raises:
         DataError: there is no tier of a chosen name.
@@ -97,7 +81,7 @@ def chosen_of(tiers: Sequence[Annotations] | Sequence[Tier], chosen: Sequence[st
         if name not in names:
             choices = short(", ".join(map(repr, names)), 200) or "none"
             raise codes.NO_SUCH_TIER(where=where, tier=name, tiers=choices)
-    return [tier.name in chosen if chosen else tier.intervals for tier in tiers]
+    return [tier for tier in tiers if (tier.name in chosen if chosen else tier.intervals)]
 
 
 def key_of(path: str) -> str:
@@ -180,18 +164,18 @@ def seconds_of(value: object, name: str, where: str) -> float:
     return number + 0.0
 
 
-def words_of_tiers(tiers: Sequence[Tier], chosen: Sequence[str], where: str) -> list[Word]:
+def words_of_tiers(tiers: Sequence[Annotations], chosen: Sequence[str], where: str) -> list[Word]:
     """The words of the chosen tiers, or of all that hold intervals: tier after tier, a `BREAK` between two.
 
     Raises:
         DataError: there is no tier of a chosen name.
     """
     words: list[Word] = []
-    for tier, is_read in zip(tiers, chosen_of(tiers, chosen, where), strict=True):
-        if tier.words and is_read:
-            if words:
-                words.append(Word(BREAK, words[-1].end, words[-1].end))
-            words += tier.words
+    for tier in chosen_of(tiers, chosen, where):
+        said = [word for row in tier.rows for word in words_of(row.text, row.start, row.end, row.where)]
+        if words and said:
+            words.append(Word(BREAK, words[-1].end, words[-1].end))
+        words += said
     return words
 
 

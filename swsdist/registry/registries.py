@@ -393,8 +393,8 @@ CALIBRATION: Registry[StepEntry] = Registry(
             own_threshold=True,
             says="posteriors of these",
         ),
-        "kst": _by_term(f"{_S}.kst:Kst", "keyword specific thresholds"),
-        "sto": _by_term(f"{_S}.sto:Sto", "a sum of one"),
+        "kst": _by_term(f"{_S}.by_term:Kst", "keyword specific thresholds"),
+        "sto": _by_term(f"{_S}.by_term:Sto", "a sum of one"),
     },
     StepEntry,
 )

@@ -196,7 +196,7 @@ def test_a_taken_name_is_caught() -> None:
     class Mine(Halving):
         name = "kst"
 
-    with pytest.raises(AssertionError, match=r"the name is taken: swsdist\.calibrate\.steps\.kst:Kst"):
+    with pytest.raises(AssertionError, match=r"the name is taken: swsdist\.calibrate\.steps\.by_term:Kst"):
         check_step(Mine(HalvingOptions()), ENTRY)
 
 

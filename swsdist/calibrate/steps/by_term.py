@@ -1,8 +1,8 @@
-"""Base of KST and STO: a threshold per term, from the sum of the probabilities of its detections, S(w).
+"""KST and STO: a threshold per term, from the sum of the probabilities of its detections, S(w).
 
 S(w) is over all candidates of the search if the scores are the search's, and over the list of detections if a logistic
 computed the probabilities: see docs/decisions/0006-posterior-sums-in-a-run.md. S(w) estimates the number of true trials, so
-for document trials it is over the best detection of each document.
+for document trials it is over the best detection of each document. Equations: `swsdist.calibrate.thresholding`.
 """
 
 from __future__ import annotations
@@ -66,3 +66,22 @@ class ByTerm(Step[ByTermOptions, Addable]):
 
     def _how(self, point: TwvParameters) -> Thresholding:
         return Thresholding(self.method, point.trials, point.beta, self.options.alpha)
+
+
+class Kst(ByTerm):
+    """p (1 - thr) / (p (1 - thr) + (1 - p) thr), thr being the threshold of the term (eqs. 3 and 4).
+
+    So the odds of the score are those of p divided by those of thr, and the threshold is 1/2.
+    """
+
+    name = "kst"
+    version = 1
+    method = "kst"
+
+
+class Sto(ByTerm):
+    """A probability over the sum of those of its term (eqs. 5 and 6)."""
+
+    name = "sto"
+    version = 1
+    method = "sto"

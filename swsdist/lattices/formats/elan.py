@@ -67,8 +67,7 @@ def words(origin: Origin, left_out: LeftOut) -> list[Word]:
         UserError: there is no such file.
         DataError: it cannot be read, or has no tier of a chosen name.
     """
-    tiers = [tier.tier() for tier in annotated(origin, left_out).tiers]
-    return words_of_tiers(tiers, origin.tiers, origin.path)
+    return words_of_tiers(annotated(origin, left_out).tiers, origin.tiers, origin.path)
 
 
 class Annotated(NamedTuple):

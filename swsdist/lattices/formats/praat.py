@@ -65,7 +65,7 @@ def words(origin: Origin, left_out: LeftOut) -> list[Word]:
         UserError: there is no such file.
         DataError: it cannot be read, or has no tier of a chosen name.
     """
-    return words_of_tiers([tier.tier() for tier in annotated(origin, left_out)], origin.tiers, origin.path)
+    return words_of_tiers(annotated(origin, left_out), origin.tiers, origin.path)
 
 
 def detect(name: str, head: bytes) -> bool:
