@@ -20,10 +20,10 @@ from swsdist.io.filesystem import Folder
 from swsdist.io.hub_cache import folder_of
 from swsdist.lattices.collection import LatticeFile, document_id, find_files, read_file
 from swsdist.lattices.lattice import Origin
-from swsdist.lattices.recognition import recogniser_of
 from swsdist.lattices.words import key_of
 from swsdist.pipeline.inspection.loading import config_of
 from swsdist.pipeline.plan import load_plans
+from swsdist.registry.entries import checked
 from swsdist.registry.registries import RECOGNISERS
 
 #: The recogniser of which there may be a model in the cache, if none is named.
@@ -45,19 +45,18 @@ def frames(models: Sequence[str], run: str, source: str, search: bool) -> list[s
         UserError: two are recognisers, or one that does not search.
         ConfigError: one is neither encoder nor recogniser.
     """
-    recognisers = [model for model in models if recogniser_of(Path(folder_of(model))) is not None]
-    if recognisers and not search:
-        name = recogniser_of(Path(folder_of(recognisers[0])))
-        raise codes.RECOGNISER_TO_DISCOVER(where=f"--model {recognisers[0]}", name=name)
+    recognisers = {model: name for model in models if (name := _recogniser_of(model)) is not None}
+    for model, name in recognisers.items() if not search else ():
+        raise codes.RECOGNISER_TO_DISCOVER(where=f"--model {model}", name=name)
     encoders, before = [model for model in models if model not in recognisers], [*_configs(run)]
     settings = settings_of(encoders, search) if encoders else _encoders(before, search)
-    given: list[Any] = [
-        config.options["words"] for config in before if config.chain == "search" and config.options.get("words")
-    ]
+    words: Any = next((config.options["words"] for config in before if config.options.get("words")), None)
     if recognisers:
-        given = [{"recogniser": _recogniser(recognisers), "terms": _NEAR}]
-    given = [{**words, "lattices": {"path": source} if _transcripts(source) else {}} for words in given[:1]]
-    return [*settings, *(f"options.words={json.dumps(words)}" for words in given)]
+        words = {"recogniser": _recogniser([*recognisers]), "terms": _NEAR}
+    if not words:
+        return settings
+    lattices = {"path": source} if _transcripts(source) else {}
+    return [*settings, f"options.words={json.dumps({**words, 'lattices': lattices})}"]
 
 
 def words(models: Sequence[str], run: str, source: str, sets: Sequence[str], texts: str | None = None) -> list[str]:
@@ -99,8 +98,8 @@ def words(models: Sequence[str], run: str, source: str, sets: Sequence[str], tex
     elif before:
         settings["options.recogniser"] = before[0].get("recogniser", {})
     else:
-        model = _usual_model()
-        if recogniser_of(Path(folder_of(model))) is None:
+        model = str(checked(RECOGNISERS, _USUAL, {}, "options")["model"])
+        if _recogniser_of(model) is None:
             raise codes.NO_RECOGNISER(where=source, count=len(untold), model=model)
         settings["options.recogniser"] = _recogniser([model])
     return [f"{key}={json.dumps(value)}" for key, value in settings.items()]
@@ -128,16 +127,17 @@ def _recogniser(models: Sequence[str]) -> dict[str, object]:
     folder, where = Path(folder_of(models[0])).absolute(), f"--model {models[0]}"
     if not folder.is_dir():
         raise codes.NO_WHISPER_MODEL(where=where, model=models[0])
-    if (name := recogniser_of(folder)) is None:
+    if (name := _recogniser_of(models[0])) is None:
         listed = [f"{', '.join(RECOGNISERS[name].model_files)} ({name})" for name in RECOGNISERS.available]
         raise codes.NOT_A_RECOGNISER(where=where, what=_kind(folder), wanted=" or ".join(listed))
     return {"name": name, "options": {"model": str(folder)}}
 
 
-def _usual_model() -> str:
-    model = RECOGNISERS[_USUAL].model()
-    assert model is not None
-    return str(model.model_fields["model"].default)
+def _recogniser_of(model: str) -> str | None:
+    """The recogniser of a model, by the files of its folder; None: it is of none."""
+    folder, wanted = Path(folder_of(model)), {name: RECOGNISERS[name].model_files for name in RECOGNISERS}
+    found = (name for name, files in wanted.items() if files and all(any(folder.glob(file)) for file in files))
+    return next(found, None)
 
 
 def _kind(folder: Path) -> str:

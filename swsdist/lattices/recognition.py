@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Annotated, Any, NamedTuple, Protocol
 
 import numpy as np
@@ -131,13 +130,6 @@ class Recognition(Section):
     def identities(self) -> list[Any]:
         """All that lattices depend on besides the recordings, as JSON values."""
         return [*RECOGNISERS.identity(self.name), *self.create().identity()]
-
-
-def recogniser_of(folder: Path) -> str | None:
-    """The recogniser that a folder holds a model of, by its files; None: of none."""
-    wanted = {name: RECOGNISERS[name].model_files for name in RECOGNISERS}
-    found = (name for name, files in wanted.items() if files and all(any(folder.glob(file)) for file in files))
-    return next(found, None)
 
 
 def stretches(blocks: Iterable[NDArray[np.float32]], longest: float, rate: int) -> Iterator[NDArray[np.float32]]:
