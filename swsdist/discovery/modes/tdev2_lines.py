@@ -1,4 +1,4 @@
-"""Mode `tdev2`: the fragments that have phones, as lines of classes and as intervals."""
+"""Mode `tdev2`: the fragments that have phones, as lines of classes and as intervals; and F as the program has it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from swsdist.discovery.modes.tdev2_phones import spans
+from swsdist.discovery.ratios import Value, f_score
 from swsdist.discovery.strings import ids, representatives, string_ids
 from swsdist.discovery.units import Fragments, Intervals, Ints, Units, places
 
@@ -53,3 +54,19 @@ class Lines:
     def offsets(self) -> Ints:
         """Place of the offset of each interval."""
         return places(self.intervals.document, self.intervals.offset)
+
+
+#: Values of a measure by key, and names of exceptions.
+Measure = dict[str, Value | str]
+
+
+def with_f(precision: float | None, recall: float | None) -> Measure:
+    """Precision, recall and F; where both are 0 the program divides by 0."""
+    fails = precision == 0 and recall == 0
+    return f_or_error(precision, recall, "ZeroDivisionError" if fails else None)
+
+
+def f_or_error(precision: float | None, recall: float | None, error: str | None) -> Measure:
+    """Precision, recall and F; None for F if the program raises an error there, which is named."""
+    f = f_score(precision, recall) if error is None else None
+    return {"precision": precision, "recall": recall, "fscore": f, "tool_fscore_error": error}

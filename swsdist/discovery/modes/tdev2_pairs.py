@@ -11,8 +11,7 @@ import numpy as np
 from swsdist.discovery.edits import Strings
 from swsdist.discovery.gold import partnered
 from swsdist.discovery.modes.pairs import PairCounts, distinct, pairs_of_rows
-from swsdist.discovery.modes.tdev2_lines import Lines
-from swsdist.discovery.modes.tdev2_scores import Measure, with_f
+from swsdist.discovery.modes.tdev2_lines import Lines, Measure, with_f
 from swsdist.discovery.ratios import Value, ratio
 from swsdist.discovery.strings import ids, representatives, string_ids
 from swsdist.discovery.units import Flags, Ints
