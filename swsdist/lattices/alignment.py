@@ -62,7 +62,8 @@ def aligned(text: str, heard: Lattice, words: Sequence[Word]) -> Lattice:
         heard.key, [word for word in found if word], heard.channel, left_out if left_out.count else None
     )
     length = max(result.length, round(heard.length * heard.tick / MILLISECOND))
-    return replace(result, length=length, words=tuple(word for word in found if word))
+    times = tuple(word for word in found if word)
+    return replace(result, length=length, words=times, language=heard.language, speech_seconds=heard.speech_seconds)
 
 
 def _shown(words: Sequence[str]) -> str:
