@@ -4,6 +4,8 @@ A row a system, corpus and protocol (`sws2013`; `nist-std06`, beta 999.9): MTWV 
 Cnxe and its least over time trials, costs; of English also ATWV of words that recognisers know, and of those that they do not.
 `best-encoder+us` and so on speak written terms, by the voices of that name. Runs that are in the folder are taken as they are;
 `swsdist compare` tests their differences. English needs the folder that `python -m tests.support.english FOLDER` makes.
+
+`--unspoken` prints another table instead: words that Whisper writes of a minute of sounds in which nobody speaks.
 """
 
 from __future__ import annotations
@@ -14,11 +16,16 @@ import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from benchmarks.corpora import ROOT
 from benchmarks.rows import Row, say, write_json
 from benchmarks.systems import figures, report_in, row
 from swsdist import api
 from swsdist.config import load_config
+from swsdist.core.codes import lattices
+from swsdist.lattices.whisper import RATE, Whisper
 from tests.support.english.grammar import vocabulary
 
 _SYSTEMS = ROOT / "configs" / "systems"
@@ -26,8 +33,9 @@ _ENGLISH = (
     f"features.options.weights={ROOT.parent / 'shared' / 'models' / 'phnrec' / 'EN'}",
     "options.decoding.string_insertion=-2.03125",
 )
+_MODEL = ROOT.parent / "shared" / "models" / "whisper-base" / "ctranslate2-int8"
 _WHISPER = (
-    f"options.recogniser.options.model={ROOT.parent / 'shared' / 'models' / 'whisper-base' / 'ctranslate2-int8'}",
+    f"options.recogniser.options.model={_MODEL}",
     "options.recogniser.options.language=en",
 )
 _PROTOCOLS = ("sws2013", "nist-std06")
@@ -120,6 +128,44 @@ def by_vocabulary(path: Path) -> list[str]:
     return [f"{sum(some) / len(some):.3f}" if some else "" for some in values]
 
 
+def unspoken() -> dict[str, NDArray[np.float32]]:
+    """A minute each of silence, white noise, chords of decaying partials, and hum of a mains."""
+    times = np.arange(60 * RATE) / RATE
+    beat, within = np.divmod(times, 1.5)
+    chords = np.array([[0, 4, 7, 12], [-3, 0, 4, 9], [-7, -3, 0, 5], [-5, -1, 2, 7]])[beat.astype(int) % 4]
+    notes = 220 * 2 ** (chords.T / 12)
+    music = sum(np.sin(2 * np.pi * k * note * within) / k**2 for note in notes for k in range(1, 6)) * np.exp(
+        -2 * within
+    )
+    sounds = {
+        "silence": np.zeros(len(times)),
+        "white noise": 0.1 * np.random.default_rng(0).standard_normal(len(times)),
+        "music": 0.1 * music,
+        "hum": 0.1 * sum(np.sin(2 * np.pi * 50 * k * times) / k for k in range(1, 9)),
+    }
+    return {name: sound.astype(np.float32) for name, sound in sounds.items()}
+
+
+def print_unspoken() -> None:
+    """Print the words of each sound as options are switched off, and the texts that each rule leaves out."""
+    everything = {"speech": 0, "most_compressed": 1e9, "least_likely": -1e9}
+    rules = (lattices.REPEATED_TEXT, lattices.UNLIKELY_TEXT, lattices.TEXT_OF_NO_SPEECH)
+    print(
+        row("sound", "words", "without detection", *(f"left out: {rule.name}" for rule in rules), "and without rules")
+    )
+    print("|---" * 7 + "|")
+    for name, sound in unspoken().items():
+        words = []
+        for options in ({}, {"speech": 0}, everything):
+            recogniser = Whisper.model_validate({"model": str(_MODEL), **options})
+            lattice = recogniser.lattice(name, 1, [sound])
+            words.append(str(len(lattice.words or ())))
+            if options == {"speech": 0}:
+                found = lattice.left_out.by_reason
+                words += [str(found[rule.name]["items"] if rule.name in found else 0) for rule in rules]
+        print(row(name, *words), flush=True)
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -127,7 +173,11 @@ def main() -> None:
     parser.add_argument("--english", type=Path, metavar="FOLDER", help="of the made English corpus")
     parser.add_argument("--runs", type=Path, help="folder of the runs; by default one that is thrown away")
     parser.add_argument("--systems", nargs="+", metavar="NAME", help="only these")
+    parser.add_argument("--unspoken", action="store_true", help="words that Whisper writes where nobody speaks")
     given = parser.parse_args()
+    if given.unspoken:
+        print_unspoken()
+        return
     heads = ("MTWV", "ATWV", "pair AUC", "Cnxe", "min Cnxe", "ISF", "SSF", "PMU (GB)")
     print(row("corpus", "system", "protocol", *heads, "known", "unknown"), "|---" * (5 + len(heads)) + "|", sep="\n")
     rows: list[Row] = []

@@ -369,7 +369,7 @@ def words(store: str | Store) -> pd.DataFrame:
     opened = store_of_words(store) if isinstance(store, str) else store
     rows = (
         (name, channel, word.start, word.end, word.text, word.confidence)
-        for name, channels in words_of_recordings(opened)
+        for name, channels, _ in words_of_recordings(opened)
         for channel, some in channels.items()
         for word in some
     )

@@ -7,10 +7,9 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -137,14 +136,14 @@ def _write(store: Store, folder: Path, formats: tuple[str, ...]) -> None:
     from swsdist.lattices.lattice import LeftOut
     from swsdist.store.lattice_shards import words_of_recordings
 
-    recordings, language = store.recordings(), _language(store.manifest.tracks[0].recipe)
+    recordings = store.recordings()
     names, silent, words, left_out = 0, list[str](), 0, LeftOut()
     taken: set[str] = set()
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".swsdist-", dir=folder) as staging:
         published = _Published(folder, Path(staging))
         try:
-            for name, channels in words_of_recordings(store):
+            for name, channels, language in words_of_recordings(store):
                 place = recordings[name, next(iter(channels))]
                 count = sum(map(len, channels.values()))
                 silent += [] if count else [name]
@@ -165,12 +164,6 @@ def _write(store: Store, folder: Path, formats: tuple[str, ...]) -> None:
         print(f"warning: {folder / shown(file)} stays as it is: it is another's, or was changed", file=sys.stderr)
     if len(published.kept) > _NAMED:
         print(f"warning: so do {len(published.kept) - _NAMED} more", file=sys.stderr)
-
-
-def _language(recipe: Mapping[str, Any]) -> str | None:
-    """The language that the recogniser was given."""
-    language = recipe.get("recogniser", {}).get("options", {}).get("language")
-    return language if isinstance(language, str) else None
 
 
 class _Published:

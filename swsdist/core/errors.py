@@ -124,6 +124,11 @@ class DataError(SwsdistError):
 
     exit_code = 3
 
+    @property
+    def reason(self) -> str:
+        """The code, as in tables of rejections."""
+        return self.code or "unreadable"
+
 
 class OddError(DataError):
     """With `--strict`: what would be a warning without it (`swsdist.io.notices`)."""
@@ -142,11 +147,6 @@ class ImplausibleError(UserError):
 
 class UnusableError(DataError):
     """A document or an example cannot be used."""
-
-    @property
-    def reason(self) -> str:
-        """The code, as in tables of rejections."""
-        return self.code or "unreadable"
 
 
 class AudioError(UnusableError):

@@ -69,6 +69,15 @@ JUDGEMENTS = pa.schema(
     ]
 )
 
+#: What was left out of a document's words for one reason.
+LEFT_OUT = pa.struct(
+    [
+        pa.field("reason", pa.string(), False),
+        pa.field("items", pa.int64(), False),
+        pa.field("seconds", pa.float64(), False),
+    ]
+)
+
 #: Store: a row per document. `mean` and `variance` are per dimension, over all frames of the document. `speech` has a
 #: bit per frame, the first frame's in the lowest bit of the first byte: whether it contains speech; null if not
 #: detected. `recording` and `start` give the recording that contains it, and its start there (s); null if the document
@@ -93,6 +102,9 @@ DOCUMENTS = pa.schema(
         pa.field("bandwidth", pa.float64()),
         pa.field("stretches", pa.list_(pa.float64())),
         pa.field("voices", pa.list_(pa.int32())),
+        pa.field("language", pa.string()),
+        pa.field("speech_seconds", pa.float64()),
+        pa.field("left_out", pa.list_(LEFT_OUT)),
     ]
 )
 

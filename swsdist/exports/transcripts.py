@@ -58,7 +58,7 @@ class Transcript(NamedTuple):
         path: of its file, local or a url; empty if unknown.
         seconds: its duration.
         channels: words by channel, by their starts.
-        language: of its words; None: unknown.
+        language: of its words; None: unknown, or several.
     """
 
     name: str

@@ -60,7 +60,8 @@ def aligned(text: str, heard: Lattice, words: Sequence[Word]) -> Lattice:
                 raise codes.WORDS_WITHOUT_PLACE(where=heard.key, count=len(lost), text=_shown(lost))
     kept = [word for word in found if word]
     result = transcript(heard.key, kept, heard.channel, left_out if left_out.count else None)
-    return replace(result, length=max(result.length, round(heard.length * heard.tick / MILLISECOND)))
+    length = max(result.length, round(heard.length * heard.tick / MILLISECOND))
+    return replace(result, length=length, language=heard.language, speech_seconds=heard.speech_seconds)
 
 
 def _shown(words: Sequence[str]) -> str:

@@ -9,9 +9,10 @@ A transcript is a lattice with one path, or one whose words have the alternative
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,19 +33,26 @@ class LeftOut:
     follows is read.
 
     Attributes:
-        count: items.
         errors: why the first of them cannot be used, with file and line.
+        by_reason: of all, a row of LEFT_OUT each; seconds of sound, as far as errors say them.
     """
 
-    count: int = 0
     errors: list[DataError] = field(default_factory=list)
+    by_reason: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    @property
+    def count(self) -> int:
+        """Number of items."""
+        return sum(row["items"] for row in self.by_reason.values())
 
     def __enter__(self) -> None: ...
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
         if not isinstance(error, DataError):
             return False
-        self.count += 1
+        row = self.by_reason.setdefault(error.reason, {"reason": error.reason, "items": 0, "seconds": 0.0})
+        row["items"] += 1
+        row["seconds"] += error.values.get("seconds", 0.0)
         if self.count <= _NAMED:
             self.errors.append(error)
         return True
@@ -69,6 +77,8 @@ class Lattice:
         probabilities: costs are of probabilities that the recogniser computed, to which no scale applies.
         left_out: words of the utterance that cannot be used.
         words: the best ones, as a recogniser writes them, in order; None: those of the best path.
+        language: of the words, as its code; None: unknown.
+        speech_seconds: of the utterance; None: unknown.
     """
 
     key: str
@@ -88,6 +98,8 @@ class Lattice:
     probabilities: bool = False
     left_out: LeftOut | None = None
     words: tuple[Word, ...] | None = None
+    language: str | None = None
+    speech_seconds: float | None = None
 
     @property
     def states(self) -> int:
@@ -153,9 +165,11 @@ def of_probabilities(
 ) -> Lattice:
     """A lattice from its first state to its last, by states in ms, and arcs: source, target, text, and probability."""
     labels = {"": 0}
-    rows = [(source, target, labels.setdefault(text, len(labels)), chance) for source, target, text, chance in arcs]
-    source, target, label, chances = zip(*rows, strict=True) if rows else ((), (), (), ())
-    sources, targets, places = (np.array(column, np.int64) for column in (source, target, label))
+    numbers, chances = array("q"), array("d")  # tuples of a recording of hours fill memory
+    for source, target, text, chance in arcs:
+        numbers.extend((source, target, labels.setdefault(text, len(labels))))
+        chances.append(chance)
+    sources, targets, places = np.array(numbers, np.int64).reshape(-1, 3).T.copy()
     with np.errstate(divide="ignore"):
         graph = -np.log(np.array(chances, np.float64)) + 0.0
     return of_costs(key, times, sources, targets, places, graph, tuple(labels), channel, left_out, words)
@@ -234,7 +248,6 @@ def confusion_network(
     places: Sequence[Sequence[Variant]],
     length: int,
     words: tuple[Word, ...],
-    left_out: LeftOut | None = None,
 ) -> Lattice:
     """Variants of places that follow each other, as a lattice; where none is said, there is no word.
 
@@ -243,7 +256,6 @@ def confusion_network(
         places: of each its variants; their chances add up to 1 at most. A word is said with its confidence, else nothing.
         length: of the recording, ms.
         words: the best ones.
-        left_out: of the recording.
     """
     times, arcs = [0], list[tuple[int, int, str, float]]()
 
@@ -269,7 +281,7 @@ def confusion_network(
             arcs.append((at, onward, "", rest))
         at = onward
     arcs.append((at, state(max(length * MILLISECOND, times[at] * MILLISECOND)), "", 1.0))
-    return of_probabilities(key, np.array(times, np.int64), arcs, channel, left_out, words)
+    return of_probabilities(key, np.array(times, np.int64), arcs, channel, words=words)
 
 
 #: What a reader yields.

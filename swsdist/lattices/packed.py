@@ -16,7 +16,7 @@ from pydantic import Field, NonNegativeFloat, PositiveFloat
 
 from swsdist.config.section import Section
 from swsdist.core.codes import text as codes
-from swsdist.lattices.lattice import BREAK, MILLISECOND, Lattice, Word
+from swsdist.lattices.lattice import BREAK, MILLISECOND, Lattice, LeftOut, Word
 from swsdist.lattices.posteriors import Posteriors, best, best_through, connect, forward_backward
 from swsdist.lattices.spelling import Spelling, spelled
 
@@ -85,6 +85,7 @@ class Packed(NamedTuple):
         texts: of the labels; the first is empty, no word.
         ticks: length of the utterance.
         words: the best ones as they are written, by their starts; of no lattice of phones.
+        language, speech_seconds, left_out: as of a `Lattice`.
     """
 
     times: NDArray[np.int32]
@@ -96,6 +97,9 @@ class Packed(NamedTuple):
     texts: tuple[str, ...]
     ticks: int
     words: Sequence[Word] = ()
+    language: str | None = None
+    speech_seconds: float | None = None
+    left_out: LeftOut | None = None
 
     def expected(self) -> NDArray[np.float64]:
         """Posterior of each arc, float64 (arcs,)."""
@@ -137,6 +141,9 @@ def pack(lattice: Lattice, recipe: Recipe) -> Packed:
         sorted(
             _words(connected, sums, recipe) if lattice.words is None else lattice.words, key=lambda word: word.start
         ),
+        lattice.language,
+        lattice.speech_seconds,
+        lattice.left_out,
     )
 
 

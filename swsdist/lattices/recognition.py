@@ -135,15 +135,17 @@ class Recognition(Section):
 def stretches(blocks: Iterable[NDArray[np.float32]], longest: float, rate: int) -> Iterator[NDArray[np.float32]]:
     """A recording in stretches of at most `longest` seconds, cut where it is quiet; blocks do not matter."""
     most = round(longest * rate)
-    held = np.empty(0, np.float32)
+    parts, size = list[NDArray[np.float32]](), 0
     for block in blocks:
-        held = np.concatenate([held, block])
-        while len(held) > most:
+        parts.append(block)
+        size += len(block)
+        while size > most:
+            held = np.concatenate(parts)
             cut = quietest(held[:most], rate, most // 2)
             yield held[:cut]
-            held = held[cut:]
-    if len(held):
-        yield held
+            parts, size = [held[cut:]], size - cut
+    if size:
+        yield np.concatenate(parts)
 
 
 def quietest(samples: NDArray[np.float32], rate: int, first: int) -> int:

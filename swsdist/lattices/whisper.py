@@ -16,11 +16,14 @@ Source: faster-whisper 1.2 (`WhisperModel`), CTranslate2 4 (`Whisper`); rules of
 
 from __future__ import annotations
 
+import ctypes
 import json
 import math
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from importlib.metadata import version
 from pathlib import Path
@@ -31,7 +34,9 @@ from numpy.typing import NDArray
 from pydantic import Field, PositiveFloat, PositiveInt
 
 from swsdist.config.section import IsPath, Section
+from swsdist.core.codes import Code
 from swsdist.core.codes import lattices as codes
+from swsdist.core.errors import DataError
 from swsdist.core.needs import Needs
 from swsdist.io.filesystem import identify
 from swsdist.io.hub_cache import folder_of
@@ -61,6 +66,9 @@ _OTHERS = ("preprocessor_config.json", "vocabulary.*")
 #: Tokens of a model of many languages at least, and of a prompt at most.
 _MULTILINGUAL, _PROMPT = 51_865, 223
 _SUPPRESSED = frozenset("0123456789%$£€¥°")
+#: glibc returns blocks of so many bytes at once. It would keep those of the detector and the encoder, whose sizes vary, in
+#: pieces that fit none of the next: 50 MB more with each hour.
+_M_MMAP_THRESHOLD, _LARGE = -3, 1 << 22
 #: A probability of no speech above which an unlikely text is not tried again.
 _SILENT = 0.6
 #: A probability below which a language is not the one that is spoken.
@@ -152,7 +160,7 @@ class Whisper(Section):
         _model(self._key)
 
     def lattice(self, key: str, channel: int, blocks: Iterable[NDArray[np.float32]]) -> Lattice:
-        """The lattice of a recording, with words as Whisper writes them and what was left out.
+        """The lattice of a recording, with words as Whisper writes them, their language, and what was left out.
 
         Args:
             key, channel: of the lattice.
@@ -163,8 +171,12 @@ class Whisper(Section):
         words = tuple(
             word._replace(confidence=word.confidence * best.chance) for best, *_ in regions for word in best.words
         )
-        length = round(found.samples / RATE * 1000)
-        return confusion_network(key, channel, regions, length, words, found.left_out if found.left_out.count else None)
+        return replace(
+            confusion_network(key, channel, regions, round(found.samples / RATE * 1000), words),
+            language=found.language if words else self.language,
+            speech_seconds=found.spoken / RATE if self.speech else None,
+            left_out=found.left_out,
+        )
 
     def texts(self, blocks: Iterable[NDArray[np.float32]]) -> list[Text]:
         """What a spoken query may say: texts of the hypotheses, and of those of three copies of it, which a short one needs.
@@ -250,15 +262,16 @@ class _Recording:
     """Recognises a recording.
 
     Attributes:
-        samples: that were read.
+        samples, spoken: that were read, and those of speech.
+        language: as it is given, or detected; empty until then.
         left_out: texts that are no words of it.
     """
 
     def __init__(self, options: Whisper, model: _Model) -> None:
-        self.samples = 0
+        self.samples = self.spoken = 0
+        self.language = options.language or ""
         self.left_out = LeftOut()
         self._options, self._model, self._listened = options, model, False
-        self._language = options.language or ""  # until it is detected
 
     def regions(self, blocks: Iterable[NDArray[np.float32]]) -> Iterator[list[Variant]]:
         """Variants of each place where there are words, the best first, in order."""
@@ -274,15 +287,15 @@ class _Recording:
         """Detect the language; list a recording in another one than was given."""
         chances, self._listened = self._model.languages(windows), True
         detected = max(chances, key=chances.__getitem__)
-        if not self._language:
-            self._language = detected
-        elif chances.get(self._language, 0.0) < _FOREIGN:
+        if not self.language:
+            self.language = detected
+        elif chances.get(self.language, 0.0) < _FOREIGN:
             with self.left_out:
                 raise codes.OTHER_LANGUAGE(
                     heard=detected,
                     chance=chances[detected],
-                    language=self._language,
-                    given=chances.get(self._language, 0.0),
+                    language=self.language,
+                    given=chances.get(self.language, 0.0),
                 )
 
     def _windows(self, blocks: Iterable[NDArray[np.float32]]) -> Iterator[_Window]:
@@ -291,6 +304,7 @@ class _Recording:
             for parts in self._model.speech(stretch, self._options.speech):
                 sizes = np.cumsum([0, *(end - first for first, end in parts)]).tolist()
                 places = [(size, begin + first) for size, (first, _) in zip(sizes, parts, strict=False)]
+                self.spoken += sizes[-1]
                 yield _Window(np.concatenate([stretch[first:end] for first, end in parts]), places)
 
     def _recognised(self, held: Sequence[tuple[_Window, Any]]) -> Iterator[list[Variant]]:
@@ -300,7 +314,7 @@ class _Recording:
             self._listen([encoded for _, encoded in held])
         for k in range(0, len(held), _BATCH):
             some = held[k : k + _BATCH]
-            found = self._model.hypotheses([encoded for _, encoded in some], self._language, self._options)
+            found = self._model.hypotheses([encoded for _, encoded in some], self.language, self._options)
             for (window, encoded), (hypotheses, silent) in zip(some, found, strict=True):
                 yield from self._checked(window, encoded, hypotheses, silent)
 
@@ -313,7 +327,8 @@ class _Recording:
         if kept:
             yield from self._placed(window, encoded, kept)
             return
-        if not hypotheses[0].tokens:
+        text, fault = self._model.text(hypotheses[0].tokens, self.language), faults[0]
+        if not text or fault is None:
             return
         if halve and silent <= _SILENT and len(window.samples) >= _HALVED * RATE:
             size = len(window.samples)
@@ -321,33 +336,26 @@ class _Recording:
             for first, end in ((0, cut), (cut, len(window.samples))):
                 half = window.half(first, end)
                 inside = self._model.encoded(half.samples)
-                ((again, still),) = self._model.hypotheses([inside], self._language, self._options)
+                ((again, still),) = self._model.hypotheses([inside], self.language, self._options)
                 yield from self._checked(half, inside, again, still, halve=False)
             return
         seconds = len(window.samples) / RATE
+        start, stop = window.seconds(0.0, 0.0), window.seconds(seconds, seconds)
         with self.left_out:
-            raise codes.NOT_SAID(
-                start=window.seconds(0.0, 0.0),
-                end=window.seconds(seconds, seconds),
-                text=self._model.text(hypotheses[0].tokens, self._language)[:80],
-                fault=faults[0],
-            )
+            raise fault[0](start=start, end=stop, seconds=seconds, text=text[:80], value=fault[1])
 
-    def _fault(self, hypothesis: _Hypothesis, silent: float) -> str | None:
-        """Why a hypothesis is no text of its window; None: it may be."""
-        options, text = self._options, self._model.text(hypothesis.tokens, self._language).encode()
-        if not text.strip():
-            return "it is empty"
+    def _fault(self, hypothesis: _Hypothesis, silent: float) -> tuple[Code[DataError], float] | None:
+        """Why a hypothesis is no text of its window, and the number that says so; None: it may be."""
+        options, text = self._options, self._model.text(hypothesis.tokens, self.language).encode()
         if (ratio := len(text) / len(zlib.compress(text))) > options.most_compressed:
-            return f"it repeats itself: its compression ratio is {ratio:.1f}"
-        if hypothesis.mean < options.least_likely:
-            sure = f", and no speech has a probability of {silent:.2f}" if silent > _SILENT else ""
-            return f"the mean log-probability of its tokens is {hypothesis.mean:.2f}{sure}"
-        return None
+            return codes.REPEATED_TEXT, ratio
+        if text and hypothesis.mean >= options.least_likely:
+            return None
+        return (codes.TEXT_OF_NO_SPEECH, silent) if silent > _SILENT else (codes.UNLIKELY_TEXT, hypothesis.mean)
 
     def _placed(self, window: _Window, encoded: Any, hypotheses: list[_Hypothesis]) -> Iterator[list[Variant]]:
         length = len(window.samples)
-        best = settled(self._model.aligned(hypotheses[0].tokens, encoded, length, self._language), window.samples, RATE)
+        best = settled(self._model.aligned(hypotheses[0].tokens, encoded, length, self.language), window.samples, RATE)
         for region in variants(best, self._others(hypotheses)):
             yield [
                 Variant(chance, tuple(_moved(word, window, length / RATE) for word in words))
@@ -359,7 +367,7 @@ class _Recording:
             return []
         first, *others = hypotheses
         return [
-            (math.exp(min(other.likelihood - first.likelihood, 0.0)), self._model.split(other.tokens, self._language))
+            (math.exp(min(other.likelihood - first.likelihood, 0.0)), self._model.split(other.tokens, self.language))
             for other in others
         ]
 
@@ -408,6 +416,8 @@ class _Model:
     def __init__(self, folder: str, device: str, dtype: str) -> None:
         from faster_whisper import WhisperModel
 
+        with suppress(AttributeError):  # another C library
+            ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _LARGE)
         try:
             self._whisper = WhisperModel(
                 folder, device=device, compute_type=dtype, cpu_threads=1, local_files_only=True

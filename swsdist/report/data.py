@@ -209,6 +209,15 @@ class Resources:
 
 
 @dataclass(frozen=True, kw_only=True)
+class LeftOutRow:
+    """What was left out of the words of documents, or is doubted, for one reason."""
+
+    reason: Annotated[str, _says("its code (`swsdist explain CODE`)")]
+    items: Annotated[int, _says("number of texts, words, cues or annotations")]
+    seconds: Annotated[float, _says("s of sound of a recogniser's texts")]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Counts:
     """Sizes of the run's inputs and outputs."""
 
@@ -216,6 +225,10 @@ class Counts:
     speech: Annotated[float | None, _says("part of their audio in which there is speech, 0 to 1; null: not known")] = (
         None
     )
+    languages: Annotated[
+        Mapping[str, int], _says("documents by the language that a recogniser was given or detected; empty: unknown")
+    ] = field(default_factory=dict)
+    left_out: Annotated[tuple[LeftOutRow, ...], _says("items left out of words, or doubted: a row a reason")] = ()
     queries: Annotated[int, _says("queries searched")]
     examples: Annotated[int, _says("query examples searched")]
     trimmed: Annotated[int, _says("examples that were trimmed to their speech")] = 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -19,7 +19,7 @@ from rich.text import Text
 
 from swsdist.accounts.factors import Factors
 from swsdist.core.text import counted
-from swsdist.report.data import Calibration, Counts, Measures, ReportData, Resources, quantity_of
+from swsdist.report.data import Calibration, Counts, LeftOutRow, Measures, ReportData, Resources, quantity_of
 
 if TYPE_CHECKING:
     import jinja2
@@ -274,6 +274,7 @@ def _count_rows(data: ReportData) -> list[SummaryRow]:
     cost, counts = data.resources, data.counts
     return [
         SummaryRow("audio", f"{short(data.hours)} h", f"{counts.documents} documents{_speech(counts.speech)}"),
+        *heard_rows(counts.languages, counts.left_out),
         SummaryRow(
             "queries", str(counts.queries), f"{counts.examples} examples, {short(cost.query_seconds)} s{_trimmed(data)}"
         ),
@@ -287,6 +288,15 @@ def _count_rows(data: ReportData) -> list[SummaryRow]:
             "warning" if counts.rejected else "plain",
         ),
     ]
+
+
+def heard_rows(languages: Mapping[str, int], left_out: Iterable[LeftOutRow]) -> Iterator[SummaryRow]:
+    """Documents by language, and what was left out of their words, by reason; nothing where neither is known."""
+    if languages:
+        yield SummaryRow("languages", ", ".join(f"{name} {count}" for name, count in languages.items()))
+    if rows := list(left_out):
+        reasons = (f"{row.reason} {row.items}" + (f" ({span(row.seconds)})" if row.seconds else "") for row in rows)
+        yield SummaryRow("left out, doubted", str(sum(row.items for row in rows)), ", ".join(reasons))
 
 
 def _first_pass(counts: Counts) -> list[SummaryRow]:

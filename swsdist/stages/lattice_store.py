@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from swsdist.core.codes import text as codes
-from swsdist.core.errors import DataError, UnusableError
+from swsdist.core.errors import DataError
 from swsdist.core.fingerprint import fingerprint
 from swsdist.core.types import DOCUMENTS
 from swsdist.io.filesystem import Folder
@@ -35,7 +35,10 @@ _LISTED = pa.schema(
     [
         *(
             DOCUMENTS.field(name)
-            for name in ("doc_id", "channel", "path", "frames", "shard", "identity", "sha256", "cut_off")
+            for name in (
+                *("doc_id", "channel", "path", "frames", "shard", "identity", "sha256", "cut_off"),
+                *("language", "speech_seconds", "left_out"),
+            )
         ),
         pa.field("part", pa.int64(), False),
     ]
@@ -57,7 +60,6 @@ class LatticeRow(NamedTuple):
         path, identity: of the file that it was made of.
         lattice: itself, or why it cannot be used.
         cut_off: intended duration of a truncated recording, s; 0 if unknown. None: it is complete.
-        left_out: words of it that cannot be used.
     """
 
     doc_id: str
@@ -66,7 +68,6 @@ class LatticeRow(NamedTuple):
     identity: str
     lattice: Packed | DataError
     cut_off: float | None = None
-    left_out: LeftOut | None = None
 
 
 def write_lattices(task: Task[Any], context: Context, rows: Iterable[LatticeRow]) -> TaskOutput:
@@ -92,7 +93,7 @@ def write_lattices(task: Task[Any], context: Context, rows: Iterable[LatticeRow]
                 rejected.append(rejection(row.doc_id, row.channel, row.path, lattice))
                 continue
             keys.add((row.doc_id, row.channel))
-            rejected += _left_out(row)
+            rejected += _left_out(row, lattice.left_out)
             if writer is not None and writer.full:
                 publish(writer)
                 writer = None
@@ -100,7 +101,9 @@ def write_lattices(task: Task[Any], context: Context, rows: Iterable[LatticeRow]
                 writer = LatticeShardWriter(folder, lattices_name(task.fingerprint, len(parts) // 2))
             writer.append(row.doc_id, row.channel, lattice)
             file = row.doc_id, row.channel, row.path, lattice.ticks, writer.name, row.identity
-            values = *file, sha256_of(lattice), row.cut_off, writer.documents - 1
+            left_out = [] if lattice.left_out is None else [*lattice.left_out.by_reason.values()]
+            heard = lattice.language, lattice.speech_seconds, left_out or None
+            values = *file, sha256_of(lattice), row.cut_off, *heard, writer.documents - 1
             listed.append(dict(zip(_LISTED.names, values, strict=True)))
         if writer is not None:
             publish(writer)
@@ -232,13 +235,13 @@ def _document(row: dict[str, Any], listed: Mapping[str, Any]) -> dict[str, Any]:
     return result | {"duration": seconds, "rows": 1, "mean": [0.0], "variance": [0.0]}
 
 
-def _left_out(row: LatticeRow) -> Iterator[dict[str, Any]]:
+def _left_out(row: LatticeRow, left_out: LeftOut | None) -> Iterator[dict[str, Any]]:
     """Rows of REJECTED of the items of a lattice that were left out."""
-    if row.left_out is None:
+    if left_out is None:
         return
-    for error in row.left_out.errors:
+    for error in left_out.errors:
         yield rejection(row.doc_id, row.channel, row.path, error, "item")
-    if more := row.left_out.count - len(row.left_out.errors):
+    if more := left_out.count - len(left_out.errors):
         error = codes.MORE_LEFT_OUT(where=row.path, count=more)
         yield rejection(row.doc_id, row.channel, row.path, error, "item")
 
@@ -251,7 +254,7 @@ def rejection(name: str, part: int, path: str | None, error: DataError, kind: st
         "id": name,
         "part": part,
         "path": path,
-        "reason": error.reason if isinstance(error, UnusableError) else error.code or "unreadable",
+        "reason": error.reason,
         "message": f"{where}{error.message}",
         "remedy": error.remedy,
     }

@@ -77,8 +77,8 @@ ROW_GROUP_ARCS = 1 << 16
 SHARD_ARCS = 1 << 22
 #: Labels of a row group of postings.
 _LABELS = 1 << 10
-#: Recordings whose words are read at a time.
-_RECORDINGS = 1 << 8
+#: Recordings whose words are read at a time, and columns of DOCUMENTS that these are found by.
+_RECORDINGS, _NAMED = 1 << 8, ["doc_id", "channel", "shard", "recording", "start", "language"]
 
 
 def lattices_name(fingerprint: str, number: int) -> str:
@@ -349,14 +349,15 @@ def read_words(store: Store, documents: Iterable[tuple[str, int, str]]) -> dict[
     return result
 
 
-def words_of_recordings(store: Store) -> Iterator[tuple[str, dict[int, list[Word]]]]:
-    """The same of recordings, by channel; times in s from the recording's start. Recordings are in the order of their names.
+def words_of_recordings(store: Store) -> Iterator[tuple[str, dict[int, list[Word]], str | None]]:
+    """The same of recordings, in the order of their names: by channel, times in s from the recording's start; and their
+    language, None if it is unknown, or there are several.
 
     Raises:
         StoreError: it holds none.
     """
     documents: dict[str, list[dict[str, Any]]] = {}
-    for row in store.documents(columns=["doc_id", "channel", "shard", "recording", "start"]).to_pylist():
+    for row in store.documents(columns=_NAMED).to_pylist():
         documents.setdefault(row["recording"] or row["doc_id"], []).append(row)
     names = sorted(documents)
     for first in range(0, len(names), _RECORDINGS):
@@ -369,7 +370,8 @@ def words_of_recordings(store: Store) -> Iterator[tuple[str, dict[int, list[Word
                 begin, said = row["start"] or 0.0, words[row["doc_id"], row["channel"]]
                 placed = (word._replace(start=begin + word.start, end=begin + word.end) for word in said)
                 channels.setdefault(row["channel"], []).extend(placed)
-            yield name, channels
+            languages = {row["language"] for row in documents[name]} - {None}
+            yield name, channels, languages.pop() if len(languages) == 1 else None
 
 
 def _as_row(word: Word) -> dict[str, object]:

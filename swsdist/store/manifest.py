@@ -49,7 +49,7 @@ from swsdist.store.statistics import pinned
 from swsdist.store.unfinished import Unfinished, tasks_done
 
 NAME = "manifest.json"
-SCHEMA = "swsdist-store/6"
+SCHEMA = "swsdist-store/7"
 #: Folder in that of a store of frames, of the store of words of the same documents.
 WORDS = "words"
 

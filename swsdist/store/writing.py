@@ -25,7 +25,7 @@ from swsdist.audio.streams import Digest, digested, digesting, sha256
 from swsdist.core.codes import audio as audio_codes
 from swsdist.core.codes import storage as storage_codes
 from swsdist.core.codes import store as codes
-from swsdist.core.errors import CutOffError, DataError, ForeignError, StorageError, UnusableError
+from swsdist.core.errors import CutOffError, DataError, ForeignError, StorageError
 from swsdist.core.types import DOCUMENTS, FRAMES
 from swsdist.features.blocks import in_blocks
 from swsdist.features.interface import (
@@ -443,7 +443,7 @@ def rejection(document: dict[str, Any], error: DataError, kind: str = "document"
         "id": document["doc_id"],
         "part": document["channel"],
         "path": document["item"][1] if document.get("item") else document["path"],
-        "reason": error.reason if isinstance(error, UnusableError) else "unreadable",
+        "reason": error.reason,
         "message": error.message,
         "remedy": error.remedy,
         # Identities ignore permissions: with permissions corrected the identity differs from this, and the file is

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import dataclasses
 import io
+import json
 import os
 import shutil
 import time
@@ -79,6 +80,27 @@ def test_recordings_are_recognised(swsdist: Command, tapes: Path) -> None:
     assert sorted(tones.Tones.heard) == ["a", "b", "c", "c"]
     swsdist(*again, "--set", "options.recogniser.options.language=yy", cwd=tapes.parent)
     assert len(tones.Tones.heard) == 8
+
+
+def test_what_is_said_of_recordings(swsdist: Command, tapes: Path) -> None:
+    """Their language, how much is speech, and what was left out of their words: at the end, in the store and the report."""
+    tones.say(tapes / "b.wav", ["river"] * 3, level=0.05)
+    said = swsdist("index", "tapes", "--text", "--model", "model", *SERIAL, cwd=tapes.parent).out.splitlines()
+    assert "languages: xx 4" in said
+    assert "left out, doubted: 3; unlikely-text 3 (1.5 s)" in said
+    swsdist("transcribe", "tapes-text", "--format", "json", cwd=tapes.parent)
+    assert json.loads((tapes.parent / "tapes-transcripts" / "a.json").read_text())["language"] == "xx"
+    assert "speech      0.002 h, 80 %" in swsdist("store", "info", "tapes-text/store", cwd=tapes.parent).out
+    (tapes.parent / "queries.csv").write_text("query_id,term\nq,red\n")
+    (tapes.parent / "words.yaml").write_text(
+        "chain: lattices\noptions: {source: recogniser, recogniser: {name: tones}}\nsearch: {method: lattice}\n"
+        "corpus: {documents: tapes, queries: queries.csv}\ncalibrate: {steps: []}\nexecutor: {kind: serial}\nrun: run\n"
+    )
+    swsdist("run", "words.yaml", cwd=tapes.parent)
+    counts = json.loads((tapes.parent / "run" / "report.json").read_text())["counts"]
+    assert (counts["languages"], counts["speech"]) == ({"xx": 4}, pytest.approx(0.8, abs=0.1))
+    assert counts["left_out"] == [{"reason": "unlikely-text", "items": 3, "seconds": 1.5}]
+    assert "unlikely-text 3 (1.5 s)" in (tapes.parent / "run" / "report.html").read_text()
 
 
 def test_transcripts_win(swsdist: Command, tapes: Path) -> None:

@@ -116,6 +116,7 @@ def test_words_are_found_in_their_sentence() -> None:
         heard = set(texts_of(lattice)) | {spelled(label, "folded") for label in lattice.labels}
         words = [text for word in said[number] if len(text := spelled(word, "folded")) >= 4]
         wanted, found = wanted + len(words), found + sum(text in heard for text in words)
+        assert lattice.language == "en"
     assert found / wanted >= 0.9
 
 
@@ -130,13 +131,17 @@ def test_what_is_hardly_said_is_left_out_and_listed() -> None:
     lattice = recognised(clip(2), least_likely=0.0)
     assert texts_of(lattice) == []
     assert lattice.left_out is not None
-    assert lattice.left_out.errors[0].code == codes.NOT_SAID.name
+    assert lattice.left_out.errors[0].code == codes.UNLIKELY_TEXT.name
     assert "modern" in lattice.left_out.errors[0].message
+    (row,) = lattice.left_out.by_reason.values()
+    assert row["seconds"] == pytest.approx(lattice.speech_seconds)
+    assert 1 < row["seconds"] <= len(clip(2)) / RATE
 
 
 @needs_whisper
 def test_another_language_than_given_is_listed() -> None:
     lattice = recognised(clip(1), language="sw")
+    assert lattice.language == "sw"
     assert lattice.left_out is not None
     assert lattice.left_out.errors[0].code == codes.OTHER_LANGUAGE.name
 
@@ -219,7 +224,7 @@ def test_what_is_doubted_is_tried_again_in_halves() -> None:
     cuts: list[int] = []
     recording = _Recording(Whisper(model=str(MODEL), language="en"), _model((str(MODEL), "cpu", "int8")))
     window = _Window(samples, [(0, 0)])
-    doubted = _Hypothesis([50257 - 1], -1e9)
+    doubted = _Hypothesis([264], -1e9)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
             _Window, "half", lambda self, first, end: cuts.append(end) or _Window(self.samples[first:end], [(0, 0)])

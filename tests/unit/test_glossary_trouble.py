@@ -123,7 +123,7 @@ def test_newer_and_foreign(folder: Path, tmp_path: Path) -> None:
 
 def test_not_in_a_store(tmp_path: Path) -> None:
     (tmp_path / "store").mkdir()
-    (tmp_path / "store" / "manifest.json").write_text('{"schema": "swsdist-store/6"}')
+    (tmp_path / "store" / "manifest.json").write_text('{"schema": "swsdist-store/7"}')
     assert code_of(tmp_path / "store") == "project-in-store"
     assert code_of(tmp_path / "store" / "deep" / "words") == "project-in-store"
     assert [item.name for item in (tmp_path / "store").iterdir()] == ["manifest.json"]

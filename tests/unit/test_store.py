@@ -285,8 +285,8 @@ def test_no_store(tmp_path: Path) -> None:
         b"[]",
         b"null",
         b"{}",
-        b'{"schema": "swsdist-store/6"}',
-        b'{"schema": "swsdist-store/6", "shards": 3}',
+        b'{"schema": "swsdist-store/7"}',
+        b'{"schema": "swsdist-store/7", "shards": 3}',
     ],
 )
 def test_a_damaged_manifest(tmp_path: Path, text: bytes) -> None:
@@ -299,7 +299,7 @@ def test_a_damaged_manifest(tmp_path: Path, text: bytes) -> None:
 def test_a_manifest_of_another_version(store: Store) -> None:
     values = json.loads(store.folder.read_bytes("manifest.json"))
     store.folder.write_bytes("manifest.json", json.dumps({**values, "schema": "swsdist-store/2"}).encode())
-    with raises(store_codes.UNKNOWN_STORE_SCHEMA, schema="swsdist-store/2", known="swsdist-store/6"):
+    with raises(store_codes.UNKNOWN_STORE_SCHEMA, schema="swsdist-store/2", known="swsdist-store/7"):
         Store(store.folder)
 
 

@@ -171,8 +171,7 @@ class Files(NamedTuple):
         for file in self.files:
             for item in read(file):
                 doc_id, channel = document_id(item.key, file.path, self.path), getattr(item, "channel", 1)
-                row = LatticeRow(doc_id, channel, file.path, file.identity, _packed(item, self.recipe))
-                yield row._replace(left_out=getattr(item, "left_out", None))
+                yield LatticeRow(doc_id, channel, file.path, file.identity, _packed(item, self.recipe))
             done += file.size
             context.report(done / max(1, size))
 

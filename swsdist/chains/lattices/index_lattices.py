@@ -25,7 +25,7 @@ class IndexLattices(Stage[Documents]):
     """Make lattices of documents; a document's depends on its file, recording or frames alone."""
 
     name = "index-lattices"
-    version = 3
+    version = 4
     unit = "s"
     phase = "index"
     grows_with_hours = "more"

@@ -160,7 +160,7 @@ class Recordings(NamedTuple):
                     raise_transient(row, error)
                     yield LatticeRow(*names, error)
                     continue
-                yield LatticeRow(*names, packed, read.result, lattice.left_out)
+                yield LatticeRow(*names, packed, read.result)
 
 
 class RecognisedSpeech(NamedTuple):

@@ -16,6 +16,8 @@ from swsdist.methods.query import bands
 from swsdist.pipeline.chain_run import ChainRun
 from swsdist.pipeline.task import Values
 from swsdist.registry.registries import METHODS
+from swsdist.report.data import LeftOutRow
+from swsdist.report.summary import heard_rows
 from swsdist.stages.align import Align
 from swsdist.stages.inputs.corpus_documents import places_in
 from swsdist.stages.inputs.search_inputs import CorpusInputs
@@ -23,6 +25,7 @@ from swsdist.stages.inputs.supervision import note_supervision, supervisions
 from swsdist.stages.lattice_store import LATTICE_STORE
 from swsdist.stages.queries import bandwidths_in, seconds_in
 from swsdist.stages.task_results import Aligned, Exported, Extracted, Fitted, Measured
+from swsdist.store import totals
 from swsdist.store.document_keys import keys_of
 from swsdist.store.lattice_shards import postings_of
 from swsdist.store.libraries import made_with
@@ -202,6 +205,15 @@ def _weigh_rejected(rows: Sequence[Values], of: int, what: str, chain_run: Chain
         )
 
 
+def heard(inputs: CorpusInputs) -> tuple[dict[str, int], tuple[LeftOutRow, ...]]:
+    """Documents by the language of their words, and what was left out of these."""
+    store = inputs.others.get("words", inputs).store
+    if store.manifest is None:
+        return {}, ()
+    documents = store.open().documents(columns=["language", "left_out"])
+    return totals.languages(documents), tuple(LeftOutRow(**row) for row in totals.left_out(documents))
+
+
 def summary(chain_run: ChainRun) -> list[str]:
     """The contents of the store, its changes, words in it, and exclusions that the user asked for."""
     inputs: CorpusInputs = chain_run.chain.inputs
@@ -221,4 +233,5 @@ def summary(chain_run: ChainRun) -> list[str]:
     if (words := inputs.others.get("words")) is not None and words.store.manifest is not None:
         counts = words.store.manifest.counts
         lines.append(f"words of {counts['documents']:.0f} documents, {counts['rejected']:.0f} rejected")
+    lines += [f"{row.name}: {'; '.join(filter(None, row[1:3]))}" for row in heard_rows(*heard(inputs))]
     return [*lines, *(str(notice) for notice in inputs.notices.requested.values())]

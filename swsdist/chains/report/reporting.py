@@ -17,7 +17,7 @@ from swsdist.accounts.costs import GB, Costs
 from swsdist.accounts.hardware import versions
 from swsdist.accounts.records import records
 from swsdist.chains.report.hits import best_hits
-from swsdist.chains.report.notices import makers_of_queries
+from swsdist.chains.report.notices import heard, makers_of_queries
 from swsdist.chains.report.scored import mtwv_interval, scored_rows
 from swsdist.config import dump_config, without_secrets
 from swsdist.core.types import REJECTED
@@ -296,9 +296,12 @@ def _counts(chain_run: ChainRun, rejected: pa.Table) -> report.Counts:
     groups = chain_run.results("groups", Extracted)
     counts = inputs.store.manifest.counts if inputs.store.manifest is not None else {}
     searched = chain_run.results("candidates", Searched) if chain_run.chain.makers("candidates") else []
+    languages, left_out = heard(inputs)
     return report.Counts(
         documents=int(counts.get("documents", 0)),
         speech=counts["speech_seconds"] / counts["heard_seconds"] if counts.get("heard_seconds") else None,
+        languages=languages,
+        left_out=left_out,
         queries=len({query_id for group in groups for query_id in group.query_ids}),
         examples=sum(group.examples for group in groups),
         trimmed=sum(len(group.cuts) for group in groups),

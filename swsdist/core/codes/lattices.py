@@ -374,11 +374,26 @@ TOO_MANY_HOTWORDS = Code(
     "hotwords are {tokens} tokens of the model; a prompt has room for {most}",
     "give fewer, the rarest names first",
 )
-NOT_SAID = Code(
-    "not-said",
+REPEATED_TEXT = Code(
+    "repeated-text",
     DataError,
-    "from {start:.1f} to {end:.1f} s the recogniser writes what is hardly said ({fault}): {text}",
-    "listen to the place; options of the recogniser say what is left out",
+    "from {start:.1f} to {end:.1f} s ({seconds:.1f} s of sound) the recogniser repeats itself (compression ratio "
+    "{value:.1f}): {text}",
+    "listen to the place; the recogniser's most_compressed says what is left out",
+)
+UNLIKELY_TEXT = Code(
+    "unlikely-text",
+    DataError,
+    "from {start:.1f} to {end:.1f} s ({seconds:.1f} s of sound) the recogniser's text is unlikely (mean log-probability "
+    "{value:.2f}): {text}",
+    "listen to the place; the recogniser's least_likely says what is left out",
+)
+TEXT_OF_NO_SPEECH = Code(
+    "text-of-no-speech",
+    DataError,
+    "from {start:.1f} to {end:.1f} s ({seconds:.1f} s of sound) the recogniser's text is unlikely, and nobody seems to speak "
+    "(probability {value:.2f}): {text}",
+    "listen to the place; the recogniser's least_likely says what is left out",
 )
 OTHER_LANGUAGE = Code(
     "other-language",

@@ -155,6 +155,10 @@ SECTIONS = {
             "known, or there is one stretch",
             "voices": "[voice](../concepts/feature-store.md#voices) of each stretch, in the first track; null: the speaker is "
             "known",
+            "language": "code of the language of the words, as a recogniser was given it or detected it; null: unknown",
+            "speech_seconds": "s of speech that a recogniser found; null: unknown",
+            "left_out": "of the words: `reason` (a [code](codes.md)), `items`, and `seconds` of sound of a recogniser's texts; "
+            "null: nothing",
         },
     ),
     "VOICES": Section(
