@@ -105,7 +105,7 @@ def search(
 
     A query is a recording (talk.flac), its second channel (talk.flac#2), a place in seconds or minutes
     (talk.flac:12.3-13.1, talk.flac#2:1:02:03-1:02:04), a place in a document of the store (d003:1.1-1.7), or a table of queries
-    (.csv, .parquet). A RUN is searched with the settings of its config. Skipped queries: exit code 4.
+    (.csv, .tsv, .parquet). A RUN is searched with the settings of its config. Skipped queries: exit code 4.
 
     \b
     swsdist search config.yaml

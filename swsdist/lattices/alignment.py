@@ -1,11 +1,12 @@
 """Times of the words of a given text, by the words that a recogniser hears.
 
-Three words that follow each other once in both texts, and in one order, are an anchor; between two, letters are paired by the
-fewest edits. A given word lasts as long as the letters with which its own are paired; if hardly any is paired, it lasts from
-the word before to the next.
+Three words that follow each other once in both texts, and in one order, are an anchor; between two, letters are paired at the
+least cost. A word that is heard as given lasts as long as that is heard. Words between two of these are a run: they have the
+place of what is heard in their stead, if its time and letters allow that it is they, misheard. In any other run a word has a
+place only if it is itself much like what is heard.
 
-The confidence of a word is the share of the letters around it that are heard as given: what is said there is the text, or it is
-not, and then a word has no place.
+The confidence of a word is the mean of how alike it, or its run, and what is heard are, and of the share of the letters beside
+it that are heard as given. Where that share is small, something else is said, and no word has a place.
 """
 
 from __future__ import annotations
@@ -24,8 +25,15 @@ from swsdist.io.compressed import short
 from swsdist.lattices.lattice import MILLISECOND, Lattice, LeftOut, Word, transcript
 from swsdist.lattices.spelling import pieces, spelled, written
 
-#: Letters around the middle of a word, and the least share of them that is heard where it has a place.
-_AROUND, _LEAST = 80, 0.5
+#: Of the rule: another gives other places to the same text.
+VERSION = 2
+#: Letters up to the end of a word, or from its start. Of either, the least share that is heard as given where it has a place;
+#: also how alike a word and what is heard are at least where its run is not.
+_BESIDE, _LEAST = 20, 0.5
+#: Letters a second that can be said, after the first: no stretch of the made English corpus has more.
+_RATE, _FIRST = 25.0, 3
+#: Letters of a run that may all be misheard; of further ones the least share is heard.
+_MISHEARD = 8
 #: Pairs of letters that are compared at once, a byte each.
 _MOST_PAIRS = 1 << 26
 #: Seconds between two letters of a word, of which it then holds one only.
@@ -45,7 +53,13 @@ def aligned(text: str, heard: Lattice, words: Sequence[Word]) -> Lattice:
     Raises:
         DataError: less than half of the text has a place.
     """
-    given = [piece for word in text.split() for piece in pieces(word)]
+    given: list[str] = []
+    for word in text.split():
+        for k, piece in enumerate(pieces(word)):
+            if k and not spelled(piece, "folded"):  # a mark in a script without blanks
+                given[-1] += piece
+            else:
+                given.append(piece)
     found = placed(given, words)
     sizes = [max(len(spelled(word, "folded")), 1) for word in given]
     share = sum(size for size, word in zip(sizes, found, strict=True) if word) / sum(sizes)
@@ -54,7 +68,7 @@ def aligned(text: str, heard: Lattice, words: Sequence[Word]) -> Lattice:
         raise codes.NOT_THE_TEXT(where=heard.key, share=share, text=_shown(given), heard=said)
     left_out = LeftOut()
     for is_lost, some in groupby(zip(given, found, strict=True), key=lambda item: item[1] is None):
-        lost = [word for word, _ in some] if is_lost else []
+        lost = [word for word, _ in some if spelled(word, "folded")] if is_lost else []
         with left_out:
             if lost:
                 raise codes.WORDS_WITHOUT_PLACE(where=heard.key, count=len(lost), text=_shown(lost))
@@ -72,40 +86,111 @@ def placed(given: Sequence[str], heard: Sequence[Word]) -> list[Word | None]:
     """Each given word with its times and confidence; None: it has no place.
 
     Args:
-        given: words as written.
+        given: words as written. A mark alone, as a dash, has the pause between its neighbours, if there is one.
         heard: of the recording, in order.
     """
-    texts, others = ([spelled(word, "folded") for word in some] for some in (given, [word.text for word in heard]))
-    at, at_heard = (np.cumsum([0, *map(len, some)]) for some in (texts, others))
-    letters, letters_heard = (np.array(list(map(ord, "".join(some))), np.int32) for some in (texts, others))
-    pairs = np.full(len(letters), -1)
-    for i, k, j, m in _between_anchors(texts, others):
-        own, its = letters[at[i] : at[k]], letters_heard[at_heard[j] : at_heard[m]]
-        found = _pairs(own, its)
-        pairs[at[i] : at[k]] = np.where(found < 0, -1, found + at_heard[j])
-    is_heard = pairs >= 0
-    is_heard[is_heard] = letters[is_heard] == letters_heard[pairs[is_heard]]
-    sums = np.concatenate([[0], np.cumsum(is_heard)])
-    middle = (at[1:] + at[:-1]) // 2
-    low, high = (middle - _AROUND // 2).clip(0), (middle + _AROUND // 2).clip(max=len(letters))
-    share = (sums[high] - sums[low]) / np.maximum(high - low, 1)
-    spans = np.array([_span(pairs[i:k], heard, at_heard) for i, k in pairwise(at)]).reshape(-1, 2)
-    spans[share < _LEAST] = np.nan
-    ends = np.fmax.accumulate(np.concatenate([[0.0], spans[:-1, 1]]))
-    starts = np.fmin.accumulate(np.concatenate([spans[1:, 0], ends[-1:]])[::-1])[::-1]
-    spans = np.where(np.isnan(spans), np.stack([ends, np.fmax(starts, ends)], axis=1), spans)
-    return [
-        Word(word, start, end, sure) if sure >= _LEAST else None
-        for word, (start, end), sure in zip(given, spans.tolist(), share.tolist(), strict=True)
-    ]
+    both = _Both(given, heard)
+    beside = both.beside()
+    result: list[Word | None] = [None] * len(given)
+    for is_exact, run in groupby((k for k, text in enumerate(both.texts) if text), both.is_exact):
+        for k, start, end, alike in ((k, *both.span(k), 1.0) for k in run) if is_exact else both.misheard(list(run)):
+            if end - start >= MILLISECOND and beside[k] >= _LEAST:
+                result[k] = Word(given[k], float(start), float(end), (alike + float(beside[k])) / 2)
+    for k in range(1, len(given) - 1):
+        before, after = result[k - 1], result[k + 1]
+        if not both.texts[k] and before and after and after.start - before.end >= MILLISECOND:
+            result[k] = Word(given[k], before.end, after.start, min(before.confidence, after.confidence))
+    return result
+
+
+class _Both:
+    """A given text and what is heard: folded words, where their letters begin, and which letters are pairs."""
+
+    def __init__(self, given: Sequence[str], heard: Sequence[Word]) -> None:
+        self.heard = heard
+        self.texts, self.others = (
+            [spelled(text, "folded") for text in some] for some in (given, [w.text for w in heard])
+        )
+        self.at, self.at_heard = (np.cumsum([0, *map(len, some)]) for some in (self.texts, self.others))
+        own, its = (np.array(list(map(ord, "".join(some))), np.int32) for some in (self.texts, self.others))
+        self.pairs = np.full(len(own), -1)
+        for i, k, j, m in _between_anchors(self.texts, self.others):
+            first, end, start, stop = self.at[i], self.at[k], self.at_heard[j], self.at_heard[m]
+            found = _pairs(own[first:end], its[start:stop])
+            self.pairs[first:end] = np.where(found < 0, -1, found + start)
+        same = self.pairs >= 0
+        same[same] = own[same] == its[self.pairs[same]]
+        self.same = np.concatenate([[0], np.cumsum(same)])  # up to each letter, how many are heard as given
+
+    def beside(self) -> NDArray[np.float64]:
+        """The share of letters heard as given, of those up to the end of each word, or from its start: the greater."""
+        begins, ends = self.at[:-1], self.at[1:]
+        firsts = np.stack([ends - _BESIDE, begins]).clip(0)
+        lasts = np.stack([ends, begins + _BESIDE]).clip(max=len(self.pairs))
+        return np.asarray(((self.same[lasts] - self.same[firsts]) / np.maximum(lasts - firsts, 1)).max(axis=0))
+
+    def is_exact(self, k: int) -> bool:
+        """Whether a word is heard as given, from the start of a word to the end of one."""
+        first, end = self.at[k], self.at[k + 1]
+        start, stop = self.pairs[first], self.pairs[end - 1] + 1
+        is_same = self.same[end] - self.same[first] == end - first == stop - start
+        return bool(is_same and np.isin([start, stop], self.at_heard).all())
+
+    def misheard(self, run: Sequence[int]) -> Iterator[tuple[int, float, float, float]]:
+        """Words of a run that have a place, with start, end, and how alike they are and what is heard."""
+        first, size = self.at[run[0]], self.at[run[-1] + 1] - self.at[run[0]]
+        j, m, alike = self._instead(run[0], run[-1] + 1)
+        if j == m:
+            return
+        start, end = self.heard[j].start, self.heard[m - 1].end
+        letters = "".join([*self.texts[run[0] : run[-1] + 1], *self.others[j:m]])
+        same = self.same[first + size] - self.same[first]
+        may_be = same >= _LEAST * (size - _MISHEARD) and len(letters) - size <= _MISHEARD + 2 * size
+        if any(map(str.isdigit, letters)):  # a number in figures has other letters than its words
+            may_be = True
+        if may_be and size - _FIRST <= _RATE * (end - start):
+            spans = [self.span(k) for k in run]
+            if not all(last - early >= MILLISECOND for early, last in spans):
+                edges = start + (self.at[run[0] : run[-1] + 2] - first) * ((end - start) / size)
+                spans = list(pairwise(edges.tolist()))
+            yield from ((k, *span, alike) for k, span in zip(run, spans, strict=True))
+        else:
+            yield from ((k, *self.span(k), own) for k in run if (own := self._instead(k, k + 1)[2]) >= _LEAST)
+
+    def _instead(self, first: int, end: int) -> tuple[int, int, float]:
+        """The heard words that have letters of some given ones, the first and the end; how alike both are, from 0 to 1."""
+        found = self.pairs[self.at[first] : self.at[end]]
+        found = found[found >= 0]
+        if not len(found):
+            return 0, 0, 0.0
+        j, m = (int(np.searchsorted(self.at_heard, place, "right")) for place in found[[0, -1]])
+        letters = self.at[end] - self.at[first] + self.at_heard[m] - self.at_heard[j - 1]
+        return j - 1, m, 2 * float(self.same[self.at[end]] - self.same[self.at[first]]) / float(letters)
+
+    def span(self, k: int) -> tuple[float, float]:
+        """Start and end of the heard letters with which those of a word are paired; NaN where hardly any are."""
+        pairs = self.pairs[self.at[k] : self.at[k + 1]]
+        if np.count_nonzero(pairs >= 0) * 3 < len(pairs):
+            return np.nan, np.nan
+        places: list[list[tuple[float, float]]] = []
+        for letter in pairs[pairs >= 0].tolist():
+            j = int(np.searchsorted(self.at_heard, letter, side="right")) - 1
+            word, begin = self.heard[j], int(self.at_heard[j])
+            length = (word.end - word.start) / len(self.others[j])
+            start = word.start + (letter - begin) * length
+            if not places or start - places[-1][-1][1] > _TORN:
+                places.append([])
+            places[-1].append((start, start + length))
+        best = max(places, key=len)
+        return best[0][0], best[-1][1]
 
 
 def _pairs(own: NDArray[np.int32], its: NDArray[np.int32]) -> NDArray[np.int64]:
-    """As `pairs_of_least_edits`; of long sequences by halves (Hirschberg 1975), in bounded memory."""
-    from swsdist.kernels.edits import pairs_of_least_edits  # loads numba
+    """As `cheapest_pairs`; of long sequences by halves (Hirschberg 1975), in bounded memory."""
+    from swsdist.kernels.edits import cheapest_pairs  # loads numba
 
     if len(own) * len(its) <= _MOST_PAIRS or len(own) == 1:
-        return pairs_of_least_edits(own, its)
+        return cheapest_pairs(own, its)
     half = len(own) // 2
     edits = _edits(own[:half], its) + _edits(own[half:][::-1], its[::-1])[::-1]
     cut = int(edits.argmin())
@@ -122,22 +207,6 @@ def _edits(own: NDArray[np.int32], its: NDArray[np.int32]) -> NDArray[np.int32]:
         np.minimum.accumulate(more, out=more)
     more += np.arange(len(more), dtype=np.int32)
     return more
-
-
-def _span(pairs: NDArray[np.int64], heard: Sequence[Word], at: NDArray[np.int64]) -> tuple[float, float]:
-    """Start and end of the heard letters with which those of a word are paired; NaN where hardly any are."""
-    if np.count_nonzero(pairs >= 0) * 3 < len(pairs):
-        return np.nan, np.nan
-    places: list[list[tuple[float, float]]] = []
-    for letter in pairs[pairs >= 0].tolist():
-        k = int(np.searchsorted(at, letter, side="right")) - 1
-        length = (heard[k].end - heard[k].start) / (at[k + 1] - at[k])
-        start = heard[k].start + (letter - int(at[k])) * length
-        if not places or start - places[-1][-1][1] > _TORN:
-            places.append([])
-        places[-1].append((start, start + length))
-    best = max(places, key=len, default=[(np.nan, np.nan)])
-    return best[0][0], best[-1][1]
 
 
 def _between_anchors(texts: Sequence[str], others: Sequence[str]) -> Iterator[tuple[int, int, int, int]]:

@@ -197,7 +197,7 @@ def _with_moved_models(recipe: dict[str, Any], store: Store) -> dict[str, Any]:
 
 
 def written_rows(queries: object, store: Store, say: Callable[[str], None] | None = None) -> list[dict[str, Any]]:
-    """Rows of QUERIES, one a text: texts, tables (.csv, .parquet) of them, or rows that this made."""
+    """Rows of QUERIES, one a text: texts, tables (.csv, .tsv, .parquet) of them, or rows that this made."""
     several = isinstance(queries, Iterable) and not isinstance(queries, str) and not hasattr(queries, "columns")
     items: Iterable[Any] = queries if several else [queries]  # type: ignore[assignment]
     rows: dict[tuple[str, int], dict[str, Any]] = {}

@@ -43,7 +43,7 @@ _PLACE = re.compile(rf"^(?P<path>.+?):(?P<start>{_TIME})-(?P<end>{_TIME})$")
 _CHANNEL = re.compile(r"^(?P<path>.+)#(?P<channel>\d+)$")
 #: A number whose comma may separate thousands.
 _THOUSANDS = re.compile(r"[1-9]\d{0,2},\d{3}")
-_TABLE = re.compile(r"\.(csv|parquet|pq)(\.(gz|xz))?$", re.IGNORECASE)
+_TABLE = re.compile(r"\.(csv|tsv|parquet|pq)(\.(gz|xz))?$", re.IGNORECASE)
 
 
 #: Sample rate, Hz, for detecting speech in a channel.

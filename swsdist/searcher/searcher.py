@@ -336,7 +336,7 @@ class Searcher:
         """Rows of QUERIES of texts that voices speak, which can be searched by example as long as `folder` exists.
 
         Args:
-            texts: texts, or tables (.csv, .parquet) of them.
+            texts: texts, or tables (.csv, .tsv, .parquet) of them.
             voices: `SYNTHESISER:VOICE`; each makes an example of a text.
             folder: for the recordings.
             skip, say: as for `stream`.

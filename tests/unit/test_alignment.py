@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from pathlib import Path
 from unittest import mock
 
@@ -14,8 +15,9 @@ from hypothesis import strategies as st
 from swsdist.chains.lattices.recordings import texts_of
 from swsdist.core.codes import io as io_codes
 from swsdist.core.codes import lattices as codes
-from swsdist.lattices.alignment import _pairs, aligned, placed
+from swsdist.lattices.alignment import _edits, _pairs, aligned, placed
 from swsdist.lattices.lattice import LeftOut, Word, transcript
+from swsdist.lattices.spelling import written
 from tests.oracles.edits import edits
 from tests.support.coded import raises
 
@@ -55,10 +57,61 @@ def test_misheard_words_take_the_place_of_what_is_heard() -> None:
     ]
 
 
-def test_a_word_that_is_not_heard_lies_between_its_neighbours() -> None:
+def test_a_word_that_is_not_heard_has_no_place_and_a_mark_the_pause() -> None:
     places = placed([*TEXT[:3], "-", *TEXT[3:]], [word for k, word in enumerate(heard(TEXT)) if k != 6])
     found = {word.text: (word.start, word.end) for word in places if word}
-    assert (found["-"], found["lighthouse"]) == ((2.75, 3.0), (5.75, 7.0))
+    assert found["-"] == (2.75, 3.0)
+    assert found.keys() == {*TEXT, "-"} - {"lighthouse"}
+
+
+def spoken(words: list[str]) -> list[Word]:
+    """Words at 15 letters a second, without pauses."""
+    ends = np.cumsum([0, *map(len, words)]) / 15
+    return [
+        Word(word, start, end) for word, start, end in zip(words, ends[:-1].tolist(), ends[1:].tolist(), strict=True)
+    ]
+
+
+SENTENCE = """Printing, in the only sense with which we are at present concerned, differs from most if not from all the arts
+and crafts represented in the Exhibition"""
+FOREIGN = """by the way my cat is called Oscar and he likes fish, thank you all very much for listening. Good night."""
+
+
+@pytest.mark.parametrize("way", ["inserted", "appended", "prepended", "replaced", "deleted"])
+def test_invented_words_have_no_place_and_others_keep_theirs(way: str) -> None:
+    """In a text of which a word in ten is misheard."""
+    rng, others = random.Random(way), FOREIGN.split()
+    counts: Counter[str] = Counter()
+    for _ in range(20):
+        text = [*SENTENCE.split(), *of_many(30, rng.randrange(1000)), *TEXT]
+        said = [word if rng.random() < 0.9 else word.replace(rng.choice(word), "w") for word in text]
+        true = placed(text, spoken(said))
+        k = {"appended": len(text), "prepended": 0}.get(way, rng.randrange(len(text)))
+        count = rng.randint(1, 12)
+        first = rng.randrange(len(others) - count)
+        foreign = [] if way == "deleted" else others[first : first + count]
+        rest = k + count if way in ("replaced", "deleted") else k
+        places = placed([*text[:k], *foreign, *text[rest:]], spoken(said))
+        ours, theirs = [*true[:k], *true[rest:]], [*places[:k], *places[k + len(foreign) :]]
+        counts["true"] += len(ours)
+        counts["other"] += sum(
+            (a and (a.start, a.end)) != (b and (b.start, b.end)) for a, b in zip(ours, theirs, strict=True)
+        )
+        found = [word for word in places[k : k + len(foreign)] if word]
+        counts["foreign"] += len(foreign)
+        counts["placed"] += len(found)
+        assert all(word.end - word.start >= 0.001 for word in places if word)
+    assert counts["other"] <= 0.01 * counts["true"]
+    assert counts["placed"] <= (0.25 if way == "replaced" else 0.05) * counts["foreign"]
+
+
+def test_a_number_in_figures_is_its_words() -> None:
+    words = ["in", "the", "year", "fourteen", "fifty", "five", "the", "first", "book", "came", "from", "the", "press"]
+    said = spoken(words)
+    as_figures = [*said[:3], Word("1455", said[3].start, said[5].end), *said[6:]]
+    places = placed(words, as_figures)
+    assert all(places)
+    assert [word.start for word in places[3:6] if word] == pytest.approx([word.start for word in said[3:6]])
 
 
 @given(st.integers(0, 150), st.integers(0, 150), st.integers(0, 9))
@@ -85,7 +138,8 @@ def test_another_text_is_no_text_of_the_recording() -> None:
 def test_characters_of_scripts_without_blanks_are_words() -> None:
     said = heard(list("今天天气很好我们去公园"))
     words = aligned("今天天气很好，我们去公园。", transcript("talk", said), said).words or ()
-    assert [word for word in words if word.text not in "，。"] == said
+    assert written([word.text for word in words]) == "今天天气很好，我们去公园。"
+    assert [word._replace(text=word.text.strip("，。")) for word in words] == said
 
 
 def test_a_long_text_without_anchors_has_places(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,14 +155,13 @@ def test_a_long_text_without_anchors_has_places(monkeypatch: pytest.MonkeyPatch)
 
 
 @given(st.text("abc", max_size=40), st.text("abc", max_size=40))
-def test_pairs_by_halves_are_of_the_fewest_edits(own: str, other: str) -> None:
+def test_halves_are_cut_at_the_fewest_edits(own: str, other: str) -> None:
     letters, others = (np.array(list(map(ord, text)), np.int32) for text in (own, other))
+    expected = [edits(list(letters), list(others[:k])) for k in range(len(other) + 1)]
+    assert _edits(letters, others).tolist() == expected
     with mock.patch("swsdist.lattices.alignment._MOST_PAIRS", 4):
-        pairs = _pairs(letters, others).tolist()
-    places = [place for place in pairs if place >= 0]
-    wrong = sum(own[k] != other[place] for k, place in enumerate(pairs) if place >= 0)
-    assert places == sorted({*places})
-    assert wrong + len(own) + len(other) - 2 * len(places) == edits(list(letters), list(others))
+        places = [place for place in _pairs(letters, others).tolist() if place >= 0]
+    assert places == sorted({*places} & {*range(len(other))})
 
 
 def table(tmp_path: Path, name: str, content: str, *doc_ids: str) -> tuple[dict[str, str], list[str]]:
@@ -135,6 +188,9 @@ def test_a_table_of_texts(tmp_path: Path) -> None:
     assert table(tmp_path, "long.tsv", f"id\ttext\na\t{'word ' * 40_000}\n", "a")[0]["a"].count("word") == 40_000
     with raises(io_codes.MISSING_COLUMN, where=f"{tmp_path}/t.tsv, line 1", column="text"):
         table(tmp_path, "t.tsv", "doc_id\twords\ntalk\tOne\n")
+    with raises(io_codes.MISSING_COLUMN, where="line 1") as caught:
+        table(tmp_path, "t.tsv", "LJ1\tIn, being\nLJ2\tmodern\n")
+    assert "name the columns in the first line" in str(caught.value)
     with raises(io_codes.EMPTY_TABLE_CELL, where=f"{tmp_path}/t.tsv, line 3"):
         table(tmp_path, "t.tsv", "doc_id\ttext\ntalk\tOne\n\ttwo\n")
     with raises(io_codes.LINE_BREAK_IN_CELL, where=f"{tmp_path}/t.tsv, line 2"):

@@ -30,7 +30,7 @@ from swsdist.corpora.kaldi import demand_permission
 from swsdist.io.compressed import lines
 from swsdist.io.filesystem import Folder, locate
 from swsdist.io.tables import names_in, read_table
-from swsdist.lattices.alignment import aligned
+from swsdist.lattices.alignment import VERSION, aligned
 from swsdist.lattices.collection import document_id, find_files, read_file
 from swsdist.lattices.lattice import Lattice, Origin
 from swsdist.lattices.packed import Recipe, pack
@@ -85,7 +85,7 @@ class RecordingSource(Source):
             if (count := len(documents & self._names)) and self._inputs.is_first("transcripts"):
                 others, where = len(documents - self._names), self._files.path
                 self._inputs.notices.inform(codes.TRANSCRIPTS_TAKEN, where=where, count=count, others=others)
-        key_parts = options.recogniser.identities(), options.recipe.matters()
+        key_parts: tuple[Any, ...] = options.recogniser.identities(), options.recipe.matters()
         demand_permission(corpus.table["path"].to_pylist(), config.corpus.documents, config.storage)
         (recipe,) = corpus.identities
         order = sorted((key, place) for place, key in enumerate(corpus) if key[0] not in self._names)
@@ -94,6 +94,7 @@ class RecordingSource(Source):
         lengths = corpus.seconds(places, config.storage)
         matters: tuple[str, ...] = _MATTERS
         if options.texts is not None:
+            key_parts = *key_parts, VERSION
             texts, left = texts_of({row["doc_id"] for row in rows}, options.texts, config.storage)
             rows, matters = [{**row, "text": texts.get(row["doc_id"])} for row in rows], (*_MATTERS, "text")
             if left and self._inputs.is_first("texts"):
