@@ -17,7 +17,7 @@ from swsdist.corpora.documents import recordings
 from swsdist.features.ssl.folder import read_encoder
 from swsdist.features.ssl.settings import settings_of, settings_with
 from swsdist.io.filesystem import Folder
-from swsdist.io.hub_cache import folder_of
+from swsdist.io.hub_cache import folder_of, way_to
 from swsdist.lattices.collection import LatticeFile, document_id, find_files, read_file
 from swsdist.lattices.lattice import Origin
 from swsdist.lattices.words import key_of
@@ -126,7 +126,7 @@ def _recogniser(models: Sequence[str]) -> dict[str, object]:
         raise codes.SEVERAL_RECOGNISERS(where="--model", first=models[0], second=models[1])
     folder, where = Path(folder_of(models[0])).absolute(), f"--model {models[0]}"
     if not folder.is_dir():
-        raise codes.NO_WHISPER_MODEL(where=where, model=models[0])
+        raise codes.NO_WHISPER_MODEL(where=where, model=models[0], fix=way_to(models[0]))
     if (name := _recogniser_of(models[0])) is None:
         listed = [f"{', '.join(RECOGNISERS[name].model_files)} ({name})" for name in RECOGNISERS.available]
         raise codes.NOT_A_RECOGNISER(where=where, what=_kind(folder), wanted=" or ".join(listed))

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from swsdist.cli.options import Integer, allow_commands
+from swsdist.cli.options import FILE_OR_FOLDER, Integer, allow_commands
 from swsdist.cli.outputs import FOLDER, OutputCommand, written
 from swsdist.core.codes import cli as codes
 from swsdist.core.codes import line_of
+from swsdist.core.text import brief
 from swsdist.report.tables import TABLES
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ _KEYS = ["query_id", "doc_id", "channel", "start", "end"]
 
 
 @click.command(cls=OutputCommand)
-@click.argument("target", metavar="CONFIG|RUN|STORE")
+@click.argument("target", type=FILE_OR_FOLDER, metavar="CONFIG|RUN|STORE")
 @click.option(
     "--query",
     "queries",
@@ -177,12 +178,12 @@ def search(
     said = f"{likelihood.meaning}; scores are {searcher.scores}"
     _print_answers(answers, listed, said, "csv" if as_csv else "json" if as_json else None)
     if empty := [answer.query_id for answer in answers if not answer.hits]:
-        warn(line_of(codes.NO_HITS, queries=", ".join(empty), why=searcher.queries.why_nothing(empty)))
+        warn(line_of(codes.NO_HITS, queries=", ".join(map(brief, empty)), why=searcher.queries.why_nothing(empty)))
     if table is not None:
         from swsdist.report.answers.lines import hits_table
         from swsdist.report.tables import write_tables
 
-        write_tables([hits_table(answers, said, listed.to_pylist())], table)
+        write_tables([hits_table(answers, said, listed)], table)
     if clips is not None:
         _write_clips(answers, Path(clips), store, warn)
     if annotations is not None:
@@ -255,13 +256,21 @@ def _searcher(
     are.
 
     Raises:
-        UserError: the store takes the other kind of queries.
+        UserError: the store takes the other kind of queries; or this is a folder of recordings, and runs of it are here.
     """
+    from glob import escape
+
     from swsdist.config.loader import section_values
+    from swsdist.io.filesystem import Folder
     from swsdist.registry.registries import METHODS
     from swsdist.searcher.hit_likelihood import hit_likelihood
     from swsdist.searcher.searcher import Searcher
 
+    folder = Folder(target.rstrip("/"))
+    if not folder.exists("plan.json") and not folder.exists("manifest.json"):
+        runs = sorted(str(plan.parent) for plan in Path().glob(f"{escape(Path(target).resolve().name)}-*/plan.json"))
+        if runs:
+            raise codes.RECORDINGS_NOT_RUN(where=target, runs=" or ".join(runs))
     of_terms = [item for item in sets if item.startswith("terms.")]
     options = section_values([item for item in sets if item not in of_terms], "search")
     terms = section_values(of_terms, "terms")

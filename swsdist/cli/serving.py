@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from swsdist.cli.options import MODELS, Integer, allow_commands
+from swsdist.cli.options import ANY_FOLDER, MODELS, Integer, allow_commands
 
 
 @click.command()
-@click.argument("target", metavar="STORE|RUN|FOLDER")
+@click.argument("target", type=ANY_FOLDER, metavar="STORE|RUN|FOLDER")
 @click.option("--project", metavar="FOLDER", help="Folder of the words. [default: NAME-words beside the archive]")
 @click.option("--port", default=8765, type=Integer(0, 65535), show_default=True, help="0: any that is free.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen at.")

@@ -80,7 +80,7 @@ def transcribe(target: str, to: str | None, formats: tuple[str, ...], models: tu
         )
     place = FOLDER.convert(to or _default(source), None, None)
     if of_recordings:
-        click.get_current_context().invoke(index, config=target, text=True, models=models)
+        click.get_current_context().invoke(index, config=target, text=True, models=models, force=True)
     with reading(store_of_words(source)) as store:
         _write(store, Path(place), formats)
 
@@ -133,11 +133,10 @@ def align(
 def _write(store: Store, folder: Path, formats: tuple[str, ...]) -> None:
     """Write the files, and print what was written."""
     from swsdist.exports.transcripts import CTM, Transcript, write
-    from swsdist.lattices.lattice import LeftOut
     from swsdist.store.lattice_shards import words_of_recordings
 
     recordings = store.recordings()
-    names, silent, words, left_out = 0, list[str](), 0, LeftOut()
+    names, silent, words = 0, list[str](), 0
     taken: set[str] = set()
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".swsdist-", dir=folder) as staging:
@@ -149,7 +148,7 @@ def _write(store: Store, folder: Path, formats: tuple[str, ...]) -> None:
                 silent += [] if count else [name]
                 names, words = names + 1, words + count
                 transcript = Transcript(name, place.path, place.duration, channels, language)
-                for file in write(transcript, formats, Path(staging), taken, left_out):
+                for file in write(transcript, formats, Path(staging), taken):
                     published.publish(file)
             if "ctm" in formats:
                 published.publish(CTM)
@@ -158,8 +157,6 @@ def _write(store: Store, folder: Path, formats: tuple[str, ...]) -> None:
     print(f"{published.count} files of {names} recordings, {words} words, in {folder}")
     if silent:
         print(f"no words in {len(silent)} of them; the first: {shown(silent[0])}")
-    for error in left_out.errors[:1]:
-        print(f"warning: {CTM} lacks {left_out.count} words that it cannot hold; the first: {error}", file=sys.stderr)
     for file in published.kept[:_NAMED]:
         print(f"warning: {folder / shown(file)} stays as it is: it is another's, or was changed", file=sys.stderr)
     if len(published.kept) > _NAMED:

@@ -15,6 +15,9 @@ _BREAKING = frozenset(("Cc", "Zl", "Zp"))
 #: What no file keeps: a zero byte, and half of a surrogate pair, which JSON can write.
 _UNKEPT = re.compile("[\0\ud800-\udfff]")
 
+#: Characters of a text in a message.
+_BRIEF = 60
+
 
 def shown(text: str) -> str:
     """A text on one line: control characters and line separators as Python writes them (`\\n`, `\\t`, `\\x1b`,
@@ -25,6 +28,11 @@ def shown(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(repr(item)[1:-1] if unicodedata.category(item) in _BREAKING else item for item in text)
+
+
+def brief(text: str) -> str:
+    """A text as `shown`, of which a message holds 60 characters at most."""
+    return shown(text if len(text) <= _BRIEF else f"{text[: _BRIEF - 1]}…")
 
 
 def kept(text: str) -> bool:

@@ -9,7 +9,8 @@
 - **Channels.** Two channels are two speakers: tiers of one file in ELAN and Praat, `talk.srt` and `talk.2.srt` elsewhere.
 - **Confidences** are in CTM and JSON.
 
-What is written is read back by `swsdist.lattices.formats`, but for angle brackets and braces in SRT, where they would be tags.
+What is written is read back by `swsdist.lattices.formats`, but for angle brackets and braces in SRT, where they would be tags,
+and punctuation at the ends of words in CTM.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ from unicodedata import east_asian_width
 from swsdist.exports.labels import file_of
 from swsdist.exports.tiers import FORBIDDEN, WRITERS, Annotated, layered
 from swsdist.io.nist.ctm import ctm_line
-from swsdist.lattices.lattice import LeftOut, Word
-from swsdist.lattices.spelling import pieces, written
+from swsdist.lattices.lattice import Word
+from swsdist.lattices.spelling import bare, pieces, written
 
 #: Endings of the files of each format.
 FORMATS = {
@@ -81,9 +82,7 @@ class _Cue(NamedTuple):
         return _text(self.words)
 
 
-def write(
-    transcript: Transcript, formats: Sequence[str], folder: Path, taken: set[str], left_out: LeftOut
-) -> list[str]:
+def write(transcript: Transcript, formats: Sequence[str], folder: Path, taken: set[str]) -> list[str]:
     """Write the files of a recording, and add its lines to the CTM of all.
 
     Args:
@@ -91,7 +90,6 @@ def write(
         formats: of `FORMATS`.
         folder: to write to.
         taken: names of files without endings that other recordings have; those of this one are added.
-        left_out: takes the words that a CTM cannot hold; other formats have them.
 
     Returns:
         names of the files, without the CTM.
@@ -118,7 +116,7 @@ def write(
     for form in formats:
         if form == "ctm":
             with (folder / CTM).open("a", encoding="utf-8", newline="\n") as file:
-                file.writelines(_ctm_lines(transcript.name, channels, left_out))
+                file.writelines(_ctm_lines(transcript.name, channels))
         elif form in ("elan", "textgrid"):
             write_file, _ = WRITERS["eaf" if form == "elan" else form]
             write_file(_annotated(transcript, channels, place(next(iter(stems.values())), form)))
@@ -205,8 +203,14 @@ def _json(cues: Sequence[_Cue], language: str | None) -> str:
             "end": cue.words[-1].end,
             "text": cue.text,
             "words": [
-                {"word": text, "start": start, "end": end, "probability": round(confidence, 6)}
-                for text, start, end, confidence in cue.words
+                # A word has the blank before it, the first as if it stood after itself.
+                {
+                    "word": written([before.text, word.text])[len(before.text) :],
+                    "start": word.start,
+                    "end": word.end,
+                    "probability": round(word.confidence, 6),
+                }
+                for before, word in pairwise([cue.words[0], *cue.words])
             ],
         }
         for k, cue in enumerate(cues)
@@ -229,15 +233,16 @@ def _txt(cues: Sequence[_Cue], language: str | None) -> str:
 _WRITERS = {"srt": _srt, "vtt": _vtt, "json": _json, "txt": _txt}
 
 
-def _ctm_lines(name: str, channels: Mapping[int, Sequence[Word]], left_out: LeftOut) -> Iterator[str]:
-    """Lines of a CTM; blanks of the name, which it cannot hold, are `%20`."""
+def _ctm_lines(name: str, channels: Mapping[int, Sequence[Word]]) -> Iterator[str]:
+    """Lines of a CTM, of words without punctuation, as NIST's programs compare them; blanks of the name are `%20`."""
     key = re.sub(r"\s|^;|%|\ufeff", lambda match: f"%{ord(match[0]):02X}", name)
     for channel, words in channels.items():
         for word in words:
+            if not (text := bare(word.text)):
+                continue  # a dash
             duration = round(word.end - word.start, 3)
-            row = {"doc_id": key, "channel": channel, "start": word.start, "duration": duration, "word": word.text}
-            with left_out:
-                yield ctm_line({**row, "kind": None, "speaker": None, "confidence": word.confidence}, name)
+            row = {"doc_id": key, "channel": channel, "start": word.start, "duration": duration, "word": text}
+            yield ctm_line({**row, "kind": None, "speaker": None, "confidence": word.confidence}, name)
 
 
 def _annotated(transcript: Transcript, channels: Mapping[int, Sequence[Word]], file: Path) -> Annotated:

@@ -26,6 +26,9 @@ from swsdist.io.remote.copies import local_file
 
 T = TypeVar("T")
 
+#: Setting of a model with fewer components than were wanted, for lack of frames: the number that was.
+FEWER = "instead_of"
+
 _SETTINGS = "settings"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,18 @@ def folder_of(model: str) -> str:
         return model
     snapshot = _snapshot(_cache() / "models--{}--{}".format(*place.parts[-2:]))
     return model if snapshot is None else str(snapshot)
+
+
+def way_to(model: str, files: str = "") -> str:
+    """What to do where there is no such model: download it by its name; what is no name is a wrong path.
+
+    Args:
+        model: as it was asked for.
+        files: options of `hf download`, for some files.
+    """
+    if re.fullmatch(r"[\w.-]*\w/\w[\w.-]*", model):
+        return f"download it: hf download {model}{files}"
+    return "check the path; or name a model in the cache: OWNER/NAME"
 
 
 def cached_repositories() -> Iterator[tuple[str, Path]]:

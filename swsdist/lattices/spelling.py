@@ -35,7 +35,11 @@ def spelled(text: str, spelling: Spelling, keep: str = "") -> str:
     if spelling == "exact":
         return text
     text = unicodedata.normalize("NFKC", text).casefold()
-    text = _UNLIKE.sub(lambda match: _ALIKE[match[0]], text)
+    return unicodedata.normalize("NFC", bare(_UNLIKE.sub(lambda match: _ALIKE[match[0]], text), keep))
+
+
+def bare(text: str, keep: str = "") -> str:
+    """A word without punctuation at its ends, but for `keep` and signs that end a name; empty if nothing is left."""
     first, last = 0, len(text)
     while first < last and _is_punctuation(text[first], keep):
         first += 1
@@ -43,7 +47,7 @@ def spelled(text: str, spelling: Spelling, keep: str = "") -> str:
         if text[last - 1] in _OF_NAMES and text[first:last].rstrip(_OF_NAMES)[-1:].isalnum():
             break
         last -= 1
-    return unicodedata.normalize("NFC", text[first:last])
+    return text[first:last]
 
 
 def _is_punctuation(character: str, keep: str) -> bool:

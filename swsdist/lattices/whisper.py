@@ -39,7 +39,7 @@ from swsdist.core.codes import lattices as codes
 from swsdist.core.errors import DataError
 from swsdist.core.needs import Needs
 from swsdist.io.filesystem import identify
-from swsdist.io.hub_cache import folder_of
+from swsdist.io.hub_cache import folder_of, way_to
 from swsdist.lattices.hypotheses import joined_words, repeated, settled, variants
 from swsdist.lattices.lattice import Lattice, LeftOut, Variant, Word, confusion_network
 from swsdist.lattices.recognition import Text, quietest, stretches
@@ -124,7 +124,7 @@ class Whisper(Section):
         folder = Path(self._folder)
         where = "options.recogniser.options.model"
         if not folder.is_dir():
-            raise codes.NO_WHISPER_MODEL(where=where, model=self.model)
+            raise codes.NO_WHISPER_MODEL(where=where, model=self.model, fix=way_to(self.model))
         if missing := [name for name in (*_FILES, "vocabulary.*") if not any(folder.glob(name))]:
             raise codes.NO_MODEL_OF_RECOGNISER(where=where, model=self.model, missing=", ".join(missing))
         self._check(folder)

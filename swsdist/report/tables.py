@@ -76,6 +76,7 @@ class Table:
         note: sentences below it.
         texts: indices of the columns of text; the others hold numbers.
         plain: the same rows for programs, values by name; by default the cells.
+        names: of the values of `plain`, for a table that may have no rows.
         helps: explanations of columns by heading, shown on pages.
         gap: why a cell may be a dash; added to the note if any is.
     """
@@ -86,6 +87,7 @@ class Table:
     note: str = ""
     texts: Collection[int] = (0,)
     plain: Sequence[Mapping[str, object]] = ()
+    names: Sequence[str] = ()
     helps: Mapping[str, str] = field(default_factory=dict)
     gap: str = "there is nothing to compute it of"
 
@@ -147,7 +149,13 @@ def table_of(rows: pa.Table, caption: str, decimals: int | None = None, names_fi
     cells = [[_cell_of(row[name], decimals) for name in names] for row in plain]
     of_text = [k for k, name in enumerate(names) if name in texts]
     return Table(
-        caption, [name.replace("_", " ") for name in names], cells, texts=of_text, plain=plain, gap="no value is given"
+        caption,
+        [name.replace("_", " ") for name in names],
+        cells,
+        texts=of_text,
+        plain=plain,
+        names=names,
+        gap="no value is given",
     )
 
 
@@ -421,7 +429,7 @@ def _write_csv(tables: Sequence[Table], out: Path) -> list[Path]:
         if place in written:
             place = out.with_name(f"{out.stem}-{name}-{len(written)}{out.suffix}")
         with place.open("w", encoding="utf-8", errors="replace", newline="") as stream:
-            _csv_rows(_plain(table), table.columns, stream)
+            _csv_rows(_plain(table), table.names or table.columns, stream)
         written.append(place)
     return written
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
@@ -20,7 +21,7 @@ from swsdist.core import errors
 from swsdist.core.codes import line_of
 from swsdist.core.codes import searcher as codes
 from swsdist.core.errors import TermError
-from swsdist.core.text import kept
+from swsdist.core.text import brief, kept
 from swsdist.core.types import QUERIES
 from swsdist.features.extractors import from_recipe
 from swsdist.features.interface import Extractor, Precomputed
@@ -267,8 +268,8 @@ class WrittenQueries:
         return iter(())
 
     def why_nothing(self, query_ids: Sequence[str]) -> str:
-        """Words that no document holds, and similar ones that some do."""
-        reasons = []
+        """Words that no document holds, and similar ones that some do; and what is not searched as it is meant."""
+        reasons, typed = [], " ".join(text for query_id in query_ids for text in self._texts[query_id])
         for query_id in query_ids:
             try:
                 items = (item for text in self._texts[query_id] for item in self._reader.alternatives(text))
@@ -278,7 +279,14 @@ class WrittenQueries:
             for label in sorted(labels - self._labels):
                 if not (self._terms.patterns and ("?" in label or "*" in label)):
                     near = self._reader.similar(label)
-                    reasons.append(f"no document holds {label}" + (f" (but {', '.join(near)})" if near else ""))
+                    near_ones = f" (but {', '.join(near)})" if near else ""
+                    reasons.append(f"no document holds {brief(label)}{near_ones}")
+        if re.search(r"\d", typed):
+            reasons.append("numbers may be written in words: four, forty-four")
+        if re.search(r"[*?]", typed) and not self._terms.patterns:
+            reasons.append(
+                "* and ? stand for other letters with --set terms.patterns=true (in Python terms={'patterns': True})"
+            )
         return f"; {'; '.join(reasons)}" if reasons else ""
 
     @cached_property

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -28,9 +28,8 @@ from swsdist.features.blocks import positions
 from swsdist.features.fitting.files import read_documents, read_totals, summed, write_document, write_totals
 from swsdist.features.fitting.interface import Document, Rounds, Totals
 from swsdist.features.fitting.labels import Labels, read_labels
-from swsdist.features.fitting.mixture import FEWER
 from swsdist.features.interface import Extractor
-from swsdist.features.model import Model, load_model
+from swsdist.features.model import FEWER, Model, load_model
 from swsdist.features.sources import Planned, needs_of_all
 from swsdist.features.threads import one_thread
 from swsdist.io.filesystem import Folder
@@ -51,12 +50,19 @@ _TASK_SECONDS = 300.0
 
 
 class Added(NamedTuple):
-    """Result of summing a part of a model's documents in a round: number of frames."""
+    """Result of summing a part of a model's documents in a round.
+
+    Attributes:
+        frames: their number.
+        documents: hashes of those whose labels were used.
+        refused: path and fault of the unreadable ones, where there are no frames.
+    """
 
     model: str
     round: int
     frames: int
     documents: list[str] = []
+    refused: list[str] = []
 
 
 class Stepped(NamedTuple):
@@ -158,6 +164,13 @@ class FitTransforms(Stage[Fitting]):
         )
         if now:
             if not sum(each.result_as(Added).frames for each in now):
+                if refused := [text for each in now for text in each.result_as(Added).refused]:
+                    raise codes.NO_USABLE_DOCUMENT(
+                        where=inputs.config.corpus.documents,
+                        documents=len(inputs.chain_inputs(SearchInputs).corpus_documents),
+                        track=f" to fit {unfitted_model.fitted.name}",
+                        advice=f"the first: {refused[0]}",
+                    )
                 raise codes.NO_FRAMES_TO_FIT_ON(
                     where=f"features.transforms of {unfitted_model.track}", transform=unfitted_model.fitted.name
                 )
@@ -197,15 +210,22 @@ class FitTransforms(Stage[Fitting]):
                 return self._add_up(task, folder, rounds, last, read_documents(file))
         with permitted(payload.commands), folder.temporary(".frames") as path:
             with path.open("wb") as file:
-                documents = _readable_documents(payload, context, rounds, labels, file)
-                done = self._add_up(task, folder, rounds, last, documents)
+                refused: list[str] = []
+                documents = _readable_documents(payload, context, rounds, labels, file, refused)
+                done = self._add_up(task, folder, rounds, last, documents, refused)
             name = f"models/rounds/{task.fingerprint}.frames"
             output = parquet.describe(path, name)
             folder.publish(path, name)
         return TaskOutput((*done.outputs, Part("frames", *output)), done.result)
 
     def _add_up(
-        self, task: Task[Fitting], folder: Folder, rounds: Rounds, last: Model | None, documents: Iterator[Document]
+        self,
+        task: Task[Fitting],
+        folder: Folder,
+        rounds: Rounds,
+        last: Model | None,
+        documents: Iterator[Document],
+        refused: Sequence[str] = (),
     ) -> TaskOutput:
         frames, origin = 0, (task.payload.model, task.payload.round)
         # The model records the documents whose labels it used: results on these are no test of it.
@@ -220,7 +240,7 @@ class FitTransforms(Stage[Fitting]):
         with one_thread():
             total = summed(totals())
         if not frames:
-            return TaskOutput((), Added(*origin, 0))
+            return TaskOutput((), Added(*origin, 0, refused=[*refused]))
         out = io.BytesIO()
         write_totals(out, total)
         output = parquet.publish_bytes(folder, f"models/rounds/{task.fingerprint}.totals", out.getvalue())
@@ -269,9 +289,9 @@ def _of(inputs: Inputs, unfitted_model: UnfittedModel) -> list[Receipt]:
 
 
 def _readable_documents(
-    payload: Fitting, context: Context, rounds: Rounds, labels: Labels | None, file: BinaryIO
+    payload: Fitting, context: Context, rounds: Rounds, labels: Labels | None, file: BinaryIO, refused: list[str]
 ) -> Iterator[Document]:
-    """Yield each readable document, and also write it to a file; index reports the others."""
+    """Yield each readable document, and also write it to a file; `refused` takes the others, which index reports."""
     assert payload.extractor is not None
     extractor = payload.extractor.granted(context.granted)
     folder = Folder(".", context.storage)
@@ -283,6 +303,7 @@ def _readable_documents(
             blocks = list(read)
         except (AudioError, FramesError) as error:
             raise_transient(row, error)
+            refused.append(f"{row['path']}: {error.message}")
             continue
         count, classes = sum(map(len, blocks)), None
         at = positions(extractor, count)

@@ -25,12 +25,13 @@ from swsdist.stages.task_results import Indexed
 from swsdist.store import parquet
 from swsdist.store.lattice_shards import LATTICES, POSTINGS, LatticeShardWriter, lattices_name
 from swsdist.store.manifest import REJECTED_DOCUMENTS, File, Manifest, NewTrack, Shard, commit, load
+from swsdist.store.reading import Store
 from swsdist.store.unfinished import Unfinished
 
 #: Kind of a store of lattices, and name of its only track.
 LATTICE_STORE = "lattices"
 
-#: Columns of DOCUMENTS that a task knows, and the document's row in its shard.
+#: Columns of DOCUMENTS that a task knows, the document's row in its shard, and the SHA-256 of its recording, if it has one.
 _LISTED = pa.schema(
     [
         *(
@@ -41,8 +42,12 @@ _LISTED = pa.schema(
             )
         ),
         pa.field("part", pa.int64(), False),
+        pa.field("content", pa.string(), False),
     ]
 )
+
+#: Ending of the table of a task.
+_TABLE = ".documents.parquet"
 
 #: Tables of such a stage. Digests cover the documents' lattices, not the files.
 LATTICE_TABLES: Mapping[str, Table] = {
@@ -60,6 +65,7 @@ class LatticeRow(NamedTuple):
         path, identity: of the file that it was made of.
         lattice: itself, or why it cannot be used.
         cut_off: intended duration of a truncated recording, s; 0 if unknown. None: it is complete.
+        content: SHA-256 of the recording; empty if there is none, or its identity says as much.
     """
 
     doc_id: str
@@ -68,6 +74,7 @@ class LatticeRow(NamedTuple):
     identity: str
     lattice: Packed | DataError
     cut_off: float | None = None
+    content: str = ""
 
 
 def write_lattices(task: Task[Any], context: Context, rows: Iterable[LatticeRow]) -> TaskOutput:
@@ -103,7 +110,7 @@ def write_lattices(task: Task[Any], context: Context, rows: Iterable[LatticeRow]
             file = row.doc_id, row.channel, row.path, lattice.ticks, writer.name, row.identity
             left_out = [] if lattice.left_out is None else [*lattice.left_out.by_reason.values()]
             heard = lattice.language, lattice.speech_seconds, left_out or None
-            values = *file, sha256_of(lattice), row.cut_off, *heard, writer.documents - 1
+            values = *file, sha256_of(lattice), row.cut_off, *heard, writer.documents - 1, row.content
             listed.append(dict(zip(_LISTED.names, values, strict=True)))
         if writer is not None:
             publish(writer)
@@ -113,7 +120,7 @@ def write_lattices(task: Task[Any], context: Context, rows: Iterable[LatticeRow]
             writer.discard()
     table = pa.Table.from_pylist(listed, _LISTED)
     # The name of the first shard, with which it is cleaned away.
-    name = lattices_name(task.fingerprint, 0).replace(".parquet", ".documents.parquet")
+    name = f"{lattices_name(task.fingerprint, 0).removesuffix('.parquet')}{_TABLE}"
     parts.append(Part("documents", *parquet.publish(folder, name, [table], _LISTED), table.num_rows))
     ticks = sum(row["frames"] for row in listed)
     return TaskOutput(tuple(parts), Indexed(len(listed), ticks, ticks * TICK), rejected=rejected)
@@ -134,7 +141,8 @@ def commit_lattices(
         inputs: of the stage.
         state: of the store.
         recipe: of the lattices.
-        corpus: documents that may be searched: doc_id, channel, path, duration, speaker and, of places, recording and start.
+        corpus: documents that may be searched: doc_id, channel, path, duration, speaker; of places, recording and start; of
+            recordings, which may have been moved, identity.
         refused: rows of REJECTED_DOCUMENTS of earlier stages.
         where: source of the lattices, for messages.
         unfinished: of an interrupted stage, whose other documents are still to come.
@@ -151,7 +159,9 @@ def commit_lattices(
     by_key = {(row["doc_id"], row["channel"]): row for row in corpus}
     live: dict[tuple[str, int], dict[str, Any]] = {}
     rejected = [dict(row) for row in refused]
-    rejected += [{**row, "identity": ""} for receipt in receipts for row in receipt.rejected]
+    for refusal in (row for receipt in receipts for row in receipt.rejected):
+        now = by_key.get((refusal["id"], refusal["part"]), refusal)
+        rejected.append({**refusal, "identity": "", "path": now["path"] if "identity" in now else refusal["path"]})
     files: dict[str, dict[str, File]] = {}
     for receipt in receipts:
         for lattices, beside in zip(receipt.parts("features"), receipt.parts("postings"), strict=True):
@@ -205,6 +215,18 @@ def commit_lattices(
     )
 
 
+def recognised(store: Store) -> Iterator[dict[str, Any]]:
+    """Documents of a store of lattices: doc_id, channel, identity; and `first`, that with which they were recognised, and
+    `content`.
+    """
+    tables = [name for name in store.folder.listing() if name.endswith(_TABLE)]
+    rows = (row for name in tables for row in parquet.read(store.folder, name).to_pylist())
+    by_place = {(row["doc_id"], row["channel"], row["shard"]): row for row in rows}
+    for row in store.documents(columns=["doc_id", "channel", "identity", "shard"]).to_pylist():
+        if (then := by_place.get((row["doc_id"], row["channel"], row["shard"]))) is not None:
+            yield {**row, "first": then["identity"], "content": then.get("content")}
+
+
 def demand_lattices(folder: Folder, manifest: Manifest | None) -> None:
     """Refuse a store of another kind, which a stage would replace.
 
@@ -230,7 +252,9 @@ def sha256_of(packed: Packed) -> str:
 def _document(row: dict[str, Any], listed: Mapping[str, Any]) -> dict[str, Any]:
     """A row of DOCUMENTS, and its place in its shard."""
     seconds = listed["duration"] if listed["duration"] is not None else row["frames"] * TICK
-    placed = {name: listed.get(name) for name in ("recording", "start")}
+    placed = {name: listed.get(name) for name in ("recording", "start")} | {
+        "identity": listed.get("identity", row["identity"])
+    }
     result = {**dict.fromkeys(DOCUMENTS.names), **row, "path": listed["path"], "speaker": listed["speaker"], **placed}
     return result | {"duration": seconds, "rows": 1, "mean": [0.0], "variance": [0.0]}
 

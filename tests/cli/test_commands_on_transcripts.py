@@ -87,6 +87,32 @@ def test_words_that_nothing_holds(swsdist: Command, talks: Path) -> None:
     assert says(strict.err, cli_codes.STRICT_WARNINGS)
 
 
+def test_a_file_of_hits_has_the_same_columns_without_hits(swsdist: Command, talks: Path) -> None:
+    heads = set()
+    for text in ("river", "rivver"):
+        swsdist("search", "json-text", "--text", text, "--table", "hits.csv", cwd=talks)
+        heads.add((talks / "hits.csv").read_text().partition("\n")[0])
+    assert len(heads) == 1
+
+
+def test_what_is_typed_otherwise_than_it_is_written(swsdist: Command, talks: Path) -> None:
+    """Digits and wildcards give a hint; a long text is shown in part."""
+    for text, hint in (("44", "written in words"), ("riv*", "--set terms.patterns=true")):
+        assert hint in swsdist("search", "json-text", "--text", text, cwd=talks).err
+    assert hits(
+        swsdist("search", "json-text", "--text", "riv*", "--set", "terms.patterns=true", "--csv", cwd=talks).out
+    )
+    assert len(swsdist("search", "json-text", "--text", "x" * 5000, cwd=talks).err) < 300
+
+
+def test_a_folder_of_recordings_is_no_store(swsdist: Command, talks: Path) -> None:
+    told = swsdist("search", "json", "--text", "river", cwd=talks, code=2).err
+    assert says(told, cli_codes.RECORDINGS_NOT_RUN)
+    assert "json-text" in told
+    for command in (("search", "nofolder", "--text", "river"), ("serve", "nofolder")):
+        assert "'nofolder' does not exist" in swsdist(*command, cwd=talks, code=2).err
+
+
 def test_terms_of_a_dictionary(swsdist: Command, talks: Path) -> None:
     near = ("--set", "terms.dictionary=words.txt", "--set", "terms.nearest=2", "--set", "terms.edit_cost=0.5")
     with_rules = ("--set", "terms.rules=rules.txt")

@@ -170,7 +170,6 @@ def test_a_calibration_that_is_not(swsdist, place: Path, tmp_path: Path) -> None
         (("store", "rejected", "corpus"), "there is no feature store here"),
         (("store", "cat", "run/store", "nobody"), "[no-such-document]"),
         (("search", "corpus", "--query", "corpus/queries/q001_1.wav"), "there is no feature store here"),
-        (("search", "run/store", "--query", "gone.wav"), "[missing-recording]"),
         (("paper", "figure", "corpus/refs.csv", "x.pdf"), "[not-a-plot]"),
         (("paper", "table", "run/report.html", "x.md"), "[not-a-table]"),
         (("search", "run/store", "--query", "config.yaml"), "[not-audio]"),

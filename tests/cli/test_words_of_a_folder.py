@@ -244,7 +244,8 @@ def test_what_is_no_recogniser(swsdist: Command, tapes: Path, monkeypatch: pytes
     (tapes.parent / "torch" / "config.json").write_text('{"model_type": "whisper"}')
     for words, code, text in (
         (["--text"], "no-recogniser", "3 recordings without a transcript"),
-        (["--text", "--model", "nobody/model"], "no-whisper-model", "no folder nobody/model"),
+        (["--text", "--model", "nobody/model"], "no-whisper-model", "download it: hf download nobody/model\n"),
+        (["--text", "--model", "/no/such/folder"], "no-whisper-model", "check the path"),
         (["--text", "--model", "nothing"], "not-a-recogniser", "this folder is no model of a recogniser"),
         (["--text", "--model", "torch"], "not-a-recogniser", "a model of the type whisper is no model"),
         (["--text", "--model", "model", "--model", "model"], "several-recognisers", "model and model are both"),
@@ -291,6 +292,46 @@ def test_served(tapes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         service.close()
     with raises(codes.NEEDS_FOLDER, where=f"{tmp_path}/tapes-swsdist", option="--model"):
         settings_for(f"{tmp_path}/tapes-swsdist", None, models=("model",))
+
+
+def test_a_copied_archive_is_not_recognised_again(swsdist: Command, tapes: Path) -> None:
+    """Moved, with other times of change, and once more; of a recording with other bytes of the same length it is."""
+    swsdist("index", "tapes", "--text", "--model", "model", *SERIAL, cwd=tapes.parent)
+    heard, other = sorted(tones.Tones.heard), tapes.parent / "copy"
+    shutil.copytree(tapes, other, copy_function=shutil.copyfile)
+    shutil.copytree(tapes.parent / "tapes-text", tapes.parent / "copy-text")
+    again = ("index", "copy", "--text", "--run", "copy-text", *SERIAL)
+    for _ in range(2):
+        swsdist(*again, cwd=tapes.parent)
+        assert sorted(tones.Tones.heard) == heard
+    said = swsdist("search", "copy-text", "--text", "river", "--csv", cwd=tapes.parent).out
+    assert str(other / "b.wav") in said
+    (other / "b.wav").write_bytes((other / "a.wav").read_bytes())
+    swsdist(*again, cwd=tapes.parent)
+    assert sorted(tones.Tones.heard) == sorted([*heard, "b"])
+    other.rename(tapes.parent / "moved")
+    assert "0 rejected" in swsdist("index", "moved", *again[2:], cwd=tapes.parent).out
+    assert sorted(tones.Tones.heard) == sorted([*heard, "b"])
+
+
+def test_good_recordings_are_transcribed_beside_bad_ones(swsdist: Command, tapes: Path) -> None:
+    for name in "xyz":
+        (tapes / f"{name}.wav").write_bytes(b"no sound")
+    swsdist("index", "tapes", "--text", "--model", "model", *SERIAL[:2], cwd=tapes.parent, code=5)
+    told = swsdist("transcribe", "tapes", "--format", "txt", cwd=tapes.parent)
+    assert "[many-rejected]" in told.err
+    assert "x.wav" in told.err
+    assert {path.name for path in (tapes.parent / "tapes-transcripts").glob("*.txt")} >= {"a.txt", "b.txt", "c.txt"}
+
+
+def test_a_folder_without_a_sound_names_the_first_fault(swsdist: Command, tapes: Path) -> None:
+    for path in tapes.iterdir():
+        path.write_bytes(b"no sound")
+    for options in (("--text", "--model", "model"), ()):
+        told = swsdist("index", "tapes", *options, *SERIAL, cwd=tapes.parent, code=3).err
+        assert "no audio format is recognised" in told
+        assert ".wav: " in told
+        assert "documents" in told
 
 
 def test_a_recording_that_cannot_be_read_is_named_once(swsdist: Command, tapes: Path) -> None:

@@ -10,7 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from swsdist.exports.transcripts import CTM, Transcript, write
-from swsdist.lattices.lattice import Lattice, LeftOut, Word
+from swsdist.lattices import spelling
+from swsdist.lattices.lattice import Lattice, Word
 from swsdist.lattices.spelling import pieces
 from tests.support.transcripts import detected, read_as
 
@@ -42,7 +43,7 @@ def overlapping(draw: st.DrawFn) -> list[Word]:
 def read_back(form: str, channels: dict[int, list[Word]]) -> dict[int, list[Word]]:
     """What is read of the file of a format, by channel."""
     with tempfile.TemporaryDirectory() as folder:
-        names = write(Transcript("a/talk", "", 1.0, channels), [form], Path(folder), set(), LeftOut())
+        names = write(Transcript("a/talk", "", 1.0, channels), [form], Path(folder), set())
         path = Path(folder) / (CTM if form == "ctm" else names[0])
         reader = "webvtt" if form == "vtt" else form
         assert not path.stat().st_size or detected(path.name, path.read_bytes()) == reader
@@ -79,11 +80,11 @@ def test_words_that_follow_each_other(words: list[Word]) -> None:
 
 @given(overlapping(), overlapping())
 def test_words_that_may_overlap(first: list[Word], second: list[Word]) -> None:
-    for form, within in (("json", 1e-9), ("ctm", 1e-6)):
-        same(read_back(form, {1: first}).get(1, []), first, within, True)
+    same(read_back("json", {1: first}).get(1, []), first, 1e-9, True)
     by_channel = read_back("ctm", {1: first, 3: second})
     for channel, words in ((1, first), (3, second)):
-        same(by_channel.get(channel, []), words, 1e-6, True)
+        bare = [word._replace(text=text) for word in in_pieces(words) if (text := spelling.bare(word.text))]
+        same(by_channel.get(channel, []), bare, 1e-6, True)
     for form in ("textgrid", "elan"):
         read = read_back(form, {1: first, 2: second})[1]
         same(sorted(read), sorted(in_pieces([*first, *second])), 0.0021, False)

@@ -15,10 +15,11 @@ from swsdist.core.codes import features as codes
 from swsdist.core.errors import ConfigError
 from swsdist.features.fitting.interface import Document, Fitted, fit
 from swsdist.features.fitting.moments import Moments, Sums, moments, products
-from swsdist.features.model import Model
+from swsdist.features.model import FEWER, Model
 from swsdist.features.transforms.fitted import FittedTransform
 from swsdist.features.transforms.interface import Shape
 from swsdist.features.transforms.pca import Pca
+from swsdist.features.transforms.project import Projection
 from swsdist.io.filesystem import Folder
 from swsdist.registry.registries import TRANSFORMS
 from tests.support.coded import raises
@@ -76,8 +77,11 @@ def test_axes_are_the_same_whatever_their_sign() -> None:
 
 def test_what_does_not_vary_is_no_component() -> None:
     """Logits without their mean, for example: one dimension fewer than columns."""
-    with raises(codes.TOO_MANY_COMPONENTS, wanted=3, available=2):
-        Pca(columns=3).solve(Moments(9, np.zeros(3), np.diag([2.0, 0.0, 1.0])))
+    model = Pca(columns=3).solve(Moments(9, np.zeros(3), np.diag([2.0, 0.0, 1.0])))
+    made = Projection.of(model)
+    assert (model.settings[FEWER], made.made(3, "pca"), made.made(1, "pca")) == (3, 2, 1)
+    with raises(codes.TOO_MANY_COMPONENTS, wanted=4, available=2):
+        made.made(4, "pca")
 
 
 def test_what_tells_the_position_is_removed() -> None:

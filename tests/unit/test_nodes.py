@@ -14,6 +14,7 @@ import pytest
 
 from swsdist.accounts.hardware import versions
 from swsdist.audio.clips import write_silence
+from swsdist.core.codes import pipeline as pipeline_codes
 from swsdist.core.codes import storage as codes
 from swsdist.core.errors import StorageError
 from swsdist.core.needs import Needs
@@ -34,6 +35,7 @@ from swsdist.pipeline.execution.ray_instance import await_nodes
 from swsdist.pipeline.ledger import receipt_name
 from swsdist.pipeline.task import Cost, Receipt, Task
 from tests.support.cluster.faults import Fault, page
+from tests.support.coded import raises
 
 
 def slot(host: str) -> Slot:
@@ -116,6 +118,18 @@ def test_nodes_without_cpus_are_no_nodes_yet(monkeypatch: pytest.MonkeyPatch) ->
     assert await_nodes(60.0, told.append, partial(lacking, needs=needs, growing=True)) == [node, on_gpu]
     assert told == ["no node has a GPU for workers: waiting 60 s for one"]
     assert await_nodes(60.0, told.append, partial(lacking, needs=needs, growing=False)) == [node]
+
+
+def test_a_ray_that_does_not_start_is_no_bug(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It raises a bare exception on a busy machine."""
+
+    def init(**_: object) -> None:
+        raise Exception("The current node timed out during startup.\nLong lines")
+
+    monkeypatch.setattr(ray_instance.ray, "init", init)
+    with raises(pipeline_codes.RAY_NOT_STARTED, detail="The current node timed out during startup.") as caught:
+        ray_instance.connect("local", 1)
+    assert "--set executor.kind=serial" in str(caught.value.remedy)
 
 
 def test_a_worker_that_is_held_is_tried_again() -> None:

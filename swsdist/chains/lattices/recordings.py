@@ -6,6 +6,7 @@ joined. Of transcripts, such as subtitles, the words are read, not their times.
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
@@ -15,9 +16,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from swsdist.audio.commands import are_permitted, permitted
+from swsdist.audio.commands import are_permitted, is_command, permitted
 from swsdist.audio.places import caching
 from swsdist.audio.reader import read_blocks
+from swsdist.audio.streams import sha256
 from swsdist.chains.lattices.files import FileSource
 from swsdist.chains.lattices.source import Labeller, Part, Source, Speech
 from swsdist.config import Config
@@ -28,7 +30,7 @@ from swsdist.core.fingerprint import stable_hash
 from swsdist.corpora.documents import ENDINGS
 from swsdist.corpora.kaldi import demand_permission
 from swsdist.io.compressed import lines
-from swsdist.io.filesystem import Folder, locate
+from swsdist.io.filesystem import Folder, is_remote, locate
 from swsdist.io.tables import names_in, read_table
 from swsdist.lattices.alignment import VERSION, aligned
 from swsdist.lattices.collection import document_id, find_files, read_file
@@ -37,13 +39,14 @@ from swsdist.lattices.packed import Recipe, pack
 from swsdist.lattices.recognition import Recognition
 from swsdist.lattices.terms import TermReader, cheapest
 from swsdist.pipeline.stage import Context
+from swsdist.stages.inputs.content_matches import AFTER_SIZE
 from swsdist.stages.inputs.recordings import Row
-from swsdist.stages.lattice_store import LatticeRow
+from swsdist.stages.lattice_store import LatticeRow, recognised
 from swsdist.store.sharding import MOST_DOCUMENTS, cut
 from swsdist.store.writing import WithResult, demand_file, raise_transient, samples_of
 
 #: Columns that the lattice of a document depends on, or its row.
-_MATTERS = ("doc_id", "channel", "path", "identity")
+_MATTERS = ("doc_id", "channel", "identity")
 #: Work of a task that reads transcripts: as much as of so many seconds of sound.
 _READING = 1e-3
 
@@ -70,7 +73,12 @@ class RecordingSource(Source):
         """Without other channels of recordings that have a transcript; in a folder of both also what has no recording."""
         rows, refused = super().documents()
         known = {(row["doc_id"], row["channel"]): row for row in rows}
-        kept = [row for key, row in known.items() if key[0] not in self._names or key in self._given]
+        kept = [row for key, row in known.items() if key in self._given]
+        kept += [
+            {**known[key], "identity": identity}
+            for key, identity in self._identities().items()
+            if key[0] not in self._names
+        ]
         if self._files is not None and self._files.path == self._config.corpus.documents:
             kept += [{"speaker": None, **row} for key, row in self._given.items() if key not in known]
         return kept, refused
@@ -87,10 +95,9 @@ class RecordingSource(Source):
                 self._inputs.notices.inform(codes.TRANSCRIPTS_TAKEN, where=where, count=count, others=others)
         key_parts: tuple[Any, ...] = options.recogniser.identities(), options.recipe.matters()
         demand_permission(corpus.table["path"].to_pylist(), config.corpus.documents, config.storage)
-        (recipe,) = corpus.identities
         order = sorted((key, place) for place, key in enumerate(corpus) if key[0] not in self._names)
         places = np.array([place for _, place in order], np.int64)
-        rows = [{**row, "identity": row["identities"][recipe]} for row in corpus.rows(places)]
+        rows = self._as_recognised(corpus.rows(places))
         lengths = corpus.seconds(places, config.storage)
         matters: tuple[str, ...] = _MATTERS
         if options.texts is not None:
@@ -110,6 +117,32 @@ class RecordingSource(Source):
             label = f"shard {k + 1} of {len(ranges)}: {len(some)} documents"
             recordings = Recordings(some, options.recogniser, options.recipe, are_permitted())
             yield Part([*key_parts, names], label, sum(lengths[chosen.start : chosen.stop]), recordings)
+
+    def _identities(self) -> dict[tuple[str, int], str]:
+        """Of the recording of each document."""
+        corpus = self._inputs.corpus_documents
+        (identities,) = corpus.identities.values()
+        return dict(zip(corpus, identities.to_pylist(), strict=True))
+
+    def _as_recognised(self, rows: Sequence[Row]) -> list[Row]:
+        """Recordings with their identity, those that were moved or copied with that of their recognition: it is not done
+        again. Files of the same length are compared by SHA-256.
+        """
+        state, now = self._inputs.store, self._identities()
+        rows = [{**row, "identity": now[row["doc_id"], row["channel"]]} for row in rows]
+        if state.manifest is None:
+            return rows
+        before = {(row["doc_id"], row["channel"]): row for row in recognised(state.open())}
+        for row in rows:
+            old = before.get((row["doc_id"], row["channel"]))
+            if old is not None and (row["identity"] == old["identity"] or self._is_copy(row, old)):
+                row["identity"] = old["first"]
+        return rows
+
+    def _is_copy(self, row: Row, old: Row) -> bool:
+        """Whether a recording has the bytes of the one that was recognised."""
+        sizes = {re.sub(AFTER_SIZE, r"\1", each["identity"]) for each in (row, old)}
+        return len(sizes) == 1 and bool(old["content"]) and _content(row, self._config.storage) == old["content"]
 
     def queries(self) -> list[Row]:
         """All, with identities of recordings."""
@@ -156,12 +189,12 @@ class Recordings(NamedTuple):
                     lattice = recogniser.lattice(row["doc_id"], row["channel"], reported(read))
                     if "text" in row:
                         lattice = aligned(row["text"], lattice, pack(lattice, self.recipe).words)
-                    packed = pack(lattice, self.recipe)
+                    packed, content = pack(lattice, self.recipe), _content(row, context.storage)
                 except DataError as error:
                     raise_transient(row, error)
                     yield LatticeRow(*names, error)
                     continue
-                yield LatticeRow(*names, packed, read.result)
+                yield LatticeRow(*names, packed, read.result, content)
 
 
 class RecognisedSpeech(NamedTuple):
@@ -200,6 +233,12 @@ class RecognisedSpeech(NamedTuple):
             return cheapest(rows), samples / recogniser.rate
 
         return labelled
+
+
+def _content(row: Row, storage: Mapping[str, Any]) -> str:
+    """SHA-256 of a recording; empty of a place in one, a command, and on S3, where the identity says as much."""
+    path = row["path"]
+    return "" if row.get("start") is not None or is_command(path) or is_remote(path) else sha256(path, storage)
 
 
 def _ranges(rows: Sequence[Row], seconds: Sequence[float], config: Config) -> list[range]:

@@ -123,6 +123,12 @@ QUERY_AND_TEXT = Code(
     "query-and-text", UserError, "--query and --text are both given", "search them one after the other"
 )
 SPEAK_NEEDS_TEXT = Code("speak-needs-text", UserError, "--speak speaks texts, and there is --query", "give --text TEXT")
+RECORDINGS_NOT_RUN = Code(
+    "recordings-not-run",
+    UserError,
+    "this is no run and no store",
+    "name what was made of it: {runs}",
+)
 OTHER_KIND_OF_QUERY = Code(
     "other-kind-of-query",
     UserError,

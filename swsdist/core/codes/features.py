@@ -172,7 +172,7 @@ NO_MODEL_FOLDER = Code(
     "no-model-folder",
     ConfigError,
     "there is no such folder, and no such model in the cache of the Hugging Face hub (HF_HUB_CACHE); nothing is downloaded",
-    "get one, for example: {command}",
+    "{fix}",
 )
 MODEL_FILE_MISSING = Code(
     "model-file-missing", ConfigError, "the model folder has no {file}", "copy it, too; a complete folder: {command}"
@@ -396,7 +396,7 @@ TOO_FEW_FRAMES = Code(
 FEWER_COMPONENTS = Code(
     "fewer-components",
     OddError,
-    "{count} mixture{s} with {components} components, not {usual}: there are few frames of speech",
+    "{count} model{s} with {components} components, not {usual}: there are few frames",
     "with more recordings, fit it again: --from fit-transforms",
 )
 COVARIANCES_TOO_LARGE = Code(

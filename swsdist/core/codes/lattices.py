@@ -347,7 +347,7 @@ NO_WHISPER_MODEL = Code(
     "no-whisper-model",
     ConfigError,
     "there is no folder {model}, and no such model in the cache of the Hugging Face hub",
-    "download it: hf download Systran/faster-whisper-base; or name the folder of a Whisper model of CTranslate2",
+    "{fix}",
 )
 NO_MODEL_OF_RECOGNISER = Code(
     "no-model-of-recogniser",

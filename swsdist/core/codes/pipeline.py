@@ -235,6 +235,12 @@ RAY_HEAD_LOST = Code(
     "the head of the Ray cluster is gone ({detail})",
     "restart it, and run again: computed results are kept",
 )
+RAY_NOT_STARTED = Code(
+    "ray-not-started",
+    UserError,
+    "Ray does not start on this machine ({detail})",
+    "run without it: --set executor.kind=serial; or try again when the machine is less busy",
+)
 NO_RAY_CLUSTER = Code(
     "no-ray-cluster",
     UserError,

@@ -66,6 +66,12 @@ NO_SUCH_DOCUMENT_CHANNEL = Code(
     "document {doc_id!r} has no channel {channel}",
     "name one of its channels: {channels}",
 )
+NO_SUCH_EXAMPLE = Code(
+    "no-such-example",
+    UserError,
+    "there is no file {name}, and no document of this name in the store",
+    "check the path; `swsdist store info --documents` lists the documents",
+)
 NOT_A_QUERY = Code("not-a-query", UserError, "a value of type {kind} is not a query", "give text")
 PLACE_WITHOUT_SPEECH = Code(
     "place-without-speech",

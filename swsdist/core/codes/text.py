@@ -132,7 +132,7 @@ NO_LATTICE_OF_DOCUMENTS = Code(
     "name lattices after documents (doc_id), or leave out options.lattices.path: then the documents are what lattices name",
 )
 ALL_LATTICES_REJECTED = Code(
-    "all-lattices-rejected", DataError, "all of {count} lattices are rejected, the first for this: {reason}", "{advice}"
+    "all-lattices-rejected", DataError, "all {count} documents are rejected, the first for this: {reason}", "{advice}"
 )
 STORE_OF_OTHER_KIND = Code(
     "store-of-other-kind",

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from swsdist.core.codes import features as codes
 from swsdist.features.fitting.interface import Document, Step, Totals
 from swsdist.features.fitting.moments import Sums
-from swsdist.features.model import Model
+from swsdist.features.model import FEWER, Model
 
 Floats = NDArray[np.float64]
 
@@ -41,8 +41,6 @@ _ROWS = 512
 _BETWEEN = 2
 #: Initial distance of the halves of a Gaussian from its mean, in deviations.
 _APART = 0.2
-#: Setting of a model with fewer components than usual: the usual number, which nobody chose.
-FEWER = "instead_of"
 #: Name of a model whose mixture is final, if another round follows.
 _DONE = "mixture-done"
 #: A Gaussian with fewer frames is not updated.

@@ -20,7 +20,6 @@ Convolutions between the layers and a CTC head (`add_adapter`) make that hop lon
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -29,7 +28,7 @@ from swsdist.core.codes import features as codes
 from swsdist.core.errors import ConfigError, SwsdistError
 from swsdist.core.plain import parse_json
 from swsdist.io.failures import as_file_fault
-from swsdist.io.hub_cache import cached_repositories
+from swsdist.io.hub_cache import cached_repositories, way_to
 from swsdist.io.local import retry_local
 
 CONFIG, FRONT, PROCESSOR = "config.json", "preprocessor_config.json", "processor_config.json"
@@ -40,8 +39,10 @@ _WHERE = "features.options.model"
 #: The kind whose layers need no library (`features.ssl.whisper`).
 WHISPER = "whisper"
 
+#: Options of `hf download` for the files of an encoder.
+ENCODER_FILES = " --include '*.json' '*.safetensors'"
 #: Command that downloads the folder of a published model.
-_GET = "hf download openai/whisper-base --include '*.json' '*.safetensors' --local-dir FOLDER"
+_GET = f"hf download openai/whisper-base{ENCODER_FILES} --local-dir FOLDER"
 _GET_CTC = "hf download facebook/wav2vec2-base-960h --local-dir FOLDER"
 _GET_LANGUAGES = "hf download facebook/mms-1b-all --local-dir FOLDER"
 
@@ -159,12 +160,6 @@ def _stacked(config: _Values, front: _Values) -> _Shape:
 _SHAPES: dict[str, Callable[[_Values, _Values], _Shape]] = {WHISPER: _whisper, "wav2vec2-bert": _stacked}
 
 
-def download_of(model: str) -> str:
-    """The command that downloads a model by its name, into the cache of the hub; or an example, if it is no name."""
-    named = re.fullmatch(r"[\w.-]*\w/\w[\w.-]*", model)
-    return f"hf download {model} --include '*.json' '*.safetensors'" if named else _GET
-
-
 def cached_models() -> list[str]:
     """Names of the speech encoders in the cache of the hub, sorted."""
     return sorted(name for name, folder in cached_repositories() if _is_encoder(folder))
@@ -186,7 +181,7 @@ def read_encoder(folder: str) -> Encoder:
     """
     place = Path(folder)
     if not place.is_dir():
-        raise codes.NO_MODEL_FOLDER(where=f"{_WHERE}: {folder}", command=_GET)
+        raise codes.NO_MODEL_FOLDER(where=f"{_WHERE}: {folder}", fix=way_to(folder, ENCODER_FILES))
     config, front = _read(place / CONFIG), _read_front(place)
     kind = str(config.values.get("model_type"))
     shape = _SHAPES.get(kind)

@@ -9,8 +9,8 @@ from typing import Any
 
 from swsdist.core.codes import features as codes
 from swsdist.features.ssl.extractor import Ssl
-from swsdist.features.ssl.folder import download_of, read_encoder
-from swsdist.io.hub_cache import folder_of
+from swsdist.features.ssl.folder import ENCODER_FILES, read_encoder
+from swsdist.io.hub_cache import folder_of, way_to
 
 
 def settings_of(models: Sequence[str], search: bool) -> list[str]:
@@ -30,7 +30,7 @@ def settings_of(models: Sequence[str], search: bool) -> list[str]:
             raise codes.DUPLICATE_MODEL_NAME(where=f"--model {model}", name=name)
         folder = Path(folder_of(model)).absolute()
         if not folder.is_dir():
-            raise codes.NO_MODEL_FOLDER(where=f"--model {model}", command=download_of(model))
+            raise codes.NO_MODEL_FOLDER(where=f"--model {model}", fix=way_to(model, ENCODER_FILES))
         # In the middle, rather later than earlier, layers say what is spoken (docs/concepts/encoders.md).
         encoder = read_encoder(str(folder))
         options = {"model": str(folder), "layer": round(encoder.layers * 2 / 3), "overlap_seconds": 2}

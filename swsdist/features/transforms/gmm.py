@@ -18,8 +18,8 @@ from pydantic import Field
 
 from swsdist.core.codes import features as codes
 from swsdist.features.fitting.interface import Rounds
-from swsdist.features.fitting.mixture import FEWER, NAMES, Mixture, MixtureRounds
-from swsdist.features.model import Model
+from swsdist.features.fitting.mixture import NAMES, Mixture, MixtureRounds
+from swsdist.features.model import FEWER, Model
 from swsdist.features.threads import one_thread
 from swsdist.features.transforms.fitted import FittedTransform
 from swsdist.features.transforms.interface import Shape

@@ -22,7 +22,7 @@ from pydantic import Field
 from swsdist.core.codes import features as codes
 from swsdist.features.fitting.interface import Rounds
 from swsdist.features.fitting.moments import Moments, OfCovariance
-from swsdist.features.model import Model
+from swsdist.features.model import FEWER, Model
 from swsdist.features.transforms.fitted import Hours
 from swsdist.features.transforms.project import FittedProjection, directed, projection
 
@@ -43,11 +43,10 @@ class Pca(FittedProjection):
     letter: ClassVar[str] = "p"
 
     def solve(self, moments: Moments) -> Model:
-        """The projection that a covariance gives.
+        """The projection that a covariance gives: fewer components, if fewer dimensions vary.
 
         Raises:
-            ConfigError: there are fewer dimensions that vary than components, or positions are to be removed from frames that
-                have none.
+            ConfigError: positions are to be removed from frames that have none.
         """
         covariance = moments.covariance
         if self.positions and moments.at_positions is None:
@@ -59,20 +58,15 @@ class Pca(FittedProjection):
             kept = np.eye(len(away)) - away @ away.T
             covariance = kept @ covariance @ kept
         values, axes = np.linalg.eigh(covariance)
-        values, axes = values[::-1][: self.columns], axes[:, ::-1][:, : self.columns]
-        if not values[-1] > _LEAST * values[0]:
-            vary = int((values > _LEAST * values[0]).sum())
-            raise codes.TOO_MANY_COMPONENTS(
-                where="features.transforms: pca, columns",
-                wanted=self.columns,
-                kind="principal components",
-                available=max(vary, 1),
-            )
-        axes = directed(axes)
+        count = min(self.columns, max(1, int((values > _LEAST * values[-1]).sum())))
+        values, axes = values[::-1][:count], directed(axes[:, ::-1][:, :count])
         if self.whiten:
             axes = axes / np.sqrt(values)
         deviation = np.sqrt(np.diag(moments.covariance))
-        return projection(moments.mean, axes, np.where(deviation > 0, deviation, 1.0))
+        model = projection(moments.mean, axes, np.where(deviation > 0, deviation, 1.0))
+        if count == self.columns:
+            return model
+        return Model(model.name, model.version, model.arrays, {"most": count, FEWER: self.columns})
 
     def rounds(self) -> Rounds:
         """By the covariance."""

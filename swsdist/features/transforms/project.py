@@ -20,7 +20,7 @@ from pydantic import Field
 
 from swsdist.config.section import IsPath
 from swsdist.core.codes import features as codes
-from swsdist.features.model import Model, read_model
+from swsdist.features.model import FEWER, Model, read_model
 from swsdist.features.transforms.fitted import FittedTransform, check_columns, model_place
 from swsdist.features.transforms.interface import Shape, TransformOptions
 from swsdist.io.remote.copies import local_file
@@ -37,12 +37,14 @@ class Projection(NamedTuple):
         mean, deviation: float64 (columns,).
         matrix: float64 (columns, output columns), integers.
         step: the value of 1 in a product.
+        instead_of: number of columns that were wanted, where there are fewer.
     """
 
     mean: NDArray[np.float64]
     deviation: NDArray[np.float64]
     matrix: NDArray[np.float64]
     step: float
+    instead_of: object = None
 
     @classmethod
     def of(cls, model: Model) -> Projection:
@@ -68,22 +70,22 @@ class Projection(NamedTuple):
             raise codes.PROJECTION_TOO_LARGE(columns=len(mean), highest=MOST_COLUMNS)
         largest = float(np.abs(wide).max(initial=0.0)) or 1.0
         integers = np.rint(wide / largest * _MATRIX_STEPS)
-        return cls(mean, deviation, integers, largest / _MATRIX_STEPS / _STEPS)
+        return cls(mean, deviation, integers, largest / _MATRIX_STEPS / _STEPS, model.settings.get(FEWER))
 
     def made(self, columns: int | None, name: str) -> int:
-        """Number of output columns if `columns` are requested; None: all.
+        """Number of output columns if `columns` are requested; None: all. Fewer, if so many were wanted when it was fitted.
 
         Raises:
             ConfigError: the matrix has fewer.
         """
-        if self.matrix.shape[1] < (columns or 1):
+        if self.matrix.shape[1] < (columns or 1) and columns != self.instead_of:
             raise codes.TOO_MANY_COMPONENTS(
                 where=f"features.transforms: {name}, columns",
                 wanted=columns,
                 kind="columns of the projection",
                 available=self.matrix.shape[1],
             )
-        return columns or self.matrix.shape[1]
+        return min(columns or MOST_COLUMNS, int(self.matrix.shape[1]))
 
     def apply(self, frames: NDArray[np.float32], columns: int | None, where: str) -> NDArray[np.float32]:
         """Transform float32 (frames, input columns) to float32 (frames, the first `columns` outputs).
@@ -186,9 +188,8 @@ class FittedProjection(FittedTransform[Projection]):
                 kind=self.makes,
                 available=len(input_shape.columns),
             )
-        if loaded is not None:
-            loaded.made(self.columns, self.name)
-        return Shape(tuple(f"{self.letter}{k}" for k in range(self.columns)), "features")
+        count = self.columns if loaded is None else loaded.made(self.columns, self.name)
+        return Shape(tuple(f"{self.letter}{k}" for k in range(count)), "features")
 
     def apply(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
         """Transform float32 (frames, input columns) to float32 (frames, output columns)."""

@@ -168,7 +168,7 @@ def connect(address: str | None, cpus: int) -> Instance:
         The instance, for `disconnect`.
 
     Raises:
-        UserError: no cluster answers at the address, or this process is connected to another.
+        UserError: no cluster answers at the address, this process is connected to another, or Ray does not start.
     """
     if ray.is_initialized():
         _demand_same(address)
@@ -195,8 +195,10 @@ def connect(address: str | None, cpus: int) -> Instance:
                 _temp_dir=f"{folder}/ray",  # Ray makes this folder writable for everybody
                 **quiet,
             )
-    except BaseException:
+    except BaseException as error:
         disconnect(instance)
+        if isinstance(error, Exception):  # Ray raises nothing narrower when a node starts too slowly
+            raise codes.RAY_NOT_STARTED(where="executor.kind: ray", detail=str(error).split("\n")[0]) from error
         raise
     return instance
 

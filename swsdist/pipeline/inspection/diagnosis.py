@@ -13,8 +13,9 @@ from swsdist.accounts.hardware import describe, versions
 from swsdist.audio.formats import ffmpeg
 from swsdist.config.model import Executor
 from swsdist.core.errors import ConfigError, SwsdistError
-from swsdist.features.ssl.folder import cached_models, download_of
+from swsdist.features.ssl.folder import ENCODER_FILES, cached_models
 from swsdist.io.filesystem import Folder
+from swsdist.io.hub_cache import way_to
 from swsdist.lattices.recognition import Recognition
 from swsdist.pipeline.finding import Finding
 from swsdist.registry import registries
@@ -40,10 +41,12 @@ def diagnose(s3: str | None, storage: Mapping[str, Any], with_executors: bool) -
     yield _blas()
     yield Finding("features", True, ", ".join(f"{name} ({place})" for name, place in FEATURES.targets()))
     encoders = (
-        ", ".join(cached_models()) or f"none in the cache of the hub; {download_of('openai/whisper-base')} gets one"
+        ", ".join(cached_models()) or f"none in the cache of the hub; {way_to('openai/whisper-base', ENCODER_FILES)}"
     )
     yield Finding("encoders", True, f"{encoders} (--model, or the extractor ssl)")
     yield Finding("recognisers", True, ", ".join(map(_recogniser, RECOGNISERS)))
+    page = "swsdist serve" if find_spec("uvicorn") else "none: uvicorn is missing, pip install 'swsdist[serve]'"
+    yield Finding("page", True, page)
     for error in (error for registry in _REGISTRIES for error in registry.broken()):
         yield Finding("extension", False, f"{error.where}: {error.message}" if error.where else error.message)
     yield _ffmpeg()

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from swsdist.core.text import shown
 from swsdist.report.answers.hits import Answer, AnswerHit
 from swsdist.report.summary import clock
 from swsdist.report.tables import Table
 
+if TYPE_CHECKING:
+    import pyarrow as pa
 
-def hits_table(answers: Sequence[Answer], meaning: str, plain: Sequence[Mapping[str, object]]) -> Table:
+
+def hits_table(answers: Sequence[Answer], meaning: str, plain: pa.Table) -> Table:
     """Hits of all queries, one per row.
 
     Args:
@@ -24,7 +28,15 @@ def hits_table(answers: Sequence[Answer], meaning: str, plain: Sequence[Mapping[
         channels = " + ".join(map(str, hit.channels))
         times = _percent(hit), f"{hit.score:.3f}", clock(hit.start), clock(hit.end)
         rows.append((hit.query_id, hit.doc_id, channels, hit.called, str(rank), *times))
-    return Table("Hits", columns, rows, f"{meaning.capitalize()}.", texts=range(4), plain=plain)
+    return Table(
+        "Hits",
+        columns,
+        rows,
+        f"{meaning.capitalize()}.",
+        texts=range(4),
+        plain=plain.to_pylist(),
+        names=plain.column_names,
+    )
 
 
 def _percent(hit: AnswerHit) -> str:

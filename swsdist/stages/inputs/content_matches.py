@@ -31,7 +31,7 @@ from swsdist.store.reading import Store
 _READERS = 4
 
 #: Matches an identity after the length of the file; in a group, what says how it is read.
-_AFTER_SIZE = f":.*?({ffmpeg.READER})?$"
+AFTER_SIZE = f":.*?({ffmpeg.READER})?$"
 
 
 class ContentMatches(NamedTuple):
@@ -156,7 +156,7 @@ def _stored_by_content(
 
 def _sizes(identities: pa.Array | pa.ChunkedArray) -> pa.Array:
     """Lengths of files, as text, and how they are read; for a command or other non-file, arbitrary text."""
-    sizes = pc.replace_substring_regex(identities.cast(pa.large_string()), pattern=_AFTER_SIZE, replacement=r"\1")
+    sizes = pc.replace_substring_regex(identities.cast(pa.large_string()), pattern=AFTER_SIZE, replacement=r"\1")
     return sizes.combine_chunks() if isinstance(sizes, pa.ChunkedArray) else sizes
 
 
