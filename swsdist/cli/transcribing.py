@@ -62,7 +62,7 @@ _FORMAT = click.option(
 def transcribe(target: str, to: str | None, formats: tuple[str, ...], models: tuple[str, ...]) -> None:
     """Write what is heard in recordings: SRT, WebVTT, TextGrid, ELAN, JSON and TXT, a file each, and a CTM of all.
 
-    Of a FOLDER, its recordings are recognised first, as by swsdist index FOLDER --text; of a RUN or STORE, the words that it
+    Of a FOLDER, its recordings are recognised first, as by swsdist index FOLDER --text --force; of a RUN or STORE, the words it
     holds are written. A file that this command did not write, or that has been changed since, stays as it is.
     """
     from swsdist.cli.running import index, run_name
