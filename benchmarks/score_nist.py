@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from benchmarks.rows import Row, at_least, at_most, main, say
 from swsdist.io.nist.systemlist import read_systemlist
-from swsdist.io.nist.systemlist_writing import write_stdlist
+from swsdist.io.nist.systemlist_writing import stdlist
 
 CASE = Path(__file__).resolve().parents[1].parent / "shared" / "golden" / "scoring" / "big_500x300k"
 
@@ -83,7 +83,7 @@ def _ten_times(path: Path) -> None:
         shifted = np.round(many[name].to_numpy() + shifts, 2)
         many = many.set_column(many.schema.get_field_index(name), name, pa.array(shifted))
     ordered = many.sort_by([("query_id", "ascending"), ("start", "ascending")])
-    write_stdlist(ordered.to_batches(), sorted(found.queries), path)
+    stdlist(str(path)).write(ordered.to_batches(), sorted(found.queries), path)
 
 
 def _median(command: list[str], folder: Path) -> tuple[float, float, float]:

@@ -126,20 +126,24 @@ def _terms(about: ListContext, usual: str) -> str:
 
 def stdlist(detections: pa.Table, out: Path, about: ListContext) -> None:
     """Write a STDLIST."""
-    from swsdist.io.nist.systemlist_writing import write_stdlist
+    from swsdist.io.nist import systemlist_writing
 
     rows, queries, header = _listed(detections, about)
     seconds, size = (_number(about.system.attributes.get(name)) for name in ("indexing_time", "index_size"))
     termlist = _terms(about, "tlist.xml")
-    write_stdlist(rows, queries, out, termlist=termlist, indexing_seconds=seconds, index_bytes=int(size), **header)
+    made = systemlist_writing.stdlist(
+        str(out), termlist=termlist, indexing_seconds=seconds, index_bytes=int(size), **header
+    )
+    made.write(rows, queries, out)
 
 
 def kwslist(detections: pa.Table, out: Path, about: ListContext) -> None:
     """Write a KWSLIST."""
-    from swsdist.io.nist.systemlist_writing import write_kwslist
+    from swsdist.io.nist import systemlist_writing
 
     rows, queries, header = _listed(detections, about)
-    write_kwslist(rows, queries, out, kwlist=_terms(about, "kwlist.xml"), **header)
+    made = systemlist_writing.kwslist(str(out), kwlist=_terms(about, "kwlist.xml"), **header)
+    made.write(rows, queries, out)
 
 
 def _printable(detections: pa.Table) -> pa.Table:

@@ -80,6 +80,20 @@ def decimal(value: float) -> str:
     return format(Decimal(text), "f") if "e" in text else text
 
 
+def decimals(values: pa.Array) -> pa.Array:
+    """`decimal` of finite numbers."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    texts = values.cast(pa.string())
+    if pc.any(whole := pc.less(pc.find_substring(texts, "."), 0)).as_py():
+        texts = pc.if_else(whole, pc.binary_join_element_wise(texts, "0", "."), texts)
+    if pc.any(powers := pc.greater(pc.find_substring(texts, "e"), 0)).as_py():
+        plain = map(decimal, values.filter(powers).to_pylist())
+        texts = pc.replace_with_mask(texts, powers, pa.array(plain, pa.string()))
+    return texts
+
+
 def batches(rows: Iterable[tuple[object, ...]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Stream rows in batches of `ROWS`."""
     import pyarrow as pa

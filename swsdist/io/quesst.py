@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Unpack
 
 import pyarrow as pa
 
@@ -23,7 +22,7 @@ from swsdist.core.codes import io as codes
 from swsdist.core.types import REFERENCES
 from swsdist.io.compressed import lines, short
 from swsdist.io.nist.ecf import read_ecf
-from swsdist.io.nist.systemlist_writing import Header, write_stdlist
+from swsdist.io.nist.systemlist_writing import stdlist
 
 _FIELDS = 9
 
@@ -94,9 +93,7 @@ def read_quesst_references(path: str, storage: Mapping[str, object] | None = Non
     return pa.Table.from_pylist([dict(zip(REFERENCES.names, row, strict=True)) for row in rows], REFERENCES)
 
 
-def write_quesst_list(
-    trials: pa.Table, queries: Iterable[str], durations: Mapping[str, float], out: Path, **attributes: Unpack[Header]
-) -> None:
+def write_quesst_list(trials: pa.Table, queries: Iterable[str], durations: Mapping[str, float], out: Path) -> None:
     """Write a system list: a detection per trial, which spans its document.
 
     Args:
@@ -104,11 +101,10 @@ def write_quesst_list(
         queries: ids of all queries.
         durations: s, of the documents, by id.
         out: local file to write.
-        attributes: as for `swsdist.io.nist.systemlist_writing.write_stdlist`.
 
     Raises:
         UserError: STDEval cannot process a name.
-        DataError: a document is not among `durations`, or as in `write_stdlist`.
+        DataError: a document is not among `durations`, or as in `SystemList.write`.
     """
     documents = trials["doc_id"].to_pylist()
     if unknown := next((name for name in documents if name not in durations), None):
@@ -116,4 +112,4 @@ def write_quesst_list(
     spans = trials.append_column("channel", pa.array([1] * len(documents), pa.int32()))
     spans = spans.append_column("start", pa.array([0.0] * len(documents)))
     spans = spans.append_column("end", pa.array([float(durations[name]) for name in documents], pa.float64()))
-    write_stdlist(spans.to_batches(), queries, out, **attributes)
+    stdlist(str(out)).write(spans.to_batches(), queries, out)

@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -127,9 +128,11 @@ def names_in(path: str, storage: Mapping[str, object] | None = None) -> list[str
     return _Source.read(path, storage).names()
 
 
-def write_csv(table: pa.Table | Iterable[pa.RecordBatch], schema: pa.Schema, out: Path) -> None:
+def write_csv(
+    table: pa.Table | Iterable[pa.RecordBatch], schema: pa.Schema, out: Path | BinaryIO, header: bool = True
+) -> None:
     """Write a table, or a stream of its batches, as CSV that `read_table` reads back to the same values."""
-    with pa.csv.CSVWriter(str(out), schema) as writer:
+    with pa.csv.CSVWriter(out, schema, write_options=pa.csv.WriteOptions(include_header=header)) as writer:
         for batch in table.to_batches() if isinstance(table, pa.Table) else table:
             writer.write_batch(batch)
 

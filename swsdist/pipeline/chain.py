@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -166,6 +167,23 @@ class Chain:
                     raise codes.MISSING_TABLE(step=step.name, chain=self.name, table=table, input_name=input_name)
             before.append(replace(step, reads=reads))
         yield from before
+
+    @cached_property
+    def passing(self) -> frozenset[str]:
+        """Names of the steps that replace files of fixed names, and of those that serve only them: all are of one config."""
+        result: set[str] = set()
+        for step in self.steps[::-1]:
+            readers = [
+                other.name
+                for other in self.steps
+                if any(
+                    str(source).partition(":")[0] == step.name for word in other.reads for source in other.sources(word)
+                )
+            ]
+            digested = any(table.digested for table in step.stage.tables.values())
+            if step.stage.replaces or (readers and result.issuperset(readers) and not digested):
+                result.add(step.name)
+        return frozenset(result)
 
     def step(self, name: str) -> Step:
         """Find a step by name.

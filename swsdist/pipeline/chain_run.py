@@ -107,8 +107,8 @@ class ChainRun:
 
     @property
     def complete(self) -> bool:
-        """Whether all steps have ended; steps that replace files of fixed names do not count."""
-        return all(step.name in self.outcomes for step in self.chain.steps if not step.stage.replaces)
+        """Whether all steps have ended; those that replace files of fixed names, and serve them, do not count."""
+        return all(step.name in self.outcomes for step in self.chain.steps if step.name not in self.chain.passing)
 
     def inputs(self, step: Step, round: int = 0) -> Inputs:
         """The inputs of a step."""
@@ -240,15 +240,16 @@ def prepare_chain_run(
 ) -> ChainRun:
     """A chain run before its first step.
 
-    If the ledger has several plans (`alone` is false), steps whose outputs have fixed names are left out.
+    If the ledger has several plans (`alone` is false), `Chain.passing` is left out.
     """
     chain: Chain = CHAINS[config.chain].load()(config, ledger)
-    steps = [step for step in selection.steps(chain) if alone or not step.stage.replaces]
+    left_out = frozenset() if alone else chain.passing
+    steps = [step for step in selection.steps(chain) if step.name not in left_out]
     redo = frozenset(step.name for step in steps if selection.redoes(chain, step))
     plan = Plan(
         config.chain,
         without_secrets(config).model_dump(mode="json"),
-        [step.name for step in (steps if selection.shared else chain.steps) if alone or not step.stage.replaces],
+        [step.name for step in (steps if selection.shared else chain.steps) if step.name not in left_out],
     )
     return ChainRun(name, config, chain, plan, ledger, steps, redo)
 

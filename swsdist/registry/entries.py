@@ -289,9 +289,11 @@ class ExportEntry(Entry):
 
     Attributes:
         best_hits: it reads the best hits, with the paths of their recordings.
+        rows: the target is a `swsdist.exports.interface.Rows`, so that tasks write the parts of a list.
     """
 
     best_hits: bool = False
+    rows: bool = False
 
 
 @dataclass(frozen=True)

@@ -217,9 +217,9 @@ EXPORTS: Registry[ExportEntry] = Registry(
     "swsdist.exports",
     "report.exports",
     {
-        "csv": ExportEntry("swsdist.exports.lists:table", 1),
-        "stdlist": ExportEntry("swsdist.exports.lists:stdlist", 1),
-        "kwslist": ExportEntry("swsdist.exports.lists:kwslist", 1),
+        "csv": ExportEntry("swsdist.exports.lists:table", 1, rows=True),
+        "stdlist": ExportEntry("swsdist.exports.lists:stdlist", 1, rows=True),
+        "kwslist": ExportEntry("swsdist.exports.lists:kwslist", 1, rows=True),
         "labels": ExportEntry("swsdist.exports.labels:write", 3),
         "eaf": ExportEntry("swsdist.exports.tiers:write_eaf", 1),
         "textgrid": ExportEntry("swsdist.exports.tiers:write_textgrid", 1),

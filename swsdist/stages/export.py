@@ -1,16 +1,19 @@
-"""export writes the detections in external formats, below `exports/` in the run folder."""
+"""format and export write the detections in external formats, below `exports/` in the run folder."""
 
 from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from swsdist.core.errors import UserError
-from swsdist.exports.interface import BestHit, Material
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from swsdist.core.errors import StorageError, UserError
+from swsdist.exports.interface import BestHit, Material, Rows
 from swsdist.io.filesystem import Folder
 from swsdist.io.remote.scratch import scratch
 from swsdist.pipeline.inputs import Inputs
@@ -18,14 +21,62 @@ from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Part, Task, TaskOutput
 from swsdist.registry.registries import EXPORTS
 from swsdist.stages import top_hits
+from swsdist.stages.buckets import BucketStage
 from swsdist.stages.inputs.search_inputs import CorpusInputs
-from swsdist.stages.task_results import Exported, Extracted
+from swsdist.stages.task_results import Exported, Extracted, Formatted
 from swsdist.store import parquet
 from swsdist.store.reading import Store
 
 
+class Formatting(NamedTuple):
+    """The payload of a task: a part of the list, and formats that are made of rows."""
+
+    scored: str
+    kinds: tuple[str, ...]
+
+
+class Format(BucketStage[Formatting]):
+    """A task per bucket writes its rows in each format that is made of rows (`swsdist.exports.interface.Rows`)."""
+
+    name = "format"
+    version = 1
+    phase = "score"
+    takes = {"scored": "scored"}
+    grows_with_hours = "kept"
+    tables = {"formatted": Table(None, digested=False)}
+
+    def plan(self, inputs: Inputs) -> Iterator[Task[Formatting]]:
+        """A task per bucket, if the config names such a format."""
+        kinds = tuple(kind for kind in inputs.config.exports if EXPORTS[kind].rows)
+        versions = [EXPORTS.identity(kind) for kind in kinds]
+        for part in inputs.parts("scored") if kinds else ():
+            yield self.following(part, inputs, versions, part.name, payload=Formatting(part.name, kinds))
+
+    def run(self, task: Task[Formatting], context: Context) -> TaskOutput:
+        """Write a file for each format that can represent the rows; they are packed, for they are written once more."""
+        rows = context.read(task.payload.scored)
+        data: dict[str, bytes] = {}
+        failed: dict[str, str] = {}
+        for kind in task.payload.kinds:
+            try:
+                data[kind] = b"".join(EXPORTS[kind].load().rows(rows.to_batches()))
+            except UserError as error:
+                failed[kind] = str(error)
+        outputs = (
+            context.write(task, "formatted", pa.compress(some, "zstd", asbytes=True), f"-{kind}.zst")
+            for kind, some in data.items()
+        )
+        return TaskOutput(tuple(outputs), Formatted(list(data), pc.unique(rows["query_id"]).to_pylist(), failed))
+
+
 class Exporting(NamedTuple):
-    """The payload of the task: files of `top_hits.files`, and contents of the exports."""
+    """The payload of the task: files of `top_hits.files`, and contents of the exports.
+
+    Attributes:
+        formatted: of each format that is made of rows, the files of its parts.
+        failed: why some of these formats cannot represent the list.
+        unfound: queries without detections.
+    """
 
     scored: list[list[Any]]
     trials: list[list[Any]]
@@ -35,10 +86,13 @@ class Exporting(NamedTuple):
     clips: int
     labels: int
     system: str
+    formatted: dict[str, list[str]]
+    failed: dict[str, str]
+    unfound: list[str]
 
 
 class Export(Stage[Exporting]):
-    """One task writes all exports that the config names; see `swsdist.registry.registries.EXPORTS`.
+    """One task writes all exports that the config names (`swsdist.registry.registries.EXPORTS`): parts are put together.
 
     An export that cannot represent the detections (a file name that a NIST program takes for a pattern, say) is skipped
     with a warning; the others are written.
@@ -48,11 +102,10 @@ class Export(Stage[Exporting]):
     version = 1
     unit = "detections"
     phase = "score"
-    takes = {"queries": "groups", "scored": "scored"}
+    takes = {"queries": "groups", "scored": "scored", "formatted": "formatted"}
     may_take = {"trials": "trials"}
     grows_with_hours = "kept"
     tables = {"exports": Table(None, None, digested=False)}
-    in_driver = True
     replaces = True
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Exporting]]:
@@ -64,10 +117,18 @@ class Export(Stage[Exporting]):
         query_ids = sorted(
             {query_id for _, group in inputs.results("queries", Extracted) for query_id in group.query_ids}
         )
-        system = inputs.config.system
-        payload = Exporting(
-            scored, trials, chain_inputs.store.state, kinds, query_ids, report.clips, report.labels, system
-        )
+        formatted: dict[str, list[str]] = {kind: [] for kind in kinds if EXPORTS[kind].rows}
+        failed: dict[str, str] = {}
+        found: set[str] = set()
+        for _, result, parts in inputs.made("formatted", Formatted):
+            found.update(result.queries)
+            failed = {**result.failed, **failed}
+            for kind, part in zip(result.kinds, parts, strict=True):
+                formatted[kind].append(part.name)
+        unfound = [query_id for query_id in query_ids if query_id not in found]
+        system, store = inputs.config.system, chain_inputs.store.state
+        of_rows = formatted, failed, unfound
+        payload = Exporting(scored, trials, store, kinds, query_ids, report.clips, report.labels, system, *of_rows)
         versions, rows = [EXPORTS.identity(kind) for kind in kinds], sum(part.rows for part in inputs.parts("scored"))
         key_parts = versions, scored, report.clips, report.labels, query_ids, system
         yield inputs.task(*key_parts, label=", ".join(kinds), work=rows, payload=payload)
@@ -90,7 +151,12 @@ class Export(Stage[Exporting]):
             context.storage,
             lambda names: Store.at(*payload.store, storage=context.storage).recordings(names),
         )
-        return write_exports({kind: partial(EXPORTS[kind].load(), material) for kind in payload.kinds}, context.run)
+        writers: dict[str, Callable[[Path], None]] = {
+            kind: partial(EXPORTS[kind].load(), material) for kind in payload.kinds
+        }
+        for kind in payload.formatted:
+            writers[kind] = partial(_join, kind, material, payload, context)
+        return write_exports(writers, context.run)
 
     def _best(self, payload: Exporting, context: Context) -> list[BestHit]:
         """The best hits, if an export reads them."""
@@ -101,6 +167,24 @@ class Export(Stage[Exporting]):
         return [BestHit(**{name: hit[name] for name in BestHit.__annotations__}) for hit in hits]  # type: ignore[typeddict-item]
 
 
+def _join(kind: str, material: Material, payload: Exporting, context: Context, folder: Path) -> None:
+    """Write the parts of a format one after the other.
+
+    Raises:
+        UserError: the format cannot represent the list.
+    """
+    if kind in payload.failed:
+        raise UserError(payload.failed[kind])
+    export: Rows = EXPORTS[kind].load()
+    export.check(pc.unique(context.read(name, ["doc_id"])["doc_id"]) for name, _ in payload.scored)
+    with (folder / export.file).open("wb") as out:
+        out.write(export.head(material))
+        for part, name in map(context.place, payload.formatted[kind]):
+            with part.open(name) as file, pa.CompressedInputStream(file, "zstd") as rows:
+                shutil.copyfileobj(rows, out, 1 << 20)
+        out.write(export.tail(payload.unfound))
+
+
 def write_exports(writers: Mapping[str, Callable[[Path], None]], run: Folder) -> TaskOutput:
     """Replace the exports of a run. One that raises a UserError is left out, with a warning.
 
@@ -108,23 +192,26 @@ def write_exports(writers: Mapping[str, Callable[[Path], None]], run: Folder) ->
         writers: by name; each writes into an empty folder.
         run: the run folder.
     """
-    remove_exports(run)
     outputs: list[Part] = []
     warnings: list[str] = []
     for kind, write in writers.items():
         with tempfile.TemporaryDirectory(dir=scratch()) as place:
             try:
                 write(Path(place))
+            except StorageError:
+                raise
             except UserError as error:
                 warnings.append(f"{kind} was not exported: {error}")
                 continue
             outputs += _publish(Path(place), run)
+    # Last: another worker may do this task, too, and must find all files that it has written.
+    remove_exports(run, {part.name for part in outputs})
     return TaskOutput(tuple(outputs), Exported(warnings, len(outputs)))
 
 
-def remove_exports(run: Folder) -> None:
+def remove_exports(run: Folder, kept: Set[str] = frozenset()) -> None:
     """Remove exports of another config: names do not depend on the config."""
-    for name in run.listing("exports"):
+    for name in run.listing("exports").keys() - kept:
         run.remove(name)
 
 
@@ -133,7 +220,5 @@ def _publish(place: Path, run: Folder) -> list[Part]:
     for file in sorted(path for path in place.rglob("*") if path.is_file()):
         name = f"exports/{file.relative_to(place).as_posix()}"
         outputs.append(Part("exports", *parquet.describe(file, name)))
-        with run.temporary() as beside:
-            shutil.copyfile(file, beside)
-            run.publish(beside, name)
+        run.publish(file, name)
     return outputs

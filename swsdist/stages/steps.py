@@ -3,7 +3,7 @@
 ::
 
     index -> queries -> search -> reduce -> normalise -> align.train -> fit -> decide -> align.final -> measure -> score
-                                                                                         decide -> export
+                                                                                         decide -> format -> export
 
 Optional stages: before index, one that fits transforms; before search, one that makes the index of a first pass, one that
 takes means and variances of another corpus with the queries, and one that takes those of all queries; before normalise,
@@ -32,7 +32,7 @@ from swsdist.stages.cohort import Cohort
 from swsdist.stages.cohort_queries import CohortQueries
 from swsdist.stages.decide import Decide
 from swsdist.stages.describe import Describe
-from swsdist.stages.export import Export
+from swsdist.stages.export import Export, Format
 from swsdist.stages.fit import Fit
 from swsdist.stages.fit_transforms import FitTransforms
 from swsdist.stages.index import Index
@@ -90,6 +90,7 @@ def steps(config: Config) -> tuple[Step | Stage, ...]:
         Step("align.final", Align(), {"detections": "decide:scored"}),
         Step("measure", Measure(), {"trials": "align.final:trials"}),
         Score(),
+        Format(),
         Step("export", Export(), {"queries": "queries:groups", "trials": "align.final:trials"}),
     )
 

@@ -106,6 +106,20 @@ class Measured(NamedTuple):
     left_out: list[str]
 
 
+class Formatted(NamedTuple):
+    """A part of the list in formats that are made of rows.
+
+    Attributes:
+        kinds: the formats, in the order of its files.
+        queries: its queries.
+        failed: why other formats cannot represent it.
+    """
+
+    kinds: list[str]
+    queries: list[str]
+    failed: dict[str, str]
+
+
 class Exported(NamedTuple):
     """Warnings about failed exports, and the number of files."""
 

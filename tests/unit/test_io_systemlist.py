@@ -14,10 +14,10 @@ import pytest
 from swsdist.core.codes import io as io_codes
 from swsdist.core.errors import UserError
 from swsdist.core.types import DETECTIONS
-from swsdist.io.nist.systemlist_writing import file_id, write_kwslist, write_stdlist
+from swsdist.io.nist.systemlist_writing import file_id, kwslist, stdlist
 from tests.support.coded import raises
 
-WRITERS = {"stdlist": (write_stdlist, "termid"), "kwslist": (write_kwslist, "kwid")}
+WRITERS = {"stdlist": (stdlist, "termid"), "kwslist": (kwslist, "kwid")}
 
 
 def detections(count: int = 300) -> list[dict]:
@@ -43,7 +43,7 @@ def detections(count: int = 300) -> list[dict]:
 
 def written(kind: str, rows: list[dict], out: Path, queries=(), chunk: int = 100, **options) -> str:
     batches = pa.Table.from_pylist(rows, DETECTIONS).to_batches(max_chunksize=chunk)
-    WRITERS[kind][0](iter(batches), queries, out, **options)
+    WRITERS[kind][0](str(out), **options).write(iter(batches), queries, out)
     return out.read_text(encoding="utf-8")
 
 

@@ -187,7 +187,7 @@ def test_undefined_values() -> None:
 def test_lists_read_back(tmp_path: Path) -> None:
     durations = {"d1": 10.0, "d2": 2.5, "d3": 4.0}
     listed = scores(TRIALS).cast(SCORES)
-    write_quesst_list(listed, ["a", "b", "c", "d"], durations, tmp_path / "stdlist.xml", system="s")
+    write_quesst_list(listed, ["a", "b", "c", "d"], durations, tmp_path / "stdlist.xml")
     read = read_system(str(tmp_path / "stdlist.xml"), conventions="quesst").detections
     assert read.select(SCORES.names).cast(SCORES).equals(listed)
 

@@ -36,7 +36,6 @@ class ExportClasses(Stage[Exporting]):
     grows_with_hours = "larger"
     grows_with_queries = "same"
     tables = {"exports": Table(None, None, digested=False)}
-    in_driver = True
     replaces = True
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Exporting]]:

@@ -4,7 +4,7 @@
 
     (systems that are run first) -> queries -> merge-lists -> [rescore] -> impute-scores -> [describe-examples]
         -> align.train -> fit -> combine -> [find-overlaps -> decide]
-    decide -> align.final -> measure -> score; decide -> export
+    decide -> align.final -> measure -> score; decide -> format -> export
 
 From align.train on, the stages are those of the chain search. Without options.between_queries, combine is named decide.
 """
@@ -38,7 +38,7 @@ from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.stage import Stage
 from swsdist.stages.align import Align
 from swsdist.stages.decide import Decide
-from swsdist.stages.export import Export
+from swsdist.stages.export import Export, Format
 from swsdist.stages.fit import Fit
 from swsdist.stages.inputs.provenance import files_of
 from swsdist.stages.inputs.validation import document_checks, folds_of_steps
@@ -86,6 +86,7 @@ def build(config: Config, ledger: Ledger) -> Chain:
         Step("align.final", Align(), {"detections": "decide:scored"}),
         Step("measure", Measure(), {"trials": "align.final:trials"}),
         Score(),
+        Step("format", Format(), {"scored": "decide:scored"}),
         Step("export", Export(), {"scored": "decide:scored", "trials": "align.final:trials"}),
     )
     return Chain("fuse", stages, inputs, publish, FILES, notices, rejected_rows, check, summary, first)

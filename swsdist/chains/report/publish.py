@@ -97,8 +97,8 @@ def _report_fingerprint(chain_run: ChainRun) -> str:
     sections = ((name, getattr(chain_run.config, name)) for name in type(chain_run.config).model_fields)
     settings = {name: section.matters() for name, section in sections if isinstance(section, Section)}
     chain, state, steps = chain_run.plan.tables()
-    replaced = {step.name for step in chain_run.chain.steps if step.stage.replaces}  # exports are not in the report
-    tables = {name: list(tasks) for name, tasks in steps.items() if name not in replaced}
+    passing = chain_run.chain.passing  # exports are not in the report
+    tables = {name: list(tasks) for name, tasks in steps.items() if name not in passing}
     return fingerprint("report", SCHEMA, chain, state, tables, settings, chain_run.config.system, terms)
 
 
