@@ -25,6 +25,7 @@ ALL = [
     "align.final",
     "measure",
     "score",
+    "format",
     "export",
 ]
 
@@ -104,13 +105,13 @@ def test_again_starts_no_ray(finished: Any, ray_left: Any) -> None:
 @pytest.mark.parametrize(
     ("change", "redone"),
     [
-        ("score.protocol=sws2012", ["fit", "decide", "align.final", "measure", "score", "export"]),
+        ("score.protocol=sws2012", ["fit", "decide", "align.final", "measure", "score", "format", "export"]),
         ("score.tolerance=0.1", ALL[ALL.index("align.train") :]),
         ("calibrate.steps=[]", ALL[ALL.index("reduce") :]),
         ("reduce.overlap=0.25", ALL[ALL.index("reduce") :]),
         ("search.distance=cosine-squared", ALL[ALL.index("search") :]),
         ("corpus.examples=all", ALL[ALL.index("queries") :]),
-        ("report.exports=[stdlist]", ["export"]),
+        ("report.exports=[stdlist]", ["format", "export"]),
         ("features.options={n_mfcc: 12}", ALL),
         ("search.lanes=5", []),
     ],

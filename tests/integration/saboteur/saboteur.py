@@ -7,6 +7,7 @@ The environment variable SABOTAGE names a JSON file (no file: it behaves)::
 or ``{"how": "start", "workers": 1}``: so many workers cannot start, since their disks are full (`Fussy`).
 ``{"sleep": {"index": 0.5, "search": 1.0}}``: so many seconds more a recording, to index, or to search (`slow-cosine`);
 with ``"hosts": [...]`` a file of the format `slow-ctm` takes as long to index on these.
+``{"writing": "rows" | "tail"}``: the export `killed-csv` kills its process there, once.
 ``{"hold": 2}``: all recordings but the first two wait until there is no order, or another.
 Meanwhile there is a file beside the order, ``sabotage.<stage>@<host>@<pid>``, that tells who is at work.
 
@@ -23,22 +24,25 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from swsdist.core.errors import AudioError, UserError
+from swsdist.exports.lists import CsvTable
 from swsdist.features.mfcc import Mfcc
 from swsdist.kernels.distances.cosine import plain
 from swsdist.kernels.distances.interface import Distance, Prepared, Side
 from swsdist.lattices.formats import ctm
 from swsdist.lattices.lattice import Lattices, Origin
 from swsdist.pipeline.stage import Context
-from swsdist.registry.entries import DistanceEntry, LatticeFormatEntry
+from swsdist.registry.entries import DistanceEntry, ExportEntry, LatticeFormatEntry
 
 
 class Saboteur(Mfcc):
@@ -114,6 +118,32 @@ def read_slowly(origin: Origin) -> Lattices:
 
 
 SLOW_CTM = LatticeFormatEntry("saboteur:read_slowly", 1, "swsdist.lattices.formats.ctm:detect", "CTM, slowly")
+
+
+class KillsWriters(CsvTable):
+    """The CSV export, whose task for a part (`{"writing": "rows"}`), or that puts parts together (`"tail"`), is killed once."""
+
+    file = "killed.csv"
+
+    def rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[bytes]:
+        """Lines."""
+        self._kill("rows")
+        return super().rows(batches)
+
+    def tail(self, queries: Sequence[str]) -> bytes:
+        """None."""
+        self._kill("tail")
+        return super().tail(queries)
+
+    def _kill(self, writing: str) -> None:
+        order = Path(os.environ["SABOTAGE"])
+        if _told(order).get("writing") == writing:
+            order.unlink(missing_ok=True)
+            misbehave("kill")
+
+
+kills_writers = KillsWriters()
+KILLED_CSV = ExportEntry("saboteur:kills_writers", 1, rows=True)
 
 
 def misbehave(how: str) -> None:
