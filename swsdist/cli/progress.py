@@ -116,7 +116,7 @@ class _Points(ForwardingProgress):
     def task(self, step: Step, outcome: Receipt | Failure) -> None:
         """A task has ended."""
         if isinstance(outcome, Receipt):
-            self._done += outcome.work if step.stage.unit == "points" else "det" in step.stage.tables
+            self._done += outcome.work if step.stage.unit == "points" else bool(outcome.parts("det"))
         super().task(step, outcome)
 
     def step_ends(self, step: Step, wall: float) -> None:

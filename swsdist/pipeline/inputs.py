@@ -94,8 +94,8 @@ class Inputs:
         return receipts
 
     def results(self, input_name: str, kind: type[T]) -> list[tuple[Receipt, T]]:
-        """Those receipts, each with its task's result."""
-        return [(receipt, receipt.result_as(kind)) for receipt in self.receipts(input_name)]
+        """Those receipts whose task has a result, each with it."""
+        return [(receipt, receipt.result_as(kind)) for receipt in self.receipts(input_name) if receipt.result]
 
     def made(self, input_name: str, kind: type[T]) -> Iterator[tuple[Receipt, T, list[Part]]]:
         """Those receipts, each with its task's result and its files of the table."""

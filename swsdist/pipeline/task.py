@@ -91,7 +91,7 @@ class TaskOutput:
 
     Attributes:
         outputs: published files.
-        result: values for later stages and the report.
+        result: values for later stages and the report; None: none, as of a round before the last.
         rejected: rows of REJECTED.
         cells: searched cells: query frames x document frames.
     """

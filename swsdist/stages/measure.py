@@ -28,7 +28,7 @@ class Measuring(NamedTuple):
 
 
 class Measure(BucketStage[Measuring]):
-    """Counts are additive, so the driver merges them as streams and holds no list."""
+    """Counts add, so they are merged as streams, and nobody holds the list."""
 
     name = "measure"
     version = 1

@@ -1,9 +1,12 @@
-"""score computes the measures of the whole list from the counts of its parts."""
+"""score computes the measures of the whole list from the counts of its parts.
+
+Long tables of counts are merged before that, several files into one, in rounds until one is left.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -13,7 +16,7 @@ import pyarrow as pa
 from swsdist.calibrate.threshold import thresholds_for
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
-from swsdist.pipeline.task import Task, TaskOutput
+from swsdist.pipeline.task import Part, Task, TaskOutput
 from swsdist.score.measures.det import DET, det_of
 from swsdist.score.measures.protocol import OperatingPoint
 from swsdist.score.parts.evaluating import identities, measures_of, merge, values
@@ -24,9 +27,19 @@ from swsdist.stages.operating_point import point_of, scored_queries, unscorable_
 from swsdist.stages.task_results import Counted, Fitted, Measured
 from swsdist.store import parquet
 
+#: Rows of a table of counts up to which all its files are merged by the task that measures, and files that a task merges.
+_FEW, _TOGETHER = 1 << 20, 8
+
+
+class Merging(NamedTuple):
+    """The payload of a task that merges files of a table."""
+
+    name: str
+    files: list[str]
+
 
 class Scoring(NamedTuple):
-    """The payload of the task."""
+    """The payload of the last task."""
 
     files: dict[str, list[str]]
     point: OperatingPoint
@@ -34,42 +47,68 @@ class Scoring(NamedTuple):
     left_out: list[str]
 
 
-class Score(Stage[Scoring]):
+class Score(Stage[Merging | Scoring]):
     """Scoring never changes a score. Of several thresholds it reports those of folds with a query."""
 
     name = "score"
     version = 2
     needs_run = "references"
-    unit = "parts"
+    unit = "counts"
     phase = "score"
     takes = {"parts": "parts"}
     may_take = {"calibration": "calibration"}
     grows_with_hours = "same"
     grows_with_queries = "same"
-    tables = {"measures": Table(None, None), "det": Table(DET, None, digested=False)}
-    in_driver = True
+    tables = {
+        "measures": Table(None, None),
+        "det": Table(DET, None, digested=False),
+        "merged": Table(None, None, digested=False),
+    }
+    rounds = True
 
-    def plan(self, inputs: Inputs) -> Iterator[Task[Scoring]]:
-        """One task; none without references."""
+    def plan(self, inputs: Inputs) -> Iterator[Task[Merging | Scoring]]:
+        """Tasks that merge long tables; then one that measures. None without references."""
         references = inputs.chain_inputs(CorpusInputs).corpus.references
         counted = list(inputs.made("parts", Counted))
         if references is None or references.num_rows == 0 or not counted:
             return
-        files: dict[str, list[str]] = {}
+        parts_of: dict[str, list[Part]] = {}
         for _, counts, parts in counted:
             for name, part in zip(counts.names, parts, strict=True):
-                files.setdefault(name, []).append(part.name)
+                parts_of.setdefault(name, []).append(part)
+        done = iter(inputs.outcome.receipts)
+        for _ in range(inputs.round):
+            groups = list(_groups(parts_of))
+            if not groups:
+                return
+            parts_of |= {name: [] for name, _ in groups}
+            for name, _ in groups:
+                parts_of[name] += next(done).outputs
+        for number, (name, group) in enumerate(groups := list(_groups(parts_of))):
+            merging = Merging(name, [part.name for part in group])
+            label = f"{name}, {number + 1} of {len(groups)}"
+            work = sum(part.rows for part in group)
+            yield inputs.task("merge", *merging, label=label, work=work, payload=merging)
+        if groups:
+            return
+        files = {name: [part.name for part in group] for name, group in parts_of.items()}
         point = point_of(inputs)
         fitted = [each for _, each in inputs.results("calibration", Fitted)]
         calibration = fitted[0] if fitted else Fitted("none", [])
         calibration = calibration._replace(thresholds=thresholds_for(scored_queries(inputs), calibration.thresholds))
         payload = Scoring(files, point, calibration, sorted(unscorable_queries(inputs)))
         key_parts = files, identities(measures_of(point)), point.as_json(), calibration._asdict()
-        yield inputs.task(*key_parts, label=point.protocol, work=len(counted), payload=payload)
+        work = sum(part.rows for group in parts_of.values() for part in group)
+        yield inputs.task(*key_parts, label=point.protocol, work=work, payload=payload)
 
-    def run(self, task: Task[Scoring], context: Context) -> TaskOutput:
-        """Merge the counts, and evaluate every measure once."""
-        payload, point = task.payload, task.payload.point
+    def run(self, task: Task[Merging | Scoring], context: Context) -> TaskOutput:
+        """Merge counts, or evaluate every measure once."""
+        payload = task.payload
+        if isinstance(payload, Merging):
+            sources = {payload.name: [partial(_rows, context, file) for file in payload.files]}
+            merged = merge(sources)[payload.name]
+            return TaskOutput((context.publish(task, "merged", merged.blocks(), merged.schema),))
+        point = payload.point
         parts = merge(
             {name: [partial(_rows, context, file) for file in files] for name, files in payload.files.items()}
         )
@@ -82,6 +121,14 @@ class Score(Stage[Scoring]):
             context.publish(task, "det", [drawn], DET),
         )
         return TaskOutput(outputs, Measured(result, point.as_json(), payload.left_out))
+
+
+def _groups(parts_of: Mapping[str, list[Part]]) -> Iterator[tuple[str, list[Part]]]:
+    """The files of long tables that a task each merges in this round, with the table's name."""
+    for name, parts in parts_of.items():
+        if len(parts) > 1 and sum(part.rows for part in parts) > _FEW:
+            for first in range(0, len(parts), _TOGETHER):
+                yield name, parts[first : first + _TOGETHER]
 
 
 def _rows(context: Context, name: str) -> Iterator[pa.Table]:

@@ -46,6 +46,17 @@ def test_ways_of_cutting(scene: Any, undisturbed: dict[str, str], sets: tuple[st
     assert scene.digest() == undisturbed
 
 
+def test_long_tables_of_counts_are_merged_first(
+    scene: Any, undisturbed: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("swsdist.stages.score._FEW", 0)
+    monkeypatch.setattr("swsdist.stages.score._TOGETHER", 2)
+    tasks = scene.run("reduce.buckets=5").outcome.chain_run.outcomes["score"].tasks
+    assert tasks > 4
+    assert scene.digest() == undisturbed
+    assert scene.run("reduce.buckets=5").outcome.tasks_done == 0
+
+
 def test_a_label_is_no_result(scene: Any, undisturbed: dict[str, str]) -> None:
     """`system` defaults to the name of the config's file."""
     scene.run("system=another name")

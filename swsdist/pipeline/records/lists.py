@@ -158,8 +158,9 @@ class ReceiptList(Sequence[Receipt]):
         return float(pc.sum(self.column(name)).as_py() or 0) if len(self) else 0.0
 
     def results(self, kind: type[T]) -> list[T]:
-        """Results of the tasks, as the stage's type."""
-        return [result_as(kind, json.loads(text)) for chunk in self.column("told").chunks for text in chunk.to_pylist()]
+        """Results of the tasks that have one, as the stage's type."""
+        texts = (text for chunk in self.column("told").chunks for text in chunk.to_pylist())
+        return [result_as(kind, values) for text in texts if (values := json.loads(text))]
 
     def parts(self, table: str) -> Parts:
         """Output files of a table, receipt after receipt."""
