@@ -1,99 +1,129 @@
-"""Fitting thresholds: the driver's peak of memory with counts in memory, as they were, and in files, as they are.
+"""Fitting a long list in parts: what coarse rows change, and how long its longest tasks take.
 
-Millions of detections with distinct scores are made part by part, as aligned lists have them, and a threshold is fitted for
-each of five folds. Each way runs in a process of its own, and both give the same thresholds.
+Millions of detections with distinct scores are made part by part, as aligned lists have them. The step llr is fitted on all of
+them and on coarse rows, by folds, with one column (the score) and with three.. Thresholds are exact.
 """
 
 from __future__ import annotations
 
 import argparse
-import multiprocessing
 import resource
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from benchmarks.rows import Row, at_most, show
-from swsdist.score import Counts, total
-from swsdist.score.parts.spilled import LIMIT, SpilledCounts, threshold_of
-from tests.oracles.thresholds import fit_threshold
+from swsdist.calibrate.fitting import Examples, count, counted_for, finished, gather, threshold_of, with_models
+from swsdist.calibrate.procedure import Procedure, make_steps
+from swsdist.calibrate.steps.interface import TwvParameters
+from swsdist.calibrate.threshold import decide
+from swsdist.core.types import TRIALS
+from swsdist.kernels.regression import BITS, MOST
+from swsdist.score import Counts, atwv, total
+from swsdist.score.measures.cnxe import Trials, cnxe, prior_of_beta
+from swsdist.score.parts.merging import Source, of_table
 
-FOLDS, TRIALS, BETA = 5, 360_000, 66.66
-_PART = 50_000
-_LIMIT_MB = 500.0
-
-
-def parts(detections: int) -> Iterator[tuple[int, Counts]]:
-    """Fold and counts of each part; queries have from 1 to 40 true occurrences."""
-    for number in range(max(FOLDS, detections // _PART)):
-        rng = np.random.default_rng(number)
-        true = rng.random(_PART) < 0.01
-        score = np.where(true, rng.normal(2, 1, _PART), rng.normal(0, 1, _PART))
-        ntrue = rng.integers(1, 41, _PART)
-        order = np.lexsort((score, ntrue))
-        hits, none = true[order].astype(np.int64), np.zeros(_PART, np.int64)
-        classes = np.arange(1, 41)
-        yield (
-            number % FOLDS,
-            Counts(classes, classes * 0 + 3, ntrue[order], score[order], hits, 1 - hits, none, none, none),
-        )
+FOLDS, POINT = 5, TwvParameters(1_080_000, 66.66)
+_QUERIES, _ROWS, _TRUE = 2, 100_000, 0.003
+#: Covariates of llr that a list alone gives.
+SYSTEMS: dict[str, dict[str, Any]] = {"score": {}, "score, best and gap": {"covariates": ["best", "gap"]}}
 
 
-def in_memory(detections: int) -> list[float | None]:
-    """As it was."""
-    counts = {fold: Counts.zero() for fold in range(FOLDS)}
-    for fold, one in parts(detections):
-        counts[fold] = counts[fold] + one
-    return [
-        fit_threshold(total(one for k, one in counts.items() if k != fold), trials=TRIALS, beta=BETA)
-        for fold in range(FOLDS)
-    ]
+def parts(detections: int) -> Iterator[pa.Table]:
+    """Aligned lists, of a few queries each; hits score higher by two, and queries differ."""
+    for number in range(max(FOLDS, round(detections / (_QUERIES * _ROWS)))):
+        rng, size = np.random.default_rng(number), _QUERIES * _ROWS
+        query = np.repeat(np.arange(_QUERIES), _ROWS)
+        true = rng.random(size) < _TRUE * rng.uniform(0.3, 3, _QUERIES)[query]
+        score = rng.normal(0, 1, size) + 2.0 * true + rng.normal(0, 0.3, _QUERIES)[query]
+        columns = {field.name: pa.nulls(size, field.type) for field in TRIALS}
+        names = pa.DictionaryArray.from_arrays(query, [f"q{number}-{k}" for k in range(_QUERIES)]).cast(pa.string())
+        places = {"query_id": names, "doc_id": pa.array(["d"] * size), "channel": pa.array(np.ones(size, np.int32))}
+        times = {name: pa.array(np.zeros(size)) for name in ("start", "end")}
+        found = {"score": pa.array(score), "ref_start": pa.array(np.zeros(size), mask=~true)}
+        yield pa.table({**columns, **places, **times, **found}).select(TRIALS.names).cast(TRIALS)
 
 
-def in_files(detections: int) -> list[float | None]:
-    """As it is."""
-    with ExitStack() as held:
-        counts = [held.enter_context(SpilledCounts(LIMIT // FOLDS)) for _ in range(FOLDS)]
-        for fold, one in parts(detections):
-            counts[fold].add(one)
-        others = [[one for j, one in enumerate(counts) if j != k] for k in range(FOLDS)]
-        return [threshold_of(some, trials=TRIALS, beta=BETA) for some in others]
-
-
-_Answer = tuple[list[float | None], float, float]
-
-
-def _measured(way: Callable[[int], list[float | None]], detections: int, queue: multiprocessing.Queue[_Answer]) -> None:
+def fitted(detections: int, steps: Procedure, *, coarse: bool) -> tuple[Procedure, float, int]:
+    """The fitted step, wall of adding up and fitting, s, and rows of the longest sum."""
+    gathered: list[Examples] = [gather(one, steps, 0, FOLDS, coarse=coarse) for one in parts(detections)]
     clock = time.perf_counter()
-    found = way(detections)
-    queue.put((found, time.perf_counter() - clock, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000))
+    models = with_models(steps, 0, gathered, FOLDS)
+    wall = time.perf_counter() - clock
+    whole = [one for some in gathered for (_, fold), one in some.items() if fold]
+    rows = sum(whole[1:], whole[0])
+    return finished(models, FOLDS, {}), wall, len(rows.columns)
+
+
+def judged(detections: int, procedure: Procedure) -> tuple[float, float]:
+    """ATWV at the step's own threshold, and Cnxe."""
+    counts, trials = [], []
+    for table in parts(detections):
+        scored = procedure.scores(table)
+        counts.append(Counts.of(decide(scored, [procedure.own_threshold])))
+        true = table["ref_start"].is_valid().to_numpy()
+        score, hit = scored["score"].to_numpy(), true.astype(np.int64)
+        order = np.argsort(score)
+        whole = int(hit.sum()), _QUERIES * POINT.trials - int(hit.sum())
+        trials.append(Trials(score[order], hit[order], 1 - hit[order], *whole))
+    whole = total(counts)
+    return atwv(whole, trials=POINT.trials, beta=POINT.beta).twv, cnxe(_added(trials), prior_of_beta(POINT.beta))
+
+
+def _added(trials: list[Trials]) -> Trials:
+    while len(trials) > 1:
+        trials = [sum(trials[k + 1 : k + 2], trials[k]) for k in range(0, len(trials), 2)]
+    return trials[0]
 
 
 def measure(detections: int) -> list[Row]:
-    """Both ways, one after the other."""
-    spawn, rows, answers = multiprocessing.get_context("spawn"), [], []
-    for name, way in (("in files", in_files), ("in memory", in_memory)):
-        queue = spawn.Queue()
-        process = spawn.Process(target=_measured, args=(way, detections, queue))
-        process.start()
-        found, seconds, peak = queue.get()
-        process.join()
-        answers.append(found)
-        goal = at_most(_LIMIT_MB) if way is in_files else None
-        rows.append(Row(f"{detections / 1e6:g} M detections, {name}: peak of the process", peak, "MB", goal))
-        rows.append(Row(f"{detections / 1e6:g} M detections, {name}: wall", seconds, "s"))
-    if answers[0] != answers[1]:
-        raise AssertionError(f"thresholds differ: {answers}")
+    """The step fitted on all and on coarse rows, and a threshold."""
+    millions, rows = f"{detections / 1e6:g} M detections", []
+    for name, options in SYSTEMS.items():
+        steps = replace(Procedure(make_steps(["llr"], {"llr": options})), point=POINT)
+        exact, wall, _ = fitted(detections, steps, coarse=False)
+        coarse, coarse_wall, points = fitted(detections, steps, coarse=True)
+        pairs = [
+            (a[key], b[key])
+            for a, b in zip(exact.models[0], coarse.models[0], strict=True)
+            for key in a
+            if isinstance(a[key], float)
+        ]
+        difference = max(abs(a - b) / max(abs(a), 1e-3) for a, b in pairs)  # type: ignore[operator,arg-type]
+        (atwv_all, cnxe_all), (atwv_coarse, cnxe_coarse) = (judged(detections, one) for one in (exact, coarse))
+        what = f"{millions}, llr of {name}"
+        rows += [
+            Row(f"{what}: rows of the largest sum, from {BITS} bits, at most {MOST}", points, ""),
+            Row(f"{what}: adding up and fitting {FOLDS} folds, on all", wall, "s"),
+            Row(f"{what}: adding up and fitting {FOLDS} folds, on coarse rows", coarse_wall, "s", at_most(15)),
+            Row(f"{what}: greatest relative difference of a parameter", difference, ""),
+            Row(f"{what}: difference of ATWV", abs(atwv_all - atwv_coarse), "", at_most(1e-3)),
+            Row(f"{what}: difference of Cnxe", abs(cnxe_all - cnxe_coarse), "", at_most(1e-3)),
+        ]
+    none = Procedure(())
+    counted = [count(table, none, FOLDS) for table in parts(detections)]
+    clock = time.perf_counter()
+    chosen = counted_for(none, FOLDS)[0]
+    events, classes = (_sources(counted, chosen, place) for place in (0, 1))
+    threshold_of(events, classes, POINT)
+    rows.append(Row(f"{millions}: threshold of a fold", time.perf_counter() - clock, "s", at_most(15)))
+    rows.append(Row("peak of the process", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000, "MB"))
     return rows
+
+
+def _sources(counted: list[Any], chosen: list[int], place: int) -> list[Source]:
+    return [of_table(one.counts[k][place]) for one in counted for k in chosen]
 
 
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.fit_scale", description=__doc__)
-    parser.add_argument("--detections", type=int, default=6_000_000)
+    parser.add_argument("--detections", type=int, default=4_000_000)
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the rows to this file")
     arguments = parser.parse_args()
     rows = measure(arguments.detections)

@@ -99,7 +99,7 @@ class Join(Stage[Joining]):
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Joining]]:
         """A task a bucket."""
-        buckets = inputs.config.reduce.buckets
+        buckets = inputs.config.reduce.buckets_for(0)
         made = [inputs.parts(word) for word in ("one", "other")]
         runs = [_run(chain_run) for chain_run in inputs.chain_inputs(Runs).chain_runs]
         key_parts = [[run.method, run.store, run.calibrate.model_dump(mode="json"), run.reads] for run in runs]
@@ -182,7 +182,7 @@ class Apart(Stage[list[str]]):
 
     def plan(self, inputs: Inputs) -> Iterator[Task[list[str]]]:
         """A task a bucket of documents; its payload is the files that it reads."""
-        files, buckets = [part.name for part in inputs.parts("places")], inputs.config.reduce.buckets
+        files, buckets = [part.name for part in inputs.parts("places")], inputs.config.reduce.buckets_for(0)
         for bucket in range(buckets):
             slots = slots_of(bucket, buckets)
             ends = [slots[0], slots[-1]]

@@ -39,7 +39,7 @@ from swsdist.kernels.coding import coded
 from swsdist.registry.calibration_entries import Score
 from swsdist.registry.registries import CALIBRATION
 
-AnyStep = Step[Any, Any]
+AnyStep = Step[Any]
 
 
 class StepIdentity(TypedDict):

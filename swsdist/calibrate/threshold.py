@@ -16,7 +16,7 @@ Thresholds are fitted and saved like the steps of calibration (`swsdist.calibrat
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -33,20 +33,21 @@ def fold_of(query_id: str, folds: int) -> int:
     return stable_hash(f"fold {query_id}") % folds if folds > 1 else 0
 
 
-def check_folds(queries: Collection[str], folds: int) -> None:
+def check_folds(queries: Mapping[int, int], folds: int) -> None:
     """Check that each fold can be fitted on others.
 
     Args:
-        queries: distinct ids of queries with references.
+        queries: numbers of queries with references, by fold.
         folds: number of folds; 1 fits on all queries.
 
     Raises:
         UserError: none occurs, or all that do are in one fold.
     """
-    if not queries:
+    numbers = [number for number in queries.values() if number]
+    if not numbers:
         raise codes.NO_QUERIES_TO_FIT()
-    if folds > 1 and len({fold_of(query, folds) for query in queries}) < 2:
-        raise codes.TOO_FEW_QUERIES_TO_FIT(folds=folds, count=len(queries))
+    if folds > 1 and len(numbers) < 2:
+        raise codes.TOO_FEW_QUERIES_TO_FIT(folds=folds, count=sum(numbers))
 
 
 def thresholds_for(queries: Collection[str], thresholds: Sequence[float | None]) -> list[float | None]:

@@ -107,8 +107,9 @@ class KeepDetections(Keep):
 class Reduce(Section):
     """Reduction of candidates to detections."""
 
-    buckets: Annotated[int, Field(ge=1, le=SLOTS)] = execution_only(
-        16, "partitions of the queries; more need less memory each"
+    buckets: Annotated[int, Field(ge=1, le=SLOTS)] | None = execution_only(
+        None,
+        "partitions of the queries; default: a power of two, at least 16, so that each has some 2^18 candidates at most",
     )
     merge: Literal["best", "sum"] | None = Field(
         None,
@@ -122,6 +123,10 @@ class Reduce(Section):
         description="greatest overlap of two detections, as a fraction of the shorter one; beyond it the better one stays",
     )
     nbest: KeepDetections = Field(KeepDetections(), description="detections kept per query")
+
+    def buckets_for(self, rows: int) -> int:
+        """The number of buckets for a number of rows."""
+        return self.buckets or min(SLOTS, 1 << max(4, ((rows - 1) >> 18).bit_length()))
 
 
 class Score(Section):

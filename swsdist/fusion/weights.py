@@ -31,8 +31,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import reduce
-from operator import add
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -45,13 +43,12 @@ from swsdist.core.types import DETECTIONS
 from swsdist.fusion.parts import KEY, parts_of, row_keys, sort_list, with_parts
 from swsdist.kernels.coding import coded
 from swsdist.kernels.regression import Fitted as Coefficients
-from swsdist.kernels.regression import linear, log_odds, maximise, prior_weights, total
+from swsdist.kernels.regression import Labelled, linear, log_odds, maximise, prior_weights, total
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 #: Imputation of missing scores.
 Missing = Literal["average", "least"]
@@ -186,76 +183,15 @@ def mean_of_rows(scores: Floats) -> Floats:
     return result
 
 
-@dataclass(frozen=True, eq=False)
-class LabelledRows:
-    """Labelled rows of several systems' scores; instances add, with a zero.
+def label_rows(aligned: pa.Table, *, marks: bool) -> Labelled:
+    """Count an aligned joined list by the systems' scores.
 
-    Attributes:
-        systems: names, in the order of the columns.
-        columns: float64 (n, d), distinct rows in lexical order: scores, then, optionally, 1 where the system made
-            no detection.
-        hits, false_alarms: int64 (n,), detections with that row.
-        missed: true occurrences without a detection.
-        queries: how many.
+    Args:
+        aligned: JOINED_TRIALS, all rows of its queries, in any order.
+        marks: add columns for systems without a detection.
     """
-
-    systems: tuple[str, ...]
-    columns: Floats
-    hits: Ints
-    false_alarms: Ints
-    missed: int = 0
-    queries: int = 0
-
-    @classmethod
-    def of(cls, aligned: pa.Table, *, marks: bool) -> LabelledRows:
-        """Count an aligned list (JOINED_TRIALS), rows in any order.
-
-        Args:
-            aligned: all rows of its queries.
-            marks: add columns for systems without a detection.
-        """
-        detected = pc.is_valid(aligned["score"]).to_numpy()
-        true = pc.is_valid(aligned["ref_start"]).to_numpy()
-        systems, columns = columns_of(aligned.filter(pa.array(detected)), marks=marks)
-        hit = true[detected].astype(np.int64)
-        missed, queries = int((true & ~detected).sum()), pc.count_distinct(aligned["query_id"]).as_py()
-        return _counted(systems, columns, hit, 1 - hit, missed, queries)
-
-    def __add__(self, other: LabelledRows) -> LabelledRows:
-        if not self.systems or not other.systems:
-            rows, empty = (self, other) if self.systems else (other, self)
-            return LabelledRows(
-                rows.systems,
-                rows.columns,
-                rows.hits,
-                rows.false_alarms,
-                rows.missed + empty.missed,
-                rows.queries + empty.queries,
-            )
-        if self.systems != other.systems:
-            raise codes.MIXED_SYSTEMS(first=", ".join(self.systems), second=", ".join(other.systems))
-        return _counted(
-            self.systems,
-            np.concatenate([self.columns, other.columns]),
-            np.concatenate([self.hits, other.hits]),
-            np.concatenate([self.false_alarms, other.false_alarms]),
-            self.missed + other.missed,
-            self.queries + other.queries,
-        )
-
-
-def _counted(
-    systems: tuple[str, ...], columns: Floats, hits: Ints, false_alarms: Ints, missed: int, queries: int
-) -> LabelledRows:
-    if not len(columns):
-        return LabelledRows(systems, columns, hits, false_alarms, missed, queries)
-    columns = columns + 0.0  # -0.0 and 0.0 are equal
-    order = np.lexsort(columns.T[::-1])
-    columns = columns[order]
-    new = np.append(True, (columns[1:] != columns[:-1]).any(axis=1))
-    starts = np.flatnonzero(new)
-    true, false = (np.add.reduceat(counts[order], starts) for counts in (hits, false_alarms))
-    return LabelledRows(systems, columns[starts], true, false, missed, queries)
+    systems, columns = columns_of(aligned.filter(pc.is_valid(aligned["score"])), marks=marks)
+    return Labelled.of(aligned, columns, systems=systems)
 
 
 def columns_of(table: pa.Table, *, marks: bool) -> tuple[tuple[str, ...], Floats]:
@@ -304,7 +240,7 @@ class Fusion:
         return result
 
 
-def fit_fusion(parts: Iterable[LabelledRows], *, trials: int | None = None, prior: float | None = None) -> Fusion:
+def fit_fusion(parts: Iterable[Labelled], *, trials: int | None = None, prior: float | None = None) -> Fusion:
     """Maximum-likelihood weights (see `regression`), independent of the order and partition of the rows.
 
     Args:
@@ -315,7 +251,7 @@ def fit_fusion(parts: Iterable[LabelledRows], *, trials: int | None = None, prio
     Raises:
         UserError: no hits or no false alarms.
     """
-    rows = reduce(add, parts)
+    rows = Labelled.total(parts)
     hits, false_alarms = prior_weights(rows.hits, rows.false_alarms, None)
     shift = 0.0
     if prior is not None:

@@ -10,7 +10,7 @@ rows sum to the number of hits.
 
 Newton's method from zero, with the step halved until the gradient gets smaller. Only + - * / and square roots of float64
 are taken, in the order of the rows (numpy's own sums and exponentials may differ between types of CPU in the last bit), so
-callers give distinct rows in a fixed order, with counts.
+callers give distinct rows in a fixed order, with counts (`Labelled`).
 
 Sources: Hosmer and Lemeshow, "Applied logistic regression"; the prior, Genkin, Lewis and Madigan 2007, "Large-scale
 Bayesian logistic regression for text categorization"; `exp` and `log`, reduction by ln 2 in two parts as in fdlibm.
@@ -18,21 +18,136 @@ Bayesian logistic regression for text categorization"; `exp` and `log`, reductio
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
+from swsdist.core.codes import fusion as fusion_codes
 from swsdist.core.codes import kernels as codes
+from swsdist.kernels.coding import coded
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 #: Standard deviation of the prior on a slope, per standard deviation of its column.
 PRIOR_DEVIATION = 30.0
 
+#: Bits of a float64's fraction; those that coarse rows keep at first; and rows above which they keep fewer.
+_ALL, BITS, MOST = 52, 12, 1 << 18
+
 _MOST_STEPS = 200
 # Multiples of the first up to 1024 are exact; both sum to ln 2.
 _LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
+
+
+@dataclass(frozen=True, eq=False)
+class Labelled:
+    """Detections by their columns, counted as hits and false alarms; instances add, with a zero, in any order.
+
+    Coarse rows keep the first bits of each value's fraction: as many, up to `BITS`, as leave at most `MOST` distinct rows. That
+    number depends on the whole sum only, so any division into parts gives the same.
+
+    Attributes:
+        columns: float64 (n, d); the rows, with `true`, are distinct and in lexical order.
+        true: int64 (n,), true occurrences of the rows' query; 0 if rows of different queries count as equal.
+        hits, false_alarms: int64 (n,), paired and unpaired detections with that row.
+        systems: names of the systems whose scores the columns are; else empty.
+        missed: true occurrences without a detection.
+        queries, occurring, occurrences: numbers of queries, of those with a true occurrence, and of true occurrences.
+        bits: of the fraction of each value.
+    """
+
+    columns: Floats
+    true: Ints
+    hits: Ints
+    false_alarms: Ints
+    systems: tuple[str, ...] = ()
+    missed: int = 0
+    queries: int = 0
+    occurring: int = 0
+    occurrences: int = 0
+    bits: int = _ALL
+
+    @classmethod
+    def of(
+        cls,
+        aligned: pa.Table,
+        columns: Floats | None = None,
+        *,
+        systems: tuple[str, ...] = (),
+        by_occurrences: bool = False,
+    ) -> Labelled:
+        """Count an aligned list.
+
+        Args:
+            aligned: TRIALS, all rows of its queries, in any order.
+            columns: float64 (rows with a score, d); None: the score.
+            systems: see the attribute.
+            by_occurrences: keep rows of queries with different numbers of true occurrences apart.
+        """
+        names, query = coded(aligned["query_id"])
+        true, detected = (pc.is_valid(aligned[name]).to_numpy() for name in ("ref_start", "score"))
+        occurrences = np.bincount(query[true], minlength=len(names))
+        if columns is None:
+            columns = aligned["score"].drop_null().to_numpy().astype(np.float64).reshape(-1, 1)
+        hit = true[detected].astype(np.int64)
+        rows = columns, occurrences[query[detected]] * by_occurrences, hit, 1 - hit, systems
+        counts = int((true & ~detected).sum()), len(names), int(np.count_nonzero(occurrences)), int(occurrences.sum())
+        return cls(*rows, *counts).coarse(_ALL)
+
+    @classmethod
+    def total(cls, parts: Iterable[Labelled]) -> Labelled:
+        """The sum of parts, to fit: each value that was cut is the middle of what it may have been."""
+        none = np.zeros(0, np.int64)
+        whole = reduce(add, parts, cls(np.zeros((0, 0)), none, none, none))
+        if whole.bits == _ALL:
+            return whole
+        middle = (whole.columns.view(np.int64) | 1 << (_ALL - 1 - whole.bits)).view(np.float64)
+        return replace(whole, columns=np.where(whole.columns == 0, 0.0, middle))
+
+    def __add__(self, other: Labelled) -> Labelled:
+        filled = [part for part in (self, other) if len(part.columns)] or [self]
+        if len({part.systems for part in filled}) > 1:
+            raise fusion_codes.MIXED_SYSTEMS(first=", ".join(self.systems), second=", ".join(other.systems))
+        columns, true, hits, false = (
+            np.concatenate([getattr(part, name) for part in filled]) for name in LABELLED_ROWS
+        )
+        return Labelled(
+            *(columns, true, hits, false, filled[0].systems),
+            missed=self.missed + other.missed,
+            queries=self.queries + other.queries,
+            occurring=self.occurring + other.occurring,
+            occurrences=self.occurrences + other.occurrences,
+        ).coarse(min(self.bits, other.bits))
+
+    def coarse(self, bits: int = BITS) -> Labelled:
+        """Equal rows added up, after values are cut to so many bits; 52 cuts nothing."""
+        mask = np.int64(-1 << (_ALL - bits))
+        values = (np.ascontiguousarray(self.columns).view(np.int64) & mask).view(
+            np.float64
+        ) + 0.0  # -0.0 and 0.0 are equal
+        order = np.lexsort((self.true, *values.T[::-1]))
+        values, true = values[order], self.true[order]
+        new = np.ones(len(order), bool)
+        new[1:] = (values[1:] != values[:-1]).any(axis=1) | (true[1:] != true[:-1])
+        first = np.flatnonzero(new)
+        if bits < _ALL and len(first) > MOST and bits:
+            return self.coarse(bits - 1)
+        hits, false = (
+            np.add.reduceat(counts[order], first) if len(first) else counts for counts in (self.hits, self.false_alarms)
+        )
+        return replace(self, columns=values[first], true=true[first], hits=hits, false_alarms=false, bits=bits)
+
+
+#: Attributes of `Labelled` that have a value for each row.
+LABELLED_ROWS = ("columns", "true", "hits", "false_alarms")
 
 
 class Fitted(NamedTuple):

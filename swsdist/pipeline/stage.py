@@ -107,6 +107,11 @@ class Context:
         """
         return parquet.read(*self.place(name), columns)
 
+    def batches(self, name: str) -> Iterator[pa.Table]:
+        """Read a table, 2^16 rows at a time."""
+        for batch in parquet.rows(*self.place(name), batch=1 << 16):
+            yield pa.Table.from_batches([batch])
+
     def in_slots(self, name: str, slots: range, codes: Sequence[str] = ()) -> pa.Table:
         """The rows of a table whose column `slot` is in a range; columns `codes` as dictionaries."""
         return parquet.in_slots(*self.place(name), slots, codes=codes)

@@ -19,7 +19,7 @@ from swsdist.pipeline.task import Task, TaskOutput, Values
 from swsdist.score.measures.protocol import protocol_of
 from swsdist.score.trials.judged import is_judged
 from swsdist.score.trials.making import TrialRules, make_trials, segments_for
-from swsdist.stages.buckets import BucketStage
+from swsdist.stages.buckets import BucketStage, buckets_of
 from swsdist.stages.document_lookup import population_at
 from swsdist.stages.inputs.population import spans_of
 from swsdist.stages.inputs.search_inputs import CorpusInputs
@@ -58,8 +58,9 @@ class Align(BucketStage[Aligning]):
         if references is None:
             return
         settings = trial_settings(inputs)
-        buckets = inputs.config.reduce.buckets
-        lists = {part.slots[0] * buckets // SLOTS: part for part in inputs.parts("detections")}
+        parts = inputs.parts("detections")
+        buckets = buckets_of(parts, inputs)
+        lists = {part.slots[0] * buckets // SLOTS: part for part in parts}
         rules = TrialRules.of(protocol_of(inputs.config.score))
         if rules.needs_limits:
             results = [each for _, each in inputs.results("detections", Bucket)]
@@ -83,6 +84,7 @@ class Align(BucketStage[Aligning]):
             work = part.rows if part is not None else len(occurrences)
             yield self.numbered(
                 bucket,
+                buckets,
                 inputs,
                 *(rules.as_json(), settings, name, occurrences, *([] if judged is None else [of_bucket])),
                 work=work,

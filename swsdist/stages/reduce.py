@@ -121,7 +121,8 @@ class Reduce(BucketStage[Reducing]):
         settings = config.reduce
         manifest = chain_inputs.store.open().manifest
         files = inputs.parts("candidates").by_name()
-        filled, work = files.where(files.column("rows") > 0), round(int(files.column("rows").sum()) / settings.buckets)
+        filled, rows = files.where(files.column("rows") > 0), int(files.column("rows").sum())
+        buckets = settings.buckets_for(rows)
         listed = _list_name(filled) if len(filled) > MOST_NAMED else None
         query_ids = {q for _, group in inputs.results("queries", Extracted) for q in group.query_ids}
         rules = rules_of(
@@ -141,9 +142,9 @@ class Reduce(BucketStage[Reducing]):
             rules |= {"nbest": _ALL, "sample": chain_inputs.among.sample}
         own_places: dict[int, list[list[Any]]] = {}
         for (query_id, recording), spans in chain_inputs.corpus.own_places.items():
-            own_places.setdefault(bucket_of(query_id, settings.buckets), []).append([query_id, recording, spans])
-        for bucket in sorted({bucket_of(query_id, settings.buckets) for query_id in query_ids}):
-            slots = slots_of(bucket, settings.buckets)
+            own_places.setdefault(bucket_of(query_id, buckets), []).append([query_id, recording, spans])
+        for bucket in sorted({bucket_of(query_id, buckets) for query_id in query_ids}):
+            slots = slots_of(bucket, buckets)
             filled_here, removed = filled.meeting(slots), own_places.get(bucket, [])
             names = filled_here.names.to_pylist() if listed is None else listed
             naming = inputs.naming(rules, versions, [slots[0], slots[-1]]).listing(filled_here.pieces())
@@ -152,7 +153,7 @@ class Reduce(BucketStage[Reducing]):
                 *(rules, names, chain_inputs.store.state, chain_inputs.corpus.placed, by_speaker, removed, window),
                 among=None if chain_inputs.among is None else chain_inputs.among.keys,
             )
-            yield inputs.named(name, label=f"bucket {bucket}", work=work, payload=payload, slots=slots)
+            yield inputs.named(name, label=f"bucket {bucket}", work=round(rows / buckets), payload=payload, slots=slots)
 
     def prepare(self, inputs: Inputs) -> None:
         """Write the list of files if it is too long for a task."""

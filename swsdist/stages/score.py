@@ -21,11 +21,9 @@ from swsdist.score.measures.det import DET, det_of
 from swsdist.score.measures.protocol import OperatingPoint
 from swsdist.score.parts.evaluating import identities, measures_of, merge, values
 from swsdist.score.parts.events import curve_of
-from swsdist.score.parts.merging import ROWS
 from swsdist.stages.inputs.search_inputs import CorpusInputs
 from swsdist.stages.operating_point import point_of, scored_queries, unscorable_queries
 from swsdist.stages.task_results import Counted, Fitted, Measured
-from swsdist.store import parquet
 
 #: Rows of a table of counts up to which all its files are merged by the task that measures, and files that a task merges.
 _FEW, _TOGETHER = 1 << 20, 8
@@ -105,12 +103,12 @@ class Score(Stage[Merging | Scoring]):
         """Merge counts, or evaluate every measure once."""
         payload = task.payload
         if isinstance(payload, Merging):
-            sources = {payload.name: [partial(_rows, context, file) for file in payload.files]}
+            sources = {payload.name: [partial(context.batches, file) for file in payload.files]}
             merged = merge(sources)[payload.name]
             return TaskOutput((context.publish(task, "merged", merged.blocks(), merged.schema),))
         point = payload.point
         parts = merge(
-            {name: [partial(_rows, context, file) for file in files] for name, files in payload.files.items()}
+            {name: [partial(context.batches, file) for file in files] for name, files in payload.files.items()}
         )
         result: dict[str, Any] = {**values(parts, point)}
         result |= {"calibration": payload.fit.fit, "atwv_thresholds": payload.fit.thresholds}
@@ -129,9 +127,3 @@ def _groups(parts_of: Mapping[str, list[Part]]) -> Iterator[tuple[str, list[Part
         if len(parts) > 1 and sum(part.rows for part in parts) > _FEW:
             for first in range(0, len(parts), _TOGETHER):
                 yield name, parts[first : first + _TOGETHER]
-
-
-def _rows(context: Context, name: str) -> Iterator[pa.Table]:
-    """A table of counts, a bounded piece at a time."""
-    for batch in parquet.rows(*context.place(name), batch=ROWS):
-        yield pa.Table.from_batches([batch])

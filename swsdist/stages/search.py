@@ -106,7 +106,7 @@ class Search(Stage[Searching]):
             Searching(unit.shards, tuple(store.manifest.shard(name) for name in unit.shards) if few else ())
             for unit in units
         ]
-        manifest, buckets = replace(store.manifest, shards=()) if few else None, inputs.config.reduce.buckets
+        manifest, buckets = replace(store.manifest, shards=()) if few else None, inputs.config.reduce.buckets_for(0)
         query_inputs = inputs.parts("theirs")  # of another corpus, then a single file
         if "theirs" in inputs.tables and not query_inputs:
             raise codes.MISSING_QUERY_STATISTICS(

@@ -146,7 +146,7 @@ def test_a_file_that_was_fitted_on_what_is_scored_is_an_oracle(place: Path, swsd
         assert f"{method}: file" in swsdist(*applied, cwd=place).out
 
 
-class Doubled(Step[Options, Any]):
+class Doubled(Step[Options]):
     """Twice the score, decided from 1 on."""
 
     name = "doubled"

@@ -60,7 +60,7 @@ class HalvingOptions(Options):
     times: int = Field(1, ge=1)
 
 
-class Halving(Step[HalvingOptions, Any]):
+class Halving(Step[HalvingOptions]):
     """The smallest step that is right: scores are halved a few times."""
 
     name = "halving"
@@ -110,7 +110,7 @@ class TakesAnything(Halving):
 
 
 class Fits(Halving):
-    def fit(self, parts: Any) -> Any:
+    def fit(self, *arguments: Any) -> Any:
         return {"a": 1}
 
 

@@ -50,7 +50,7 @@ def digest_of_step(name: str) -> str:
     entry = CALIBRATION[name]
     tried = lists(kind_for(entry))
     (step,) = make_steps([name], {})
-    fitted = step.fit([step.gather(tried.aligned, None, POINT)]) if entry.fits else None
+    fitted = step.fit([step.gather(tried.aligned, None, POINT)], POINT) if entry.fits else None
     statistics = statistics_of(tried, entry.statistics)
     if entry.cohort:
         statistics[COHORT] = cohort_for(tried)

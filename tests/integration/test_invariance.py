@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from swsdist.kernels.regression import Labelled
 from tests.support.processors import runnable
 
 TABLES = {
@@ -55,6 +56,34 @@ def test_long_tables_of_counts_are_merged_first(
     assert tasks > 4
     assert scene.digest() == undisturbed
     assert scene.run("reduce.buckets=5").outcome.tasks_done == 0
+
+
+@pytest.mark.parametrize("steps", [[], ["q-norm", "llr"], ["q-norm", "logistic", "kst"]])
+def test_long_lists_are_fitted_in_parts(scene: Any, monkeypatch: pytest.MonkeyPatch, steps: list[str]) -> None:
+    """As the whole list is, if rows are not coarse; and alike for any parts, if they are."""
+    sets = [f"calibrate.steps={json.dumps(steps)}"] if steps else []
+    scene.run(*sets, run="whole")
+    monkeypatch.setattr("swsdist.stages.fit.MOST", 0)
+    with monkeypatch.context() as patch:
+        patch.setattr(Labelled.coarse, "__defaults__", (52,))
+        result = scene.run(*sets, "reduce.buckets=5", run="parts")
+        assert result.outcome.chain_run.outcomes["fit"].tasks > 6
+        assert scene.digest("parts") == scene.digest("whole")
+        assert _calibration(scene, "parts") == _calibration(scene, "whole")
+    assert scene.run(*sets, "reduce.buckets=5", run="parts").outcome.tasks_done == 0
+    scene.run(*sets, "reduce.buckets=3", run="three")
+    scene.run(*sets, run="sixteen")
+    assert scene.digest("three") == scene.digest("sixteen")
+    assert _calibration(scene, "three") == _calibration(scene, "sixteen")
+    measures = [scene.report(run)["measures"]["atwv"] for run in ("whole", "three")]
+    assert measures[0] == pytest.approx(measures[1], abs=0.01)
+
+
+def _calibration(scene: Any, run: str) -> Any:
+    (part,) = scene.chain_runs[run].table("calibration").parts
+    values = json.loads((scene.folder / run / part.name).read_text())
+    values["trained_on"].pop("aligned")  # files
+    return values
 
 
 def test_a_label_is_no_result(scene: Any, undisturbed: dict[str, str]) -> None:

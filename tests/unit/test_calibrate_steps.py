@@ -19,7 +19,7 @@ from swsdist.calibrate.posterior import PosteriorSums
 from swsdist.calibrate.procedure import Procedure, make_steps
 from swsdist.calibrate.statistics import Tally
 from swsdist.calibrate.steps.interface import Options, Step, TwvParameters, scores_of
-from swsdist.calibrate.steps.logistic import Labelled, Logistic, LogisticStep, fit_logistic
+from swsdist.calibrate.steps.logistic import Logistic, LogisticStep, fit_logistic
 from swsdist.calibrate.threshold import by_fold, fold_of
 from swsdist.calibrate.thresholding import Thresholding
 from swsdist.config import config_from_dict
@@ -30,6 +30,7 @@ from swsdist.core.codes import stages as stages_codes
 from swsdist.core.types import DETECTIONS, REFERENCES, TRIALS
 from swsdist.io.nist.systemlist import read_systemlist
 from swsdist.io.tables import read_table
+from swsdist.kernels.regression import Labelled
 from swsdist.registry.calibration_entries import StepEntry, decision_dependencies, misfit
 from swsdist.registry.registries import CALIBRATION
 from swsdist.score import Counts, align, atwv, mtwv, score_limits, twv_curve
@@ -202,7 +203,7 @@ def test_what_cannot_be_fitted_is_told_at_the_door(place: Path) -> None:
         run(place, steps=STEPS["sto"], fit=str(place / "wrong.json"))
 
 
-class Halves(Step[Options, Any]):
+class Halves(Step[Options]):
     """Half of the score, and a threshold of its own."""
 
     name = "halves"

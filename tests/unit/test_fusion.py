@@ -15,7 +15,7 @@ from swsdist.calibrate.fitting import fit_procedure
 from swsdist.calibrate.procedure import Procedure, make_steps
 from swsdist.calibrate.steps.fusion import fusions_in
 from swsdist.calibrate.steps.interface import TwvParameters
-from swsdist.calibrate.steps.logistic import Labelled, fit_logistic
+from swsdist.calibrate.steps.logistic import fit_logistic
 from swsdist.calibrate.threshold import by_fold, fold_of
 from swsdist.core.codes import calibrate as calibrate_codes
 from swsdist.core.codes import fusion as fusion_codes
@@ -23,7 +23,8 @@ from swsdist.core.errors import UserError
 from swsdist.core.types import JOINED, JOINED_TRIALS
 from swsdist.fusion.joining import join_lists
 from swsdist.fusion.parts import parts_of, with_parts, with_parts_of
-from swsdist.fusion.weights import LabelledRows, fit_fusion, impute_scores, standardise_lists, with_rescored
+from swsdist.fusion.weights import fit_fusion, impute_scores, label_rows, standardise_lists, with_rescored
+from swsdist.kernels.regression import Labelled
 from tests.support.coded import raises
 
 NAN = math.nan
@@ -128,17 +129,17 @@ def labelled(seed: int, rows: int = 3000, systems: int = 2) -> pa.Table:
 def test_systems_weigh_what_they_know() -> None:
     """Normal scores of unit variance, means 2 and 1 apart: the log-odds ratio is 2 s1 + s2 and a constant."""
     table = labelled(1)
-    rows = LabelledRows.of(table, marks=False)
+    rows = label_rows(table, marks=False)
     found = fit_fusion([rows])
     assert found.weights == (pytest.approx(2.0, abs=0.2), pytest.approx(1.0, abs=0.15))
     order = np.random.default_rng(2).permutation(table.num_rows)
-    halves = [LabelledRows.of(table.take(pa.array(part)), marks=False) for part in (order[:1000], order[1000:])]
+    halves = [label_rows(table.take(pa.array(part)), marks=False) for part in (order[:1000], order[1000:])]
     assert fit_fusion(halves[::-1]) == found
 
 
 def test_of_one_system_it_is_the_logistic() -> None:
     table = labelled(3, systems=1)
-    found = fit_fusion([LabelledRows.of(table, marks=False)])
+    found = fit_fusion([label_rows(table, marks=False)])
     score = pa.array(parts_of(table)[1][:, 0])
     one = fit_logistic(Labelled.of(table.set_column(table.schema.get_field_index("score"), "score", score)))
     assert (found.weights, found.offset) == ((one.slope,), one.offset)
@@ -149,8 +150,8 @@ def test_the_same_system_twice_shares_its_weight() -> None:
     _, scores, given = parts_of(table)
     twice = with_parts(table.select(JOINED.names[:6]), ["a", "b"], scores[:, [0, 0]], given[:, [0, 0]])
     both = table.set_column(table.schema.get_field_index("parts"), "parts", twice["parts"])
-    once = fit_fusion([LabelledRows.of(table, marks=False)])
-    found = fit_fusion([LabelledRows.of(both, marks=False)])
+    once = fit_fusion([label_rows(table, marks=False)])
+    found = fit_fusion([label_rows(both, marks=False)])
     assert found.weights[0] == pytest.approx(found.weights[1])
     assert sum(found.weights) == pytest.approx(once.weights[0], rel=1e-4)
 
@@ -158,10 +159,10 @@ def test_the_same_system_twice_shares_its_weight() -> None:
 def test_the_prior_of_the_operating_point_makes_a_likelihood_ratio_over_all_trials() -> None:
     """Among 1000 trials of each query, of which few were listed, a detection is a stronger sign than its list alone says."""
     table = labelled(7)
-    rows = LabelledRows.of(table, marks=False)
+    rows = label_rows(table, marks=False)
     point = TwvParameters(trials=3000, beta=30.0)
     (step,) = make_steps(["fusion"], {})
-    model = step.fit([step.gather(table, None, point)])
+    model = step.fit([step.gather(table, None, point)], point)
     assert model is not None
     llr = step.apply(table, model, None, point)
     hit = table["ref_start"].is_valid().to_numpy()
@@ -183,7 +184,7 @@ def test_marks_tell_what_was_not_found() -> None:
     given[:, 1] = hit | (rng.random(len(hit)) < 0.3)
     parts = with_parts(table.select(JOINED.names[:6]), list(names), np.zeros_like(scores), given)["parts"]
     table = table.set_column(table.schema.get_field_index("parts"), "parts", parts)
-    found = fit_fusion([LabelledRows.of(table, marks=True)])
+    found = fit_fusion([label_rows(table, marks=True)])
     assert found.weights == (0.0, 0.0)
     assert found.marks[1] < -3
 
@@ -231,26 +232,22 @@ def test_each_fold_counts_the_queries_that_were_asked() -> None:
     for fold, model in enumerate(fusions_in(json.loads(found.to_json()))):
         others = pa.concat_tables([rows for k, rows in by_fold(table, 3) if k != fold])
         many = sum(fold_of(query, 3) != fold for query in asked)
-        assert model == fit_fusion(
-            [replace(LabelledRows.of(others, marks=False), queries=many)], trials=3000, prior=1 / 31
-        )
+        assert model == fit_fusion([replace(label_rows(others, marks=False), queries=many)], trials=3000, prior=1 / 31)
 
 
 def test_what_cannot_be_fused_is_told() -> None:
     table = labelled(17)
     (step,) = make_steps(["fusion"], {})
-    model = step.fit([step.gather(table, None, None)])
+    model = step.fit([step.gather(table, None, None)], None)
     other = joined([(1.0, 2.0)], "xy")
     with raises(fusion_codes.FUSION_OF_OTHER_SYSTEMS, fitted="a, b", systems="x, y"):
         step.apply(other, model, None, None)
     with raises(fusion_codes.MISSING_SCORE):
         step.apply(joined([(1.0, NAN)]), model, None, None)
     with raises(fusion_codes.MIXED_SYSTEMS):
-        LabelledRows.of(table, marks=False) + LabelledRows(
-            "xy", np.zeros((1, 2)), np.ones(1, np.int64), np.ones(1, np.int64)
-        )  # type: ignore[arg-type]
+        label_rows(table, marks=False) + replace(label_rows(table, marks=False), systems=("x", "y"))
     with pytest.raises(UserError, match="no hit"):
-        fit_fusion([LabelledRows.of(table.filter(table["ref_start"].is_null()), marks=False)])
+        fit_fusion([label_rows(table.filter(table["ref_start"].is_null()), marks=False)])
     rows = [table.slice(0, 2), labelled(3, systems=1).slice(0, 2)]
     with raises(fusion_codes.INCONSISTENT_SYSTEMS):
         parts_of(pa.concat_tables(rows))

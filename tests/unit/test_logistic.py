@@ -14,24 +14,22 @@ from hypothesis import strategies as st
 
 from swsdist.calibrate.fitting import fit_models
 from swsdist.calibrate.procedure import Procedure, make_steps
-from swsdist.calibrate.steps.logistic import Labelled, Logistic, fit_logistic
+from swsdist.calibrate.steps.logistic import Logistic, fit_logistic
 from swsdist.calibrate.threshold import fold_of
 from swsdist.core.codes import calibrate as codes
 from swsdist.core.codes import kernels as kernels_codes
 from swsdist.core.errors import UserError
 from swsdist.core.types import TRIALS
-from swsdist.kernels.regression import PRIOR_DEVIATION, exponential, sigmoid
+from swsdist.kernels.regression import PRIOR_DEVIATION, Labelled, exponential, sigmoid
 from tests.oracles.calibrate import deviation, penalised_loss
 from tests.support.coded import raises
 
 
 def labelled(*rows: tuple[float, int, int]) -> Labelled:
     """Of rows (score, hits, false alarms)."""
-    parts = [
-        Labelled(np.array([score]), np.array([hits], dtype=np.int64), np.array([false], dtype=np.int64))
-        for score, hits, false in rows
-    ]
-    return sum(parts, Labelled.zero())
+    scores, hits, false = zip(*rows, strict=True)
+    counts = (np.array(values, np.int64) for values in ([0] * len(rows), hits, false))
+    return Labelled(np.array(scores).reshape(-1, 1), *counts).coarse(52)
 
 
 def table(*rows: tuple[str, float | None, bool]) -> pa.Table:
@@ -91,7 +89,7 @@ def test_no_other_logistic_is_better(given_rows: list[tuple[float, int, int]]) -
     """The loss is convex, so a point that is better than all about it, at any distance, is the best."""
     data = labelled(*given_rows)
     if not data.hits.sum() or not data.false_alarms.sum():
-        with pytest.raises(UserError, match="there is no"):
+        with pytest.raises(UserError, match="contain no"):
             fit_logistic(data)
         return
     found = fit_logistic(data)
@@ -106,7 +104,7 @@ def test_no_other_logistic_is_better(given_rows: list[tuple[float, int, int]]) -
             other = penalised_loss(found.slope + slope, found.offset + offset, used, spread, PRIOR_DEVIATION)
             assert other >= best - 1e-9 * (1 + abs(best))
     # The offset is free, so the probabilities sum to the number of hits.
-    assert (found.probability(data.score) * (data.hits + data.false_alarms)).sum() == pytest.approx(data.hits.sum())
+    assert (found.probability(data.columns[:, 0]) * (data.hits + data.false_alarms)).sum() == pytest.approx(data.hits.sum())
 
 
 @given(rows, st.randoms())
@@ -157,7 +155,8 @@ def test_large_lists_of_far_scores() -> None:
     hit = np.arange(len(score)) >= 20_000
     distinct, which = np.unique(score, return_inverse=True)
     data = Labelled(
-        distinct,
+        distinct.reshape(-1, 1),
+        np.zeros(len(distinct), np.int64),
         np.bincount(which[hit], minlength=len(distinct)),
         50 * np.bincount(which[~hit], minlength=len(distinct)),
     )
@@ -176,7 +175,7 @@ def test_labels_of_an_aligned_list() -> None:
     found = Labelled.of(
         table(("a", 1.0, True), ("a", None, True), ("b", 1.0, False), ("c", -0.0, False), ("a", 0.0, False))
     )
-    assert found.score.tolist() == [0.0, 1.0]
+    assert found.columns.tolist() == [[0.0], [1.0]]
     assert (found.hits.tolist(), found.false_alarms.tolist(), found.missed) == ([0, 1], [2, 1], 1)
 
 

@@ -229,7 +229,7 @@ def by_hand(columns: np.ndarray, weights: str, prior: float, queries: int = 4) -
 @pytest.mark.parametrize("weights", ["queries", "trials"])
 def test_llr_is_a_weighted_logistic_regression(weights: str) -> None:
     made = step("llr", weights=weights)
-    fitted = made.fit([made.gather(aligned(), None, POINT)])
+    fitted = made.fit([made.gather(aligned(), None, POINT)], POINT)
     table = aligned()
     scores = table["score"].drop_null().to_numpy()
     slopes, offset = by_hand(scores[:, None], weights, 1 / (1 + POINT.beta))
@@ -269,7 +269,7 @@ def lengths() -> dict[str, Tally]:
 def test_side_information_enters_by_its_formula() -> None:
     made = step("llr", covariates=("duration", "examples", "length-ratio", "best", "gap"), weights="trials")
     assert made.wants() == ("example-lengths",)
-    fitted = made.fit([made.gather(aligned(), lengths(), POINT)])
+    fitted = made.fit([made.gather(aligned(), lengths(), POINT)], POINT)
     rows = [row for row in aligned().to_pylist() if row["score"] is not None]
     seconds = {"a": 0.4, "b": 0.3, "c": 0.5, "x": 0.6}
     examples = {"a": 2, "b": 1, "c": 3, "x": 1}
@@ -296,9 +296,9 @@ def test_side_information_enters_by_its_formula() -> None:
 
 def test_the_rising_curve_is_isotonic_regression() -> None:
     made = step("llr", curve="rising", weights="trials")
-    fitted = made.fit([made.gather(aligned(), None, POINT)])
+    fitted = made.fit([made.gather(aligned(), None, POINT)], POINT)
     line = step("llr", weights="trials")
-    straight = line.apply(aligned(), line.fit([line.gather(aligned(), None, POINT)]), None, POINT)
+    straight = line.apply(aligned(), line.fit([line.gather(aligned(), None, POINT)], POINT), None, POINT)
     curved = made.apply(aligned(), fitted, None, POINT)
     there = ~np.isnan(straight)
     hit = aligned()["ref_start"].is_valid().to_numpy()[there]
@@ -334,7 +334,7 @@ def test_the_rising_curve_decides_best_at_every_beta(beta: float) -> None:
     table = pa.Table.from_pylist(rows, TRIALS)
     made = step("llr", curve="rising")
     point = TwvParameters(trials=5000, beta=9.0)
-    ratios = made.apply(table, made.fit([made.gather(table, None, point)]), None, point)
+    ratios = made.apply(table, made.fit([made.gather(table, None, point)], point), None, point)
     place = table.schema.get_field_index("score")
     decided = table.set_column(place, table.schema.field(place), pa.array(ratios))
     decided = decide(decided, (math.log(beta),))

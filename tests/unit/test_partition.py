@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from swsdist.config import config_from_dict
+from swsdist.config.model import Reduce
 from swsdist.core.errors import ConfigError
 from swsdist.core.partition import SLOTS, bucket_of, slot_of, slots_of
 
@@ -21,6 +22,12 @@ def test_buckets_are_ranges_of_slots(buckets: int) -> None:
     assert all(slot * buckets // SLOTS == k for k, some in enumerate(ranges) for slot in some)
     for key in (f"q{k}" for k in range(200)):
         assert slot_of(key) in ranges[bucket_of(key, buckets)]
+
+
+def test_there_are_as_many_buckets_as_rows_ask_for() -> None:
+    rows = {0: 16, 1 << 22: 16, (1 << 22) + 1: 32, 13_000_000: 64, 1 << 40: SLOTS}
+    assert {count: Reduce().buckets_for(count) for count in rows} == rows
+    assert Reduce(buckets=5).buckets_for(1 << 40) == 5
 
 
 def test_there_are_no_more_buckets_than_slots() -> None:

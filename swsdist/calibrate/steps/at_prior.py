@@ -20,7 +20,7 @@ import pyarrow as pa
 from pydantic import Field, model_validator
 
 from swsdist.calibrate.statistics import Tally
-from swsdist.calibrate.steps.interface import Addable, Floats, Json, Options, Step, TwvParameters, scores_of
+from swsdist.calibrate.steps.interface import Floats, Json, Options, Step, TwvParameters, scores_of
 from swsdist.core.codes import calibrate as codes
 from swsdist.kernels.regression import log_odds, logarithm, sigmoid
 
@@ -42,7 +42,7 @@ class AtPriorOptions(Options):
         return self
 
 
-class AtPrior(Step[AtPriorOptions, Addable]):
+class AtPrior(Step[AtPriorOptions]):
     """Applied to each score; the threshold is 1/2."""
 
     name = "at-prior"

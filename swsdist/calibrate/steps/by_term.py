@@ -16,7 +16,7 @@ from pydantic import Field, PositiveFloat
 
 from swsdist.calibrate.posterior import PosteriorSums
 from swsdist.calibrate.statistics import Tally, posterior_sums
-from swsdist.calibrate.steps.interface import Addable, Floats, Json, Options, Step, TwvParameters, scores_of
+from swsdist.calibrate.steps.interface import Floats, Json, Options, Step, TwvParameters, scores_of
 from swsdist.calibrate.thresholding import ALPHA, Method, Thresholding
 from swsdist.kernels.coding import coded
 
@@ -27,7 +27,7 @@ class ByTermOptions(Options):
     alpha: PositiveFloat = Field(ALPHA, description="a query is taken to occur alpha times its sum of probabilities")
 
 
-class ByTerm(Step[ByTermOptions, Addable]):
+class ByTerm(Step[ByTermOptions]):
     """A method of `swsdist.calibrate.thresholding`."""
 
     model = ByTermOptions

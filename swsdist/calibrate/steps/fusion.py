@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import reduce
-from operator import add
 
 import pyarrow as pa
 from pydantic import Field
 
 from swsdist.calibrate.statistics import Tally
 from swsdist.calibrate.steps.interface import Floats, Json, Options, Step, TwvParameters
-from swsdist.fusion.weights import Fusion, LabelledRows, fit_fusion
+from swsdist.fusion.weights import Fusion, fit_fusion, label_rows
+from swsdist.kernels.regression import Labelled
 from swsdist.score.measures.cnxe import prior_of_beta
 
 
@@ -30,18 +28,7 @@ class FusionOptions(Options):
     )
 
 
-@dataclass(frozen=True)
-class FusionExamples:
-    """Labelled rows of scores, and the operating point for their weights; instances add."""
-
-    rows: LabelledRows
-    point: TwvParameters | None
-
-    def __add__(self, other: FusionExamples) -> FusionExamples:
-        return FusionExamples(self.rows + other.rows, self.point)
-
-
-class FusionStep(Step[FusionOptions, FusionExamples]):
+class FusionStep(Step[FusionOptions]):
     """``llr = w_0 + sum w_k s_k``, fitted on hits and false alarms of aligned joined lists."""
 
     name = "fusion"
@@ -54,21 +41,20 @@ class FusionStep(Step[FusionOptions, FusionExamples]):
 
     def gather(
         self, aligned: pa.Table, statistics: Mapping[str, Tally] | None, point: TwvParameters | None
-    ) -> FusionExamples:
+    ) -> Labelled:
         """Rows of scores with their labels."""
-        return FusionExamples(LabelledRows.of(aligned, marks=self.options.marks), point)
+        return label_rows(aligned, marks=self.options.marks)
 
-    def fit(self, parts: Iterable[FusionExamples]) -> Json:
+    def fit(self, parts: Iterable[Labelled], point: TwvParameters | None) -> Json:
         """Fit at the prior of the options, or of the operating point; without either, at that of the detections.
 
         Raises:
             UserError: there are no hits, or no false alarms.
         """
-        examples = reduce(add, parts)
-        prior, point = self.options.prior, examples.point
+        prior = self.options.prior
         if prior is None and point is not None:
             prior = prior_of_beta(point.beta)
-        return _described(fit_fusion([examples.rows], trials=None if point is None else point.trials, prior=prior))
+        return _described(fit_fusion(parts, trials=None if point is None else point.trials, prior=prior))
 
     def average(self, models: Sequence[Json]) -> Json:
         """The mean of log-likelihood ratios is the fusion of the mean weights.

@@ -9,7 +9,7 @@ on that query's rows, its statistics, and fitted values. Folds, files and decisi
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar
+from typing import ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from swsdist.calibrate.statistics import Tally
-from swsdist.kernels.regression import logarithm
+from swsdist.kernels.regression import Labelled, logarithm
 from swsdist.registry.calibration_entries import Score
 
 Floats = NDArray[np.float64]
@@ -55,17 +55,10 @@ class Options(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
-class Addable(Protocol):
-    """Training data of a step; instances add."""
-
-    def __add__(self, other: Self, /) -> Self: ...
-
-
 O = TypeVar("O", bound=Options)  # noqa: E741
-P = TypeVar("P", bound=Addable)
 
 
-class Step(Generic[O, P]):
+class Step(Generic[O]):
     """Base of all steps, without options and not fitted.
 
     Attributes:
@@ -104,7 +97,9 @@ class Step(Generic[O, P]):
         """
         return None
 
-    def gather(self, aligned: pa.Table, statistics: Mapping[str, Tally] | None, point: TwvParameters | None) -> P:
+    def gather(
+        self, aligned: pa.Table, statistics: Mapping[str, Tally] | None, point: TwvParameters | None
+    ) -> Labelled:
         """Collect training data from an aligned list.
 
         Args:
@@ -114,8 +109,12 @@ class Step(Generic[O, P]):
         """
         raise NotImplementedError(f"{self.name} is not fitted")
 
-    def fit(self, parts: Iterable[P]) -> Json | None:
+    def fit(self, parts: Iterable[Labelled], point: TwvParameters | None) -> Json | None:
         """Fit on collected training data.
+
+        Args:
+            parts: of `gather`.
+            point: as of `apply`.
 
         Raises:
             UserError: there is too little training data.

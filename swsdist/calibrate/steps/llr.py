@@ -32,9 +32,6 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import reduce
-from operator import add
 from typing import Annotated, Literal
 
 import numpy as np
@@ -52,7 +49,7 @@ from swsdist.calibrate.steps.q_norm import moments
 from swsdist.core.codes import calibrate as codes
 from swsdist.core.codes import warning_text
 from swsdist.kernels.coding import coded
-from swsdist.kernels.regression import Fitted, linear, log_odds, logarithm, maximise, prior_weights, total
+from swsdist.kernels.regression import Fitted, Labelled, linear, log_odds, logarithm, maximise, prior_weights, total
 from swsdist.registry.calibration_entries import Score
 from swsdist.score.measures.cnxe import prior_of_beta
 
@@ -108,50 +105,7 @@ class LlrOptions(Options):
         return names
 
 
-@dataclass(frozen=True, eq=False)
-class LlrExamples:
-    """Labelled detections by columns and Ntrue of their query; instances add.
-
-    Attributes:
-        columns: float64 (n, d).
-        true: int64 (n,), Ntrue.
-        hits, false_alarms: int64 (n,).
-        queries: number of all queries, and of those with references.
-        occurrences: of all queries.
-        point: the operating point.
-    """
-
-    columns: Floats
-    true: Ints
-    hits: Ints
-    false_alarms: Ints
-    queries: tuple[int, int]
-    occurrences: int
-    point: TwvParameters
-
-    def __add__(self, other: LlrExamples) -> LlrExamples:
-        return LlrExamples(
-            np.concatenate([self.columns, other.columns]),
-            np.concatenate([self.true, other.true]),
-            np.concatenate([self.hits, other.hits]),
-            np.concatenate([self.false_alarms, other.false_alarms]),
-            (self.queries[0] + other.queries[0], self.queries[1] + other.queries[1]),
-            self.occurrences + other.occurrences,
-            self.point,
-        )
-
-    def summed(self) -> LlrExamples:
-        """With distinct rows in ascending order, independent of the input's order."""
-        keys = np.column_stack([self.columns + 0.0, self.true])  # -0.0 and 0.0 are equal
-        rows, inverse = np.unique(keys, axis=0, return_inverse=True)
-        hits, false = (np.zeros(len(rows), np.int64) for _ in range(2))
-        np.add.at(hits, inverse.reshape(-1), self.hits)
-        np.add.at(false, inverse.reshape(-1), self.false_alarms)
-        true = rows[:, -1].astype(np.int64)
-        return LlrExamples(rows[:, :-1], true, hits, false, self.queries, self.occurrences, self.point)
-
-
-class Llr(Step[LlrOptions, LlrExamples]):
+class Llr(Step[LlrOptions]):
     """Fitted on hits and false alarms of aligned lists; the threshold is that of eq. 31."""
 
     name = "llr"
@@ -178,27 +132,20 @@ class Llr(Step[LlrOptions, LlrExamples]):
 
     def gather(
         self, aligned: pa.Table, statistics: Mapping[str, Tally] | None, point: TwvParameters | None
-    ) -> LlrExamples:
+    ) -> Labelled:
         """Hits and false alarms by their columns and their query's Ntrue."""
-        assert point is not None  # the entry demands it
-        names, code = coded(aligned["query_id"])
-        true = pc.is_valid(aligned["ref_start"]).to_numpy()
-        occurrences = np.bincount(code[true], minlength=len(names))
-        detected = ~np.isnan(scores_of(aligned))
-        hit = true[detected].astype(np.int64)
-        counted = len(names), int(np.count_nonzero(occurrences))
-        columns = self._columns(aligned, statistics)[detected]
-        return LlrExamples(columns, occurrences[code[detected]], hit, 1 - hit, counted, int(occurrences.sum()), point)
+        columns = self._columns(aligned, statistics)[pc.is_valid(aligned["score"]).to_numpy()]
+        return Labelled.of(aligned, columns, by_occurrences=True)
 
-    def fit(self, parts: Iterable[LlrExamples]) -> Json:
+    def fit(self, parts: Iterable[Labelled], point: TwvParameters | None) -> Json:
         """Maximum-likelihood offset and slopes, unique by a weak prior (see `kernels.regression`).
 
         Raises:
             UserError: there are no hits, or no false alarms.
         """
-        totals = reduce(add, parts).summed()
-        prior = self._prior(totals.point)
-        rows, hits, false, single = _weighted(totals, prior, self.options.weights)
+        assert point is not None  # the entry demands it
+        prior = self._prior(point)
+        rows, hits, false, single = _weighted(Labelled.total(parts), point.trials, prior, self.options.weights)
         fitted = maximise(rows, hits, false)
         if fitted.slopes[0] <= 0:
             warnings.warn(warning_text(codes.NEGATIVE_SLOPE, count=1, step="llr", slope=fitted.slopes[0]), stacklevel=2)
@@ -268,22 +215,21 @@ class Llr(Step[LlrOptions, LlrExamples]):
 
 
 def _weighted(
-    totals: LlrExamples, prior: float, weights: Literal["queries", "trials"]
+    totals: Labelled, each: int, prior: float, weights: Literal["queries", "trials"]
 ) -> tuple[Floats, Floats, Floats, tuple[float, float]]:
     """Rows, the weights of their hits and false alarms, and the mean weight of a hit and of a false alarm.
 
     All trials together weigh as much as there are detections.
     """
-    all_queries, occurring = totals.queries
     kept = totals.true > 0 if weights == "queries" else np.ones(len(totals.true), bool)
     hits, false = prior_weights(totals.hits[kept], totals.false_alarms[kept], None)
-    trials = float(totals.point.trials)
+    trials = float(each)
     if weights == "queries":
-        targets = occurring * totals.true[kept].astype(np.float64)
-        others = occurring * (trials - totals.true[kept])
+        targets = totals.occurring * totals.true[kept].astype(np.float64)
+        others = totals.occurring * (trials - totals.true[kept])
     else:
         targets = np.full(len(hits), float(totals.occurrences))
-        others = np.full(len(hits), all_queries * trials - totals.occurrences)
+        others = np.full(len(hits), totals.queries * trials - totals.occurrences)
     number = float(totals.hits[kept].sum()), float(totals.false_alarms[kept].sum())
     scale = number[0] + number[1]
     hits, false = hits * (prior * scale / targets), false * ((1.0 - prior) * scale / others)

@@ -15,70 +15,17 @@ import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
-from operator import add
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from swsdist.calibrate.statistics import Tally
 from swsdist.calibrate.steps.interface import Floats, Json, Options, Step, TwvParameters, scores_of
 from swsdist.core.codes import calibrate as codes
 from swsdist.core.codes import warning_text
-from swsdist.kernels.regression import Fitted, linear, maximise, prior_weights, sigmoid
-
-Ints = NDArray[np.int64]
-
-
-@dataclass(frozen=True, eq=False)
-class Labelled:
-    """Labelled detections by score; instances add, with a zero.
-
-    Attributes:
-        score: float64 (n,), distinct, ascending.
-        hits: int64 (n,), paired detections with that score.
-        false_alarms: int64 (n,), unpaired ones.
-        missed: true occurrences without a detection.
-    """
-
-    score: Floats
-    hits: Ints
-    false_alarms: Ints
-    missed: int = 0
-
-    @classmethod
-    def zero(cls) -> Labelled:
-        """Nothing."""
-        none = np.zeros(0, dtype=np.int64)
-        return cls(np.zeros(0), none, none)
-
-    @classmethod
-    def of(cls, aligned: pa.Table) -> Labelled:
-        """Count an aligned list (schema TRIALS), rows in any order; queries without true occurrences count too."""
-        detected = pc.is_valid(aligned["score"]).to_numpy()
-        true = pc.is_valid(aligned["ref_start"]).to_numpy()
-        score = pc.fill_null(aligned["score"], 0.0).to_numpy()[detected]
-        hit = true[detected].astype(np.int64)
-        return _summed(score, hit, 1 - hit, int((true & ~detected).sum()))
-
-    def __add__(self, other: Labelled) -> Labelled:
-        return _summed(
-            np.concatenate([self.score, other.score]),
-            np.concatenate([self.hits, other.hits]),
-            np.concatenate([self.false_alarms, other.false_alarms]),
-            self.missed + other.missed,
-        )
-
-
-def _summed(score: Floats, hits: Ints, false_alarms: Ints, missed: int) -> Labelled:
-    distinct, inverse = np.unique(score + 0.0, return_inverse=True)  # -0.0 and 0.0 are equal
-    true, false = (np.zeros(len(distinct), dtype=np.int64) for _ in range(2))
-    np.add.at(true, inverse, hits)
-    np.add.at(false, inverse, false_alarms)
-    return Labelled(distinct, true, false, missed)
+from swsdist.kernels.regression import Fitted, Labelled, linear, maximise, prior_weights, sigmoid
 
 
 @dataclass(frozen=True)
@@ -110,7 +57,7 @@ def fit_logistic(labelled: Labelled, *, prior: float | None = None) -> Logistic:
     Raises:
         UserError: no hits or no false alarms; the prior is not between 0 and 1.
     """
-    fitted = maximise(labelled.score.reshape(-1, 1), *prior_weights(labelled.hits, labelled.false_alarms, prior))
+    fitted = maximise(labelled.columns, *prior_weights(labelled.hits, labelled.false_alarms, prior))
     slope = fitted.slopes[0]
     if slope <= 0:
         warnings.warn(warning_text(codes.NEGATIVE_SLOPE, count=1, step="logistic", slope=slope), stacklevel=2)
@@ -130,7 +77,7 @@ class LogisticOptions(Options):
         return {name: value for name, value in dump(self).items() if value is not None}
 
 
-class LogisticStep(Step[LogisticOptions, Labelled]):
+class LogisticStep(Step[LogisticOptions]):
     """``p = sigmoid(slope * score + offset)``, fitted on hits and false alarms of aligned lists."""
 
     name = "logistic"
@@ -143,13 +90,13 @@ class LogisticStep(Step[LogisticOptions, Labelled]):
         """Hits and false alarms by score."""
         return Labelled.of(aligned)
 
-    def fit(self, parts: Iterable[Labelled]) -> Json:
+    def fit(self, parts: Iterable[Labelled], point: TwvParameters | None) -> Json:
         """Maximum-likelihood slope and offset.
 
         Raises:
             UserError: there are no hits, or no false alarms.
         """
-        model = fit_logistic(reduce(add, parts, Labelled.zero()), prior=self.options.prior)
+        model = fit_logistic(Labelled.total(parts), prior=self.options.prior)
         return {"slope": model.slope, "offset": model.offset}
 
     def average(self, models: Sequence[Json]) -> Json:

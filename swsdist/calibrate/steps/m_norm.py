@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from swsdist.calibrate.statistics import BINS, ScoreHistogram, Tally, histograms
-from swsdist.calibrate.steps.interface import Addable, Floats, Json, Options, Step, TwvParameters, scores_of
+from swsdist.calibrate.steps.interface import Floats, Json, Options, Step, TwvParameters, scores_of
 from swsdist.calibrate.steps.q_norm import standardised
 from swsdist.kernels.coding import coded
 
@@ -40,7 +40,7 @@ class MNormOptions(Options):
     )
 
 
-class MNorm(Step[MNormOptions, Addable]):
+class MNorm(Step[MNormOptions]):
     """Needs the statistic `score-histogram`, and no references."""
 
     name = "m-norm"

@@ -15,7 +15,7 @@ from pydantic import Field, PositiveFloat
 
 from swsdist.calibrate.posterior import checked
 from swsdist.calibrate.statistics import Tally
-from swsdist.calibrate.steps.interface import Addable, Floats, Json, Options, Step, TwvParameters, scores_of
+from swsdist.calibrate.steps.interface import Floats, Json, Options, Step, TwvParameters, scores_of
 from swsdist.kernels.regression import exponential, logarithm
 
 
@@ -25,7 +25,7 @@ class PowerOptions(Options):
     gamma: PositiveFloat = Field(1.0, description="exponent; below 1 it flattens, above 1 it sharpens")
 
 
-class Power(Step[PowerOptions, Addable]):
+class Power(Step[PowerOptions]):
     """Applied to each score."""
 
     name = "power"

@@ -18,11 +18,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from swsdist.calibrate.statistics import CostSums, Key, Tally
-from swsdist.calibrate.steps.interface import Addable, Floats, Json, Options, Step, TwvParameters, scores_of
+from swsdist.calibrate.steps.interface import Floats, Json, Options, Step, TwvParameters, scores_of
 from swsdist.kernels.coding import coded
 
 
-class QNorm(Step[Options, Addable]):
+class QNorm(Step[Options]):
     """Needs the statistics `cost-sums`, and no references."""
 
     name = "q-norm"

@@ -22,7 +22,7 @@ import pyarrow as pa
 from pydantic import Field
 
 from swsdist.calibrate.statistics import BINS, ScoreHistogram, Tally, histograms
-from swsdist.calibrate.steps.interface import Addable, Floats, Json, Options, Step, TwvParameters, scores_of
+from swsdist.calibrate.steps.interface import Floats, Json, Options, Step, TwvParameters, scores_of
 from swsdist.kernels.coding import coded
 from swsdist.kernels.regression import logarithm
 
@@ -35,7 +35,7 @@ class RankNormOptions(Options):
     )
 
 
-class RankNorm(Step[RankNormOptions, Addable]):
+class RankNorm(Step[RankNormOptions]):
     """Needs the statistic `score-histogram`, and no references."""
 
     name = "rank-norm"

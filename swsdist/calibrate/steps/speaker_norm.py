@@ -27,7 +27,7 @@ import pyarrow as pa
 from pydantic import Field
 
 from swsdist.calibrate.statistics import CostSums, SpeakerCostSums, Tally
-from swsdist.calibrate.steps.interface import Addable, Floats, Json, Options, Step, TwvParameters, scores_of
+from swsdist.calibrate.steps.interface import Floats, Json, Options, Step, TwvParameters, scores_of
 from swsdist.calibrate.steps.q_norm import standardised
 from swsdist.kernels.coding import coded
 
@@ -43,7 +43,7 @@ class SpeakerNormOptions(Options):
     )
 
 
-class SpeakerNorm(Step[SpeakerNormOptions, Addable]):
+class SpeakerNorm(Step[SpeakerNormOptions]):
     """Needs the statistics `cost-sums` and `speaker-cost-sums`, and no references."""
 
     name = "speaker-norm"

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from pydantic import Field, PositiveFloat
 
 from swsdist.calibrate.statistics import Key, Tally
-from swsdist.calibrate.steps.interface import Addable, Floats, Json, Options, Step, TwvParameters
+from swsdist.calibrate.steps.interface import Floats, Json, Options, Step, TwvParameters
 from swsdist.calibrate.steps.q_norm import QNorm
 from swsdist.core.types import COHORT_SUMS
 from swsdist.kernels.coding import coded
@@ -53,7 +53,7 @@ class ZtNormOptions(Options):
     )
 
 
-class ZtNorm(Step[ZtNormOptions, Addable]):
+class ZtNorm(Step[ZtNormOptions]):
     """Needs `cost-sums` and the sums of a cohort, and no references."""
 
     name = "zt-norm"

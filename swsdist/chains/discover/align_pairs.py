@@ -72,7 +72,7 @@ class AlignPairs(BucketStage[Aligning]):
     def plan(self, inputs: Inputs) -> Iterator[Task[Aligning]]:
         """A task per bucket of documents."""
         chain_inputs, parts = inputs.chain_inputs(DiscoverInputs), inputs.parts("selected")
-        buckets = inputs.config.reduce.buckets
+        buckets = inputs.config.reduce.buckets_for(0)
         options, search = chain_inputs.options, inputs.config.search
         segments, files, rows = files_of(inputs.parts("segments")), files_of(parts), sum(part.rows for part in parts)
         payload = Aligning(chain_inputs.store.state, segments, files, search, options.segments.frames, options.matching)
@@ -86,7 +86,7 @@ class AlignPairs(BucketStage[Aligning]):
                 bucket,
                 buckets,
             )
-            yield self.numbered(bucket, inputs, *key_parts, work=rows / buckets, payload=payload)
+            yield self.numbered(bucket, buckets, inputs, *key_parts, work=rows / buckets, payload=payload)
 
     def warm(self, task: Task[Aligning], context: Context) -> None:
         """Load the compiled kernels."""

@@ -37,14 +37,14 @@ class SelectPairs(BucketStage[Selecting]):
     def plan(self, inputs: Inputs) -> Iterator[Task[Selecting]]:
         """A task per bucket of documents."""
         chain_inputs, parts = inputs.chain_inputs(DiscoverInputs), inputs.parts("proposed")
-        buckets = inputs.config.reduce.buckets
+        buckets = inputs.config.reduce.buckets_for(0)
         segments, files, rows = files_of(inputs.parts("segments")), files_of(parts), sum(part.rows for part in parts)
         options = chain_inputs.options
         payload = Selecting(segments, files, options.segments.hop, options.neighbours)
         used = options.neighbours.model_dump(mode="json", include={"by", "kept", "width", "window", "points"})
         for bucket in range(buckets if rows else 0):
             key_parts = segments, files, payload.hop, used, bucket, buckets
-            yield self.numbered(bucket, inputs, *key_parts, work=rows / buckets, payload=payload)
+            yield self.numbered(bucket, buckets, inputs, *key_parts, work=rows / buckets, payload=payload)
 
     def run(self, task: Task[Selecting], context: Context) -> TaskOutput:
         """Choose."""

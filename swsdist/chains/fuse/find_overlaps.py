@@ -44,12 +44,13 @@ class FindOverlaps(BucketStage[Parting]):
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Parting]]:
         """Each task reads its rows of every file."""
-        files, buckets = inputs.parts("scored"), inputs.config.reduce.buckets
+        files = inputs.parts("scored")
         overlap = inputs.chain_inputs(FuseInputs).options.overlap
         names, rows = [part.name for part in files], sum(part.rows for part in files)
+        buckets = inputs.config.reduce.buckets_for(rows)
         for bucket in range(buckets) if rows else ():
             payload, work = Parting(names, overlap), rows / buckets
-            yield self.numbered(bucket, inputs, names, overlap, bucket, buckets, work=work, payload=payload)
+            yield self.numbered(bucket, buckets, inputs, names, overlap, bucket, buckets, work=work, payload=payload)
 
     def run(self, task: Task[Parting], context: Context) -> TaskOutput:
         """Suppress overlaps, best first, across queries."""

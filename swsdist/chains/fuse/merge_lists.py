@@ -48,7 +48,8 @@ class MergeLists(BucketStage[Joining]):
             ConfigError: final scores were fitted on the references of the fusion.
         """
         fuse_inputs = inputs.chain_inputs(FuseInputs)
-        options, buckets = fuse_inputs.options, inputs.config.reduce.buckets
+        options, rows = fuse_inputs.options, sum(part.rows for part in inputs.parts("lists"))
+        buckets = inputs.config.reduce.buckets_for(rows)
         if options.scores == "final":
             for name, chain_run in fuse_inputs.chain_runs.items():
                 demand_independent(name, chain_run)
@@ -64,7 +65,7 @@ class MergeLists(BucketStage[Joining]):
             work = sum(part.rows for parts in near.values() for part in parts)
             payload = Joining(names, options.scores, options.meet, options.overlap)
             key_parts = common, [slots[0], slots[-1]], hashes
-            yield self.numbered(bucket, inputs, *key_parts, work=work, payload=payload)
+            yield self.numbered(bucket, buckets, inputs, *key_parts, work=work, payload=payload)
 
     def run(self, task: Task[Joining], context: Context) -> TaskOutput:
         """Join the rows of this bucket."""

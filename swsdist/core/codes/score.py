@@ -142,12 +142,6 @@ UNDECIDED_DETECTIONS = Code(
     "{count} detection{s} without a decision, so actual values are not defined",
     "decide them (calibrate.fit in a config, or swsdist calibrate), or take maximum values only",
 )
-NO_FITTABLE_DETECTION = Code(
-    "no-fittable-detection",
-    UserError,
-    "no query with references has a detection, so no threshold can be fitted",
-    "fit on more queries (fewer folds), or give a fitted FILE in calibrate.fit",
-)
 
 # Cross entropies.
 INVALID_COSTS = Code(

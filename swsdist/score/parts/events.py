@@ -31,13 +31,15 @@ _counts = [pa.field(name, pa.int64(), False) for name in _EVENTS]
 _score, _ntrue = pa.field("score", pa.float64(), False), pa.field("ntrue", pa.int64(), False)
 
 
-def _events(aligned: pa.Table, point: OperatingPoint) -> pa.Table:
+def count_events(aligned: pa.Table, point: OperatingPoint | None = None) -> pa.Table:
+    """EVENTS of an aligned list, whatever the point."""
     counts = Counts.of(aligned, terms=len(query_index(aligned)[0]))
     columns = [counts.score, counts.ntrue, *(getattr(counts, name) for name in _EVENTS)]
     return pa.table([pa.array(column) for column in columns], schema=EVENTS.schema)
 
 
-def _classes(aligned: pa.Table, point: OperatingPoint) -> pa.Table:
+def count_classes(aligned: pa.Table, point: OperatingPoint | None = None) -> pa.Table:
+    """CLASSES of an aligned list, whatever the point."""
     names, query = query_index(aligned)
     true, hypothesised = aligned["ref_start"].is_valid().to_numpy(), aligned["score"].is_valid().to_numpy()
     decision = aligned["decision"].cast(pa.int8()).fill_null(-1).to_numpy()
@@ -56,9 +58,9 @@ def _classes(aligned: pa.Table, point: OperatingPoint) -> pa.Table:
     return pa.table([pa.array(column.astype(np.int64)) for column in columns], schema=CLASSES.schema)
 
 
-EVENTS = PartTable("events", pa.schema([_score, _ntrue, *_counts]), ("score", "ntrue"), _events)
+EVENTS = PartTable("events", pa.schema([_score, _ntrue, *_counts]), ("score", "ntrue"), count_events)
 CLASSES = PartTable(
-    "classes", pa.schema([_ntrue, pa.field("terms", pa.int64(), False), *_counts]), ("ntrue",), _classes
+    "classes", pa.schema([_ntrue, pa.field("terms", pa.int64(), False), *_counts]), ("ntrue",), count_classes
 )
 
 

@@ -6,6 +6,7 @@ Checks before the work use durations from a table or header; checks afterwards u
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
@@ -17,7 +18,7 @@ import pyarrow.compute as pc
 from swsdist.audio.speech import SHORTEST
 from swsdist.calibrate.procedure import procedures
 from swsdist.calibrate.steps.interface import TwvParameters
-from swsdist.calibrate.threshold import check_folds
+from swsdist.calibrate.threshold import check_folds, fold_of
 from swsdist.config import Config
 from swsdist.config.calibration import Calibrate
 from swsdist.core.codes import stages as codes
@@ -208,7 +209,7 @@ def check_scorable(documents: pa.Table, where: str, references: pa.Table, folds:
     """
     demand_channel_1(documents, where)
     for many in sorted(folds):
-        check_folds(references["query_id"].unique().to_pylist(), many)
+        check_folds(Counter(fold_of(name, many) for name in references["query_id"].unique().to_pylist()), many)
 
 
 def demand_channel_1(documents: pa.Table, where: str) -> None:

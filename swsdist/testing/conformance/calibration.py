@@ -25,11 +25,12 @@ from pydantic import BaseModel, ValidationError
 from swsdist.calibrate.examples import ExampleGroup
 from swsdist.calibrate.procedure import AnyStep
 from swsdist.calibrate.statistics import Tally, load_statistics
-from swsdist.calibrate.steps.interface import Addable, Floats, Json, Options, TwvParameters
+from swsdist.calibrate.steps.interface import Floats, Json, Options, TwvParameters
 from swsdist.calibrate.steps.q_norm import QNorm
 from swsdist.calibrate.steps.zt_norm import ALL, COHORT, cohort_sums
 from swsdist.core.partition import slot_of
 from swsdist.core.types import CANDIDATES, EXAMPLES, JOINED, JOINED_TRIALS
+from swsdist.kernels.regression import Labelled
 from swsdist.registry.calibration_entries import COLUMNS, Dependency, Score, StepEntry
 from swsdist.registry.registries import CALIBRATION, STATISTICS
 
@@ -220,14 +221,17 @@ def _check_options(step: AnyStep) -> None:
 def _check_fit(step: AnyStep, entry: StepEntry, tried: Lists, covariates: Mapping[str, Tally] | None) -> Json | None:
     aligned, point = tried.aligned, POINT if entry.operating_point or entry.own_threshold else None
 
-    def gather(table: pa.Table) -> Addable:
-        gathered: Addable = step.gather(table, covariates, point)
-        return gathered
+    def gather(table: pa.Table) -> Labelled:
+        return step.gather(table, covariates, point)
 
     if not entry.fits:
-        _require(step.fit([]) is None, step, "fit gives something, but its entry does not say that it is fitted (fits)")
+        _require(
+            step.fit([], point) is None,
+            step,
+            "fit gives something, but its entry does not say that it is fitted (fits)",
+        )
         return None
-    fitted = step.fit([gather(aligned)])
+    fitted = step.fit([gather(aligned)], point)
     _require(isinstance(fitted, Mapping), step, f"fit gives {type(fitted).__name__}, not a JSON object")
     assert fitted is not None
     try:
@@ -244,9 +248,9 @@ def _check_fit(step: AnyStep, entry: StepEntry, tried: Lists, covariates: Mappin
         ([parts[1] + parts[0], parts[2]], "a sum of parts"),
         ([shuffled], "rows in another order"),
     ):
-        _require(step.fit(way) == fitted, step, f"fitted on {table_name} it is not what is fitted on the whole")
+        _require(step.fit(way, point) == fitted, step, f"fitted on {table_name} it is not what is fitted on the whole")
     silent = dict.fromkeys(aligned.column_names) | {"query_id": "asked", "doc_id": "", "channel": 0}
-    model = step.fit([gather(aligned), gather(pa.Table.from_pylist([silent], aligned.schema))])
+    model = step.fit([gather(aligned), gather(pa.Table.from_pylist([silent], aligned.schema))], point)
     _require(isinstance(model, Mapping), step, "it cannot be fitted with a query of which nothing is listed")
     _require(dict(step.average([fitted, fitted])) == dict(fitted), step, "the average of two equals is another")
     return again  # type: ignore[no-any-return]
