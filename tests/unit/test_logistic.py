@@ -104,7 +104,9 @@ def test_no_other_logistic_is_better(given_rows: list[tuple[float, int, int]]) -
             other = penalised_loss(found.slope + slope, found.offset + offset, used, spread, PRIOR_DEVIATION)
             assert other >= best - 1e-9 * (1 + abs(best))
     # The offset is free, so the probabilities sum to the number of hits.
-    assert (found.probability(data.columns[:, 0]) * (data.hits + data.false_alarms)).sum() == pytest.approx(data.hits.sum())
+    assert (found.probability(data.columns[:, 0]) * (data.hits + data.false_alarms)).sum() == pytest.approx(
+        data.hits.sum()
+    )
 
 
 @given(rows, st.randoms())
