@@ -80,13 +80,13 @@ def _aligned(scratch: Path, name: str, options: dict[str, object]) -> Any:
 
 
 def _errors(words: Any, placed: Any) -> tuple[Any, int]:
-    """Errors of the boundaries of words that have a place, s; and how many words have none. Equal words are told by order."""
+    """Errors of the boundaries, s, of words of which every occurrence in a recording has a place, in order; how many words
+    have none.
+    """
     for table in (words, placed):
-        table["number"] = table.groupby(["doc_id", "word"]).cumcount()
-    counts = words.groupby("doc_id")["word"].count()
-    whole = counts == placed.groupby("doc_id")["word"].count().reindex(counts.index, fill_value=0)
-    both = words.merge(placed, on=["doc_id", "word", "number"], suffixes=("", "_placed"))
-    both = both[both["doc_id"].map(whole)]
+        groups = table.groupby(["doc_id", "word"])
+        table["number"], table["times"] = groups.cumcount(), groups["word"].transform("size")
+    both = words.merge(placed, on=["doc_id", "word", "number", "times"], suffixes=("", "_placed"))
     starts = (both["start_placed"] - both["start"]).abs()
     ends = (both["end"] - both["start"] - both["duration"]).abs()
     return np.concatenate([starts, ends]), len(words) - len(placed)
