@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Set
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -156,7 +157,8 @@ class Export(Stage[Exporting]):
         }
         for kind in payload.formatted:
             writers[kind] = partial(_join, kind, material, payload, context)
-        return write_exports(writers, context.run)
+        able = {kind: write for kind, write in writers.items() if kind not in payload.failed}
+        return write_exports(able, context.run, payload.failed)
 
     def _best(self, payload: Exporting, context: Context) -> list[BestHit]:
         """The best hits, if an export reads them."""
@@ -173,8 +175,6 @@ def _join(kind: str, material: Material, payload: Exporting, context: Context, f
     Raises:
         UserError: the format cannot represent the list.
     """
-    if kind in payload.failed:
-        raise UserError(payload.failed[kind])
     export: Rows = EXPORTS[kind].load()
     export.check(pc.unique(context.read(name, ["doc_id"])["doc_id"]) for name, _ in payload.scored)
     with (folder / export.file).open("wb") as out:
@@ -185,15 +185,18 @@ def _join(kind: str, material: Material, payload: Exporting, context: Context, f
         out.write(export.tail(payload.unfound))
 
 
-def write_exports(writers: Mapping[str, Callable[[Path], None]], run: Folder) -> TaskOutput:
+def write_exports(
+    writers: Mapping[str, Callable[[Path], None]], run: Folder, failed: Mapping[str, str] = MappingProxyType({})
+) -> TaskOutput:
     """Replace the exports of a run. One that raises a UserError is left out, with a warning.
 
     Args:
         writers: by name; each writes into an empty folder.
         run: the run folder.
+        failed: why others are left out, by name.
     """
     outputs: list[Part] = []
-    warnings: list[str] = []
+    reasons = dict(failed)
     for kind, write in writers.items():
         with tempfile.TemporaryDirectory(dir=scratch()) as place:
             try:
@@ -201,11 +204,12 @@ def write_exports(writers: Mapping[str, Callable[[Path], None]], run: Folder) ->
             except StorageError:
                 raise
             except UserError as error:
-                warnings.append(f"{kind} was not exported: {error}")
+                reasons[kind] = str(error)
                 continue
             outputs += _publish(Path(place), run)
     # Last: another worker may do this task, too, and must find all files that it has written.
     remove_exports(run, {part.name for part in outputs})
+    warnings = [f"{kind} was not exported: {reason}" for kind, reason in reasons.items()]
     return TaskOutput(tuple(outputs), Exported(warnings, len(outputs)))
 
 

@@ -95,7 +95,7 @@ def test_a_hit_is_a_query(swsdist: Command, place: Path) -> None:
     assert f"hit 1 of {best} is the query itself" in again.err
     name = best.partition(":")[0]
     assert says(swsdist(*ask, "d001#2:0-1", cwd=place, code=2).err, searcher_codes.NO_SUCH_DOCUMENT_CHANNEL)
-    assert "there is no such file" in swsdist(*ask, "d999:0-1", cwd=place, code=3).err
+    assert "there is no file d999" in swsdist(*ask, "d999:0-1", cwd=place, code=3).err
     (place / name).write_bytes((place / OTHER).read_bytes())
     try:
         assert "[place-outside]" in swsdist(*ask, f"{name}:50-51", cwd=place, code=3).err
@@ -197,7 +197,7 @@ def test_one_bad_query_does_not_end_the_list(swsdist: Command, place: Path, tmp_
     assert "4 of 5 queries skipped" in last
     for one in (
         "silent.wav: the query contains no speech",
-        "gone.wav: there is no such file",
+        "gone.wav: there is no file gone.wav",
         "the query is a folder",
         "neither a file nor a place",
     ):

@@ -120,7 +120,7 @@ def test_a_query_must_be_frames(swsdist: Command, place: Path, frames: Path) -> 
     told = swsdist("search", "there", "--query", str(place / "corpus/queries/q001_1.wav"), cwd=frames, code=2).err
     assert says(told, searcher_codes.PRECOMPUTED_FRAMES)
     assert "remedy: give frames of the query" in told
-    assert "there is no such file" in swsdist("search", "there", "--query", "q/gone.npy", cwd=frames, code=2).err
+    assert "there is no file q/gone.npy" in swsdist("search", "there", "--query", "q/gone.npy", cwd=frames, code=3).err
     beyond = swsdist("search", "there", "--query", "q/q001-1.npy:30-40", cwd=frames, code=3).err
     assert "the place from 30 to 40 s has none" in beyond
 

@@ -68,7 +68,7 @@ NO_SUCH_DOCUMENT_CHANNEL = Code(
 )
 NO_SUCH_EXAMPLE = Code(
     "no-such-example",
-    UserError,
+    AudioError,
     "there is no file {name}, and no document of this name in the store",
     "check the path; `swsdist store info --documents` lists the documents",
 )
