@@ -204,7 +204,7 @@ def test_one_bad_query_does_not_end_the_list(swsdist: Command, place: Path, tmp_
         assert one in last
     alone = swsdist(*ask, *bad[:2], cwd=place, code=3).err
     assert alone.startswith(f"error: {tmp_path}/silent.wav: the query contains no speech")
-    none = swsdist(*ask, *bad, cwd=place, code=2).err
+    none = swsdist(*ask, *bad, cwd=place, code=3).err
     assert none.count("warning: skipped") == 4
 
 
