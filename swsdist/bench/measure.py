@@ -1,12 +1,14 @@
 """One point of a benchmark: a run in a separate process, and the figures of its report and receipts.
 
-Wall seconds are from the start of a phase's first task to the end of its last, so they exclude the start of Ray. The CPU time
-of starting processes and loading compiled code is a separate figure (`warm_up_cpu_s`).
+The wall is that of the whole run, from its start to its report; each step's is from the end of the step before it. That of
+index and search alone is from their first task to their last. The CPU time of starting processes and loading compiled code is
+a separate figure (`warm_up_cpu_s`).
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 import subprocess
@@ -22,8 +24,8 @@ from swsdist.core.codes import bench as codes
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import ChainRun
 from swsdist.pipeline.forecast.cluster import Cluster, Kind
-from swsdist.pipeline.forecast.costs import costs_of
-from swsdist.pipeline.forecast.forecast import forecast, rules_of, run_size
+from swsdist.pipeline.forecast.costs import StepCost, costs_of
+from swsdist.pipeline.forecast.forecast import forecast, rules_of
 from swsdist.pipeline.inspection.loading import load_partial_run
 
 #: Runs the config in a file.
@@ -39,9 +41,11 @@ class Measurement(NamedTuple):
     Attributes:
         point: which.
         order: number of earlier runs of the benchmark.
-        figures: by name: `isf`, `ssf`, `query_cost`, `pmu_index_gb`, `pmu_search_gb`, `pl`, and seconds (`..._s`); None if
-            undefined.
-        forecast: wall seconds of index and search that the simulator gives for other points (`w2-x4`), from these receipts.
+        figures: by name: `isf`, `ssf`, `query_cost`, `pmu_index_gb`, `pmu_search_gb`, `pl`, `efficiency` (the part of the
+            workers' time, from the start of the run to its report, in tasks that count), `busy` (CPU seconds of these tasks
+            over their seconds), and seconds (`..._s`); None if undefined.
+        steps: wall seconds of each step, and of `start` and `report`; together the wall of the run.
+        forecast: wall seconds that the simulator gives for other points (`w2-x4`), from these receipts.
         hardware: types of nodes, as report.json has them.
         versions: of libraries.
         load: average number of runnable processes in the minute before the run (load average).
@@ -50,6 +54,7 @@ class Measurement(NamedTuple):
     point: BenchPoint
     order: int
     figures: dict[str, float | None]
+    steps: dict[str, float]
     forecast: dict[str, float]
     hardware: list[dict[str, Any]]
     versions: dict[str, str]
@@ -115,48 +120,59 @@ def measure_point(
     figures |= {
         "audio_s": resources["audio_seconds"],
         "query_s": resources["query_seconds"],
-        "run_s": resources["wall_s"],
+        "wall_s": resources["wall_s"],
     }
     figures |= {"start_s": resources["executor_start_s"], "stop_s": resources["executor_stop_s"]}
     chain_run = load_partial_run(Folder(config.run))
+    costs = costs_of(chain_run)
     figures |= _walls(chain_run)
-    busy = (figures["index_cpu_s"] or 0.0) + (figures["search_cpu_s"] or 0.0)
-    available = (figures["wall_s"] or 0.0) * point.workers * config.executor.cpus_per_worker
-    figures["busy"] = busy / available if available else None
-    foreseen = _foresee(chain_run, config, point, others)
+    in_workers = [cost for cost in costs if config.executor.entry.in_driver or not cost.in_driver]
+    useful = math.fsum(float(cost.walls.sum()) for cost in in_workers if cost.unit)
+    figures["efficiency"] = useful / (point.workers * resources["wall_s"])
+    cpu_s = math.fsum(cost.cpu_s for cost in in_workers)
+    figures["busy"] = cpu_s / (useful * config.executor.cpus_per_worker) if useful else None
+    steps = dict.fromkeys((cost.name for cost in costs), 0.0)
+    for cost in costs:
+        steps[cost.name] += cost.driver_s + cost.span_s
+    steps["start"] += resources["executor_start_s"] or 0.0
+    foreseen = _foresee(chain_run, costs, config, resources["executor_start_s"] or 0.0, point, others)
     if not keep:
         shutil.rmtree(run, ignore_errors=True)
-    return Measurement(point, order, figures, foreseen, report["hardware"], report["versions"], load)
+    return Measurement(point, order, figures, steps, foreseen, report["hardware"], report["versions"], load)
 
 
 def _walls(chain_run: ChainRun) -> dict[str, float | None]:
     """Wall seconds of index, search and both together, from first task to last."""
     spans: dict[str, list[tuple[float, float]]] = {phase: [] for phase in PHASES}
-    tasks = 0
     for step in (step for step in chain_run.chain.steps if step.phase in spans):
-        spans[step.phase] += [(receipt.started, receipt.finished) for receipt in chain_run.receipts(step.name)]
-    results: dict[str, float | None] = {}
-    for phase, some in spans.items():
-        tasks += len(some)
-        results[f"{phase}_wall_s"] = max(end for _, end in some) - min(begin for begin, _ in some) if some else None
-    both = [item for some in spans.values() for item in some]
-    results["wall_s"] = max(end for _, end in both) - min(begin for begin, _ in both) if both else None
-    results["tasks"] = float(tasks)
+        receipts = step.stage.makers(chain_run.inputs(step))
+        spans[step.phase] += [(receipt.started, receipt.finished) for receipt in receipts]
+    named = {f"{phase}_wall_s": some for phase, some in spans.items()}
+    named["index_search_wall_s"] = [item for some in spans.values() for item in some]
+    results: dict[str, float | None] = {"tasks": float(len(named["index_search_wall_s"]))}
+    for name, some in named.items():
+        results[name] = max(end for _, end in some) - min(begin for begin, _ in some) if some else None
     return results
 
 
-def _foresee(chain_run: ChainRun, config: Config, point: BenchPoint, others: Sequence[BenchPoint]) -> dict[str, float]:
-    phases = {step.name: step.phase for step in chain_run.chain.steps}
-    costs = [item for item in costs_of(chain_run) if phases[item.name] in PHASES]
-    hours, _ = run_size(costs)
-    results = {}
+def _foresee(
+    chain_run: ChainRun,
+    costs: Sequence[StepCost],
+    config: Config,
+    start_s: float,
+    point: BenchPoint,
+    others: Sequence[BenchPoint],
+) -> dict[str, float]:
+    results, hours = {}, chain_run.chain.inputs.hours
     for workers, times in sorted({(other.workers, other.times) for other in others}):
         node = Kind(cpus=workers * config.executor.cpus_per_worker)
         prediction = forecast(
             costs,
-            Cluster((node,), start_s=0.0),
+            Cluster((node,), start_s=start_s),
             rules_of(config.executor),
+            hours,
             keep=config.reduce.nbest,
+            buckets=config.reduce.buckets_for,
             hours=hours * times / point.times,
         )
         results[f"w{workers}-x{times}"] = prediction.wall_s

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import cycle
 from pathlib import Path
+from statistics import median
 
 from swsdist.bench.results import FIGURES, Results
 from swsdist.bench.statistics import Estimate, Ratio, Scaling, strong_scaling, weak_scaling
@@ -15,7 +16,9 @@ from swsdist.report.tables import Table
 from swsdist.report.tables import text_lines as table_lines
 
 _NAMES = {
-    "wall_s": "index and search, s",
+    "wall_s": "whole run, s",
+    "efficiency": "efficiency",
+    "index_search_wall_s": "index and search alone, s",
     "index_wall_s": "index, s",
     "search_wall_s": "search, s",
     "isf": "ISF",
@@ -27,24 +30,31 @@ _NAMES = {
 }
 #: Styles of lines, and that of the ideal line.
 _KINDS, _IDEAL = (0, 1, 2, 3, 5, 6, 7), 4
-_GROUPS = {"Wall seconds": FIGURES[:3], "Factors": FIGURES[3:6] + FIGURES[8:], "Peak memory": FIGURES[6:8]}
+_GROUPS = {
+    "Whole run": FIGURES[:2],
+    "Index and search alone": FIGURES[2:5],
+    "Factors": FIGURES[5:8] + FIGURES[10:],
+    "Peak memory": FIGURES[8:10],
+}
 
 
 def bench_tables(results: Results) -> list[Table]:
     """Figures of each point; strong and weak scaling; forecasts beside measurements."""
-    tables = [_points(results, caption, figures) for caption, figures in _GROUPS.items()]
-    walls = results.values("wall_s")
-    head = ["workers", "times", "speedup", "efficiency"]
+    whole, *rest = (_points(results, caption, figures) for caption, figures in _GROUPS.items())
+    scaling, walls = [], results.values("wall_s")
+    head = ["workers", "times", "speedup", "speedup per worker"]
     for name, some in (
         ("Strong scaling: the same data", strong_scaling(walls)),
         ("Weak scaling: data as workers", weak_scaling(walls)),
+        ("Strong scaling of index and search alone", strong_scaling(results.values("index_search_wall_s"))),
     ):
         if some:
             lines = [
-                [str(item.workers), str(item.times), _interval(item.speedup), _interval(item.efficiency)]
+                [str(item.workers), str(item.times), _interval(item.speedup), _interval(item.per_worker)]
                 for item in some
             ]
-            tables.append(Table(name, head, lines))
+            scaling.append(Table(name, head, lines))
+    tables = [whole, _steps(results), *scaling, *rest]
     checked = _forecasts(results)
     if checked:
         columns = ["workers", "times", "measured, s", "forecast, s", "forecast / measured"]
@@ -59,9 +69,17 @@ def _points(results: Results, caption: str, figures: Sequence[str]) -> Table:
     return Table(caption, ["workers", "times", *(_NAMES[figure] for figure in figures)], rows)
 
 
-def _forecasts(results: Results) -> list[list[str]]:
-    from statistics import median
+def _steps(results: Results) -> Table:
+    """Wall seconds of each step at each point: medians."""
+    points = sorted(results.values("wall_s"), key=lambda key: (key[1], key[0]))
+    several = [[one for one in results.measured if (one.point.workers, one.point.times) == key] for key in points]
+    names = dict.fromkeys(name for one in results.measured for name in one.steps)
+    rows = [[name, *(short(median(one.steps.get(name, 0.0) for one in some)) for some in several)] for name in names]
+    head = ["step", *(f"{w} worker{'' if w == 1 else 's'}, {x} times" for w, x in points)]
+    return Table("Whole run by step, s", head, rows, texts=(0,))
 
+
+def _forecasts(results: Results) -> list[list[str]]:
     rows = []
     walls = results.values("wall_s")
     for (w, x), foreseen in sorted(results.forecasts().items(), key=lambda item: (item[0][1], item[0][0])):
@@ -90,7 +108,7 @@ def bench_figures(results: Results) -> list[tuple[str, str, str]]:
         notes.append(
             (
                 "strong-scaling",
-                f"Strong scaling: how many times faster the same data are done{text}; "
+                f"Strong scaling: how many times faster a whole run on the same data is{text}; "
                 "ideal: as many times as there are workers.",
                 _curves(some, {item.workers: min(w for w, x in walls if x == item.times) for item in some}),
             )
@@ -98,8 +116,8 @@ def bench_figures(results: Results) -> list[tuple[str, str, str]]:
     others = weak_scaling(walls)
     if others:
         x = [min(walls)[0], *(other.workers for other in others)]
-        lines = [Series("efficiency", x, [1.0, *(other.efficiency.value for other in others)])]
-        axes = Axes("workers, and times the data", "efficiency", None, (0, 1.1))
+        lines = [Series("speedup per worker", x, [1.0, *(other.per_worker.value for other in others)])]
+        axes = Axes("workers, and times the data", "speedup per worker", None, (0, 1.1))
         svg = lines_svg(lines, axes, title="Weak scaling")
         notes.append(("weak-scaling", "Weak scaling: as many times the data as workers.", svg))
     sizes = sorted({x for _, x in walls})
@@ -114,9 +132,9 @@ def bench_figures(results: Results) -> list[tuple[str, str, str]]:
             )
             for kind, w in enumerate(sorted({w for w, _ in walls}))
         ]
-        axes = Axes("times the data", "index and search, s", None, None)
+        axes = Axes("times the data", "whole run, s", None, None)
         svg = lines_svg(lines, axes, title="Wall against data")
-        notes.append(("wall", "Wall of index and search against the data.", svg))
+        notes.append(("wall", "Wall of the whole run against the data.", svg))
     return notes
 
 

@@ -53,7 +53,7 @@ def points_of(workers: Sequence[int], times: Sequence[int], repeats: int, seed: 
 
 
 def config_at(config: Config, point: BenchPoint, folder: Path) -> Config:
-    """The config of a point: with its run in the folder, its store in the run, and no exports.
+    """The config of a point: with its run in the folder, and its store in the run.
 
     Raises:
         UserError: the corpus cannot be multiplied, or a serial run has several workers.
@@ -72,7 +72,6 @@ def config_at(config: Config, point: BenchPoint, folder: Path) -> Config:
             "run": str(folder / "runs" / point.name),
             "corpus": corpus,
             "index": config.index.model_copy(update={"store": None}),
-            "report": config.report.model_copy(update={"exports": ()}),
             "executor": config.executor.model_copy(update={"workers": point.workers}),
             "strict": False,
         }

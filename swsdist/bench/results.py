@@ -20,10 +20,13 @@ from swsdist.config import Config, dump_config, without_secrets
 from swsdist.core.codes import bench as codes
 from swsdist.core.fingerprint import fingerprint
 
-SCHEMA = "swsdist-bench/1"
+SCHEMA = "swsdist-bench/2"
 
 #: Figures of a point that are shown and compared.
-FIGURES = ("wall_s", "index_wall_s", "search_wall_s", "isf", "ssf", "query_cost", "pmu_index_gb", "pmu_search_gb", "pl")
+FIGURES = (
+    *("wall_s", "efficiency", "index_search_wall_s", "index_wall_s", "search_wall_s"),
+    *("isf", "ssf", "query_cost", "pmu_index_gb", "pmu_search_gb", "pl"),
+)
 
 
 class Plan(NamedTuple):
@@ -68,7 +71,7 @@ class Results:
         return {key: value for key, value in results.items() if value is not None}
 
     def forecasts(self) -> dict[tuple[int, int], list[float]]:
-        """Wall seconds of index and search at each point, as forecast from the receipts of the first point's runs."""
+        """Wall seconds of the run at each point, as forecast from the receipts of the first point's runs."""
         if not self.measured:
             return {}
         base = min((item.point.workers, item.point.times) for item in self.measured)
@@ -95,7 +98,7 @@ def settings_of(config: Config) -> str:
     """A fingerprint of everything that a benchmark depends on besides its points."""
     values = without_secrets(config).model_dump(mode="json")
     del values["run"], values["storage"], values["strict"]
-    del values["executor"]["workers"], values["index"]["store"], values["report"]["exports"]
+    del values["executor"]["workers"], values["index"]["store"]
     return fingerprint(version("swsdist"), values)
 
 
@@ -131,8 +134,7 @@ def run_benchmark(
     for k, point in enumerate(left):
         measurement = measure_point(configs[point], len(points) - len(left) + k, point, points, runner, plan.keep)
         kept[point.name] = _keep(folder, settings, point.name, measurement)
-        wall = measurement.figures["wall_s"]
-        say(f"{k + 1} of {len(left)}: {_words(point)}, {'nothing done' if wall is None else f'{wall:.1f} s'}")
+        say(f"{k + 1} of {len(left)}: {_words(point)}, {measurement.figures['wall_s']:.1f} s")
     measured = tuple(sorted((item for name, item in kept.items() if name != "warm-up"), key=lambda item: item.point))
     text = dump_config(without_secrets(config))
     results = Results(settings, text, version("swsdist"), kept.get("warm-up"), measured)
@@ -167,7 +169,7 @@ def _measured_before(folder: Path, settings: str) -> dict[str, Measurement]:
 
 def as_json(results: Results) -> str:
     """The text of `bench.json`: measurements, and figures derived from them."""
-    walls = results.values("wall_s")
+    walls, alone = results.values("wall_s"), results.values("index_search_wall_s")
     values: dict[str, Any] = {
         "schema": SCHEMA,
         "version": results.version,
@@ -181,13 +183,14 @@ def as_json(results: Results) -> str:
         },
         "strong": [_scaling(item) for item in strong_scaling(walls)],
         "weak": [_scaling(item) for item in weak_scaling(walls)],
+        "strong_index_search": [_scaling(item) for item in strong_scaling(alone)],
         "forecasts": [{"workers": w, "times": x, "wall_s": some} for (w, x), some in results.forecasts().items()],
     }
     return json.dumps(values, indent=1, ensure_ascii=False, allow_nan=False)
 
 
 def _scaling(item: Any) -> dict[str, Any]:
-    return {**item._asdict(), "speedup": item.speedup._asdict(), "efficiency": item.efficiency._asdict()}
+    return {**item._asdict(), "speedup": item.speedup._asdict(), "per_worker": item.per_worker._asdict()}
 
 
 def read_results(path: str) -> Results:

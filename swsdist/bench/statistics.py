@@ -79,13 +79,13 @@ class Scaling(NamedTuple):
         workers, times: of the point.
         speedup: for strong scaling, wall time of the fewest workers over that of these, with the same data; for weak
             scaling, work per second against the base.
-        efficiency: speedup over the ratio of workers.
+        per_worker: speedup over the ratio of workers.
     """
 
     workers: int
     times: int
     speedup: Ratio
-    efficiency: Ratio
+    per_worker: Ratio
 
 
 #: Measurements of a figure by workers and times.

@@ -139,8 +139,10 @@ def forecast(
     \b
     swsdist forecast run --hours 10000 --nodes 100 --cpus 16 --price 0.8
     """
+    import sys
+
     from swsdist.io.filesystem import Folder
-    from swsdist.pipeline.forecast.costs import costs_of, pooled_costs
+    from swsdist.pipeline.forecast.costs import costs_of, left_out, pooled_costs
     from swsdist.pipeline.forecast.forecast import forecast as foresee
     from swsdist.pipeline.forecast.forecast import rules_of
     from swsdist.pipeline.inspection.loading import load_partial_run
@@ -150,15 +152,20 @@ def forecast(
     if until is not None:
         chain_run.chain.step(until)
     costs = pooled_costs(costs_of(chain_run), *map(costs_of, others))
-    names = [step.name for step in chain_run.chain.steps]
+    lacking = left_out(chain_run, costs)
     if until is not None:
-        costs = [cost for cost in costs if names.index(cost.name) <= names.index(until)]
+        names = ["start", *(step.name for step in chain_run.chain.steps), "report"]
+        later = names[names.index(until) + 1 :]
+        costs = [cost for cost in costs if cost.name not in later]
+        lacking = [name for name in lacking if name not in later]
     machines = _cluster(cluster, {name: value for name, value in options.items() if value is not None})
     result = foresee(
         costs,
         machines,
         rules_of(config.executor),
+        chain_run.chain.inputs.hours,
         keep=config.reduce.nbest,
+        buckets=config.reduce.buckets_for,
         hours=hours,
         queries=queries,
         repeats=repeats,
@@ -168,9 +175,11 @@ def forecast(
     if as_json:
         from swsdist.pipeline.forecast.format import as_json as json_of
 
-        print(json_of(result))
+        print(json_of(result, lacking))
     else:
         _show(result)
+        if lacking:
+            print(f"warning: not in the forecast, for want of receipts: {', '.join(lacking)}", file=sys.stderr)
     return 0
 
 
@@ -216,7 +225,7 @@ def _show(result: Forecast) -> None:
     queries = f" with {short(result.queries)} query examples" if result.queries else ""
     lines = [
         f"{short(result.hours)} hours{queries} on {nodes}, {workers}:",
-        f"wall: {span(result.wall_s)} ({span(result.low_s)} to {span(result.high_s)})",
+        f"wall: {span(result.wall_s)} ({span(result.low_s)} to {span(result.high_s)}), bound by {result.run.total.bound}",
         f"node hours: {short(result.node_hours)}" + (f"; cost: {short(result.price)}" if result.cluster.price else ""),
         f"of the wall: driver alone {result.share('driver'):.1%}, all workers busy {result.share('ideal'):.1%}, "
         f"some waiting {result.share('waiting'):.1%}; workers at useful tasks: {result.efficiency:.1%}",

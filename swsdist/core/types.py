@@ -301,6 +301,7 @@ RECEIPTS = pa.schema(
         pa.field("version", pa.int64(), False),
         pa.field("fingerprint", pa.string(), False),
         pa.field("label", pa.string(), False),
+        pa.field("round", pa.int64(), False),
         pa.field("work", pa.float64(), False),
         pa.field("outputs", pa.list_(pa.field("item", OUTPUT, False)), False),
         pa.field("told", pa.string(), False),

@@ -129,4 +129,4 @@ class Inputs:
         self, name: str, *, label: str, work: float, payload: P, common: Any = None, slots: range = ALL_SLOTS
     ) -> Task[P]:
         """A task of this step, with a name from `naming`."""
-        return Task(self.stage[0], name, label, work, payload, self.place, common, slots)
+        return Task(self.stage[0], name, label, work, payload, self.place, common, slots, self.round)

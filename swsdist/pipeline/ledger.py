@@ -311,8 +311,8 @@ def _tables(folder: Folder, packs: Iterable[str]) -> Iterator[pa.Table]:
         with folder.open(name) as _:  # FileNotFoundError: repacked meanwhile
             pass
         table = parquet.read(folder, name)
-        if "gpu_s" not in table.column_names:  # an earlier version without GPU accounts
-            table = table.append_column("gpu_s", pa.repeat(pa.scalar(0.0), table.num_rows))
+        for name in {"gpu_s", "round"} - set(table.column_names):  # an earlier version did not have them
+            table = table.append_column(name, pa.repeat(pa.scalar(0.0), table.num_rows))
         table = table.select(RECEIPTS.names).cast(RECEIPTS)
         names = pc.struct_field(pc.list_flatten(table["outputs"]), "name")
         for odd in names.filter(pc.match_substring_regex(names, _ODD)).to_pylist():

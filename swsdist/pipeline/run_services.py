@@ -76,6 +76,8 @@ class RunServices:
         if self._journal is None:
             self._make_current()
             self._journal = DriverJournal(self.ledger.run)
+            before = sum(outcome.wall for outcome in self._outcome.preceding.values())
+            self._journal.write("run", began=round(self._outcome.began, 3), before=round(before, 3))
             self._journal.on_event = self.on_event
             if self.on_event is not None:
                 self.on_event("up", {"host": self._journal.host, "pid": os.getpid(), "journal": self._journal.name})

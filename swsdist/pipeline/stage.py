@@ -16,6 +16,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 import pyarrow as pa
@@ -24,7 +25,7 @@ from swsdist.config import Config
 from swsdist.core.needs import LEAST, Needs
 from swsdist.io.filesystem import Folder, locate
 from swsdist.pipeline.inputs import Inputs
-from swsdist.pipeline.task import P, Part, Task, TaskOutput
+from swsdist.pipeline.task import P, Part, Receipt, Task, TaskOutput
 from swsdist.store import parquet
 
 T = TypeVar("T")
@@ -170,6 +171,8 @@ class Stage(ABC, Generic[P]):
             (`swsdist.pipeline.in_memory`).
         all_or_nothing: if one of its tasks fails, the run stops before the next step, unless `StepSelection.keep_going`.
         grows_with_hours, grows_with_queries: how its tasks grow with hours of documents and with query examples; for forecasts.
+            In a stage in rounds a task of work 1 adds up the others' results, and does not grow.
+        in_buckets: whether it has a task per bucket (`reduce.buckets`), so that their number grows as that of the buckets.
     """
 
     name: ClassVar[str]
@@ -187,6 +190,7 @@ class Stage(ABC, Generic[P]):
     needs_run: ClassVar[str] = ""
     grows_with_hours: ClassVar[Growth] = "larger"
     grows_with_queries: ClassVar[Growth] = "larger"
+    in_buckets: ClassVar[bool] = False
 
     def needs(self, config: Config) -> tuple[Needs, ...]:
         """Alternative resources of a worker, the best first."""
@@ -227,6 +231,14 @@ class Stage(ABC, Generic[P]):
     def hours(self, inputs: Inputs, tasks: Iterable[Task[P]]) -> float:
         """Hours of audio in these tasks, each hour once; called for stages whose unit is `s`."""
         return sum(task.work for task in tasks) / 3600
+
+    def makers(self, inputs: Inputs) -> Sequence[Receipt]:
+        """Receipts of the tasks, of any plan, that made what its tables hold now; empty if some are unknown."""
+        return inputs.outcome.receipts
+
+    def most_hours(self, inputs: Inputs) -> float:
+        """Hours of documents beyond which its tasks do not grow; for forecasts."""
+        return inf
 
     def expected(self, inputs: Inputs) -> float | None:
         """Estimate of the work before it can be planned; None: unknown."""

@@ -73,6 +73,7 @@ class Task(Generic[P]):
         place: root of the folder of its receipt and outputs; empty: the run folder.
         common: further input that many tasks share: one object in the driver.
         slots: partition slots of its output rows.
+        round: round of its step, from 0.
     """
 
     stage: str
@@ -83,6 +84,7 @@ class Task(Generic[P]):
     place: str = ""
     common: Any = None
     slots: range = ALL_SLOTS
+    round: int = 0
 
 
 @dataclass(frozen=True)
@@ -145,6 +147,7 @@ class Receipt:
     pid: int
     started: float
     finished: float
+    round: int = 0
 
     def result_as(self, kind: type[T]) -> T:
         """The result as the stage's type."""

@@ -25,6 +25,7 @@ class BucketStage(Stage[P]):
     """A stage with a task per bucket: of queries, or of another partition of its tables."""
 
     unit = "detections"
+    in_buckets = True
 
     def numbered(self, bucket: int, buckets: int, inputs: Inputs, *key_parts: Any, work: float, payload: P) -> Task[P]:
         """The task of a bucket by number, of so many; other arguments as for `Inputs.task`."""

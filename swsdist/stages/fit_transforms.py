@@ -12,6 +12,7 @@ import hashlib
 import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, pairwise
+from math import inf
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -261,6 +262,16 @@ class FitTransforms(Stage[Fitting]):
         table, name = ("model", payload.model) if done else ("known", f"models/rounds/{task.fingerprint}.npz")
         output = parquet.publish_bytes(folder, name, model.to_bytes())
         return TaskOutput((Part(table, *output),), Stepped(payload.model, payload.round, done))
+
+    def makers(self, inputs: Inputs) -> Sequence[Receipt]:
+        """Those of the models that the store has pinned."""
+        pinned = {item.file for item in inputs.chain_inputs(SearchInputs).features.fitted}
+        receipts = inputs.ledger.receipts(self.name, inputs.place).values()
+        return [receipt for receipt in receipts if receipt.result.get("model") in pinned]
+
+    def most_hours(self, inputs: Inputs) -> float:
+        """Those that models are fitted to."""
+        return max((item.fitted.hours for item in inputs.chain_inputs(SearchInputs).features.fitted), default=inf)
 
     def finish(self, inputs: Inputs) -> None:
         """Use the new models for transforms from now on; delete the frames and totals behind them."""

@@ -227,6 +227,10 @@ class Index(Stage[Indexing]):
             rejected=first.rejected.drop_columns(["identity"]).to_pylist(),
         )
 
+    def makers(self, inputs: Inputs) -> Sequence[Receipt]:
+        """Those of the store's shards."""
+        return inputs.chain_inputs(SearchInputs).store.makers(self.name)
+
     def finish(self, inputs: Inputs) -> None:
         """Commit the store's state if it changed."""
         self._commit(inputs, None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from swsdist.config.search import Search
@@ -17,7 +17,7 @@ from swsdist.methods.first_pass.landmarks import (
 from swsdist.methods.sample import EVERYTHING, sample_limit
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
-from swsdist.pipeline.task import Part, Task, TaskOutput
+from swsdist.pipeline.task import Part, Receipt, Task, TaskOutput
 from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.store import parquet
 from swsdist.store.manifest import pin
@@ -84,9 +84,11 @@ class Quantise(Stage[Quantising]):
         used = [row for row in rows if (row["doc_id"], row["channel"]) in chosen]
         index = contents(store, settings, sorted({row["shard"] for row in used}))
         key_parts = codebook_name(store, settings), [list(key) for key in chosen], sorted(index.values())
-        label, work = f"codebook, from {len(used)} documents", sum(row["frames"] for row in used)
+        label = f"codebook, from {len(used)} documents"
         payload = Quantising(inputs.chain_inputs(SearchInputs).store.state, settings)
-        return inputs.task(*key_parts, label=label, work=work, payload=payload)
+        return inputs.task(
+            *key_parts, label=label, work=1, payload=payload
+        )  # of so many documents, however many there are
 
     def warm(self, task: Task[Quantising], context: Context) -> None:
         """Load the search's modules."""
@@ -107,6 +109,14 @@ class Quantise(Stage[Quantising]):
         name = codes_name(payload.codebook, payload.content)
         output = parquet.publish(store.folder, name, [table], table.schema)
         return TaskOutput((Part("codes", *output, table.num_rows),))
+
+    def makers(self, inputs: Inputs) -> Sequence[Receipt]:
+        """Those of this plan, and that of the pinned codebook."""
+        manifest = inputs.chain_inputs(SearchInputs).store.manifest
+        pinned = manifest and codebook_file(inputs.chain_inputs(SearchInputs).store.open(), inputs.config.search)
+        made = inputs.ledger.receipts(self.name, inputs.place).values() if pinned else ()
+        books = [receipt for receipt in made if any(part.name == pinned for part in receipt.outputs)]
+        return [*books, *(receipt for receipt in inputs.outcome.receipts if receipt not in books)]
 
     def finish(self, inputs: Inputs) -> None:
         """Pin the codebook, unless documents for it are still to come."""

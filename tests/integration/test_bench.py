@@ -95,6 +95,11 @@ def test_from_end_to_end(scene: Any) -> None:
     assert twice["query_s"] == once["query_s"]
     for name in ("isf", "ssf", "pmu_index_gb", "pmu_search_gb", "pl", "wall_s", "index_wall_s", "search_wall_s"):
         assert (once[name] or 0) > 0
+    steps = results.measured[0].steps
+    assert {"start", "index", "search", "fit", "score", "report"} <= steps.keys()
+    assert sum(steps.values()) == pytest.approx(once["wall_s"], abs=0.05), "from start to report"
+    assert 0 < (once["efficiency"] or 0) < 1
+    assert (once["index_search_wall_s"] or 0) < (once["wall_s"] or 0)
     assert not (folder / "runs" / "w1-x1-r0").exists()
     assert results.measured[0].forecast.keys() == {"w1-x1", "w1-x2"}
     # Of the very run that it was told from, the forecast is what was measured.
@@ -106,10 +111,12 @@ def test_from_end_to_end(scene: Any) -> None:
     assert "Wall against data" in (folder / "wall.svg").read_text("utf-8")
     assert not (folder / "strong-scaling.svg").exists(), "one number of workers"
     assert "measured once" in page
-    assert "Forecasts from the first point" in "\n".join(text_lines(results))
+    lines = "\n".join(text_lines(results))
+    assert "Forecasts from the first point" in lines
+    assert lines.index("efficiency") < lines.index("Whole run by step") < lines.index("Index and search alone")
     assert read_results(str(folder)) == results
     values = json.loads((folder / "bench.json").read_text("utf-8"))
-    assert values["schema"] == "swsdist-bench/1"
+    assert values["schema"] == "swsdist-bench/2"
     assert [row["times"] for row in values["figures"]["isf"]] == [1, 2]
 
     def refuse(path: Path) -> None:
@@ -144,7 +151,14 @@ def measured(workers: int, times: int, repeat: int, wall: float, **figures: floa
     hardware = [{"nodes": 1, "brand": "x", "cpu": "Chip", "cores": 64, "clock_ghz": 3, "ram_gb": 8, "os": "L"}]
     values: dict[str, float | None] = {"wall_s": wall, **figures}
     return Measurement(
-        BenchPoint(workers, times, repeat), 0, values, {"w1-x1": 100.0, "w2-x1": 55.0}, hardware, {"numpy": "2"}, 0.1
+        BenchPoint(workers, times, repeat),
+        0,
+        values,
+        {},
+        {"w1-x1": 100.0, "w2-x1": 55.0},
+        hardware,
+        {"numpy": "2"},
+        0.1,
     )
 
 
@@ -157,8 +171,8 @@ def test_scaling_by_hand() -> None:
     found = {(one.workers, one.times): one for one in strong_scaling(walls)}
     assert found.keys() == {(2, 1), (4, 1)}
     assert found[2, 1].speedup.value == pytest.approx(2)
-    assert found[4, 1].efficiency.value == pytest.approx(2.5 / 4)
-    assert {(one.workers, one.times): round(one.efficiency.value, 4) for one in weak_scaling(walls)} == {
+    assert found[4, 1].per_worker.value == pytest.approx(2.5 / 4)
+    assert {(one.workers, one.times): round(one.per_worker.value, 4) for one in weak_scaling(walls)} == {
         (2, 2): round(100 / 110, 4),
         (4, 4): 0.8,
     }

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from math import inf
 
 import numpy as np
 import pytest
 
+from swsdist.config.model import KeepDetections
 from swsdist.core.codes import pipeline as codes
 from swsdist.core.needs import Needs
 from swsdist.pipeline.execution.placement import fit_on
 from swsdist.pipeline.forecast.cluster import Cluster, Job, Kind, Load, Rules, cluster_of
 from swsdist.pipeline.forecast.costs import StepCost, line_of, pooled_costs
-from swsdist.pipeline.forecast.forecast import forecast, loads_of, run_size
+from swsdist.pipeline.forecast.forecast import examples_of, forecast, loads_of
 from swsdist.pipeline.forecast.simulator import SimulatedRun, Simulator
 from tests.support.coded import raises
 
@@ -49,6 +51,35 @@ def test_steps_wait_for_each_other_and_for_the_driver() -> None:
     found = simulate([load(4, 1, name="a"), load(3, name="b", driver_s=2.0), load(5, name="c", in_driver=True)])
     assert found.wall == 4 + 2 + 3 + 5
     assert [step.driver for step in found.steps] == [0, 2, 5]
+
+
+def test_the_rounds_of_a_step_wait_for_each_other() -> None:
+    """Two workers: 3 and 1, then a total of 2, then 2 and 2, with a second of the driver between: 3 + 1 + 2 + 1 + 2."""
+    rounds = [
+        load(3, 1, name="a"),
+        load(2, name="a", driver_s=1.0),
+        load(2, 2, name="a", driver_s=1.0),
+        load(5, name="b"),
+    ]
+    found = simulate(rounds)
+    assert [(step.name, step.tasks, step.wall, step.driver) for step in found.steps] == [("a", 5, 9, 2), ("b", 1, 5, 0)]
+    assert found.steps[0].longest == 7
+    assert [step.bound for step in found.steps] == ["longest task", "longest task"]
+    assert (found.total.wall, found.total.longest, found.total.bound) == (14, 12, "longest task")
+
+
+def test_what_bounds_a_step() -> None:
+    """By hand, on four workers: what takes most of it, and at least half."""
+    four = (Kind(cpus=4),)
+    assert simulate([load(*[1.0] * 40)], kinds=four).steps[0].bound == "work"
+    assert simulate([load(9.0, 1.0, 1.0)], kinds=four).steps[0].bound == "longest task"
+    assert simulate([load(3.0, 3.0, driver_s=4.0)], kinds=four).steps[0].bound == "driver"
+    assert simulate([load(5.0, in_driver=True)], kinds=four).steps[0].bound == "driver"
+    answers = simulate([load(*[0.01] * 400)], kinds=four, driver_task_s=0.1).steps[0]
+    assert (answers.bound, answers.answers) == ("driver", pytest.approx(40)), "which deals with answers all the time"
+    assert simulate([load(2.0, 2.0)], kinds=four, start_s=30.0).steps[0].bound == "waiting"
+    fast = simulate([load(8.0)], kinds=(Kind(cpus=1, speed=4.0),)).steps[0]
+    assert (fast.wall, fast.longest) == (2, 2)
 
 
 def test_workers_start_and_leave_gaps() -> None:
@@ -90,7 +121,7 @@ def test_gpus_and_cpus_work_side_by_side() -> None:
     assert simulate([alone], kinds=kinds).wall == 6, "on GPUs only: nothing on the node without one"
     assert simulate([Load("s", both.jobs)], kinds=kinds).workers == 6, "on CPUs: no more workers than tasks"
     assert simulate([alone], kinds=(Kind(cpus=2),)).wall == 12, "no GPU anywhere: the receipts' machine stands for one"
-    again = simulate([load(1.0, 1.0), both], kinds=kinds, start_s=3.0)
+    again = simulate([load(1.0, 1.0, name="first"), both], kinds=kinds, start_s=3.0)
     assert again.steps[1].wall > 6, "workers without a GPU give way to one that has it, which takes its time"
     with raises(codes.WORKER_TOO_LARGE):
         simulate([alone], kinds=(Kind(cpus=1, gpus=1, memory_gb=0.5), Kind(cpus=1)))
@@ -215,7 +246,7 @@ def test_more_hours_make_more_tasks_or_larger_ones() -> None:
         cost("reduce", [8.0, 8.0], unit="candidates", grows_with_queries="larger"),
         cost("normalise", [8.0], unit="detections", grows_with_hours="kept"),
     ]
-    assert run_size(costs) == (1.5, 12)
+    assert examples_of(costs) == 12
     loads = {one.name: one for one in loads_of(costs, 4, 3, 1.5, 0)}
     assert {name: (len(one.jobs), sum(job.work for job in one.jobs)) for name, one in loads.items()} == {
         "index": (8, 4 * 5400),
@@ -224,12 +255,43 @@ def test_more_hours_make_more_tasks_or_larger_ones() -> None:
         "reduce": (2, 4 * 3 * 16),
         "normalise": (1, 1.5 * 8),
     }
-    told = forecast(costs, Cluster((Kind(2, 1, price=3.0),), start_s=0.0), ONE, hours=6.0)
+    told = forecast(costs, Cluster((Kind(2, 1, price=3.0),), start_s=0.0), ONE, 1.5, hours=6.0)
     assert told.hours == 6
     assert told.wall_s == pytest.approx(sum((2 * 54, 0.12, 4 * 0.15 / 2, 4 * 0.08, 4 * 0.08)), rel=0.02)
     assert told.node_hours == pytest.approx(2 * told.wall_s / 3600)
     assert told.price == pytest.approx(3 * told.node_hours)
     assert told.low_s <= told.wall_s <= told.high_s
+
+
+def test_buckets_grow_in_number_where_they_follow_the_candidates() -> None:
+    """64 times the candidates: four times the buckets, of which the queries fill fewer; the work is the same."""
+    costs = [
+        cost("index", [3600.0], grows_with_hours="more"),
+        cost("queries", [1000.0], unit="examples", grows_with_hours="same", grows_with_queries="more"),
+        cost("reduce", [1000.0] * 16, unit="candidates", grows_with_queries="larger", in_buckets=True),
+        cost("align", [100.0] * 16, grows_with_hours="kept", in_buckets=True),
+    ]
+    keep, cluster = KeepDetections(least=1, per_second=1 / 36), Cluster((Kind(4),))
+
+    def steps(buckets: Callable[[int], int] | None) -> dict[str, int]:
+        told = forecast(costs, cluster, ONE, 1.0, keep=keep, buckets=buckets, hours=64.0)
+        assert told.seconds == pytest.approx(0.01 * (64 * 3600 + 1000 + 64 * 16000 + 64 * 1600), rel=0.01)
+        return {step.name: step.tasks for step in told.steps}
+
+    fixed = {"index": 64, "queries": 1, "reduce": 16, "align": 16}
+    assert steps(None) == steps(lambda rows: 16) == fixed
+    assert steps(lambda rows: 16 if rows < 100_000 else 64) == {**fixed, "reduce": 64, "align": 64}
+    assert steps(lambda rows: 16 if rows < 100_000 else 4096)["align"] == 888, "no more than queries fill"
+
+
+def test_what_does_not_grow_beyond_some_hours() -> None:
+    """A model is fitted to 4 hours at most: of 1 hour, then of 100."""
+    (fitted,) = loads_of([cost("fit", [3600.0], grows_with_hours="more", most_hours=4.0)], 100, 1, 1, 0, had_hours=1.0)
+    assert len(fitted.jobs) == 4
+    (fitted,) = loads_of(
+        [cost("fit", [3600.0] * 4, grows_with_hours="more", most_hours=4.0)], 10, 1, 1, 0, had_hours=8.0
+    )
+    assert len(fitted.jobs) == 4
 
 
 def test_runs_of_two_sizes_tell_what_grows() -> None:
@@ -244,9 +306,9 @@ def test_runs_of_two_sizes_tell_what_grows() -> None:
 
 def test_what_cannot_be_foreseen() -> None:
     with raises(codes.UNKNOWN_HOURS):
-        run_size([cost("search", [1.0], unit="cells")])
+        forecast([cost("search", [1.0], unit="cells")], Cluster(), ONE, 0.0)
     with raises(codes.RUN_WITHOUT_QUERIES):
-        forecast([cost("index", [3600.0], grows_with_hours="more")], Cluster(), ONE, queries=3.0)
+        forecast([cost("index", [3600.0], grows_with_hours="more")], Cluster(), ONE, 1.0, queries=3.0)
 
 
 def test_draws_are_those_of_the_receipts_and_of_the_seed() -> None:

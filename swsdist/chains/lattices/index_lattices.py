@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from swsdist.audio.formats import ffmpeg
 from swsdist.chains.lattices.inputs import LatticeInputs
@@ -13,7 +13,7 @@ from swsdist.config import Config
 from swsdist.core.needs import Needs
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage
-from swsdist.pipeline.task import Task, TaskOutput
+from swsdist.pipeline.task import Receipt, Task, TaskOutput
 from swsdist.stages.lattice_store import LATTICE_TABLES, commit_lattices, demand_lattices, write_lattices
 from swsdist.stages.task_results import Indexed
 from swsdist.store import digest
@@ -64,6 +64,10 @@ class IndexLattices(Stage[Documents]):
             output = write_lattices(task, context, task.payload.rows(task.work, context))
         assert isinstance(output.result, Indexed)
         return dataclasses.replace(output, result=output.result._replace(ffmpeg=sorted(used)))
+
+    def makers(self, inputs: Inputs) -> Sequence[Receipt]:
+        """Those of the store's shards."""
+        return inputs.chain_inputs(LatticeInputs).store.makers(self.name)
 
     def finish(self, inputs: Inputs) -> None:
         """Commit the store if it changed."""

@@ -21,8 +21,6 @@ from swsdist.chains.report.notices import heard, makers_of_queries
 from swsdist.chains.report.scored import mtwv_interval, scored_rows
 from swsdist.config import dump_config, without_secrets
 from swsdist.core.types import REJECTED
-from swsdist.methods.first_pass.landmarks import codebook_file
-from swsdist.pipeline.chain import Step
 from swsdist.pipeline.chain_run import ChainRun, Outcome
 from swsdist.pipeline.inspection.digest import digests
 from swsdist.pipeline.task import Receipt
@@ -31,7 +29,6 @@ from swsdist.report import data as report
 from swsdist.score.measures.protocol import protocol_of
 from swsdist.stages.inputs.cross_corpus import takes_query_statistics
 from swsdist.stages.inputs.search_inputs import CorpusInputs
-from swsdist.stages.quantise import Quantise
 from swsdist.stages.query_statistics import Summed
 from swsdist.stages.task_results import Bucket, Extracted, Fitted, Measured, Searched
 from swsdist.store.digest import combined
@@ -176,46 +173,14 @@ def receipts_by_phase(*chain_runs: ChainRun) -> ReceiptsByPhase:
     rest: dict[str, list[Receipt]] = {"search": [], "score": []}
     complete = True
     for course in chain_runs:
-        for step in course.chain.makers("documents")[:1]:
-            shards = _store_receipts(course, step)
-            complete = complete and bool(shards)
-            index |= {receipt.fingerprint: receipt for receipt in (*shards, *_other_index_receipts(course))}
+        store = course.chain.makers("documents")[:1]
+        for step in (step for step in course.chain.steps if store and step.phase == "index"):
+            made = step.stage.makers(course.inputs(step))
+            complete = complete and bool(made or step not in store)
+            index |= {receipt.fingerprint: receipt for receipt in made}
         for step in (step for step in course.steps if step.phase in rest and step.name in course.outcomes):
             rest[step.phase] += course.outcomes[step.name].receipts
     return ReceiptsByPhase(list(index.values()), rest["search"], rest["score"], complete and bool(index))
-
-
-def _store_receipts(chain_run: ChainRun, step: Step) -> list[Receipt]:
-    inputs: CorpusInputs = chain_run.chain.inputs_of(step)
-    if inputs.store.manifest is None:
-        return []
-    stage = step.stage.name
-    receipts_by_file = {
-        part.name: receipt
-        for receipt in chain_run.ledger.receipts(stage, inputs.store.folder.root).values()
-        for part in receipt.outputs
-    }
-    files = [file.name for shard in inputs.store.manifest.shards for file in shard.files.values()]
-    if any(name not in receipts_by_file for name in files):
-        return []  # another run made a part, at an unknown cost
-    # Several tracks of one pass share a receipt.
-    return list({receipts_by_file[name].fingerprint: receipts_by_file[name] for name in files}.values())
-
-
-def _other_index_receipts(chain_run: ChainRun) -> list[Receipt]:
-    """Receipts of index products other than shards: of the plan's tasks, and of pinned models."""
-    inputs: CorpusInputs = chain_run.chain.inputs
-    results: list[Receipt] = []
-    store = chain_run.chain.makers("documents")[0]
-    for step in (step for step in chain_run.chain.steps if step.phase == "index" and step != store):
-        pinned = {item.file for item in inputs.features.fitted}
-        if step.stage.name == Quantise.name and inputs.store.manifest is not None:
-            pinned = {codebook_file(inputs.store.open(), chain_run.config.search) or ""}
-        for receipt in chain_run.ledger.receipts(step.stage.name, chain_run.place(step)).values() if pinned else ():
-            if receipt.result.get("model") in pinned or any(part.name in pinned for part in receipt.outputs):
-                results.append(receipt)
-        results += chain_run.outcomes[step.name].receipts if step.name in chain_run.outcomes else ()
-    return results
 
 
 def _phases(chain_run: ChainRun, complete: bool) -> dict[str, str]:

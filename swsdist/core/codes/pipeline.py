@@ -272,8 +272,8 @@ INVALID_CLUSTER_VALUE = Code(
 UNKNOWN_HOURS = Code(
     "unknown-hours",
     UserError,
-    "no receipt says how many hours were indexed",
-    "forecast from a run that made its own store (run, or index, with its own folder)",
+    "the hours of the documents are not known: index was not finished, or the chain has no documents",
+    "finish the run (swsdist run CONFIG), or forecast from a run that did",
 )
 INVALID_FORECAST_SIZE = Code(
     "invalid-forecast-size", UserError, "hours and queries must be above 0", "give other numbers"

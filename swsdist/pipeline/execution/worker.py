@@ -97,6 +97,7 @@ class Worker:
             pid=os.getpid(),
             started=started,
             finished=time.time(),
+            round=task.round,
         )
         context.folder(task).write_bytes(receipt_name(task.stage, task.fingerprint), receipt.to_json().encode())
         return receipt

@@ -134,7 +134,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Load:
-    """The tasks of a simulated step.
+    """The tasks of a simulated step, or of one round of it: rounds are loads of one name, one after the other.
 
     Attributes:
         name: name of the step.

@@ -9,9 +9,12 @@ run with as many workers on a node as in the forecast, and is unreliable from a 
 
 from __future__ import annotations
 
+import json
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from math import inf
 from typing import NamedTuple
 
 import numpy as np
@@ -19,20 +22,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from swsdist.accounts.records import records
 from swsdist.core.needs import LEAST, Needs
 from swsdist.pipeline.chain import Step
 from swsdist.pipeline.chain_run import ChainRun
 from swsdist.pipeline.forecast.cluster import Job
+from swsdist.pipeline.records.lists import ReceiptList
 from swsdist.pipeline.stage import Growth
 
-#: A step that begins later than this many seconds after the previous one is of another run.
-_SAME_RUN = 600.0
 #: Least number of receipts, and least ratio of largest to smallest work, for the fit of a line.
 _LEAST_RECEIPTS, _LEAST_RATIO = 8, 2.0
 
 
 #: Columns of RECEIPTS that costs are computed from.
 _COLUMNS = (
+    "round",
     "work",
     "wall",
     "cpu_user",
@@ -46,15 +50,17 @@ _COLUMNS = (
 )
 
 
-class _Audio(NamedTuple):
-    """Of the result of a task whose work is bytes of files."""
+class _Command(NamedTuple):
+    """A call that did tasks: when it began, s since 1970; seconds of the runs before it, and of starting workers."""
 
-    seconds: float
+    began: float
+    before: float
+    start_s: float
 
 
 @dataclass(frozen=True)
 class StepCost:
-    """The cost of one step of a run.
+    """The cost of one step of a run, or of one round of a step.
 
     Attributes:
         name: name of the step.
@@ -64,14 +70,15 @@ class StepCost:
         factors: float64 (n,), measured over modelled duration of each task; about 1.
         walls: float64 (n,), wall seconds of each task.
         bytes_per_work: bytes read and written per unit of work.
-        driver_s: seconds between the last task of the previous step and the first of this one.
+        driver_s: seconds between the last task of the previous step or round and the first of this one.
         gap_s: seconds between two tasks of a worker.
         cpu_s: CPU seconds of all tasks.
-        in_driver, grows_with_hours, grows_with_queries: attributes of the stage.
-        span_s: seconds from the start of the first task to the end of the last.
-        processes: number of processes that ran tasks.
+        in_driver, grows_with_hours, grows_with_queries, in_buckets: attributes of the stage.
+        span_s: seconds from the start of the first task to the end of the last, of each call that did some.
+        processes: number of processes that ran tasks at a time.
         needs: alternative resources of a worker, the best first.
-        audio_s: seconds of audio of its tasks, where their work is bytes of files; else 0.
+        most_hours: hours of documents beyond which it does not grow.
+        round: which round, from 0.
     """
 
     name: str
@@ -91,7 +98,9 @@ class StepCost:
     span_s: float = 0.0
     processes: int = 1
     needs: tuple[Needs, ...] = LEAST
-    audio_s: float = 0.0
+    in_buckets: bool = False
+    most_hours: float = inf
+    round: int = 0
 
     def job(self, name: str, work: float, draw: random.Random) -> Job:
         """A simulated task with this work."""
@@ -100,22 +109,97 @@ class StepCost:
 
 
 def costs_of(chain_run: ChainRun) -> list[StepCost]:
-    """Costs of all finished steps of a run, in order."""
-    costs = []
-    previous_end: float | None = None
+    """Costs of all finished steps of a run, in order, a step's rounds one after the other; first its start, last its report.
+
+    Shards and models of the store count with the receipts of the tasks that made them, of whatever plan.
+
+    Raises:
+        StoreError: the store lacks the state that the run searched.
+    """
+    chain_run.chain.inputs.recall(chain_run.plan.state)
+    commands = _commands(chain_run)
+    begins = np.array([command.began for command in commands])
+    costs: list[StepCost] = []
+    first, last, previous = inf, -inf, (0, -inf)
     for step in chain_run.chain.steps:
-        receipts_of_step = chain_run.receipts(step.name)
-        if not receipts_of_step:
+        inputs = chain_run.inputs(step)
+        made = ReceiptList(step.stage.makers(inputs))
+        if not made:
             continue
-        receipts = pa.table({name: receipts_of_step.column(name) for name in _COLUMNS})
-        between = 0.0 if previous_end is None else pc.min(receipts["started"]).as_py() - previous_end
-        cost = cost_of(step, receipts, between if 0 <= between < _SAME_RUN else 0.0)
-        audio_s = 0.0
-        if cost.unit == "bytes":
-            audio_s = sum(item.seconds for item in receipts_of_step.results(_Audio))
-        costs.append(replace(cost, needs=step.stage.needs(chain_run.config), audio_s=audio_s))
-        previous_end = pc.max(receipts["finished"]).as_py()
-    return costs
+        of_step = pa.table({name: made.column(name) for name in _COLUMNS})
+        for number in sorted(set(of_step["round"].to_pylist())):
+            receipts = of_step.filter(pc.equal(of_step["round"], number))
+            started, finished = (receipts[name].to_numpy() for name in ("started", "finished"))
+            calls = np.searchsorted(begins, started, "right")
+            between = float(started.min()) - previous[1] if calls[started.argmin()] == previous[0] else 0.0
+            cost = replace(
+                cost_of(step, receipts, max(0.0, between)),
+                round=number,
+                needs=step.stage.needs(chain_run.config),
+                most_hours=step.stage.most_hours(inputs),
+                span_s=sum(float(finished[calls == k].max() - started[calls == k].min()) for k in np.unique(calls)),
+                processes=max(_processes(receipts.filter(pa.array(calls == k))) for k in np.unique(calls)),
+            )
+            if step.stage.rounds and cost.work.max() <= 1:
+                cost = replace(cost, grows_with_hours="same", grows_with_queries="same")
+            costs.append(cost)
+            previous = calls[finished.argmax()], float(finished.max())
+            if (now := calls == len(begins)).any():
+                first, last = min(first, float(started[now].min())), max(last, float(finished[now].max()))
+    return [*_ends(chain_run, commands[-1], first, last, costs)] if commands and first < inf else costs
+
+
+def _processes(receipts: pa.Table) -> int:
+    return int(receipts.group_by(["host", "pid"]).aggregate([]).num_rows)
+
+
+def _ends(
+    chain_run: ChainRun, command: _Command, first: float, last: float, costs: list[StepCost]
+) -> Iterator[StepCost]:
+    """The costs between a run's start, without that of workers, and its report."""
+    yield _alone("start", first - command.began - command.before - command.start_s)
+    yield from costs
+    with suppress(FileNotFoundError, ValueError, KeyError, TypeError):
+        wall = json.loads(chain_run.run.read_bytes("report.json"))["resources"]["wall_s"]
+        yield _alone("report", command.began + wall - last)
+
+
+def _alone(name: str, seconds: float) -> StepCost:
+    """What the driver does once, whatever the size."""
+    one, wall = np.ones(1), np.array([max(0.0, seconds)])
+    return StepCost(
+        name, "", one, 0.0, float(wall[0]), one, wall, 0.0, 0.0, 0.0, 0.0, True, "same", "same", float(wall[0])
+    )
+
+
+def _commands(chain_run: ChainRun) -> list[_Command]:
+    """The calls that did tasks, from the journals of drivers."""
+    found = []
+    for table in records(chain_run.run):
+        if table["role"][0].as_py() != "driver":
+            break
+        said = (
+            table.select(["event", "more"]).filter(pc.is_in(table["event"], pa.array(["run", "executor"]))).to_pylist()
+        )
+        lines = {line["event"]: json.loads(line["more"]) for line in said}
+        if "run" in lines:
+            found.append(_Command(**lines["run"], start_s=lines.get("executor", {}).get("start") or 0.0))
+    return sorted(found)
+
+
+def left_out(chain_run: ChainRun, costs: Sequence[StepCost]) -> list[str]:
+    """What belongs to a run, and is not in its costs: runs before it, and steps whose receipts are not all there."""
+    before = chain_run.chain.prerequisites() if chain_run.chain.prerequisites is not None else {}
+    names = {cost.name for cost in costs}
+    steps = [step for step in chain_run.chain.steps if step.name not in names]
+    lacking = [
+        step.name
+        for step in steps
+        if (planned := chain_run.plan.steps.get(step.name)) is None
+        or planned.planned
+        or "documents" in step.stage.tables
+    ]
+    return [*(f"run {name}" for name in before), *lacking, *({"start", "report"} - names)]
 
 
 def cost_of(step: Step, receipts: pa.Table, driver_s: float = 0.0) -> StepCost:
@@ -138,8 +222,7 @@ def cost_of(step: Step, receipts: pa.Table, driver_s: float = 0.0) -> StepCost:
         in_driver=step.stage.in_driver,
         grows_with_hours=step.stage.grows_with_hours,
         grows_with_queries=step.stage.grows_with_queries,
-        span_s=pc.max(receipts["finished"]).as_py() - pc.min(receipts["started"]).as_py(),
-        processes=receipts.group_by(["host", "pid"]).aggregate([]).num_rows,
+        in_buckets=step.stage.in_buckets,
     )
 
 
@@ -150,7 +233,10 @@ def pooled_costs(costs: Sequence[StepCost], *others: Sequence[StepCost]) -> list
     """
     pooled = []
     for cost in costs:
-        same = [cost, *(item for steps in others for item in steps if item.name == cost.name)]
+        same = [
+            cost,
+            *(item for steps in others for item in steps if (item.name, item.round) == (cost.name, cost.round)),
+        ]
         work = np.concatenate([item.work for item in same])
         wall = np.concatenate([item.walls for item in same])
         fixed, per_work = line_of(work, wall, 2 if len(same) > 1 else _LEAST_RECEIPTS)

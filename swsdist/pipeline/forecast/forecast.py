@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 from statistics import median
@@ -68,7 +68,8 @@ class Forecast:
 
     def share(self, what: Literal["driver", "ideal", "waiting"]) -> float:
         """Share of the duration: driver alone, all workers busy, or some waiting."""
-        return sum(getattr(step, what) for step in self.steps) / self.run.wall if self.run.wall else 0.0
+        total: float = getattr(self.run.total, what)
+        return total / self.run.wall if self.run.wall else 0.0
 
 
 def rules_of(executor: Executor) -> Rules:
@@ -76,22 +77,10 @@ def rules_of(executor: Executor) -> Rules:
     return Rules(executor.in_flight, executor.attempts, executor.actor_restarts, executor.worker)
 
 
-def run_size(costs: Sequence[StepCost]) -> tuple[float, float]:
-    """Hours of documents and number of query examples of a run, from its receipts.
-
-    Raises:
-        UserError: no receipt has the hours.
-    """
-    seconds_of_steps = [
-        float(cost.work.sum()) for cost in costs if cost.unit == "s" and cost.grows_with_hours == "more"
-    ]
-    audio_s = max((*seconds_of_steps, *(cost.audio_s for cost in costs)), default=0.0)
-    examples_of_steps = [
-        float(cost.work.sum()) for cost in costs if cost.unit == "examples" and cost.grows_with_queries == "more"
-    ]
-    if audio_s <= 0:
-        raise codes.UNKNOWN_HOURS()
-    return audio_s / 3600, max(examples_of_steps, default=0.0)
+def examples_of(costs: Sequence[StepCost]) -> float:
+    """Number of query examples of a run."""
+    several = [float(cost.work.sum()) for cost in costs if (cost.unit, cost.grows_with_queries) == ("examples", "more")]
+    return max(several, default=0.0)
 
 
 def loads_of(
@@ -101,6 +90,8 @@ def loads_of(
     kept: float,
     seed: int,
     driver_task_s: float = DRIVER_TASK_S,
+    had_hours: float = 1.0,
+    buckets: float = 1.0,
 ) -> list[Load]:
     """Scale the steps of a run.
 
@@ -109,18 +100,26 @@ def loads_of(
         hours, queries, kept: factors on hours, queries, and detections kept for each query; 1: as in the run.
         seed: seed of the draws.
         driver_task_s: seconds of the driver before a step for each additional task.
+        had_hours: hours of the run.
+        buckets: factor on the number of buckets.
     """
     draw = random.Random(seed)
     loads = []
     for cost in costs:
         more, larger = 1.0, 1.0
-        for growth, factor in ((cost.grows_with_hours, hours), (cost.grows_with_queries, queries)):
+        least = cost.most_hours / had_hours  # times as many hours as the run's
+        for growth, factor in (
+            (cost.grows_with_hours, min(hours, least) / min(1.0, least)),
+            (cost.grows_with_queries, queries),
+        ):
             if growth == "more":
                 more *= factor
             elif growth != "same":
                 larger *= kept if growth == "kept" else factor
+        if cost.in_buckets:
+            more, larger = buckets, more * larger / buckets
         works = _works(cost, more, larger)
-        jobs = [cost.job(f"{cost.name}-{k}", work, draw) for k, work in enumerate(works)]
+        jobs = [cost.job(f"{cost.name}-{cost.round}-{k}", work, draw) for k, work in enumerate(works)]
         # The driver plans, commits and packs each task.
         driver_s = cost.driver_s + driver_task_s * max(0, len(jobs) - len(cost.work))
         loads.append(Load(cost.name, jobs, cost.in_driver, driver_s, cost.gap_s, cost.needs))
@@ -136,12 +135,26 @@ def _works(cost: StepCost, more: float, larger: float) -> list[float]:
     return [work * target / total for work in works] if total > 0 else works
 
 
+def _buckets(
+    costs: Sequence[StepCost], number: Callable[[int], int], factor: float, had: float, queries: float
+) -> float:
+    """How many times more buckets with queries there are for `factor` times the candidates, and so many examples."""
+    rows = max((float(cost.work.sum()) for cost in costs if cost.unit == "candidates"), default=0.0)
+
+    def filled(many: int, examples: float) -> float:
+        return many * (1 - float((1 - 1 / many) ** max(1.0, examples)))
+
+    return filled(number(round(rows * factor)), queries) / filled(number(round(rows)), had)
+
+
 def forecast(
     costs: Sequence[StepCost],
     cluster: Cluster,
     rules: Rules,
+    had_hours: float,
     *,
     keep: Keep | None = None,
+    buckets: Callable[[int], int] | None = None,
     hours: float | None = None,
     queries: float | None = None,
     repeats: int = 5,
@@ -154,6 +167,8 @@ def forecast(
         costs: costs of the steps of a run (`costs_of`).
         cluster: the machines.
         rules: rules of the executor.
+        had_hours: hours of documents of the run (`ChainInputs.hours`).
+        buckets: number of buckets for a number of candidates (`Reduce.buckets_for`); None: as in the run.
         keep: detections kept for each query (`reduce.nbest`); None: proportional to the hours.
         hours: hours of documents; None: as in the run.
         queries: number of query examples; None: as in the run.
@@ -162,9 +177,11 @@ def forecast(
         driver_task_s: seconds of the driver for each finished task, and before a step for each additional task.
 
     Raises:
-        UserError: no worker fits a node, the run had no hours or no queries, or a number is not above 0.
+        UserError: no worker fits a node, the run had no known hours or no queries, or a number is not above 0.
     """
-    had_hours, had_queries = run_size(costs)
+    if had_hours <= 0:
+        raise codes.UNKNOWN_HOURS(where="forecast")
+    had_queries = examples_of(costs)
     if min(hours or 1.0, queries or 1.0) < 0 or 0 in (hours, queries):
         raise codes.INVALID_FORECAST_SIZE(where="forecast")
     if queries is not None and not had_queries:
@@ -172,7 +189,13 @@ def forecast(
     by_hours = 1.0 if hours is None else hours / had_hours
     by_queries = 1.0 if queries is None else queries / had_queries
     kept = by_hours if keep is None else keep.count(3600 * had_hours * by_hours) / keep.count(3600 * had_hours)
-    several = [loads_of(costs, by_hours, by_queries, kept, seed + k, driver_task_s) for k in range(max(1, repeats))]
+    more = 1.0
+    if buckets is not None:
+        more = _buckets(costs, buckets, by_hours * by_queries, had_queries, had_queries * by_queries)
+    several = [
+        loads_of(costs, by_hours, by_queries, kept, seed + k, driver_task_s, had_hours, more)
+        for k in range(max(1, repeats))
+    ]
     result = simulate(several, cluster, rules, had_hours * by_hours, had_queries * by_queries, seed, driver_task_s)
     took = sum(cost.driver_s + cost.span_s for cost in costs)
     return replace(result, took=(had_hours, took, max(cost.processes for cost in costs)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from importlib.metadata import version
 
@@ -12,14 +13,15 @@ from swsdist.pipeline.forecast.forecast import Forecast
 SCHEMA = "swsdist-forecast/1"
 
 
-def as_json(forecast: Forecast) -> str:
-    """All numbers of a forecast; null for infinite ones."""
+def as_json(forecast: Forecast, left_out: Sequence[str] = ()) -> str:
+    """All numbers of a forecast, null for infinite ones, and what it lacks."""
     values = {
         "schema": SCHEMA,
         "version": version("swsdist"),
         "cluster": asdict(forecast.cluster),
         "hours": forecast.hours,
         "query_examples": forecast.queries,
+        "left_out": list(left_out),
         "took": None
         if forecast.took is None
         else dict(zip(("hours", "wall_s", "workers"), forecast.took, strict=True)),
@@ -35,6 +37,7 @@ def as_json(forecast: Forecast) -> str:
             "ideal": forecast.share("ideal"),
             "waiting": forecast.share("waiting"),
         },
+        "bound": forecast.run.total.bound,
         "task_s": forecast.seconds,
         "node_failures": forecast.run.failures,
         "lost_s": forecast.run.lost,

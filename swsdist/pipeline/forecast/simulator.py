@@ -1,8 +1,8 @@
 """Discrete-event simulator of a run, with the policy that real workers follow.
 
-Steps run one after the other; each starts when the last task of the previous one has ended. A worker works on its oldest
-task. The driver handles one answer at a time. Nodes fail at exponentially distributed times; their workers are replaced, as
-the policy decides, when the node is replaced.
+Steps, and the rounds of a step, run one after the other; each starts when the last task of the previous one has ended. A
+worker works on its oldest task. The driver handles one answer at a time. Nodes fail at exponentially distributed times; their
+workers are replaced, as the policy decides, when the node is replaced.
 
 The bandwidth of a transfer is fixed when it begins: the smaller of the node's and the storage's bandwidth, each shared
 equally by the transfers under way.
@@ -27,13 +27,15 @@ from swsdist.pipeline.forecast.cluster import Cluster, Job, Kind, Load, Rules
 
 @dataclass
 class StepTime:
-    """Times of a simulated step, in s.
+    """Times of a simulated step, in s, with all its rounds.
 
     Attributes:
         wall: duration.
         driver: time in which only the driver works.
         ideal: duration of its tasks if all workers that fit were always busy.
-        longest: duration of its longest task.
+        longest: duration of its longest task, or of the longest of each round together: with any number of workers it takes so
+            long.
+        answers: time that the driver spends on its workers' answers.
     """
 
     name: str
@@ -42,6 +44,12 @@ class StepTime:
     driver: float = 0.0
     ideal: float = 0.0
     longest: float = 0.0
+    answers: float = 0.0
+
+    def add(self, other: StepTime) -> None:
+        """Add what came after it."""
+        for name in ("tasks", "wall", "driver", "ideal", "longest", "answers"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
 
     @property
     def waiting(self) -> float:
@@ -50,11 +58,10 @@ class StepTime:
 
     @property
     def bound(self) -> str:
-        """What takes at least half of the duration: driver, work, longest task; otherwise `waiting`."""
-        for name, seconds in (("driver", self.driver), ("work", self.ideal), ("longest task", self.longest)):
-            if seconds >= self.wall / 2:
-                return name
-        return "waiting"
+        """What takes most, and at least half of the duration: driver, work, longest task; otherwise `waiting`."""
+        several = {"driver": self.driver + self.answers, "work": self.ideal, "longest task": self.longest}
+        most = max(several, key=lambda name: several[name])
+        return most if several[most] >= self.wall / 2 else "waiting"
 
 
 @dataclass
@@ -80,6 +87,14 @@ class SimulatedRun:
     lost: float = 0.0
     failed: int = 0
     again: int = 0
+
+    @property
+    def total(self) -> StepTime:
+        """All steps together."""
+        total = StepTime("all", 0)
+        for step in self.steps:
+            total.add(step)
+        return total
 
 
 @dataclass
@@ -155,15 +170,16 @@ class Simulator:
         return self.result
 
     def _step(self, load: Load) -> None:
-        begun, longest = self._now, max(job.seconds for job in load.jobs)
-        step = StepTime(load.name, len(load.jobs), driver=load.driver_s, longest=longest)
+        begun = self._now
+        step = StepTime(load.name, len(load.jobs), driver=load.driver_s)
         self._now += load.driver_s
         if load.in_driver:
             self._now += load.seconds
             step.driver += load.seconds
         else:
             self._place(load.needs)
-            step.ideal = load.seconds / self._speed
+            step.ideal, step.answers = load.seconds / self._speed, self._driver_task_s * len(load.jobs)
+            step.longest = max(job.seconds for job in load.jobs) / max(node.speed for node in self._nodes if node.room)
             self._gap, self._end = load.gap_s, self._now
             self._provide(len(load.jobs))
             self._policy.begin(load.jobs)
@@ -171,7 +187,10 @@ class Simulator:
             self._go()
         self._driver_free = self._now
         step.wall = self._now - begun
-        self.result.steps.append(step)
+        if self.result.steps and self.result.steps[-1].name == load.name:
+            self.result.steps[-1].add(step)  # a further round
+        else:
+            self.result.steps.append(step)
 
     def _go(self) -> None:
         """Process events until every task has ended."""

@@ -218,6 +218,7 @@ def encoded(receipts: Sequence[Receipt]) -> pa.Table:
             "version": receipt.version,
             "fingerprint": receipt.fingerprint,
             "label": receipt.label,
+            "round": receipt.round,
             "work": float(receipt.work),
             "outputs": [_columns(part) for part in receipt.outputs],
             "told": json.dumps(receipt.result, ensure_ascii=False),

@@ -17,6 +17,7 @@ from swsdist.features.sources import Source
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.ledger import Ledger
 from swsdist.pipeline.records.listing import Listing
+from swsdist.pipeline.task import Receipt
 from swsdist.stages.inputs.content_matches import ContentMatches, match_content
 from swsdist.stages.inputs.corpus_documents import CorpusDocuments, Key, StoreContents, compare, places_in
 from swsdist.stages.inputs.features import RunFeatures
@@ -79,6 +80,21 @@ class StoreState:
         """Return to the state that a plan had."""
         if fingerprint:
             self.manifest = require(self.folder, state_name(fingerprint))
+
+    def makers(self, stage: str) -> list[Receipt]:
+        """Receipts of the tasks of a stage that made its shards; empty if another run made a part, or it was compacted."""
+        if self.manifest is None:
+            return []
+        by_file = {
+            part.name: receipt
+            for receipt in self._ledger.receipts(stage, self.folder.root).values()
+            for part in receipt.outputs
+        }
+        files = [file.name for shard in self.manifest.shards for file in shard.files.values()]
+        if any(name not in by_file for name in files):
+            return []
+        # Several tracks of one pass share a receipt.
+        return list({by_file[name].fingerprint: by_file[name] for name in files}.values())
 
     def open(self) -> Store:
         """The store in the state that `index` committed."""

@@ -363,6 +363,7 @@ SECTIONS = {
         columns={
             "version": "version of the stage",
             "label": "name for people",
+            "round": "round of its step, from 0",
             "work": "in the stage's unit",
             "outputs": "files: table, name, size, sha256, rows, first_slot, last_slot",
             "told": "JSON: results for later stages",
