@@ -1,13 +1,13 @@
 """Whether forecasts can be trusted: what the simulator says of other numbers of workers and sizes, against what is measured.
 
-Mboshi dev, several times over, is run from start to report by one and by two workers, in random order. From the receipts of the
-runs with one worker and the least data the simulator foresees all; of each the median over the runs counts. Workers have a CPU
-each, so the machine needs two that nothing else uses: a run that others slow down says nothing of the simulator. The part of its
-CPUs that each run's tasks got is told beside it.
+Mboshi dev, several times over, is run from start to report by one and by two workers, in random order. From the receipts of
+the runs with one worker and the least data the simulator foresees all; of each the median over the runs counts. Workers have a
+CPU each, so the machine needs two that nothing else uses: a run that others slow down says nothing of the simulator. The part
+of its CPUs that each run's tasks got is told beside it.
 
 The same is done on four hosts of their own (network namespaces, which need root), of which one, two and four work. The kernel
-gives each host two fifths of a CPU and no more, wherever it runs, so that four are as fast as they should be on a machine of two
-cores, beside the driver. They share the machine's disk, and what lies on it: transfers are no part of this.
+gives each host two fifths of a CPU and no more, wherever it runs, so that four are as fast as they should be on a machine of
+two cores, beside the driver. They share the machine's disk, and what lies on it: transfers are no part of this.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ def _rows(results: Results, corpus: Corpus, what: str, part: float) -> list[Row]
             Row(f"{name}: efficiency", statistics.median(results.values("efficiency")[key]), ""),
         ]
     for item in strong_scaling(walls):
-        name = f"{corpus.name} x {item.times}: {item.workers} {what} against {min(w for w, _ in walls)}"
-        rows.append(Row(name, item.speedup.value, "ratio"))
+        text = f"{corpus.name} x {item.times}: {item.workers} {what} against {min(w for w, _ in walls)}"
+        rows.append(Row(text, item.speedup.value, "ratio"))
     return rows
 
 

@@ -54,7 +54,7 @@ def bench(
     compare: tuple[str, str] | None,
     as_json: bool,
 ) -> int:
-    """Time indexing and searching of CONFIG for several worker counts and data sizes.
+    """Time whole runs of CONFIG for several worker counts and data sizes.
 
     Points run in random order, after a warm-up run; the same command continues after an interruption. Writes bench.json,
     bench.html and figures.
