@@ -94,7 +94,7 @@ def test_forecast_of_a_run_on_other_machines(swsdist, place: Path, tmp_path: Pat
     assert told["workers"] == 40
     assert told["price"] == pytest.approx(2 * told["node_hours"])
     assert told["node_hours"] == pytest.approx(10 * told["wall_s"] / 3600)
-    assert [step["name"] for step in told["steps"]] == ["index", "queries", "search", "reduce", "normalise"]
+    assert [step["name"] for step in told["steps"]] == ["start", "index", "queries", "search", "reduce", "normalise"]
     machines = tmp_path / "cluster.yaml"
     machines.write_text("start_s: 0\nkinds: [{nodes: 2, cpus: 8}, {speed: 2.0}]\n")
     shown = swsdist(*ask, "--cluster", machines, cwd=place).out
