@@ -173,6 +173,7 @@ class Stage(ABC, Generic[P]):
         grows_with_hours, grows_with_queries: how its tasks grow with hours of documents and with query examples; for forecasts.
             In a stage in rounds a task of work 1 adds up the others' results, and does not grow.
         in_buckets: whether it has a task per bucket (`reduce.buckets`), so that their number grows as that of the buckets.
+        most_work: work up to which such a stage has a single task; in rounds, if it has more.
     """
 
     name: ClassVar[str]
@@ -191,6 +192,7 @@ class Stage(ABC, Generic[P]):
     grows_with_hours: ClassVar[Growth] = "larger"
     grows_with_queries: ClassVar[Growth] = "larger"
     in_buckets: ClassVar[bool] = False
+    most_work: ClassVar[float] = 0.0
 
     def needs(self, config: Config) -> tuple[Needs, ...]:
         """Alternative resources of a worker, the best first."""

@@ -112,6 +112,8 @@ class Fit(Stage[Fitting | Learning]):
     takes = {"trials": "trials"}
     may_take = {"statistics": "statistics", "described": "described"}
     grows_with_hours = "kept"
+    in_buckets = True
+    most_work = MOST
     rounds = True
     tables = {
         "calibration": Table(None, None, digested=False),

@@ -270,17 +270,19 @@ def test_buckets_grow_in_number_where_they_follow_the_candidates() -> None:
         cost("queries", [1000.0], unit="examples", grows_with_hours="same", grows_with_queries="more"),
         cost("reduce", [1000.0] * 16, unit="candidates", grows_with_queries="larger", in_buckets=True),
         cost("align", [100.0] * 16, grows_with_hours="kept", in_buckets=True),
+        cost("fit", [1600.0], grows_with_hours="kept", in_buckets=True, most_work=64 * 1600.0),
+        cost("long", [1600.0], grows_with_hours="kept", in_buckets=True, most_work=1e5),
     ]
     keep, cluster = KeepDetections(least=1, per_second=1 / 36), Cluster((Kind(4),))
 
     def steps(buckets: Callable[[int], int] | None) -> dict[str, int]:
         told = forecast(costs, cluster, ONE, 1.0, keep=keep, buckets=buckets, hours=64.0)
-        assert told.seconds == pytest.approx(0.01 * (64 * 3600 + 1000 + 64 * 16000 + 64 * 1600), rel=0.01)
+        assert told.seconds == pytest.approx(0.01 * (64 * 3600 + 1000 + 64 * 16000 + 3 * 64 * 1600), rel=0.01)
         return {step.name: step.tasks for step in told.steps}
 
-    fixed = {"index": 64, "queries": 1, "reduce": 16, "align": 16}
+    fixed = {"index": 64, "queries": 1, "reduce": 16, "align": 16, "fit": 1, "long": 16}
     assert steps(None) == steps(lambda rows: 16) == fixed
-    assert steps(lambda rows: 16 if rows < 100_000 else 64) == {**fixed, "reduce": 64, "align": 64}
+    assert steps(lambda rows: 16 if rows < 100_000 else 64) == {**fixed, "reduce": 64, "align": 64, "long": 64}
     assert steps(lambda rows: 16 if rows < 100_000 else 4096)["align"] == 888, "no more than queries fill"
 
 

@@ -73,7 +73,7 @@ class StepCost:
         driver_s: seconds between the last task of the previous step or round and the first of this one.
         gap_s: seconds between two tasks of a worker.
         cpu_s: CPU seconds of all tasks.
-        in_driver, grows_with_hours, grows_with_queries, in_buckets: attributes of the stage.
+        in_driver, grows_with_hours, grows_with_queries, in_buckets, most_work: attributes of the stage.
         span_s: seconds from the start of the first task to the end of the last, of each call that did some.
         processes: number of processes that ran tasks at a time.
         needs: alternative resources of a worker, the best first.
@@ -99,6 +99,7 @@ class StepCost:
     processes: int = 1
     needs: tuple[Needs, ...] = LEAST
     in_buckets: bool = False
+    most_work: float = 0.0
     most_hours: float = inf
     round: int = 0
 
@@ -141,7 +142,7 @@ def costs_of(chain_run: ChainRun) -> list[StepCost]:
                 processes=max(_processes(receipts.filter(pa.array(calls == k))) for k in np.unique(calls)),
             )
             if step.stage.rounds and cost.work.max() <= 1:
-                cost = replace(cost, grows_with_hours="same", grows_with_queries="same")
+                cost = replace(cost, grows_with_hours="same", grows_with_queries="same", in_buckets=False)
             costs.append(cost)
             previous = calls[finished.argmax()], float(finished.max())
             if (now := calls == len(begins)).any():
@@ -223,6 +224,7 @@ def cost_of(step: Step, receipts: pa.Table, driver_s: float = 0.0) -> StepCost:
         grows_with_hours=step.stage.grows_with_hours,
         grows_with_queries=step.stage.grows_with_queries,
         in_buckets=step.stage.in_buckets,
+        most_work=step.stage.most_work,
     )
 
 

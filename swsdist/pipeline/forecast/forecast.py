@@ -91,7 +91,7 @@ def loads_of(
     seed: int,
     driver_task_s: float = DRIVER_TASK_S,
     had_hours: float = 1.0,
-    buckets: float = 1.0,
+    buckets: tuple[float, float] = (1.0, 16.0),
 ) -> list[Load]:
     """Scale the steps of a run.
 
@@ -101,7 +101,7 @@ def loads_of(
         seed: seed of the draws.
         driver_task_s: seconds of the driver before a step for each additional task.
         had_hours: hours of the run.
-        buckets: factor on the number of buckets.
+        buckets: factor on the number of buckets with queries, and their number.
     """
     draw = random.Random(seed)
     loads = []
@@ -116,8 +116,9 @@ def loads_of(
                 more *= factor
             elif growth != "same":
                 larger *= kept if growth == "kept" else factor
-        if cost.in_buckets:
-            more, larger = buckets, more * larger / buckets
+        if cost.in_buckets and float(cost.work.sum()) * more * larger > cost.most_work:
+            tasks = buckets[1] if len(cost.work) == 1 and cost.most_work else buckets[0]
+            more, larger = tasks, more * larger / tasks
         works = _works(cost, more, larger)
         jobs = [cost.job(f"{cost.name}-{cost.round}-{k}", work, draw) for k, work in enumerate(works)]
         # The driver plans, commits and packs each task.
@@ -137,14 +138,15 @@ def _works(cost: StepCost, more: float, larger: float) -> list[float]:
 
 def _buckets(
     costs: Sequence[StepCost], number: Callable[[int], int], factor: float, had: float, queries: float
-) -> float:
-    """How many times more buckets with queries there are for `factor` times the candidates, and so many examples."""
+) -> tuple[float, float]:
+    """How many times more buckets with queries there are for `factor` times the candidates and so many examples; how many."""
     rows = max((float(cost.work.sum()) for cost in costs if cost.unit == "candidates"), default=0.0)
 
     def filled(many: int, examples: float) -> float:
         return many * (1 - float((1 - 1 / many) ** max(1.0, examples)))
 
-    return filled(number(round(rows * factor)), queries) / filled(number(round(rows)), had)
+    now = filled(number(round(rows * factor)), queries)
+    return now / filled(number(round(rows)), had), now
 
 
 def forecast(
@@ -189,7 +191,7 @@ def forecast(
     by_hours = 1.0 if hours is None else hours / had_hours
     by_queries = 1.0 if queries is None else queries / had_queries
     kept = by_hours if keep is None else keep.count(3600 * had_hours * by_hours) / keep.count(3600 * had_hours)
-    more = 1.0
+    more = 1.0, float(max((len(cost.work) for cost in costs if cost.in_buckets), default=1))
     if buckets is not None:
         more = _buckets(costs, buckets, by_hours * by_queries, had_queries, had_queries * by_queries)
     several = [
