@@ -130,9 +130,8 @@ class Labelled:
     def coarse(self, bits: int = BITS) -> Labelled:
         """Equal rows added up, after values are cut to so many bits; 52 cuts nothing."""
         mask = np.int64(-1 << (_ALL - bits))
-        values = (np.ascontiguousarray(self.columns).view(np.int64) & mask).view(
-            np.float64
-        ) + 0.0  # -0.0 and 0.0 are equal
+        whole = np.ascontiguousarray(self.columns).view(np.int64) & mask
+        values = whole.view(np.float64) + 0.0  # -0.0 and 0.0 are equal
         order = np.lexsort((self.true, *values.T[::-1]))
         values, true = values[order], self.true[order]
         new = np.ones(len(order), bool)

@@ -71,12 +71,23 @@ def test_long_lists_are_fitted_in_parts(scene: Any, monkeypatch: pytest.MonkeyPa
         assert scene.digest("parts") == scene.digest("whole")
         assert _calibration(scene, "parts") == _calibration(scene, "whole")
     assert scene.run(*sets, "reduce.buckets=5", run="parts").outcome.tasks_done == 0
+    with monkeypatch.context() as patch:
+        patch.setattr("swsdist.stages.fit.count", _interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            scene.run(*sets, "reduce.buckets=3", run="three")
+    receipts = scene.receipts("three")
+    assert any(name.startswith("fit-") for name in receipts) == bool(steps)
     scene.run(*sets, "reduce.buckets=3", run="three")
+    assert receipts.items() <= scene.receipts("three").items(), "a round that had its receipts was done again"
     scene.run(*sets, run="sixteen")
     assert scene.digest("three") == scene.digest("sixteen")
     assert _calibration(scene, "three") == _calibration(scene, "sixteen")
     measures = [scene.report(run)["measures"]["atwv"] for run in ("whole", "three")]
     assert measures[0] == pytest.approx(measures[1], abs=0.01)
+
+
+def _interrupt(*arguments: Any) -> None:
+    raise KeyboardInterrupt
 
 
 def _calibration(scene: Any, run: str) -> Any:
