@@ -33,7 +33,7 @@ def glossary() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, with all tokens.")
 def list_entries(project: str, text: str, as_json: bool) -> None:
     """List entries, those with TEXT in form, gloss, variants or note: form, gloss, numbers of places judged."""
-    with _opened(project) as opened:
+    with opened_project(project) as opened:
         entries = opened.entries(text)
         if as_json:
             write_data()
@@ -79,7 +79,7 @@ def export(
     from swsdist.io.notices import Notices
 
     notices = Notices()
-    with _opened(project) as opened:
+    with opened_project(project) as opened:
         ids = {entry.form: entry.entry_id for entry in opened.entries()}
         for form in forms:
             if form not in ids:
@@ -139,7 +139,7 @@ def import_files(
                 print(f"rejected: {counts.unusable} annotations; the first: {counts.first}", file=sys.stderr)
 
 
-def _opened(project: str) -> Project:
+def opened_project(project: str) -> Project:
     """A project that there is."""
     from swsdist.core.codes import glossary as codes
     from swsdist.glossary.project import Project

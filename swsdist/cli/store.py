@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def store() -> None:
-    """Inspect, check, import or compact a feature store."""
+    """Inspect, check, import or compact a feature store, or delete documents from it."""
 
 
 _STORE = click.argument("folder", metavar="STORE")
@@ -247,6 +247,47 @@ def refit(folder: str) -> None:
         done = fit(where)
     gone = f"; {done.gone} of the earlier ones were gone or changed" if done.gone else ""
     print(f"statistics are now from {done.documents} documents{gone}")
+
+
+@store.command()
+@click.argument("folder", metavar="STORE|RUN")
+@click.argument("documents", metavar="DOCUMENT...", nargs=-1, required=True)
+@click.option("--run", "runs", multiple=True, metavar="RUN", help="Another run that searched the store; repeatable.")
+@click.option("--glossary", "project", metavar="PROJECT", help="Folder of a glossary of the store.")
+@click.option("--dry-run", is_flag=True, help="List what would be removed; remove nothing.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def forget(
+    folder: str, documents: tuple[str, ...], runs: tuple[str, ...], project: str | None, dry_run: bool, as_json: bool
+) -> int:
+    """Remove each DOCUMENT, or all of a recording, from a store, its run, other runs and a glossary.
+
+    All other documents can be searched at once, without their sound; runs make their tables and reports anew. All files are
+    read afterwards: exit code 4 if any still names a DOCUMENT.
+    """
+    from contextlib import nullcontext
+
+    from swsdist.cli.glossary import opened_project
+    from swsdist.glossary.forgetting import forget as remove
+    from swsdist.io.filesystem import Folder
+
+    with nullcontext() if project is None else opened_project(project) as glossary:
+        done = remove([Folder(place) for place in (folder, *runs)], documents, glossary, dry_run)
+    if as_json:
+        print(json.dumps(done._asdict() | {"removed": [item._asdict() for item in done.removed]}, indent=1))
+        return 4 if done.named else 0
+    for item in done.removed:
+        print(f"{item.where}: {item.number} {item.what}")
+    for path in done.models:
+        print(f"stays: {path} may be fitted to it; to fit it anew: swsdist run CONFIG --from fit-transforms")
+    for path in done.sounds:
+        print(f"stays: {shown(path)}; an index takes it in again unless the corpus is without it")
+    for copy in done.equal:
+        print(f"stays: {shown(copy)} has equal frames")
+    for path in done.named:
+        print(f"stays: {shown(path)} names it")
+    if not dry_run and not done.named:
+        print(f"{done.read} files read: none names it" + ("" if done.equal else ", none holds its frames"))
+    return 4 if done.named else 0
 
 
 @store.command("import")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Collection
 from datetime import UTC, datetime
 from typing import Any
 
@@ -167,3 +168,50 @@ def last_of(connection: sqlite3.Connection, person: str) -> Change | None:
 def keep_as_history(connection: sqlite3.Connection) -> None:
     """Let nobody take back the changes that there are."""
     connection.execute("INSERT OR REPLACE INTO setting SELECT ?, coalesce(max(change_id), 0) FROM change", (_HISTORY,))
+
+
+def forget(connection: sqlite3.Connection, doc_ids: Collection[str], dry: bool) -> dict[str, int]:
+    """Remove the rows of documents, and from changes what they say of these; the changes that then say nothing, too.
+
+    Returns:
+        numbers of tokens, corrections and changes.
+    """
+    names, marks = tuple(doc_ids), ", ".join("?" * len(doc_ids))
+    counts = {}
+    for table, word in (("token", "tokens"), ("correction", "corrections")):
+        query = f"SELECT count(*) FROM {table} WHERE doc_id IN ({marks})"
+        counts[word] = int(connection.execute(query, names).fetchone()[0])
+    altered: dict[int, tuple[str | None, str | None]] = {}
+    for row in connection.execute('SELECT change_id, before, "after" FROM change').fetchall():
+        sides = [json.loads(row[side] or "{}") for side in ("before", "after")]
+        left = [
+            {
+                name: kept
+                for name, some in side.items()
+                if (kept := {k: r for k, r in some.items() if _others(r, names)})
+            }
+            for side in sides
+        ]
+        if left != sides:
+            altered[row["change_id"]] = _json(left[0]), _json(left[1])
+    counts["changes"] = len(altered)
+    if dry:
+        return counts
+    triggers = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
+    connection.execute("PRAGMA defer_foreign_keys = ON")
+    for row in triggers:
+        connection.execute(f"DROP TRIGGER {row['name']}")
+    for number, sides_left in altered.items():
+        connection.execute('UPDATE change SET before = ?, "after" = ? WHERE change_id = ?', (*sides_left, number))
+        if sides_left == (None, None):
+            connection.execute("UPDATE change SET undoes = NULL WHERE undoes = ?", (number,))
+            connection.execute("DELETE FROM change WHERE change_id = ?", (number,))
+    for row in triggers:
+        connection.execute(row["sql"])
+    for table in ("token", "correction", "content"):
+        connection.execute(f"DELETE FROM {table} WHERE doc_id IN ({marks})", names)
+    return counts
+
+
+def _others(row: Row, names: Collection[str]) -> bool:
+    return row.get("doc_id") not in names

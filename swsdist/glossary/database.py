@@ -192,6 +192,13 @@ class Database:
                     connection.execute("ROLLBACK")
                 raise
 
+    def shrink(self) -> None:
+        """Rewrite the file, its log and its copy without the bytes of rows that were removed."""
+        with sqlite_errors(self.file), self._connection() as connection:
+            connection.execute("VACUUM")
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        self._back_up()
+
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
         with self._lock:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import io
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ import soundfile
 from swsdist.audio.clips import MARKER
 from swsdist.core.codes import glossary as codes
 from swsdist.core.errors import StorageError
-from swsdist.glossary import rows, words
+from swsdist.glossary import changes, rows, words
 from swsdist.glossary.changes import UNDO, Edit, change_of, last_of
 from swsdist.glossary.database import Database
 from swsdist.glossary.words import Change, Correction, Entry, Place, Sound, Token
@@ -316,6 +316,22 @@ class Project:
         """Corrections in the order of their places: those that overlap a place, or all."""
         with self.reading() as connection:
             return rows.corrections(connection, place)
+
+    def forget(self, doc_ids: Collection[str], *, dry: bool = False) -> dict[str, int]:
+        """Remove what was judged and corrected in documents: from the changes, too, so that nobody takes that back.
+
+        Args:
+            doc_ids: of the documents.
+            dry: remove nothing.
+
+        Returns:
+            numbers of tokens, corrections and changes that say something of them.
+        """
+        with self._database.writing() as connection:
+            counts = changes.forget(connection, doc_ids, dry)
+        if not dry:
+            self._database.shrink()
+        return counts
 
     def add_sound(self, data: bytes, *, name: str, person: str) -> Sound:
         """Keep a sound; the same one is kept once.

@@ -241,11 +241,23 @@ class Ledger:
         for stage in self._stages():
             records = self._records(stage, "")
             rows = records.receipts.find(names)
-            rows = rows[rows >= 0]
-            if len(rows) < len(records.receipts):
-                self._write("", pack_name(stage), records.receipts.table().take(pa.array(np.sort(rows))))
-                self._remove("", [*records.loose, *(pack for pack in records.packs if pack != pack_name(stage))])
+            self._keep(stage, records, rows[rows >= 0])
         self.forget()
+
+    def drop_makers(self, outputs: Collection[str]) -> None:
+        """Remove the receipts in the run folder of tasks with any of these outputs, and repack the rest."""
+        for stage in self._stages():
+            records = self._records(stage, "")
+            of, parts = outputs_of(records.receipts.table().select(["outputs"]))
+            makers = of[pc.is_in(parts.field("name"), pa.array(sorted(outputs), pa.string())).to_numpy(False)]
+            self._keep(stage, records, np.setdiff1d(records.receipts.current_rows(), makers))
+        self.forget()
+
+    def _keep(self, stage: str, records: _StageReceipts, rows: Rows) -> None:
+        """Keep these receipts of a stage in the run folder, unless these are all."""
+        if len(rows) < len(records.receipts):
+            self._write("", pack_name(stage), records.receipts.table().take(pa.array(np.sort(rows))))
+            self._remove("", [*records.loose, *(pack for pack in records.packs if pack != pack_name(stage))])
 
     def outputs(self, tasks: Collection[str] | None = None) -> set[str]:
         """Names of the outputs of these tasks, or of all, in the run folder, by their receipts."""

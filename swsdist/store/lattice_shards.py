@@ -13,7 +13,7 @@ A search finds the labels of its terms among the postings, and reads the row gro
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from swsdist.core.codes import store as codes
+from swsdist.core.fingerprint import fingerprint
 from swsdist.io.filesystem import Folder
 from swsdist.lattices.lattice import MILLISECOND, Word
 from swsdist.lattices.packed import Packed
@@ -192,6 +193,55 @@ class LatticeShardWriter:
         """Give up an unfinished shard."""
         self._writer.__exit__(None, None, None)
         self._temporary.__exit__(None, None, None)
+
+
+def without(folder: Folder, shard: Shard, doc_ids: Set[str], live: pa.Table) -> Shard:
+    """A new shard of the same lattices, but those of some documents; labels that only these have are gone.
+
+    Args:
+        folder: of the store.
+        shard: of which the files are read.
+        doc_ids: of these documents.
+        live: of the documents that stay: doc_id, channel, sha256 and frames.
+    """
+    track = next(name for name in shard.files if name != "postings")
+    keys = [[row["doc_id"], row["channel"], row["sha256"]] for row in live.to_pylist()]
+    name = lattices_name(fingerprint("forget", 1, shard.name, keys), 0)
+    postings = parquet.read(folder, shard.files["postings"].name)
+    with parquet.reader(folder, shard.files[track].name) as file:
+        names = file.read(["doc_id"], use_threads=False)["doc_id"].to_pylist()
+        stay = np.array([doc_id not in doc_ids for doc_id in names], bool)
+        rows, holders = np.cumsum(stay) - 1, []
+        for some, counts in zip(postings["document_rows"].to_pylist(), postings["expected"].to_pylist(), strict=True):
+            held = np.frombuffer(some, "<i4")
+            holders.append((rows[held[stay[held]]].astype("<i4"), np.frombuffer(counts, "<f4")[stay[held]]))
+        kept = [k for k, (held, _) in enumerate(holders) if len(held)]
+        # Numbers of labels are those from 1 on.
+        numbers = postings["number"].to_numpy()
+        renumbered = np.zeros(postings.num_rows + 1, "<i4")
+        renumbered[np.sort(numbers[kept])] = np.arange(1, len(kept) + 1)
+
+        def groups() -> Iterator[pa.Table]:
+            first = 0
+            for k in range(file.num_row_groups):
+                table = file.read_row_group(k, use_threads=False)
+                table = table.filter(pa.array(stay[first : (first := first + table.num_rows)]))
+                labels = [renumbered[np.frombuffer(part, "<i4")].tobytes() for part in table["labels"].to_pylist()]
+                place = table.schema.get_field_index("labels")
+                if table.num_rows:
+                    yield table.set_column(place, table.field(place), pa.array(labels, pa.large_binary()))
+
+        lattices = File(*parquet.publish(folder, name, groups(), file.schema_arrow))
+    columns = [
+        postings["label"].take(kept),
+        pa.array(renumbered[numbers[kept]], pa.int32()),
+        *(pa.array([holders[k][j].tobytes() for k in kept], pa.large_binary()) for j in range(2)),
+    ]
+    table = pa.table(columns, schema=POSTINGS)
+    tables = (table.slice(first, _LABELS) for first in range(0, max(len(kept), 1), _LABELS))
+    beside = File(*parquet.publish(folder, postings_name(name), tables, POSTINGS))
+    frames = pc.sum(live["frames"]).as_py()
+    return Shard(name, {track: lattices, "postings": beside}, live.num_rows, frames)
 
 
 class Lattices(NamedTuple):

@@ -1,10 +1,10 @@
-"""Check and compact a store."""
+"""Check and compact a store, fit its statistics anew, and make it forget documents."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence, Set
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +19,7 @@ from swsdist.features.model import load_model
 from swsdist.io.filesystem import Folder
 from swsdist.lattices.lattice import BREAK
 from swsdist.store import parquet
-from swsdist.store.lattice_shards import faults, postings_of, read_lattices, read_words
+from swsdist.store.lattice_shards import faults, postings_of, read_lattices, read_words, without
 from swsdist.store.manifest import File, Manifest, NewTrack, Shard, Track, commit
 from swsdist.store.places import relocated_paths
 from swsdist.store.reading import Store
@@ -174,22 +174,26 @@ def compact(folder: Folder, hours: float) -> Compacted:
         # In reading order, so the name determines the bytes, and the documents table the order of rows.
         members = np.sort(order[chosen.start : chosen.stop])
         numbers[members] = number
-        part = sorted(rows.take(members).to_pylist(), key=lambda row: str(row["shard"]))
-        by_shard: dict[str, set[tuple[str, int]]] = {}
-        for row in part:
-            by_shard.setdefault(row["shard"], set()).add((row["doc_id"], row["channel"]))
-        keys = [[row["doc_id"], row["channel"], row["identity"], row["sha256"]] for row in part]
-        files: dict[str, File] = {}
-        for k, track in enumerate(manifest.tracks):
-            # Tracks of one pass share a recipe, so names distinguish all but the first.
-            again = track.fingerprint in {other.fingerprint for other in manifest.tracks[:k]}
-            name = shard_name(fingerprint("compact", 1, track.fingerprint, keys, *([track.name] if again else [])))
-            files[track.name] = File(*_rewritten(store, track, name, by_shard))
-        first = files[manifest.tracks[0].name].name
-        shards.append(Shard(first, files, len(part), sum(row["frames"] for row in part)))
-    _committed(store, shards, rows, numbers, anew=False)
+        shards.append(_gathered(store, sorted(rows.take(members).to_pylist(), key=lambda row: str(row["shard"]))))
+    _committed(store, shards, rows, numbers, store.rejected(), anew=False)
     size = sum(shard.size for shard in shards)
     return Compacted(len(manifest.shards), len(shards), sum(shard.size for shard in manifest.shards), size)
+
+
+def _gathered(store: Store, rows: Sequence[dict[str, Any]]) -> Shard:
+    """A new shard with the frames of documents: rows with _KEY, identity, sha256, frames and shard, by shard."""
+    by_shard: dict[str, set[tuple[str, int]]] = {}
+    for row in rows:
+        by_shard.setdefault(row["shard"], set()).add((row["doc_id"], row["channel"]))
+    keys = [[row["doc_id"], row["channel"], row["identity"], row["sha256"]] for row in rows]
+    files: dict[str, File] = {}
+    tracks = store.manifest.tracks
+    for k, track in enumerate(tracks):
+        # Tracks of one pass share a recipe, so names distinguish all but the first.
+        again = track.fingerprint in {other.fingerprint for other in tracks[:k]}
+        name = shard_name(fingerprint("compact", 1, track.fingerprint, keys, *([track.name] if again else [])))
+        files[track.name] = File(*_rewritten(store, track, name, by_shard))
+    return Shard(files[tracks[0].name].name, files, len(rows), sum(row["frames"] for row in rows))
 
 
 def _rewritten(store: Store, track: Track, name: str, by_shard: dict[str, set[tuple[str, int]]]) -> parquet.Output:
@@ -206,14 +210,17 @@ def _rewritten(store: Store, track: Track, name: str, by_shard: dict[str, set[tu
     return output
 
 
-def _committed(store: Store, shards: list[Shard], rows: pa.Table, numbers: NDArray[np.int64], anew: bool) -> Manifest:
-    """Commit the same documents in other shards.
+def _committed(
+    store: Store, shards: list[Shard], rows: pa.Table, numbers: NDArray[np.int64], rejected: pa.Table, anew: bool
+) -> Manifest:
+    """Commit documents of the store in other shards.
 
     Args:
         store: the current state.
         shards: the new shards.
         rows: documents, by `_KEY`.
         numbers: index in `shards` of each document's shard; -1 for none.
+        rejected: REJECTED_DOCUMENTS.
         anew: recompute the statistics.
     """
     folder, manifest = store.folder, store.manifest
@@ -240,10 +247,11 @@ def _committed(store: Store, shards: list[Shard], rows: pa.Table, numbers: NDArr
         tracks,
         manifest.tick,
         shards,
-        store.rejected(),
+        rejected,
         provisional=manifest.provisional,
         models=others,
-        source=manifest.source,
+        # What made a store of lattices is no longer all that is in it.
+        source=None if manifest.kind != "frames" else manifest.source,
         kind=manifest.kind,
         libraries=manifest.libraries,
     )
@@ -264,8 +272,40 @@ def refit(folder: Folder) -> Refitted:
     store = _maintained(folder)
     documents, shards = store.documents(columns=[*_KEY, "shard"]), list(store.manifest.shards)
     numbers = pc.index_in(documents["shard"], value_set=pa.array([shard.name for shard in shards])).fill_null(-1)
-    _committed(store, shards, documents, numbers.to_numpy(), anew=True)
+    _committed(store, shards, documents, numbers.to_numpy(), store.rejected(), anew=True)
     return Refitted(int(store.manifest.counts["statistics_gone"]), documents.num_rows)
+
+
+def forget(folder: Folder, doc_ids: Set[str], touched: Set[str]) -> None:
+    """Commit a state without some documents. Statistics, groups of voices and codebooks are made anew of the others.
+
+    Args:
+        folder: a store of frames or of lattices.
+        doc_ids: of the documents; others remain.
+        touched: names of the shards' files that hold anything of them, also if they are not live: these shards are rewritten.
+
+    Raises:
+        UserError: it holds queries, or its index is unfinished.
+    """
+    store = _maintained(folder, ("frames", "lattices"))
+    documents = store.documents(columns=[*_KEY, "identity", "sha256", "frames", "shard"]).combine_chunks()
+    rows = documents.filter(pc.invert(pc.is_in(documents["doc_id"], pa.array(sorted(doc_ids), pa.string()))))
+    shards: list[Shard] = []
+    numbers = np.empty(rows.num_rows, np.int64)
+    for shard in store.manifest.shards:
+        mask = pc.equal(rows["shard"], shard.name)
+        if not (members := rows.filter(mask)).num_rows:
+            continue
+        numbers[mask.to_numpy()] = len(shards)
+        if not any(file.name in touched for file in shard.files.values()):
+            shards.append(shard)
+        elif store.manifest.kind == "frames":
+            shards.append(_gathered(store, members.to_pylist()))
+        else:
+            shards.append(without(folder, shard, doc_ids, members))
+    rejected = store.rejected()
+    rejected = rejected.filter(pc.invert(pc.is_in(rejected["id"], pa.array(sorted(doc_ids), pa.string()))))
+    _committed(store, shards, rows, numbers, rejected, anew=True)
 
 
 def _keys(documents: pa.Table) -> pa.Array:
@@ -274,15 +314,15 @@ def _keys(documents: pa.Table) -> pa.Array:
     return pc.binary_join_element_wise(documents["doc_id"], channels, "\0").combine_chunks()
 
 
-def _maintained(folder: Folder) -> Store:
+def _maintained(folder: Folder, kinds: Sequence[str] = ("frames",)) -> Store:
     """A store that may be written to.
 
     Raises:
-        StoreError: it holds no frames.
+        StoreError: it holds no frames, or nothing of these kinds.
         UserError: it holds queries, whose group states searches read; or its index is unfinished.
     """
     store = Store(folder)
-    if store.manifest.kind != "frames":
+    if store.manifest.kind not in kinds:
         raise codes.NO_FRAMES_IN_STORE(where=folder.path(), kind=store.manifest.kind)
     if store.manifest.of_queries:
         raise codes.QUERY_STORE(where=folder.path())

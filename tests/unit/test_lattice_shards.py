@@ -25,8 +25,9 @@ from swsdist.store.lattice_shards import (
     read_words,
     shard_rows,
 )
-from swsdist.store.maintaining import check
+from swsdist.store.maintaining import check, forget
 from swsdist.store.manifest import File
+from swsdist.store.reading import Store
 from tests.support.lattice_stores import chain, store_of
 from tests.support.lattices import lattice, places_of
 
@@ -169,3 +170,33 @@ def test_a_store_of_an_earlier_version_is_sound(tmp_path: Path, monkeypatch: pyt
     without_words = lattice_shards.LATTICES.remove(lattice_shards.LATTICES.get_field_index("words"))
     monkeypatch.setattr(lattice_shards, "LATTICES", without_words)
     assert list(check(store_of(tmp_path, {"d": chain("abc")}))) == []
+
+
+def test_a_document_is_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is left is what a store holds that never had it; the other shard stays."""
+    monkeypatch.setattr(lattice_shards, "ROW_GROUP_ARCS", 4)
+    held = {name: chain(labels) for name, labels in {"a": "xyz", "b": "pq", "c": "zqx", "d": "xx", "e": "yr"}.items()}
+    store = store_of(tmp_path / "with", held, 2)  # a c e | b d
+    before = {shard.name: shard for shard in store.manifest.shards}
+    first = store.manifest.shards[0]
+    forget(store.folder, {"c"}, {first.files["lattices"].name})
+    now, other = Store(store.folder), store_of(tmp_path / "without", {"a": held["a"], "e": held["e"]})
+    assert list(check(now)) == []
+    (shard,) = [shard for shard in now.manifest.shards if shard.name not in before]
+    assert (len(now.manifest.shards), now.manifest.counts["documents"], shard.documents) == (2, 4, 2)
+
+    def content(store: Store, files: Mapping[str, File]) -> list[object]:
+        postings = postings_of(store.folder, files)
+        texts = {number: text for text, number in postings.numbers.items()} | {0: ""}
+        assert sorted(texts) == list(range(postings.labels + 1))
+        rows = {text: places.tolist() for text, places in postings.rows.items()}
+        columns: tuple[list[object], ...] = ([], [], [])
+        for _, group in read_lattices(store.folder, files):
+            for column, some in zip(
+                columns, (group.doc_ids, [texts[k] for k in group.labels], group.times), strict=True
+            ):
+                column.extend(some)
+        return [rows, columns]
+
+    assert content(now, shard.files) == content(other, other.manifest.shards[0].files)
+    assert "q" not in postings_of(now.folder, shard.files).numbers

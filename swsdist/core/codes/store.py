@@ -29,6 +29,27 @@ INTERRUPTED_INDEX = Code(
     "interrupted-index", UserError, "the index was interrupted: {progress}", "go on with `swsdist index CONFIG` first"
 )
 
+FORGETS_ALL = Code(
+    "forgets-all",
+    UserError,
+    "these are all documents of the store",
+    "remove the folder: a store without documents cannot be searched",
+)
+
+UNKNOWN_DOCUMENT = Code(
+    "unknown-document",
+    UserError,
+    "nothing here is called {document!r}{close}",
+    "name documents or recordings as `swsdist store info STORE --documents` lists them; what was forgotten is unknown, too",
+)
+
+STORE_IS_READ = Code(
+    "store-is-read",
+    UserError,
+    "process {pid} on {host} reads the store",
+    "wait until it has ended, or end it: `swsdist serve`, a run or a search",
+)
+
 NO_SUCH_STORE_TRACK = Code(
     "no-such-store-track", StoreError, "the store has no track {track!r}", "its tracks are: {tracks}"
 )

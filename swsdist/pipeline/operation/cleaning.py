@@ -79,7 +79,7 @@ def clean(folder: Folder, hours: float, dry: bool) -> tuple[list[Removable], lis
                 where=place.path(), pid=holder["pid"], host=holder["host"], seconds=lock.STALE_AFTER
             )
     marks = [
-        mark for place in [folder, *others] for mark in _left_behind(place, hours)
+        mark for place in [folder, *others] for mark in left_behind(place, hours)
     ]  # including locks of dead processes
     if dry:
         removable, retained = _no_more_needed(folder, places, plans, hours)
@@ -131,8 +131,8 @@ def _beside(run: Folder) -> dict[str, Plan]:
         return {}
 
 
-def _left_behind(folder: Folder, hours: float) -> Iterator[Removable]:
-    """Temporary files, and locks and requests of dead processes."""
+def left_behind(folder: Folder, hours: float) -> Iterator[Removable]:
+    """Temporary files of that age, and locks and requests of dead processes."""
     temporary = folder.local(TEMPORARY)
     for file in sorted(temporary.iterdir()) if temporary is not None and temporary.is_dir() else ():
         status = file.stat()
@@ -208,7 +208,7 @@ def _stems_in_use(store: Folder, now: manifest.Manifest, plans: dict[str, Plan])
     names = {value for plan in plans.values() for value in plan.state.values() if _STATE.fullmatch(value)}
     if now.unfinished is not None and now.unfinished.before is not None:
         names.add(now.unfinished.before)
-    return {*_stems(now), *_stems_of(store, map(manifest.state_name, names))}
+    return {*stems_of_state(now), *_stems_of(store, map(manifest.state_name, names))}
 
 
 def _without_work(
@@ -229,12 +229,12 @@ def _without_work(
 
 
 def _stems_of(store: Folder, names: Iterable[str]) -> set[str]:
-    """`_stems` of states, as far as they exist."""
+    """`stems_of_state` of states, as far as they exist."""
     states = (manifest.load(store, name) for name in names)
-    return {stem for state in states if state is not None for stem in _stems(state)}
+    return {stem for state in states if state is not None for stem in stems_of_state(state)}
 
 
-def _stems(state: manifest.Manifest) -> Iterator[str]:
+def stems_of_state(state: manifest.Manifest) -> Iterator[str]:
     """File names of a state without extensions; tables about a shard share its stem."""
     shards = (file.name for shard in state.shards for file in shard.files.values())
     for name in (manifest.state_name(state.fingerprint), *state.tables, *shards):
