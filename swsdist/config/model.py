@@ -168,16 +168,18 @@ class Report(Section):
 class Executor(Section):
     """The executor of tasks."""
 
-    kind: Annotated[str, NameIn(EXECUTORS)] = execution_only("ray", "serial: in this process; ray: on Ray actors")
+    kind: Annotated[str, NameIn(EXECUTORS)] = execution_only(
+        "ray", "serial: in this process; ray: on Ray actors; dask: on workers of Dask"
+    )
     address: str | None = execution_only(
-        None, "address of the cluster; default: RAY_ADDRESS, or a private local instance of Ray"
+        None, "address of the cluster; default: RAY_ADDRESS, of dask DASK_SCHEDULER_ADDRESS, or a private local one"
     )
-    workers: PositiveInt | None = execution_only(None, "number of actors; default: limited by CPUs and memory")
-    cpus_per_worker: PositiveInt = execution_only(1, "CPUs and threads per actor")
+    workers: PositiveInt | None = execution_only(None, "number of workers; default: limited by CPUs and memory")
+    cpus_per_worker: PositiveInt = execution_only(1, "CPUs and threads per worker")
     gpus_per_worker: PositiveFloat = execution_only(
-        1.0, "GPUs per actor, with search.backend: cuda; 0.25: four actors share one"
+        1.0, "GPUs per worker, with search.backend: cuda; 0.25: four workers share one"
     )
-    memory_per_worker_gb: PositiveFloat = execution_only(1.0, "memory that Ray reserves per actor, GB = 1e9 bytes")
+    memory_per_worker_gb: PositiveFloat = execution_only(1.0, "memory reserved per worker, GB = 1e9 bytes")
     cache_gb: Annotated[float, Field(ge=0)] = execution_only(
         0.0, "disk cache on each node for a store on S3, GB; 0: none"
     )
@@ -185,9 +187,11 @@ class Executor(Section):
         "/tmp/swsdist-cache",
         "folder of that cache, to which `-` and the user's id are added; `$$NAME`: a variable of the node",
     )
-    in_flight: PositiveInt = execution_only(2, "tasks sent to an actor at once")
+    in_flight: PositiveInt = execution_only(2, "tasks sent to an actor of Ray at once")
     attempts: PositiveInt = execution_only(3, "attempts before a task counts as failed")
-    actor_restarts: Annotated[int, Field(ge=0)] = execution_only(20, "actors replaced during a run before it ends")
+    actor_restarts: Annotated[int, Field(ge=0)] = execution_only(
+        20, "actors of Ray replaced during a run before it ends"
+    )
 
     @property
     def entry(self) -> ExecutorEntry:

@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from swsdist.core.errors import StorageError
 from swsdist.core.path_safety import demand_inside
 from swsdist.core.types import RECEIPTS
 from swsdist.io.filesystem import Folder
@@ -67,6 +68,16 @@ class StepOutcome:
 def receipt_name(stage: str, fingerprint: str) -> str:
     """File name of a task's receipt."""
     return f"{_FOLDER}/{stage}-{fingerprint}.json"
+
+
+def written_receipt(folder: Folder, task: Task) -> Receipt | None:
+    """The receipt that a worker wrote of a task; None if there is none with all outputs in their full size."""
+    try:
+        receipt = Receipt.from_json(folder.read_bytes(receipt_name(task.stage, task.fingerprint)))
+        has_outputs = all(folder.identity(part.name).startswith(f"{part.size}:") for part in receipt.outputs)
+    except (FileNotFoundError, StorageError, ValueError, TypeError, KeyError):
+        return None  # the task is done again
+    return receipt if has_outputs else None
 
 
 def pack_name(stage: str) -> str:

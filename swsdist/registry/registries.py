@@ -191,6 +191,7 @@ EXECUTORS: Registry[ExecutorEntry] = Registry(
             shards="swsdist.searcher.on_ray:RayShards",
             check=f"{_X}.ray_instance:check",
         ),
+        "dask": ExecutorEntry(f"{_X}.dask_executor:DaskExecutor", address_variable="DASK_SCHEDULER_ADDRESS"),
     },
     ExecutorEntry,
 )

@@ -42,6 +42,8 @@ AT_HOME = {
         "swsdist/searcher/on_ray.py",
         *(f"swsdist/pipeline/execution/{name}.py" for name in ("actor", "ray_executor", "ray_instance")),
     },
+    "dask": {"swsdist/pipeline/execution/dask_executor.py"},
+    "distributed": {"swsdist/pipeline/execution/dask_executor.py"},
     "fsspec": {"swsdist/io/remote/reading.py"},
     "s3fs": {f"swsdist/io/remote/{name}.py" for name in ("connection", "reading", "retry")},
     "botocore": {"swsdist/io/failures.py"},

@@ -196,8 +196,9 @@ NEITHER_RUN_NOR_STORE = Code(
 NO_FITTING_NODE = Code(
     "no-fitting-node",
     UserError,
-    "no worker fits: it needs {needs}, the largest node of Ray has {node}",
-    "lower executor.cpus_per_worker or executor.memory_per_worker_gb, {gpu}or add nodes",
+    "no worker fits: it needs {needs}, the largest node has {node}",
+    "lower executor.cpus_per_worker or executor.memory_per_worker_gb, {gpu}or add nodes (of Dask: "
+    "workers with a GPU say `--resources GPU=1`)",
 )
 UNSCHEDULABLE_WORKER = Code(
     "unschedulable-worker",
@@ -253,6 +254,13 @@ OTHER_RAY_CONNECTION = Code(
     "{requested} is requested, but this process is connected to the Ray at {address}",
     "call ray.shutdown() first, start another process (`swsdist run`), or leave the address out (RAY_ADDRESS too) to use "
     "the present connection",
+)
+
+NO_DASK_CLUSTER = Code(
+    "no-dask-cluster",
+    UserError,
+    "no Dask scheduler answers ({detail})",
+    "start it (`dask scheduler`), correct the address, or leave it out for a private local one; computed results are kept",
 )
 
 # -- forecasts and accounts -------------------------------------------------------------------------------------------

@@ -96,13 +96,32 @@ def note_retry(journal: Journal, task: Task, attempt: int, error: Exception) -> 
         journal.write("retry", **fields, attempt=attempt, message=str(error).partition("\n")[0][:500])
 
 
+#: Message of a failure: the number of deaths follows from `format`.
+KILLED = "the process that worked on it died {} times (out of memory, or native code crashed)"
+
+
 class Serial:
-    """Runs one task after the other in this process."""
+    """Runs one task after the other in this process.
+
+    Args:
+        context: of the tasks.
+        journal: of this process.
+        settings: section `executor` of the config.
+        dedicated: whether the process does nothing else (`Worker`).
+    """
 
     start_seconds: float | None = None
     stop_seconds: float | None = None
 
-    def __init__(self, context: Context, journal: Journal, settings: Settings, *_: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        context: Context,
+        journal: Journal,
+        settings: Settings,
+        *_: Callable[[str], None],
+        dedicated: bool = False,
+    ) -> None:
+        self._dedicated = dedicated
         self._context = replace(context, granted=Needs(settings.cpus_per_worker, settings.memory_per_worker_gb))
         self._journal = journal
         self._settings = settings
@@ -116,7 +135,8 @@ class Serial:
         self._context.granted = replace(self._context.granted, gpus=fitting[0].gpus)
         for task in tasks:
             if self._worker is None:
-                self._worker = Worker(self._context, self._journal, self._settings.cpus_per_worker)
+                threads = self._settings.cpus_per_worker
+                self._worker = Worker(self._context, self._journal, threads, self._dedicated)
             self._worker.on_part = on_part
             yield task, self._attempt(self._worker, task)
 

@@ -32,7 +32,7 @@ from swsdist.core.codes import pipeline as codes
 from swsdist.core.errors import StorageError, UserError
 from swsdist.core.needs import Needs
 from swsdist.pipeline.execution.actor import Actor, Ready
-from swsdist.pipeline.execution.executor import error_action, failure_of, note_retry
+from swsdist.pipeline.execution.executor import KILLED, error_action, failure_of, note_retry
 from swsdist.pipeline.execution.node_caches import NodeCaches
 from swsdist.pipeline.execution.nodes import (
     CHECK_INTERVAL,
@@ -61,7 +61,7 @@ from swsdist.pipeline.execution.ray_instance import (
     ready_calls,
 )
 from swsdist.pipeline.execution.worker import PartListener
-from swsdist.pipeline.ledger import receipt_name
+from swsdist.pipeline.ledger import written_receipt
 from swsdist.pipeline.stage import Context
 from swsdist.pipeline.task import Failure, Receipt, Task
 
@@ -440,19 +440,14 @@ class RayExecutor:
         for k, (task, tried) in enumerate(death.failed):
             message = f"no worker is left after {self._policy.deaths} died"
             if death.poisoned and k == 0:
-                message = f"the process that worked on it died {tried} times (out of memory, or native code crashed)"
+                message = KILLED.format(tried)
             outcomes.append((task, Failure(task, "killed", message, tried)))
         return outcomes
 
     def _receipt_by(self, slot: Slot, task: Task) -> Receipt | None:
         """The receipt that this process wrote of a task; an earlier run's receipt may remain without its outputs."""
-        folder = self._context.folder(task)
-        try:
-            receipt = Receipt.from_json(folder.read_bytes(receipt_name(task.stage, task.fingerprint)))
-            has_outputs = all(folder.identity(part.name).startswith(f"{part.size}:") for part in receipt.outputs)
-        except (FileNotFoundError, StorageError, ValueError, TypeError, KeyError):
-            return None  # the task is done again
-        return receipt if has_outputs and (receipt.host, receipt.pid) == (slot.host, slot.pid) else None
+        receipt = written_receipt(self._context.folder(task), task)
+        return receipt if receipt and (receipt.host, receipt.pid) == (slot.host, slot.pid) else None
 
 
 #: Placeholder task of an actor's first call, `ready`.

@@ -15,6 +15,7 @@ from swsdist.testing.conformance.calibration import check_step
 from swsdist.testing.conformance.chain import check_chain
 from swsdist.testing.conformance.discovery import check_discovery_measure
 from swsdist.testing.conformance.distance import check_distance
+from swsdist.testing.conformance.executor import check_executor
 from swsdist.testing.conformance.export import check_export
 from swsdist.testing.conformance.extractor import check_extractor, check_precomputed
 from swsdist.testing.conformance.first_pass import check_first_pass
@@ -31,6 +32,7 @@ __all__ = [
     "check_chain",
     "check_discovery_measure",
     "check_distance",
+    "check_executor",
     "check_export",
     "check_extractor",
     "check_first_pass",
