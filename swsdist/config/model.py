@@ -187,7 +187,7 @@ class Executor(Section):
         "/tmp/swsdist-cache",
         "folder of that cache, to which `-` and the user's id are added; `$$NAME`: a variable of the node",
     )
-    in_flight: PositiveInt = execution_only(2, "tasks sent to an actor of Ray at once")
+    in_flight: PositiveInt = execution_only(2, "tasks sent to a worker at once")
     attempts: PositiveInt = execution_only(3, "attempts before a task counts as failed")
     actor_restarts: Annotated[int, Field(ge=0)] = execution_only(
         20, "actors of Ray replaced during a run before it ends"

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -80,6 +83,14 @@ class Pool:
 """
 
 
+CHECK = """
+from swsdist.testing.conformance import check_executor
+
+if __name__ == "__main__":
+    check_executor("pool", deaths=False)
+"""
+
+
 @pytest.fixture
 def installed(tmp_path: Path) -> dict[str, str]:
     """The environment of processes that have the package."""
@@ -98,6 +109,8 @@ def installed(tmp_path: Path) -> dict[str, str]:
 @pytest.mark.slow
 def test_an_executor(installed: dict[str, str], process: Command, place: Path, tmp_path: Path) -> None:
     sets = ("--run", tmp_path / "run", "--set", "executor.workers=2", "--set")
+    (tmp_path / "check.py").write_text(CHECK)
+    subprocess.run([sys.executable, tmp_path / "check.py"], env={**os.environ, **installed}, check=True)
     wrong = process("check", "config.yaml", *sets, "executor.kind=pol", cwd=place, code=2, **installed)
     assert "did you mean pool?" in wrong.err
     process("run", "config.yaml", *sets, "executor.kind=pool", cwd=place, **installed)

@@ -18,7 +18,7 @@ import os
 import signal
 import time
 import uuid
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import suppress
@@ -63,16 +63,14 @@ class _Process(WorkerPlugin):  # type: ignore[misc]  # distributed has no types
     def __init__(self, context: Context, settings: Settings, dedicated: bool) -> None:
         self.name = f"swsdist-{uuid.uuid4().hex[:8]}"
         self._context, self._settings, self._dedicated = context, settings, dedicated
-        self._begun, self._versions = time.time(), versions()
+        self._versions = versions()
         self._journal: Journal | None = None
 
     def setup(self, worker: Any) -> None:
         """Dask's: the plugin has come to a worker."""
         self._worker = worker
         if self._dedicated:
-            signal.signal(
-                signal.SIGINT, signal.SIG_IGN
-            )  # a terminal's comes to all processes; the driver ends this one
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal interrupts all; the driver ends this process
         self._thread = ThreadPoolExecutor(1)  # numba limits threads by thread
 
     def teardown(self, worker: Any) -> None:
@@ -91,14 +89,10 @@ class _Process(WorkerPlugin):  # type: ignore[misc]  # distributed has no types
                 raise codes.UNUSABLE_WORKERS(where=self._worker.address, reason=f"one has {', '.join(other)}")
             self._journal = Journal(self._context.run, "worker")
             self._serial = Serial(self._context, self._journal, self._settings, dedicated=self._dedicated)
-            up = {"host": self._journal.host, "pid": os.getpid(), "journal": self._journal.name, "gpus": needs.gpus}
-            self._worker.log_event(self.name, {"worker": self._worker.address, "up": up})
-        receipt = written_receipt(self._context.folder(task), task)
-        if receipt is not None and receipt.started >= self._begun:
-            return receipt
+        up = {"host": self._journal.host, "pid": os.getpid(), "journal": self._journal.name, "gpus": needs.gpus}
+        begun = {"worker": self._worker.address, "task": task.fingerprint, "up": up}
         # Answered, unlike an event of Dask's stream, which a process that dies at once does not send.
-        began = {"worker": self._worker.address, "task": task.fingerprint}
-        sync(self._worker.loop, self._worker.scheduler.log_event, topic=self.name, msg=began)
+        sync(self._worker.loop, self._worker.scheduler.log_event, topic=self.name, msg=begun)
         ((_, outcome),) = self._serial.run([task], [needs], lambda *_: None)
         return outcome
 
@@ -122,6 +116,7 @@ class DaskExecutor:
     """
 
     def __init__(self, context: Context, journal: DriverJournal, settings: Settings, *_: Callable[[str], None]) -> None:
+        self._context = context
         self._journal = journal
         self._settings = settings
         self._address = None if settings.cluster == "local" else settings.cluster
@@ -132,6 +127,7 @@ class DaskExecutor:
         self._news: SimpleQueue[Future | Mapping[str, Any]] = SimpleQueue()  # finished calls, and events
         self._up: dict[str, dict[str, Any]] = {}  # processes by Dask's address
         self._numbers = count()
+        self._processes: defaultdict[str, set[int]] = defaultdict(set)  # all of the run, by host
         self._present: dict[str, str] = {}  # fingerprint of the latest task, by address
         self._deaths: Counter[str] = Counter()  # of workers, by fingerprint of the task that they worked on
         self._without_worker_since: float | None = None
@@ -248,12 +244,14 @@ class DaskExecutor:
     def _note(self, event: Mapping[str, Any]) -> None:
         """Record what a worker does."""
         if "up" in event:
-            up = self._up[event["worker"]] = event["up"]
-            self._journal.write("up", **up)
-            if up["host"] == self._journal.host:
-                self._journal.others.add(up["pid"])
-        elif "task" in event:
-            self._present[event["worker"]] = event["task"]
+            address, up = event["worker"], event["up"]
+            self._present[address] = event["task"]
+            if address not in self._up:
+                self._up[address] = up
+                self._processes[up["host"]].add(up["pid"])
+                self._journal.write("up", **up)
+                if up["host"] == self._journal.host:
+                    self._journal.others.add(up["pid"])
         elif event.get("action") == "remove-worker":
             self._died(event["worker"])
 
@@ -273,8 +271,11 @@ class DaskExecutor:
         """The outcome of a finished call; None if it is sent again."""
         try:
             outcome: Receipt | Failure = call.result(timeout=_ANSWER_WITHIN)
-        except TimeoutError:  # its worker died before the answer was fetched; the receipt remains
-            return None
+        except (
+            TimeoutError
+        ):  # its worker died before the answer was fetched: Dask does it again, but the receipt remains
+            receipt = written_receipt(self._context.folder(task), task)
+            return receipt if receipt and receipt.pid in self._processes[receipt.host] else None
         except KilledWorker as error:
             self._died(error.last_worker.address)
             times = self._deaths[task.fingerprint]
