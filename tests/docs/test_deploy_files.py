@@ -267,7 +267,7 @@ def test_the_images_hold_what_is_imported() -> None:
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             imported |= {name.split(".")[0] for name in names}
-    imported -= {*sys.stdlib_module_names, "swsdist", "_typeshed"}
+    imported -= {*sys.stdlib_module_names, "swsdist", "_typeshed", "dask", "distributed"}
     packages = packages_distributions()
     wanted = {canonicalize_name(packages.get(name, [name])[0]) for name in imported}
     plain, on_gpus = _locked("requirements.lock").keys(), _locked("requirements-gpu.lock").keys()

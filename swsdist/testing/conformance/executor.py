@@ -14,7 +14,9 @@ from typing import Any
 from swsdist.accounts.journal import DriverJournal
 from swsdist.accounts.records import records
 from swsdist.config.model import Executor as Settings
-from swsdist.core.errors import DataError, UserError
+from swsdist.core.codes import audio as data_codes
+from swsdist.core.codes import pipeline as codes
+from swsdist.core.errors import UserError
 from swsdist.core.needs import LEAST
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.execution.executor import Executor
@@ -25,6 +27,8 @@ from swsdist.pipeline.task import Failure, Receipt, Task, TaskOutput
 from swsdist.registry.registries import EXECUTORS
 from swsdist.testing.conformance.entry import check_entry, require
 
+#: What a user asks for in vain.
+_MISTAKE = "no-such-table"
 #: Attempts at a task.
 _ATTEMPTS = 2
 #: What a task may do, and its outcome.
@@ -40,6 +44,7 @@ class Trial(Stage[str]):
     unit = "tasks"
 
     def plan(self, inputs: Inputs) -> Iterator[Task[str]]:
+        """Not called: the check makes the tasks."""
         raise NotImplementedError
 
     def run(self, task: Task[str], context: Context) -> TaskOutput:
@@ -52,11 +57,11 @@ class Trial(Stage[str]):
         if how == "pass" and first:
             raise OSError(EIO, "a transient error")
         if how == "data":
-            raise DataError("broken data")
+            raise data_codes.COMMAND_NOT_FILE(where="trial", name=how, source="a trial")
         if how == "bug":
             raise ZeroDivisionError("a bug")
         if how == "mistake":
-            raise UserError("a user's mistake", where="trial", remedy="do not")
+            raise codes.NO_SUCH_TABLE(chain="trial", table=_MISTAKE)
         return TaskOutput((context.write(task, "trial", task.fingerprint.encode()),))
 
 
@@ -153,7 +158,7 @@ def _check_mistake(run: _Run) -> None:
     try:
         run.outcomes("mistake", "write")
     except UserError as error:
-        require("a user's mistake" in str(error), run.what, f"a user's mistake becomes another: {error}")
+        require(_MISTAKE in str(error), run.what, f"a user's mistake becomes another: {error}")
         return
     raise AssertionError(f"{run.what}: a user's mistake does not end the run")
 
