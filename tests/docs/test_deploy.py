@@ -118,6 +118,7 @@ def _with_tools(tmp_path: Path, **tools: str) -> dict[str, str]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("script", ["slurm/swsdist.sbatch", "ssh/swsdist-on-hosts"])
 def test_no_ray_is_started_in_a_folder_that_is_there(tmp_path: Path, script: str) -> None:
     """Somebody else has made it. Names of folders are chosen by `mktemp`."""

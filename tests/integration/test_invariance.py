@@ -58,6 +58,7 @@ def test_long_tables_of_counts_are_merged_first(
     assert scene.run("reduce.buckets=5").outcome.tasks_done == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("steps", [[], ["q-norm", "llr"], ["q-norm", "logistic", "kst"]])
 def test_long_lists_are_fitted_in_parts(scene: Any, monkeypatch: pytest.MonkeyPatch, steps: list[str]) -> None:
     """As the whole list is, if rows are not coarse; and alike for any parts, if they are."""
