@@ -50,14 +50,14 @@ def parts(detections: int) -> Iterator[pa.Table]:
 
 
 def fitted(detections: int, steps: Procedure, *, coarse: bool) -> tuple[Procedure, float, int]:
-    """The fitted step, wall of adding up and fitting, s, and rows of the longest sum."""
+    """The fitted step, CPU seconds of adding up and fitting, and rows of the longest sum."""
     gathered: list[Examples] = [gather(one, steps, 0, FOLDS, coarse=coarse) for one in parts(detections)]
-    clock = time.perf_counter()
+    clock = time.process_time()
     models = with_models(steps, 0, gathered, FOLDS)
-    wall = time.perf_counter() - clock
+    cpu = time.process_time() - clock
     whole = [one for some in gathered for (_, fold), one in some.items() if fold]
     rows = sum(whole[1:], whole[0])
-    return finished(models, FOLDS, {}), wall, len(rows.columns)
+    return finished(models, FOLDS, {}), cpu, len(rows.columns)
 
 
 def judged(detections: int, procedure: Procedure) -> tuple[float, float]:
@@ -86,8 +86,8 @@ def measure(detections: int) -> list[Row]:
     millions, rows = f"{detections / 1e6:g} M detections", []
     for name, options in SYSTEMS.items():
         steps = replace(Procedure(make_steps(["llr"], {"llr": options})), point=POINT)
-        exact, wall, _ = fitted(detections, steps, coarse=False)
-        coarse, coarse_wall, points = fitted(detections, steps, coarse=True)
+        exact, cpu, _ = fitted(detections, steps, coarse=False)
+        coarse, coarse_cpu, points = fitted(detections, steps, coarse=True)
         pairs = [
             (a[key], b[key])
             for a, b in zip(exact.models[0], coarse.models[0], strict=True)
@@ -99,19 +99,19 @@ def measure(detections: int) -> list[Row]:
         what = f"{millions}, llr of {name}"
         rows += [
             Row(f"{what}: rows of the largest sum, from {BITS} bits, at most {MOST}", points, ""),
-            Row(f"{what}: adding up and fitting {FOLDS} folds, on all", wall, "s"),
-            Row(f"{what}: adding up and fitting {FOLDS} folds, on coarse rows", coarse_wall, "s", at_most(15)),
+            Row(f"{what}: adding up and fitting {FOLDS} folds, on all", cpu, "CPU s"),
+            Row(f"{what}: adding up and fitting {FOLDS} folds, on coarse rows", coarse_cpu, "CPU s", at_most(15)),
             Row(f"{what}: greatest relative difference of a parameter", difference, ""),
             Row(f"{what}: difference of ATWV", abs(atwv_all - atwv_coarse), "", at_most(1e-3)),
             Row(f"{what}: difference of Cnxe", abs(cnxe_all - cnxe_coarse), "", at_most(1e-3)),
         ]
     none = Procedure(())
     counted = [count(table, none, FOLDS) for table in parts(detections)]
-    clock = time.perf_counter()
+    clock = time.process_time()
     chosen = counted_for(none, FOLDS)[0]
     events, classes = (_sources(counted, chosen, place) for place in (0, 1))
     threshold_of(events, classes, POINT)
-    rows.append(Row(f"{millions}: threshold of a fold", time.perf_counter() - clock, "s", at_most(15)))
+    rows.append(Row(f"{millions}: threshold of a fold", time.process_time() - clock, "CPU s", at_most(15)))
     rows.append(Row("peak of the process", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000, "MB"))
     return rows
 
