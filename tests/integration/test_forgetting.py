@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,7 +22,6 @@ from swsdist.glossary.project import Project
 from swsdist.glossary.words import Place
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline import lock
-from swsdist.pipeline.operation.readers import reading
 from swsdist.store.maintaining import check
 from swsdist.store.reading import Store
 from tests.support.coded import says
@@ -188,8 +189,11 @@ def test_what_cannot_be_forgotten(finished: Any) -> None:
         "; did you mean d003?",
     )
     assert refused("store").code == codes.UNKNOWN_DOCUMENT.name, "a word of some file, no document"
-    with reading(Store(store)):
-        assert forget([run], ["d003"], dry=True).named == []
+    other = {**lock.Lock(store).identity(), "pid": 1, "born": lock._born(1), "t": time.time()}
+    store.write_bytes("readers/other.json", json.dumps(other).encode())
+    assert refused("d003").code == codes.STORE_IS_READ.name
+    assert forget([run], ["d003"], dry=True).named == []
+    store.remove("readers/other.json")
     for name in ("lock.json", "store/lock.json"):
         with _held(run.path(name.removesuffix("lock.json"))):
             assert says(swsdist("store", "forget", run.root, "d003", code=2).err, pipeline_codes.FOLDER_IN_USE)
