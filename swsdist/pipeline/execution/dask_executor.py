@@ -180,7 +180,7 @@ class DaskExecutor:
         if chosen is None:
             raise nothing_fits(nodes, enlarged[-1])
         if self._cluster is not None:
-            present = len(self._cluster.workers)
+            present = len(self._cluster.worker_spec)
             room = len(workers_for(nodes, [chosen], self._settings.workers, max(present, tasks)))
             if room != present:
                 self._cluster.scale(room)
@@ -193,6 +193,8 @@ class DaskExecutor:
             workers = len(self._client.nthreads())
         except (OSError, RuntimeError) as error:
             raise codes.NO_DASK_CLUSTER(where="executor.address", detail=error) from None
+        if self._cluster is not None and workers < len(self._cluster.worker_spec):
+            self._cluster.scale(len(self._cluster.worker_spec))  # LocalCluster gives up what restarts for 15 s
         now = time.monotonic()
         self._without_worker_since = None if workers else self._without_worker_since or now
         if self._without_worker_since is not None and now - self._without_worker_since > _WORKER_WITHIN:
