@@ -56,18 +56,18 @@ class Format(BucketStage[Formatting]):
     def run(self, task: Task[Formatting], context: Context) -> TaskOutput:
         """Write a file for each format that can represent the rows; they are packed, for they are written once more."""
         rows = context.read(task.payload.scored)
-        data: dict[str, bytes] = {}
+        outputs: dict[str, Part] = {}
         failed: dict[str, str] = {}
         for kind in task.payload.kinds:
             try:
-                data[kind] = b"".join(EXPORTS[kind].load().rows(rows.to_batches()))
+                data = b"".join(EXPORTS[kind].load().rows(rows.to_batches()))
             except UserError as error:
                 failed[kind] = str(error)
-        outputs = (
-            context.write(task, "formatted", pa.compress(some, "zstd", asbytes=True), f"-{kind}.zst")
-            for kind, some in data.items()
-        )
-        return TaskOutput(tuple(outputs), Formatted(list(data), pc.unique(rows["query_id"]).to_pylist(), failed))
+                continue
+            packed = pa.compress(data, "zstd", asbytes=True)
+            outputs[kind] = context.write(task, "formatted", packed, f"-{kind}.zst")
+        queries = pc.unique(rows["query_id"]).to_pylist()
+        return TaskOutput(tuple(outputs.values()), Formatted(list(outputs), queries, failed))
 
 
 class Exporting(NamedTuple):
