@@ -47,7 +47,7 @@ def test_workers_that_are_there_are_matched_with_those_that_are_wanted() -> None
 
 def test_what_does_not_fit_is_told_with_the_largest_node() -> None:
     told = str(nothing_fits([_node(2, 3), _node(4, 3), _node(1, 64)], Needs(1, 4.0)))
-    assert "needs 1 CPUs and 4 GB, the largest node of Ray has 4 CPUs and 3.0 GB" in told
+    assert "needs 1 CPUs and 4 GB, the largest node has 4 CPUs and 3.0 GB" in told
     assert "needs 1 GPUs, 1 CPUs" in str(nothing_fits([], GPU))
 
 
