@@ -188,6 +188,19 @@ DETECTIONS = pa.schema(
     ]
 )
 
+#: Best hits: `turn` is 0 for the best of its query, then 1, 2, ...; `verdict` is hit, false alarm or unknown.
+BEST = pa.schema([*DETECTIONS, pa.field("turn", pa.int64(), False), pa.field("verdict", pa.string(), False)])
+
+#: A row a query: number of detections, the SHA-256 of their rows (null without any), and TWV at the threshold of MTWV.
+SUMMARY = pa.schema(
+    [
+        pa.field("query_id", pa.string(), False),
+        pa.field("detections", pa.int64(), False),
+        pa.field("sha256", pa.string()),
+        pa.field("twv", pa.float64()),
+    ]
+)
+
 #: Statistics of all candidates of a query, before any is removed: exact integers, a row each.
 QUERY_STATISTICS = pa.schema(
     [

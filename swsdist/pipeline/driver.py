@@ -351,7 +351,9 @@ def _announce(
     services.begin(step, count, count - left, places)
     if step.stage.replaces:
         for place in places:
-            services.ledger.drop(step.stage.name, place)
+            rounds = [each for each in planned.values() if each is not None and each.place == place]
+            kept = np.concatenate([each.names[each.rows >= 0] for each in rounds])
+            services.ledger.drop(step.stage.name, place, kept)
     if step.stage.unit == "s":
         hours = sum(
             chain_runs[key].chain.step(step.name).stage.hours(chain_runs[key].inputs(step), tasks)

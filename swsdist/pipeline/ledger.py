@@ -240,11 +240,12 @@ class Ledger:
         for name in names:
             listing.discard(name)
 
-    def drop(self, stage: str, place: str = "") -> None:
-        """Remove all receipts of a stage, before its outputs are replaced."""
+    def drop(self, stage: str, place: str, kept: Digits) -> None:
+        """Remove the receipts of a stage, but for those of these tasks, before outputs are replaced."""
         records = self._records(stage, place)
-        self._remove(place, [*records.loose, *records.packs])
-        self._by_stage[self.folder(place).root, stage] = _StageReceipts(Receipts())
+        rows = records.receipts.find(kept)
+        self._keep(stage, place, records, rows[rows >= 0])
+        del self._by_stage[self.folder(place).root, stage]
 
     def retain(self, tasks: Collection[str]) -> None:
         """Remove the receipts in the run folder of all other tasks, and repack the rest."""
@@ -252,7 +253,7 @@ class Ledger:
         for stage in self._stages():
             records = self._records(stage, "")
             rows = records.receipts.find(names)
-            self._keep(stage, records, rows[rows >= 0])
+            self._keep(stage, "", records, rows[rows >= 0])
         self.forget()
 
     def drop_makers(self, outputs: Collection[str]) -> None:
@@ -261,14 +262,14 @@ class Ledger:
             records = self._records(stage, "")
             of, parts = outputs_of(records.receipts.table().select(["outputs"]))
             makers = of[pc.is_in(parts.field("name"), pa.array(sorted(outputs), pa.string())).to_numpy(False)]
-            self._keep(stage, records, np.setdiff1d(records.receipts.current_rows(), makers))
+            self._keep(stage, "", records, np.setdiff1d(records.receipts.current_rows(), makers))
         self.forget()
 
-    def _keep(self, stage: str, records: _StageReceipts, rows: Rows) -> None:
-        """Keep these receipts of a stage in the run folder, unless these are all."""
+    def _keep(self, stage: str, place: str, records: _StageReceipts, rows: Rows) -> None:
+        """Keep these receipts of a stage, unless these are all."""
         if len(rows) < len(records.receipts):
-            self._write("", pack_name(stage), records.receipts.table().take(pa.array(np.sort(rows))))
-            self._remove("", [*records.loose, *(pack for pack in records.packs if pack != pack_name(stage))])
+            self._write(place, pack_name(stage), records.receipts.table().take(pa.array(np.sort(rows))))
+            self._remove(place, [*records.loose, *(pack for pack in records.packs if pack != pack_name(stage))])
 
     def outputs(self, tasks: Collection[str] | None = None) -> set[str]:
         """Names of the outputs of these tasks, or of all, in the run folder, by their receipts."""

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,12 +17,13 @@ from swsdist.exports.interface import BestHit, Material, Rows
 from swsdist.io.filesystem import Folder
 from swsdist.io.remote.scratch import scratch
 from swsdist.pipeline.inputs import Inputs
+from swsdist.pipeline.records.receipts import names_of
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Part, Task, TaskOutput
 from swsdist.registry.registries import EXPORTS
-from swsdist.stages import top_hits
 from swsdist.stages.buckets import BucketStage
 from swsdist.stages.inputs.search_inputs import CorpusInputs
+from swsdist.stages.summarise import best_hits
 from swsdist.stages.task_results import Exported, Extracted, Formatted
 from swsdist.store import parquet
 from swsdist.store.reading import Store
@@ -71,29 +71,31 @@ class Format(BucketStage[Formatting]):
 
 
 class Exporting(NamedTuple):
-    """The payload of the task: files of `top_hits.files`, and contents of the exports.
+    """The payload of a task: an export, and its contents.
 
     Attributes:
-        formatted: of each format that is made of rows, the files of its parts.
-        failed: why some of these formats cannot represent the list.
-        unfound: queries without detections.
+        scored: files of the list.
+        best: files of the best hits, if the export reads them.
+        formatted: if the export is made of rows, the files of its parts.
+        failed: why it cannot represent the list; empty: it can, as far as its parts say.
+        unfound: queries without detections, if the export is made of rows.
     """
 
-    scored: list[list[Any]]
-    trials: list[list[Any]]
+    kind: str
+    scored: list[str]
+    best: list[str]
     store: tuple[str, str]
-    kinds: tuple[str, ...]
     query_ids: list[str]
     clips: int
     labels: int
     system: str
-    formatted: dict[str, list[str]]
-    failed: dict[str, str]
+    formatted: list[str] | None
+    failed: str
     unfound: list[str]
 
 
 class Export(Stage[Exporting]):
-    """One task writes all exports that the config names (`swsdist.registry.registries.EXPORTS`): parts are put together.
+    """A task writes each export that the config names (`swsdist.registry.registries.EXPORTS`): parts are put together.
 
     An export that cannot represent the detections (a file name that a NIST program takes for a pattern, say) is skipped
     with a warning; the others are written.
@@ -103,100 +105,100 @@ class Export(Stage[Exporting]):
     version = 1
     unit = "detections"
     phase = "score"
-    takes = {"queries": "groups", "scored": "scored", "formatted": "formatted"}
-    may_take = {"trials": "trials"}
+    takes = {"queries": "groups", "scored": "scored", "formatted": "formatted", "best": "best"}
     grows_with_hours = "kept"
     tables = {"exports": Table(None, None, digested=False)}
     replaces = True
 
     def plan(self, inputs: Inputs) -> Iterator[Task[Exporting]]:
-        """One task."""
-        report, kinds, chain_inputs = inputs.config.report, inputs.config.exports, inputs.chain_inputs(CorpusInputs)
-        scored, trials = (top_hits.files(inputs.parts(word)) for word in ("scored", "trials"))
-        if not kinds or not scored:
+        """A task per export, if there is a list."""
+        report, chain_inputs = inputs.config.report, inputs.chain_inputs(CorpusInputs)
+        scored = [part.name for part in inputs.parts("scored")]
+        if not scored:
             return
         query_ids = sorted(
             {query_id for _, group in inputs.results("queries", Extracted) for query_id in group.query_ids}
         )
-        formatted: dict[str, list[str]] = {kind: [] for kind in kinds if EXPORTS[kind].rows}
+        formatted: dict[str, list[str]] = {}
         failed: dict[str, str] = {}
         found: set[str] = set()
         for _, result, parts in inputs.made("formatted", Formatted):
             found.update(result.queries)
             failed = {**result.failed, **failed}
             for kind, part in zip(result.kinds, parts, strict=True):
-                formatted[kind].append(part.name)
-        unfound = [query_id for query_id in query_ids if query_id not in found]
-        system, store = inputs.config.system, chain_inputs.store.state
-        of_rows = formatted, failed, unfound
-        payload = Exporting(scored, trials, store, kinds, query_ids, report.clips, report.labels, system, *of_rows)
-        versions, rows = [EXPORTS.identity(kind) for kind in kinds], sum(part.rows for part in inputs.parts("scored"))
-        key_parts = versions, scored, report.clips, report.labels, query_ids, system
-        yield inputs.task(*key_parts, label=", ".join(kinds), work=rows, payload=payload)
+                formatted.setdefault(kind, []).append(part.name)
+        best, rows = [part.name for part in inputs.parts("best")], sum(part.rows for part in inputs.parts("scored"))
+        for kind in inputs.config.exports:
+            entry = EXPORTS[kind]
+            payload = Exporting(
+                kind,
+                scored,
+                best if entry.best_hits else [],
+                chain_inputs.store.state,
+                query_ids,
+                report.clips,
+                report.labels,
+                inputs.config.system,
+                formatted.get(kind, []) if entry.rows else None,
+                failed.get(kind, ""),
+                [query_id for query_id in query_ids if query_id not in found] if entry.rows else [],
+            )
+            key_parts = EXPORTS.identity(kind), scored, report.clips, report.labels, query_ids, inputs.config.system
+            yield inputs.task(*key_parts, label=kind, work=rows, payload=payload)
 
     def finish(self, inputs: Inputs) -> None:
-        """Remove the exports of another config if this one exports nothing."""
-        if not inputs.outcome.tasks:
-            inputs.ledger.drop(self.name)
-            remove_exports(inputs.ledger.run)
+        """Remove the exports of other configs."""
+        if not inputs.outcome.receipts:
+            inputs.ledger.drop(self.name, "", names_of([]))
+        keep_exports(inputs)
 
     def run(self, task: Task[Exporting], context: Context) -> TaskOutput:
-        """Write each format to a temporary folder, then publish its files."""
+        """Write the format to a temporary folder, then publish its files."""
         payload = task.payload
+        store = Store.at(*payload.store, storage=context.storage)
+        best = best_hits(map(context.read, payload.best), store, payload.clips) if payload.best else []
         material = Material(
-            lambda: (batch for name, _ in payload.scored for batch in parquet.rows(*context.place(name))),
+            lambda: (batch for name in payload.scored for batch in parquet.rows(*context.place(name))),
             payload.query_ids,
             payload.system,
-            self._best(payload, context),
+            [BestHit(**{name: hit[name] for name in BestHit.__annotations__}) for hit in best],  # type: ignore[typeddict-item]
             payload.labels,
             context.storage,
-            lambda names: Store.at(*payload.store, storage=context.storage).recordings(names),
+            store.recordings,
         )
-        writers: dict[str, Callable[[Path], None]] = {
-            kind: partial(EXPORTS[kind].load(), material) for kind in payload.kinds
-        }
-        for kind in payload.formatted:
-            writers[kind] = partial(_join, kind, material, payload, context)
-        able = {kind: write for kind, write in writers.items() if kind not in payload.failed}
-        return write_exports(able, context.run, payload.failed)
-
-    def _best(self, payload: Exporting, context: Context) -> list[BestHit]:
-        """The best hits, if an export reads them."""
-        if not any(EXPORTS[kind].best_hits for kind in payload.kinds):
-            return []
-        store = Store.at(*payload.store, storage=context.storage)
-        hits = top_hits.rows(context.run, payload.scored, payload.trials, store, payload.clips)
-        return [BestHit(**{name: hit[name] for name in BestHit.__annotations__}) for hit in hits]  # type: ignore[typeddict-item]
+        write: Callable[[Path], None] = partial(EXPORTS[payload.kind].load(), material)
+        if payload.formatted is not None:
+            write = partial(_join, material, payload, context)
+        return write_exports({payload.kind: write}, context.run)
 
 
-def _join(kind: str, material: Material, payload: Exporting, context: Context, folder: Path) -> None:
+def _join(material: Material, payload: Exporting, context: Context, folder: Path) -> None:
     """Write the parts of a format one after the other.
 
     Raises:
         UserError: the format cannot represent the list.
     """
-    export: Rows = EXPORTS[kind].load()
-    export.check(pc.unique(context.read(name, ["doc_id"])["doc_id"]) for name, _ in payload.scored)
+    if payload.failed:
+        raise UserError(payload.failed)
+    export: Rows = EXPORTS[payload.kind].load()
+    export.check(pc.unique(context.read(name, ["doc_id"])["doc_id"]) for name in payload.scored)
     with (folder / export.file).open("wb") as out:
         out.write(export.head(material))
-        for part, name in map(context.place, payload.formatted[kind]):
+        for part, name in map(context.place, payload.formatted or ()):
             with part.open(name) as file, pa.CompressedInputStream(file, "zstd") as rows:
                 shutil.copyfileobj(rows, out, 1 << 20)
         out.write(export.tail(payload.unfound))
 
 
-def write_exports(
-    writers: Mapping[str, Callable[[Path], None]], run: Folder, failed: Mapping[str, str] = MappingProxyType({})
-) -> TaskOutput:
-    """Replace the exports of a run. One that raises a UserError is left out, with a warning.
+def write_exports(writers: Mapping[str, Callable[[Path], None]], run: Folder) -> TaskOutput:
+    """Write exports of a run. One that raises a UserError is left out, with a warning.
 
     Args:
         writers: by name; each writes into an empty folder.
         run: the run folder.
-        failed: why others are left out, by name.
     """
     outputs: list[Part] = []
-    reasons = dict(failed)
+    reasons: dict[str, str] = {}
     for kind, write in writers.items():
         with tempfile.TemporaryDirectory(dir=scratch()) as place:
             try:
@@ -207,15 +209,18 @@ def write_exports(
                 reasons[kind] = str(error)
                 continue
             outputs += _publish(Path(place), run)
-    # Last: another worker may do this task, too, and must find all files that it has written.
-    remove_exports(run, {part.name for part in outputs})
     warnings = [f"{kind} was not exported: {reason}" for kind, reason in reasons.items()]
     return TaskOutput(tuple(outputs), Exported(warnings, len(outputs)))
 
 
-def remove_exports(run: Folder, kept: Set[str] = frozenset()) -> None:
-    """Remove exports of another config: names do not depend on the config."""
-    for name in run.listing("exports").keys() - kept:
+def keep_exports(inputs: Inputs) -> None:
+    """Remove the exports that no task of a step has written: names do not depend on the config."""
+    kept = {part.name for receipt in inputs.outcome.receipts for part in receipt.outputs}
+    run = inputs.ledger.run
+    stale = run.listing("exports").keys() - kept
+    if stale:
+        inputs.commits()
+    for name in stale:
         run.remove(name)
 
 

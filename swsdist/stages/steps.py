@@ -46,6 +46,7 @@ from swsdist.stages.query_statistics import QueryStatistics
 from swsdist.stages.reduce import Reduce
 from swsdist.stages.score import Score
 from swsdist.stages.search import Search
+from swsdist.stages.summarise import Summarise
 
 
 def steps(config: Config) -> tuple[Step | Stage, ...]:
@@ -90,8 +91,9 @@ def steps(config: Config) -> tuple[Step | Stage, ...]:
         Step("align.final", Align(), {"detections": "decide:scored"}),
         Step("measure", Measure(), {"trials": "align.final:trials"}),
         Score(),
+        Step("summarise", Summarise(), {"trials": "align.final:trials"}),
         Format(),
-        Step("export", Export(), {"queries": "queries:groups", "trials": "align.final:trials"}),
+        Step("export", Export(), {"queries": "queries:groups"}),
     )
 
 

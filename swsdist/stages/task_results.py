@@ -106,6 +106,19 @@ class Measured(NamedTuple):
     left_out: list[str]
 
 
+class Summarised(NamedTuple):
+    """What the report shows of a bucket.
+
+    Attributes:
+        range: lowest and highest score of all lists, which the bins divide.
+        true, false: histograms of the scores of targets and of non-targets.
+    """
+
+    range: tuple[float, float]
+    true: list[int]
+    false: list[int]
+
+
 class Formatted(NamedTuple):
     """A part of the list in formats that are made of rows.
 

@@ -176,7 +176,12 @@ def test_a_run_with_references_says_what_is_likely(
         (f"{WORD}:0.1", 2, "[incomplete-place]", "FILE:START-END"),
         (f"{WORD}:0.1-", 2, "[incomplete-place]", "FILE:START-END"),
         ("gone.wav", 3, "no document of this name", "check the path"),
-        ("LJ999-0001:0.06-0.66", 3, "there is no file LJ999-0001, and no document of this name", "swsdist store info --documents"),
+        (
+            "LJ999-0001:0.06-0.66",
+            3,
+            "there is no file LJ999-0001, and no document of this name",
+            "swsdist store info --documents",
+        ),
         ("s3:/bucket/a.wav", 2, "an S3 url begins with s3://", "s3://bucket/a.wav"),
         (f"{WORD}:1:00-1:01", 3, "does not contain 60.0 s to 61.0 s", "inside the recording"),
         ("silent.wav", 3, "the query contains no speech", "--no-trim"),

@@ -48,6 +48,7 @@ GOLDEN: dict[str, tuple[int, str]] = {
     "align.final": (1, "118d6427eff77ab172579822485fde163f3ebda8125307987a32bb5cd3f9f626"),
     "measure": (1, "e212e6272b6b9ab6b7425d75f76795aecdde5d16425c66385f4db12441d785d2"),
     "score": (2, "1ba21393930d1f50038eb6ade98983174e46c4764f768d5de785aac9a40113b4"),
+    "summarise": (1, "72c6d94a5054f36f522ba5ab6f88658ebb2ebdd5d7b362fadaabdf537fd153af"),
     "format": (1, "b7a53a996ab6197c7494d6ab58af6ab96676484063a5fc3765ed9f7ff1449c2f"),
     "export": (1, "963f93cb398c489846b9a75026898305ebfee5a4cdfd28a94f8c462423f26359"),
 }

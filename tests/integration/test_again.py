@@ -25,6 +25,7 @@ ALL = [
     "align.final",
     "measure",
     "score",
+    "summarise",
     "format",
     "export",
 ]
@@ -105,7 +106,10 @@ def test_again_starts_no_ray(finished: Any, ray_left: Any) -> None:
 @pytest.mark.parametrize(
     ("change", "redone"),
     [
-        ("score.protocol=sws2012", ["fit", "decide", "align.final", "measure", "score", "format", "export"]),
+        (
+            "score.protocol=sws2012",
+            ["fit", "decide", "align.final", "measure", "score", "summarise", "format", "export"],
+        ),
         ("score.tolerance=0.1", ALL[ALL.index("align.train") :]),
         ("calibrate.steps=[]", ALL[ALL.index("reduce") :]),
         ("reduce.overlap=0.25", ALL[ALL.index("reduce") :]),

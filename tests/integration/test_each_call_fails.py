@@ -19,7 +19,7 @@ from swsdist.testing.synthesis import make_corpus
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
 
-LAST = ("align.train", "fit", "decide", "align.final", "measure", "score", "format", "export")
+LAST = ("align.train", "fit", "decide", "align.final", "measure", "score", "summarise", "format", "export")
 STAGES = {
     "table": ("index", "queries", "search", "reduce", "normalise", *LAST),
     "folder": ("fit-transforms", "index", "queries", "query-statistics", "search"),

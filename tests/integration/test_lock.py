@@ -356,7 +356,7 @@ class Taken(Progress):
             (self._run / "plan.json").write_text("theirs")
 
 
-@pytest.mark.parametrize("stage", ["index", "search", "decide", "format", "export"])
+@pytest.mark.parametrize("stage", ["index", "search", "decide", "summarise", "format", "export"])
 def test_what_another_driver_wrote_since_it_took_over_stays(scene: Any, stage: str) -> None:
     run = scene.folder / "run"
     with raises(codes.LOCK_LOST):

@@ -189,6 +189,7 @@ def test_a_change_of_method_does_not_search_again(place: Path) -> None:
         "align.final",
         "measure",
         "score",
+        "summarise",
         "format",
         "export",
     ]

@@ -12,7 +12,7 @@ from swsdist.chains.discover.writing import writers
 from swsdist.pipeline.inputs import Inputs
 from swsdist.pipeline.stage import Context, Stage, Table
 from swsdist.pipeline.task import Task, TaskOutput
-from swsdist.stages.export import write_exports
+from swsdist.stages.export import keep_exports, write_exports
 from swsdist.store.reading import Store
 
 
@@ -45,6 +45,10 @@ class ExportClasses(Stage[Exporting]):
         payload = Exporting(store, classes, parse, inputs.config.report.exports or ("csv",))
         rows = sum(part.rows for part in inputs.parts("classes"))
         yield inputs.task(*payload, label=", ".join(payload.kinds), work=rows, payload=payload)
+
+    def finish(self, inputs: Inputs) -> None:
+        """Remove the exports of other configs."""
+        keep_exports(inputs)
 
     def run(self, task: Task[Exporting], context: Context) -> TaskOutput:
         """Write each format to a temporary folder, then publish its files."""

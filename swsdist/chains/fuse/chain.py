@@ -44,6 +44,7 @@ from swsdist.stages.inputs.provenance import files_of
 from swsdist.stages.inputs.validation import document_checks, folds_of_steps
 from swsdist.stages.measure import Measure
 from swsdist.stages.score import Score
+from swsdist.stages.summarise import Summarise
 
 
 def build(config: Config, ledger: Ledger) -> Chain:
@@ -86,7 +87,8 @@ def build(config: Config, ledger: Ledger) -> Chain:
         Step("align.final", Align(), {"detections": "decide:scored"}),
         Step("measure", Measure(), {"trials": "align.final:trials"}),
         Score(),
+        Step("summarise", Summarise(), {"scored": "decide:scored", "trials": "align.final:trials"}),
         Step("format", Format(), {"scored": "decide:scored"}),
-        Step("export", Export(), {"scored": "decide:scored", "trials": "align.final:trials"}),
+        Step("export", Export(), {"scored": "decide:scored"}),
     )
     return Chain("fuse", stages, inputs, publish, FILES, notices, rejected_rows, check, summary, first)

@@ -9,7 +9,7 @@ from swsdist.audio.reader import probe
 from swsdist.core.errors import AudioError
 from swsdist.pipeline.chain_run import ChainRun
 from swsdist.report.data import Hit
-from swsdist.stages import top_hits
+from swsdist.stages import summarise
 from swsdist.stages.inputs.search_inputs import CorpusInputs
 
 
@@ -22,9 +22,8 @@ def best_hits(chain_run: ChainRun) -> tuple[Hit, ...]:
     if chain_run.config.corpus.queries is not None:
         for row in inputs.corpus.queries.to_pylist():
             queries.setdefault(row["query_id"], row)
-    scored, trials = (top_hits.files(chain_run.table(label).parts) for label in ("scored", "trials"))
     hits = []
-    for row in top_hits.rows(chain_run.run, scored, trials, inputs.store.open(), chain_run.config.report.clips):
+    for row in summarise.best_hits(chain_run.read("best"), inputs.store.open(), chain_run.config.report.clips):
         query = queries.get(row["query_id"], {})
         hits.append(
             Hit(

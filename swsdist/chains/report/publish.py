@@ -55,7 +55,7 @@ def publish_report(
         The report's data; None if the present report is up to date.
     """
     run = chain_run.run
-    if chain_run.ended("measures") is None:
+    if chain_run.ended("summary") is None:
         return None  # stopped early by choice
     made_of = _report_fingerprint(chain_run)
     if (

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from swsdist.accounts.by_type import by_type
 from swsdist.accounts.costs import GB, Costs
@@ -20,9 +21,9 @@ from swsdist.chains.report.hits import best_hits
 from swsdist.chains.report.notices import heard, makers_of_queries
 from swsdist.chains.report.scored import mtwv_interval, scored_rows
 from swsdist.config import dump_config, without_secrets
-from swsdist.core.types import REJECTED
+from swsdist.core.types import DETECTIONS, REJECTED
 from swsdist.pipeline.chain_run import ChainRun, Outcome
-from swsdist.pipeline.inspection.digest import digests
+from swsdist.pipeline.inspection.digest import digests, of_all_keys, unlabelled
 from swsdist.pipeline.task import Receipt
 from swsdist.registry.calibration_entries import Dependency, decision_dependencies
 from swsdist.report import data as report
@@ -56,7 +57,7 @@ def build_report(outcome: Outcome, chain_run: ChainRun) -> report.ReportData:
         folder=chain_run.run.root,
         system=chain_run.config.system,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        digest=combined(digests(chain_run, FINAL)),
+        digest=combined(_digests(chain_run)),
         config_yaml=dump_config(without_secrets(chain_run.config)),
         versions=versions(),
         resources=resources,
@@ -85,6 +86,18 @@ def build_report(outcome: Outcome, chain_run: ChainRun) -> report.ReportData:
         scores=scores,
         hits=best_hits(chain_run),
     )
+
+
+def _digests(chain_run: ChainRun) -> dict[str, str]:
+    """Those of the tables `FINAL`; of the list from its queries' hashes, for that is long."""
+    listed, *others = FINAL
+    hashes: dict[str, str] = {}
+    for table in chain_run.read("summary", ["query_id", "sha256"]):
+        found = table.filter(pc.is_valid(table["sha256"]))
+        hashes.update(zip(*(found[name].to_pylist() for name in ("query_id", "sha256")), strict=True))
+    columns = unlabelled(DETECTIONS.empty_table()).column_names
+    made = {listed: of_all_keys(columns, hashes)} if chain_run.table(listed).parts else {}
+    return {**made, **digests(chain_run, tuple(others))}
 
 
 def _queries_from(chain_run: ChainRun) -> report.QueriesFrom | None:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 import numpy as np
-import pyarrow.compute as pc
 
-from swsdist.evaluation.scored_system import finite_threshold, values_at
 from swsdist.pipeline.chain_run import ChainRun
 from swsdist.report import data as report
 from swsdist.score.compare.bootstrap import bootstrap_terms
 from swsdist.score.compare.results import Settings
 from swsdist.stages.inputs.search_inputs import CorpusInputs
 from swsdist.stages.queries import seconds_in
-from swsdist.stages.task_results import Bucket, Extracted, Measured
+from swsdist.stages.summarise import edges_of
+from swsdist.stages.task_results import Bucket, Extracted, Measured, Summarised
 
 
 def scored_rows(
@@ -31,10 +29,11 @@ def scored_rows(
     for group in chain_run.results("groups", Extracted):
         for query_id, _, before, after in group.cuts:
             cuts[query_id] = cuts.get(query_id, 0.0) + before + after
-    detections: Counter[str] = Counter()
-    for table in chain_run.read("scored", ["query_id"]):
-        for value in pc.value_counts(table["query_id"].combine_chunks()).to_pylist():
-            detections[value["values"]] += value["counts"]
+    detections = {
+        row["query_id"]: row["detections"]
+        for table in chain_run.read("summary", ["query_id", "detections"])
+        for row in table.to_pylist()
+    }
     rates: dict[str, dict[str, Any]] = {}
     det = scores = None
     for table in chain_run.read("terms"):
@@ -48,7 +47,7 @@ def scored_rows(
             term=terms.get(query_id),
             duration=durations.get(query_id),
             cut=round(cuts[query_id], 3) if query_id in cuts else None,
-            detections=detections[query_id],
+            detections=detections.get(query_id, 0),
         )
         for query_id in sorted({*terms, *rates})
     )
@@ -60,12 +59,12 @@ def mtwv_interval(chain_run: ChainRun) -> tuple[float, float] | None:
     result = chain_run.results("measures", Measured)
     if not result or result[0].measures.get("mtwv") is None:
         return None
-    measures, point = result[0].measures, result[0].point
-    cut = finite_threshold(*(measures[key] for key in ("mtwv_threshold", "mtwv_pmiss", "mtwv_pfa")))
-    values: dict[str, float] = {}
-    for row in values_at(chain_run.read("trials"), cut, point["trials"], point["beta"]).to_pylist():
-        if row["twv"] is not None:
-            values[row["query_id"]] = row["twv"]
+    values = {
+        row["query_id"]: row["twv"]
+        for table in chain_run.read("summary", ["query_id", "twv"])
+        for row in table.to_pylist()
+        if row["twv"] is not None
+    }
     if len(values) < 2:
         return None
     settings = Settings()
@@ -77,15 +76,8 @@ def mtwv_interval(chain_run: ChainRun) -> tuple[float, float] | None:
 
 def _histogram(chain_run: ChainRun) -> report.ScoreHistogram | None:
     """Histograms of the scores of target and non-target detections, on common edges."""
-    lists = [bucket for bucket in chain_run.results("scored", Bucket) if bucket.rows]
-    if not lists:
+    parts = chain_run.results("summary", Summarised)
+    if not any(bucket.rows for bucket in chain_run.results("scored", Bucket)):
         return None
-    low, high = min(item.low for item in lists), max(item.high for item in lists)
-    edges = np.linspace(low, high if high > low else low + 1.0, 61)
-    true, false = np.zeros(60, np.int64), np.zeros(60, np.int64)
-    for table in chain_run.read("trials", ["score", "ref_start"]):
-        results = table.filter(pc.is_valid(table["score"]))
-        paired = pc.is_valid(results["ref_start"])
-        true += np.histogram(results.filter(paired)["score"].to_numpy(), edges)[0]
-        false += np.histogram(results.filter(pc.invert(paired))["score"].to_numpy(), edges)[0]
-    return report.ScoreHistogram(edges, true, false)
+    true, false = (np.array([each[k] for each in parts], np.int64).sum(axis=0) for k in (1, 2))
+    return report.ScoreHistogram(edges_of(parts[0].range), true, false)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 
 import pyarrow as pa
@@ -53,14 +53,15 @@ def _table(folder: Folder, parts: Parts, declared: Table) -> str:
     if declared.key is None:
         tables = (parquet.read(folder, part.name) for part in parts)
         order = [(name, "ascending") for name in declared.order]
-        table = _unlabelled(pa.concat_tables(tables))
+        table = unlabelled(pa.concat_tables(tables))
         return of_rows(table.sort_by(order) if order else table)
     if not declared.order:
-        return by_key((_unlabelled(parquet.read(folder, part.name)) for part in parts), declared.key)
-    return by_key(map(_unlabelled, _gathered(folder, parts, declared)), declared.key)
+        return by_key((unlabelled(parquet.read(folder, part.name)) for part in parts), declared.key)
+    return by_key(map(unlabelled, _gathered(folder, parts, declared)), declared.key)
 
 
-def _unlabelled(table: pa.Table) -> pa.Table:
+def unlabelled(table: pa.Table) -> pa.Table:
+    """A table of detections without the column `system`, which is a label."""
     return table.drop_columns(["system"]) if {"system", "doc_id"} <= set(table.column_names) else table
 
 
@@ -76,13 +77,25 @@ def _gathered(folder: Folder, parts: Parts, declared: Table) -> Iterator[pa.Tabl
 
 def by_key(parts: Iterable[pa.Table], key: str) -> str:
     """SHA-256 over the SHA-256 of each key's rows; independent of how keys are spread over parts."""
-    by_value: dict[str, str] = {}
+    of_keys: dict[str, str] = {}
     columns: list[str] = []
     for table in parts:
         columns = table.column_names
-        first = 0
-        for value, group in groupby(table[key].to_pylist()):
-            count = sum(1 for _ in group)
-            by_value[value] = of_rows(table.slice(first, count))
-            first += count
-    return hashlib.sha256(json.dumps([columns, sorted(by_value.items())]).encode()).hexdigest()
+        of_keys |= each_key(table, key)
+    return of_all_keys(columns, of_keys)
+
+
+def each_key(table: pa.Table, key: str) -> dict[str, str]:
+    """SHA-256 of each key's rows, which lie together."""
+    of_keys: dict[str, str] = {}
+    first = 0
+    for value, group in groupby(table[key].to_pylist()):
+        count = sum(1 for _ in group)
+        of_keys[value] = of_rows(table.slice(first, count))
+        first += count
+    return of_keys
+
+
+def of_all_keys(columns: list[str], of_keys: Mapping[str, str]) -> str:
+    """The SHA-256 of a table with these columns, given that of each key's rows."""
+    return hashlib.sha256(json.dumps([columns, sorted(of_keys.items())]).encode()).hexdigest()

@@ -252,6 +252,25 @@ SECTIONS = {
             "ref_end": "s, reference",
         },
     ),
+    "BEST": Section(
+        "Best hits",
+        "`tables/best/`, by `summarise`: of each bucket the best hits for the report and for clips, the best of each query before "
+        "any second.",
+        base="DETECTIONS",
+        columns={
+            "turn": "0 for the best of its query, then 1, 2, ...",
+            "verdict": "`hit`, `false alarm`, or `unknown` without references",
+        },
+    ),
+    "SUMMARY": Section(
+        "Summary of the list",
+        "`tables/summary/`, by `summarise`: a row a query.",
+        columns={
+            "detections": "their number",
+            "sha256": "of their rows, for the run's digest; null without any",
+            "twv": "term-weighted value at the threshold of MTWV; null without references",
+        },
+    ),
     "JOINED": Section(
         "Joined detections",
         "`tables/joined/` and `tables/filled/` of the chain `fuse`: merged "
