@@ -155,6 +155,8 @@ class Export(Stage[Exporting]):
     def run(self, task: Task[Exporting], context: Context) -> TaskOutput:
         """Write the format to a temporary folder, then publish its files."""
         payload = task.payload
+        if payload.failed:
+            return TaskOutput((), Exported([_left_out(payload.kind, payload.failed)], 0))
         store = Store.at(*payload.store, storage=context.storage)
         best = best_hits(map(context.read, payload.best), store, payload.clips) if payload.best else []
         material = Material(
@@ -178,8 +180,6 @@ def _join(material: Material, payload: Exporting, context: Context, folder: Path
     Raises:
         UserError: the format cannot represent the list.
     """
-    if payload.failed:
-        raise UserError(payload.failed)
     export: Rows = EXPORTS[payload.kind].load()
     export.check(pc.unique(context.read(name, ["doc_id"])["doc_id"]) for name in payload.scored)
     with (folder / export.file).open("wb") as out:
@@ -209,8 +209,12 @@ def write_exports(writers: Mapping[str, Callable[[Path], None]], run: Folder) ->
                 reasons[kind] = str(error)
                 continue
             outputs += _publish(Path(place), run)
-    warnings = [f"{kind} was not exported: {reason}" for kind, reason in reasons.items()]
+    warnings = [_left_out(kind, reason) for kind, reason in reasons.items()]
     return TaskOutput(tuple(outputs), Exported(warnings, len(outputs)))
+
+
+def _left_out(kind: str, reason: str) -> str:
+    return f"{kind} was not exported: {reason}"
 
 
 def keep_exports(inputs: Inputs) -> None:

@@ -179,7 +179,7 @@ def test_a_run_with_references_says_what_is_likely(
         (
             "LJ999-0001:0.06-0.66",
             3,
-            "there is no file LJ999-0001, and no document of this name",
+            "no file LJ999-0001, and no document of this name",
             "swsdist store info --documents",
         ),
         ("s3:/bucket/a.wav", 2, "an S3 url begins with s3://", "s3://bucket/a.wav"),

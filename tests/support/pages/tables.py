@@ -254,8 +254,8 @@ SECTIONS = {
     ),
     "BEST": Section(
         "Best hits",
-        "`tables/best/`, by `summarise`: of each bucket the best hits for the report and for clips, the best of each query before "
-        "any second.",
+        "`tables/best/`, by `summarise`: of each bucket the best hits for the report and for clips, the best of each query "
+        "before any second.",
         base="DETECTIONS",
         columns={
             "turn": "0 for the best of its query, then 1, 2, ...",
