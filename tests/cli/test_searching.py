@@ -202,9 +202,9 @@ def test_queries_that_are_none(
 def test_a_query_that_is_longer_than_all_documents(swsdist, place: Path, tmp_path: Path) -> None:
     files = sorted((place / "corpus" / "audio").glob("*.flac"))[:4]
     parts = [soundfile.read(path) for path in files]
-    long = tmp_path / "long.wav"
-    soundfile.write(long, np.concatenate([samples for samples, _ in parts]), parts[0][1])
-    ended = swsdist("search", "run", "--query", long, "--no-trim", cwd=place)
+    long = "long.wav"  # a longer path would be told in part
+    soundfile.write(tmp_path / long, np.concatenate([samples for samples, _ in parts]), parts[0][1])
+    ended = swsdist("search", place / "run", "--query", long, "--no-trim", cwd=tmp_path)
     assert f"warning: no hits of {long}; the longest document lasts" in ended.err
     assert f"{long}: 0 hits shown, 0 likely" in ended.out
 
