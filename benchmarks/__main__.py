@@ -51,6 +51,7 @@ NAMES = (
     "single_query",
     "ssl",
     "superb",
+    "thousand_hours",
     "transcriptions",
     "trimming",
     "word_embeddings",
