@@ -109,7 +109,7 @@ class Reduce(Section):
 
     buckets: Annotated[int, Field(ge=1, le=SLOTS)] | None = execution_only(
         None,
-        "partitions of the queries; default: a power of two, at least 16, so that each has some 2^18 candidates at most",
+        "partitions of the queries; default: a power of two, at least 16, so that each has some 2^20 candidates at most",
     )
     merge: Literal["best", "sum"] | None = Field(
         None,
@@ -126,7 +126,7 @@ class Reduce(Section):
 
     def buckets_for(self, rows: int) -> int:
         """The number of buckets for a number of rows."""
-        return self.buckets or min(SLOTS, 1 << max(4, ((rows - 1) >> 18).bit_length()))
+        return self.buckets or min(SLOTS, 1 << max(4, ((rows - 1) >> 20).bit_length()))
 
 
 class Score(Section):

@@ -7,19 +7,21 @@ Import, Labels, beside the recording. (Audacity manual, Importing and Exporting 
 
 from __future__ import annotations
 
-import heapq
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from swsdist.core.codes import io as codes
 from swsdist.exports.interface import Material
 
-#: Sort key of a detection within its query: its score, and minus its row.
-_Place = tuple[float, int]
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+_NONE: Ints = np.zeros(0, np.int64)
 #: Greatest length of a file's name on all common file systems, bytes.
 _LONGEST_NAME = 255
 
@@ -86,37 +88,45 @@ def write(material: Material, folder: Path) -> None:
 
 def shown(material: Material) -> Iterator[pa.RecordBatch]:
     """YES decisions and, of each query, the best `material.undecided` detections without decision; DETECTIONS."""
-    least = _least(material)
-    for batch, undecided in _undecided(material):
-        keep = pc.fill_null(batch.column("decision"), False).to_pylist()
-        for row, query, place in undecided:
-            keep[row] = query in least and place >= least[query]
-        yield batch.filter(pa.array(keep, pa.bool_()))
-
-
-def _least(material: Material) -> dict[str, _Place]:
-    """By query: the last of its best undecided detections."""
-    best: dict[str, list[_Place]] = {}
-    for _, undecided in _undecided(material) if material.undecided else ():
-        for _, query, place in undecided:
-            places = best.setdefault(query, [])
-            if len(places) < material.undecided:
-                heapq.heappush(places, place)
-            else:
-                heapq.heappushpop(places, place)
-    return {query: places[0] for query, places in best.items()}
-
-
-def _undecided(material: Material) -> Iterator[tuple[pa.RecordBatch, list[tuple[int, str, _Place]]]]:
-    """Each batch with its undecided rows: row in the batch, query and sort key."""
+    least = _least(material) if material.undecided else {}
     count = 0
     for batch in material.batches():
-        decision = batch.column("decision")
-        rows: list[int] = pc.indices_nonzero(pc.is_null(decision)).to_pylist() if decision.null_count else []
-        some = batch.take(pa.array(rows, pa.int64()))
-        queries, scores = (some.column(name).to_pylist() for name in ("query_id", "score"))
-        yield (
-            batch,
-            [(row, query, (score, -count - row)) for row, query, score in zip(rows, queries, scores, strict=True)],
-        )
+        keep = pc.fill_null(batch.column("decision"), False).to_numpy(zero_copy_only=False).copy()
+        for query, rows, scores in _undecided(batch):
+            if query in least:
+                score, place = least[query]
+                keep[rows] = (scores > score) | ((scores == score) & (rows + count <= place))
         count += batch.num_rows
+        yield batch.filter(pa.array(keep))
+
+
+def _least(material: Material) -> dict[str, tuple[float, int]]:
+    """By query: score and place in the list of the last of its best undecided detections; of equal scores the first count."""
+    best: dict[str, tuple[Floats, Ints]] = {}
+    count = 0
+    for batch in material.batches():
+        for query, rows, scores in _undecided(batch):
+            if query in best:
+                scores, rows = np.append(best[query][0], scores), np.append(best[query][1], rows + count)
+            else:
+                rows = rows + count
+            if len(rows) > material.undecided:
+                near = scores >= np.partition(scores, -material.undecided)[-material.undecided]
+                scores, rows = scores[near], rows[near]
+            order = np.lexsort((rows, -scores))[: material.undecided]
+            best[query] = scores[order], rows[order]
+        count += batch.num_rows
+    return {query: (float(scores[-1]), int(rows[-1])) for query, (scores, rows) in best.items()}
+
+
+def _undecided(batch: pa.RecordBatch) -> Iterator[tuple[str, Ints, Floats]]:
+    """Of each query with undecided detections: their rows in the batch and their scores."""
+    decision = batch.column("decision")
+    rows = pc.indices_nonzero(pc.is_null(decision)).to_numpy().astype(np.int64) if decision.null_count else _NONE
+    if not len(rows):
+        return
+    queries = batch.column("query_id").take(pa.array(rows)).dictionary_encode()
+    codes, scores = queries.indices.to_numpy(), batch.column("score").to_numpy()[rows]
+    order = np.argsort(codes, kind="stable")
+    for code, some in enumerate(np.split(order, np.flatnonzero(np.diff(codes[order])) + 1)):
+        yield queries.dictionary[code].as_py(), rows[some], scores[some]

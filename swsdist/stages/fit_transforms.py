@@ -194,7 +194,7 @@ class FitTransforms(Stage[Fitting]):
             label = f"{unfitted_model.fitted.name} of {unfitted_model.track}, round 1: {len(rows)} documents"
             # Labels are found by the document's name; otherwise the name has no influence on frames.
             named = ("path", "identity", "channel", "speaker", *(() if unfitted_model.labels is None else ("doc_id",)))
-            key_parts = [[row[name] for name in named] for row in rows]
+            key_parts = [[*(row[name] for name in named), row.get("start"), row.get("end")] for row in rows]
             yield inputs.task(unfitted_model.file, key_parts, label=label, work=seconds, payload=payload)
 
     def run(self, task: Task[Fitting], context: Context) -> TaskOutput:
@@ -351,12 +351,29 @@ def _chosen(chain_inputs: SearchInputs, unfitted_model: UnfittedModel) -> Iterat
     source = sources[unfitted_model.place[0]]
     if isinstance(source.extractor, Extractor):  # all of audio read the same files
         source = next(source for source in sources if isinstance(source.extractor, Extractor))
+        if unfitted_model.labels is None:
+            rows, lengths = _in_pieces(rows, lengths)
     before = accumulate(lengths, initial=0.0)
     enough = [
         length for length, total in zip(lengths, before, strict=False) if total < unfitted_model.fitted.hours * 3600
     ]
     for part in parts_of(enough, _TASK_SECONDS):
         yield [row_for(source, rows[k]) for k in part], sum(lengths[k] for k in part)
+
+
+def _in_pieces(rows: Sequence[Row], lengths: Sequence[float]) -> tuple[list[Row], list[float]]:
+    """Long recordings as places of a task's length, in random order among the others: none holds a fit back or fills it."""
+    cut: list[tuple[bytes, Row, float]] = []
+    for row, length in zip(rows, lengths, strict=True):
+        pieces = 1 if row.get("start") is not None else max(1, int(length / _TASK_SECONDS))
+        edges = [length * k / pieces for k in range(pieces + 1)]
+        for k, (start, end) in enumerate(pairwise(edges)):
+            place = (
+                {"recording": row["doc_id"], "start": start, "end": end, "listed": row["path"]} if pieces > 1 else {}
+            )
+            cut.append((_order(row["doc_id"], row["channel"], k), {**row, **place}, end - start))
+    cut.sort(key=lambda item: item[0])
+    return [row for _, row, _ in cut], [length for *_, length in cut]
 
 
 def document_hash(row: Mapping[str, Any]) -> str:
@@ -369,5 +386,6 @@ def in_random_order(rows: Iterable[Row]) -> list[Row]:
     return sorted(rows, key=lambda row: _order(row["doc_id"], row["channel"]))
 
 
-def _order(doc_id: str, channel: int) -> bytes:
-    return hashlib.blake2b(f"{doc_id}\0{channel}".encode(), digest_size=16).digest()
+def _order(doc_id: str, channel: int, piece: int = 0) -> bytes:
+    name = f"{doc_id}\0{channel}" + (f"\0{piece}" if piece else "")
+    return hashlib.blake2b(name.encode(), digest_size=16).digest()

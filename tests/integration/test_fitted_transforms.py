@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import soundfile
 
 import swsdist
 from swsdist.audio.reader import read_blocks
@@ -165,3 +166,21 @@ def test_what_cannot_be(scene: Any, tmp_path: Path) -> None:
     gmm = {"name": "gmm", "options": {"components": 4096, "hours": 0.001}}
     with raises(codes.TOO_FEW_FRAMES, where="components", components=4096):
         scene.run(f"features={json.dumps({'name': 'mfcc', 'transforms': [gmm]})}")
+
+
+@pytest.mark.slow
+def test_a_long_recording_is_read_in_pieces(own_corpus: Any) -> None:
+    """It takes neither one task nor all of the hours; the cut into tasks is no matter."""
+    scene = own_corpus
+    files = sorted((scene.corpus / "audio").iterdir())
+    parts = [soundfile.read(file)[0] for file in files]
+    rate = soundfile.info(files[0]).samplerate
+    samples = np.concatenate(parts)
+    soundfile.write(scene.corpus / "long.flac", np.resize(samples, 1000 * rate), rate)
+    (scene.corpus / "docs.csv").write_text("doc_id,path\nlong,long.flac\n" + f"short,audio/{files[0].name}\n")
+    scene.run(features(hours=0.1), STREAMS, "corpus.references=null")
+    summed = [each for each in scene.chain_runs["run"].receipts("fit-transforms") if each.work > 1 and not each.round]
+    assert {round(each.work, 1) for each in summed} <= {333.3, round(333.3 + len(parts[0]) / rate, 1)}
+    assert 360 < sum(each.work for each in summed) < 700
+    whole = np.cov(frames_of(store_of(scene), "pca").T, bias=True)
+    assert whole == pytest.approx(np.eye(8), abs=0.2), "a part of it is as good as all"

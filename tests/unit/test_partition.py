@@ -25,7 +25,7 @@ def test_buckets_are_ranges_of_slots(buckets: int) -> None:
 
 
 def test_there_are_as_many_buckets_as_rows_ask_for() -> None:
-    rows = {0: 16, 1 << 22: 16, (1 << 22) + 1: 32, 13_000_000: 64, 1 << 40: SLOTS}
+    rows = {0: 16, 1 << 24: 16, (1 << 24) + 1: 32, 39_000_000: 64, 1 << 40: SLOTS}
     assert {count: Reduce().buckets_for(count) for count in rows} == rows
     assert Reduce(buckets=5).buckets_for(1 << 40) == 5
 

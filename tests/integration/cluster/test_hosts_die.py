@@ -43,6 +43,48 @@ def test_a_worker_host_is_killed_in_mid_search(on_cluster: Any) -> None:
     )
 
 
+def test_a_worker_host_is_killed_behind_the_search(on_cluster: Any) -> None:
+    """While others fit, score, summarise and export: a task of a bucket each."""
+    driver = on_cluster.start("reduce.buckets=64", "report.exports=[csv, stdlist]")
+    victim = on_cluster.hosts.workers[2]
+    on_cluster.wait(lambda: on_cluster.hosts_of("reduce"), driver)
+    victim.kill()
+    killed = time.time()
+    on_cluster.end(driver)
+    behind = ("normalise", "align", "decide", "measure", "summarise", "format", "export")
+    ended = max(one.finished for one in on_cluster.receipts().values())
+    assert all(on_cluster.hosts_of(stage) - {victim.name} for stage in behind)
+    assert on_cluster.same()
+    on_cluster.note(
+        "a worker host is killed",
+        "in reduce, before the list is fitted, scored, summarised and exported",
+        ended - killed,
+        "the run had ended",
+        "the run goes on with the others",
+    )
+
+
+@pytest.mark.parametrize(
+    ("writing", "when"), [("rows", "while it writes a part of an export"), ("tail", "while it joins parts")]
+)
+def test_a_worker_is_killed_in_an_export(on_cluster: Any, writing: str, when: str) -> None:
+    on_cluster.sabotage(writing=writing)
+    driver = on_cluster.start("reduce.buckets=5", "report.exports=[csv, killed-csv]")
+    on_cluster.end(driver)
+    died = [line for lines in on_cluster.journals() for line in lines if line["event"] == "died"]
+    assert len(died) == 1
+    exports = [on_cluster.run.read_bytes(f"exports/{name}.csv") for name in ("detections", "killed")]
+    assert exports[0] == exports[1]
+    assert on_cluster.same()
+    on_cluster.note(
+        "a worker's process is killed",
+        when,
+        max(one.finished for one in on_cluster.receipts().values()) - float(died[0]["t"]),
+        "the run had ended",
+        "the task is done again; each file is whole",
+    )
+
+
 def test_a_network_is_cut_and_healed(on_cluster: Any) -> None:
     """Ray takes the node for dead. When it can be reached again it is started anew, as a supervisor does, and is used."""
     on_cluster.sabotage(sleep={"index": 2.0, "search": 2.0})
