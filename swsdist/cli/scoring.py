@@ -100,7 +100,7 @@ def score(
         from swsdist.cli.running import configured, go
 
         loaded = configured(config, sets, strict=strict, force=options["force"])
-        go(loaded, config, table="measures", dry_run=dry_run, all_figures=all_figures)
+        go(loaded, config, table="summary", dry_run=dry_run, all_figures=all_figures)
         return 0
     if all_figures:
         raise click.UsageError("--all is for a CONFIG; a list has --all-measures.")

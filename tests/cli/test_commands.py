@@ -30,7 +30,7 @@ from tests.support.coded import says
 
 
 STEPS = ("index", "queries", "search", "reduce", "normalise", "align.train", "fit", "decide", "align.final", "measure", "score",
-         "format", "export")  # fmt: skip
+         "summarise", "format", "export")  # fmt: skip
 
 
 def test_run_makes_a_report(first_run, place: Path) -> None:
