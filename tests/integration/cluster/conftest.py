@@ -21,8 +21,8 @@ import swsdist
 from swsdist.core.errors import UserError
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.task import Receipt
-from swsdist.registry.entries import DistanceEntry, LatticeFormatEntry
-from swsdist.registry.registries import DISTANCES, LATTICE_FORMATS
+from swsdist.registry.entries import DistanceEntry, ExportEntry, LatticeFormatEntry
+from swsdist.registry.registries import DISTANCES, EXPORTS, LATTICE_FORMATS
 from tests.support.cluster.faults import Fault, Table
 from tests.support.cluster.hosts import Cluster, cluster
 from tests.support.cluster.network import Host
@@ -229,7 +229,9 @@ def on_cluster(
     # The saboteur is not installed in this process, which looks at runs that name it.
     DISTANCES.add("slow-cosine", DistanceEntry("swsdist.kernels.distances.cosine:plain", 1))
     LATTICE_FORMATS.add("slow-ctm", LatticeFormatEntry("swsdist.lattices.formats.ctm:read", 1))
+    EXPORTS.add("killed-csv", ExportEntry("swsdist.exports.lists:table", 1, rows=True))
     yield made
+    EXPORTS.remove("killed-csv")
     DISTANCES.remove("slow-cosine")
     LATTICE_FORMATS.remove("slow-ctm")
     made.order.unlink(missing_ok=True)
