@@ -20,12 +20,11 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import soundfile
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict
 
 from benchmarks.corpora import ROOT, Corpus, write
 from benchmarks.rows import Row, at_least, at_most, main, say
@@ -39,38 +38,30 @@ from swsdist.pipeline.operation.progress import Progress
 from swsdist.pipeline.task import Failure, Receipt
 from swsdist.registry.entries import MethodEntry
 from swsdist.store.reading import Store
+from tests.support.reshape import RATE, WIDTH, Reshape
 
 _HOURS = float(os.environ.get("HOURS", "1000"))
 _QUERIES = int(os.environ.get("QUERIES", "100"))
 _SIZES = [float(size) for size in os.environ.get("SIZES", "0.1,1").split(",")]
-_SECONDS, _RATE, _HOP, _WIDTH = 30, 800, 80, 8
+_SECONDS, _HOP = 30, 80
 #: Candidates of a query in a document, and the frames from one to the next; a candidate is as long as a query.
 _EACH = 9
-_APART = _SECONDS * _RATE // _HOP // _EACH
+_APART = _SECONDS * RATE // _HOP // _EACH
 _LENGTH = 8
 #: One of so many documents has an occurrence, which ends at the same frame in each.
 _ONE_OF, _END = 40, 20
 
 
-class Samples(BaseModel):
+class Samples(Reshape):
     """Frames of 0.1 s are some of their samples."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
     name: ClassVar[str] = "samples"
-    version: ClassVar[int] = 1
-    sample_rate: ClassVar[int] = _RATE
     frame_length: ClassVar[int] = _HOP
     hop: ClassVar[int] = _HOP
-    context: ClassVar[int] = 0
-    dimension: ClassVar[int] = _WIDTH
 
     def extract(self, samples: NDArray[np.float32]) -> NDArray[np.float32]:
         """Frames of float32 (n,) samples, float32 (n / 80, 8)."""
-        return samples[: len(samples) // _HOP * _HOP].reshape(-1, _HOP)[:, :_WIDTH]
-
-    def describe(self) -> dict[str, Any]:
-        """It has no options."""
-        return {}
+        return samples[: len(samples) // _HOP * _HOP].reshape(-1, _HOP)[:, :WIDTH]
 
 
 class Made(Dtw):
@@ -111,12 +102,12 @@ def make(hours: float, asked: int, folder: Path) -> None:
     package.mkdir(parents=True)
     (package / "METADATA").write_text("Metadata-Version: 2.1\nName: made\nVersion: 1\n")
     (package / "entry_points.txt").write_text("\n".join(f"[{group}]\n{line}" for group, line in _POINTS.items()))
-    noise = np.random.default_rng(0).integers(-9999, 9999, _SECONDS * _RATE, np.int16)
-    soundfile.write(folder / "noise.wav", noise, _RATE)
-    soundfile.write(folder / "query.wav", noise[: _LENGTH * _HOP][::-1], _RATE)
+    noise = np.random.default_rng(0).integers(-9999, 9999, _SECONDS * RATE, np.int16)
+    soundfile.write(folder / "noise.wav", noise, RATE)
+    soundfile.write(folder / "query.wav", noise[: _LENGTH * _HOP][::-1], RATE)
     documents = range(round(hours * 3600 / _SECONDS))
     doc = {"path": str(folder / "noise.wav"), "duration": _SECONDS}
-    times = {"channel": 1, "start": (_END - _LENGTH + 1) * _HOP / _RATE, "end": (_END + 1) * _HOP / _RATE}
+    times = {"channel": 1, "start": (_END - _LENGTH + 1) * _HOP / RATE, "end": (_END + 1) * _HOP / RATE}
     queries = [{"query_id": f"q{k}", "path": str(folder / "query.wav")} for k in range(asked)]
     true = [(k, k // _ONE_OF % asked) for k in documents[::_ONE_OF]]
     write(folder / "docs.csv", [{"doc_id": f"d{k}", **doc} for k in documents])

@@ -21,7 +21,6 @@ from swsdist.exports.interface import Material
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
-_NONE: Ints = np.zeros(0, np.int64)
 #: Greatest length of a file's name on all common file systems, bytes.
 _LONGEST_NAME = 255
 
@@ -122,9 +121,9 @@ def _least(material: Material) -> dict[str, tuple[float, int]]:
 def _undecided(batch: pa.RecordBatch) -> Iterator[tuple[str, Ints, Floats]]:
     """Of each query with undecided detections: their rows in the batch and their scores."""
     decision = batch.column("decision")
-    rows = pc.indices_nonzero(pc.is_null(decision)).to_numpy().astype(np.int64) if decision.null_count else _NONE
-    if not len(rows):
+    if not decision.null_count:
         return
+    rows = pc.indices_nonzero(pc.is_null(decision)).to_numpy().astype(np.int64)
     queries = batch.column("query_id").take(pa.array(rows)).dictionary_encode()
     codes, scores = queries.indices.to_numpy(), batch.column("score").to_numpy()[rows]
     order = np.argsort(codes, kind="stable")
