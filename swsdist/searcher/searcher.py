@@ -47,6 +47,7 @@ from swsdist.pipeline.operation.readers import reading
 from swsdist.registry.registries import METHODS
 from swsdist.registry.registry import Entry
 from swsdist.searcher.curves import Pair
+from swsdist.searcher.passes import Passes
 from swsdist.searcher.queries import SpokenQueries, WrittenQueries, written_rows
 from swsdist.searcher.query_input import Skip, skipping
 from swsdist.searcher.settings import DEFAULTS, scores_after, setup_of
@@ -111,6 +112,7 @@ class Searcher:
         memory: bytes for prepared shards in each process; other shards are prepared again in each search.
         executor: keys of the section `executor`; with `kind: ray`, Ray actors search, each with its part of the
             shards; by default this process does, and with executors whose entry names no `shards`.
+        shared: searches of several threads share passes over the store (`swsdist.searcher.passes`).
 
     Attributes:
         store: what is searched.
@@ -139,6 +141,7 @@ class Searcher:
         texts: bool = False,
         memory: int = MEMORY,
         executor: Mapping[str, object] | None = None,
+        shared: bool = False,
     ) -> None:
         memory = integer(memory, "memory", 0)
         self.setup = setup_of(store, texts)
@@ -180,6 +183,9 @@ class Searcher:
             create_shards = Entry(where.entry.shards, 1).load()
             self._shards = create_shards(self.store, self.settings, self._units, memory, where)
             ending.callback(self._shards.close)
+        self._passes = Passes() if shared else None
+        if self._passes is not None:
+            ending.callback(self._passes.close)
 
     def __enter__(self) -> Self:
         return self
@@ -261,7 +267,8 @@ class Searcher:
         say: Callable[[str], None] | None = None,
         warn: Callable[[str], None] | None = None,
     ) -> Iterator[Hits]:
-        """The same while it is found, each time that a part of the store has been searched; the last is `search`'s.
+        """The same while it is found: once the queries are read, and each time that a part of the store has been searched; the
+        last is `search`'s.
 
         Args:
             queries, top: as for `search`.
@@ -288,7 +295,9 @@ class Searcher:
             return _best(steps.read("scored"), top).drop_columns(_NOT_SHOWN)
 
         searched, frames = 0, sum(unit.frames for unit in self._units)
-        for unit, tables in self._candidates(examples):
+        yield Hits(0.0, table)
+        search = self._candidates
+        for unit, tables in search(examples) if self._passes is None else self._passes.search(search, examples):
             results += (part.cast(CANDIDATES) for part in tables)
             searched += unit.frames
             yield Hits(searched / max(frames, 1), table)

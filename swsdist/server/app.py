@@ -192,13 +192,13 @@ async def _search(request: Request) -> Response:
     question = Question(examples, text, entry_id, filters, integer(values, "top", TOP, 1, MOST), voices)
     some = None if searched is archive else await run_in_threadpool(archive.with_words, searched, filters)
     lines = answer(question, searched, service.project, service.searches, *(some or ()))
-    turns = bounds_of(request).searches
-    first = await turns.do(next, lines)  # a question that cannot be asked is refused
-    return StreamingResponse(_lines(turns, first, lines), media_type="application/x-ndjson")
+    bounds = bounds_of(request)
+    first = await bounds.searches.do(next, lines)  # reads the examples; a question that cannot be asked is refused
+    return StreamingResponse(_lines(bounds.answers, first, lines), media_type="application/x-ndjson")
 
 
 async def _lines(turns: Turns, first: dict[str, Any], answers: Iterator[dict[str, Any]]) -> AsyncIterator[str]:
-    """Each step in a thread of its own, so that the steps of several searches take turns."""
+    """Each step in a thread of its own, which waits for what a pass over the store finds."""
     line: str | None = json.dumps(first) + "\n"
     try:
         with turns.waiting():

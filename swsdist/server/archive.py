@@ -71,7 +71,9 @@ class Archive:
         dtw = Search().method
         # Of several examples one template: as good as the mean of their scores, in the time of one.
         way = {"examples": "template"} if setup_of(target, texts).options.get("method", dtw) == dtw else {}
-        self.searcher = Searcher(target, executor=executor, options={**way, **(options or {})}, texts=texts)
+        self.searcher = Searcher(
+            target, executor=executor, options={**way, **(options or {})}, texts=texts, shared=True
+        )
         self.spoken = METHODS[self.searcher.settings.method].queries != "text"
         self.documents = _described(self.searcher)
         self.likelihood = hit_likelihood(self.searcher)

@@ -180,7 +180,9 @@ def answer(
         if question.voices:
             queries = searcher.spoken_rows(queries, question.voices, Path(place), skip)
         for part in searcher.stream(queries, most, skip=skip, say=warnings.append, warn=warnings.append):
-            if part.part < 1:
+            if part.part == 0:
+                yield {"search": name, "part": 0.0, "hits": [], "final": False}
+            elif part.part < 1:
                 if (now := time.perf_counter()) < due:
                     continue
                 hits = _hits(part.table(), archive, question.top, places, fitted)
