@@ -319,7 +319,11 @@ def _frames_of(
     _, offsets, data = blobs.buffers()
     ends = np.frombuffer(offsets, np.int64)[blobs.offset : blobs.offset + len(blobs) + 1]
     features = np.frombuffer(data, dtype, ends[-1] // dtype.itemsize).reshape(-1, dimension)
-    return features.astype(np.float32, copy=False), (ends // (dtype.itemsize * dimension)).tolist()
+    if dtype == np.float16:
+        from swsdist.kernels.halves import single  # loads numba
+
+        features = single(features)
+    return features, (ends // (dtype.itemsize * dimension)).tolist()
 
 
 def pieces_of(blocks: Iterator[Block]) -> Iterator[Iterator[Block]]:
