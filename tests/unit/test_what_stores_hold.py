@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from swsdist.config import config_from_dict
+from swsdist.kernels.halves import single
 from swsdist.stages.inputs.settings import stored
 
 LATTICES: dict[str, Any] = {"chain": "lattices", "search": {"method": "lattice"}}
@@ -33,3 +34,10 @@ def test_frames_are_shared_by_decoders() -> None:
     """Lattices of frames are kept elsewhere."""
     loops = [{**LATTICES, "options": {"source": "frames", "decoding": {"scale": scale}}} for scale in (0.3, 1)]
     assert held(loops[0]) == held(loops[1]) == held({"chain": "search"})
+
+
+def test_all_halves_as_single_precision() -> None:
+    halves = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+    halves = halves[np.isfinite(halves)].reshape(2, -1)
+    halves.flags.writeable = False  # as those of a file are
+    assert single(halves).tobytes() == halves.astype(np.float32).tobytes()

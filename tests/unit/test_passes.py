@@ -1,0 +1,100 @@
+"""Questions of several threads share a pass over the store; none waits for another's mistake."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from swsdist.core.types import CANDIDATES, EXAMPLES
+from swsdist.methods.method import Unit
+from swsdist.searcher.passes import Passes
+
+UNITS = [Unit((name,), None, 1, 1) for name in "abc"]
+Search = Callable[[pa.Table], Iterator[tuple[Unit, Iterable[pa.Table]]]]
+
+
+def examples(*query_ids: str, features: bytes = b"") -> pa.Table:
+    row: dict[str, Any] = dict.fromkeys(EXAMPLES.names)
+    row |= {"example": 1, "duration": 1.0, "frames": 1, "features": features}
+    return pa.Table.from_pylist([row | {"query_id": name} for name in query_ids], EXAMPLES)
+
+
+class Engine:
+    """Finds each query once in each unit, at the length of its features; the first pass waits until it may begin."""
+
+    def __init__(self) -> None:
+        self.passes: list[int] = []
+        self.may_begin = threading.Event()
+
+    def search(self, queries: pa.Table) -> Iterator[tuple[Unit, Iterable[pa.Table]]]:
+        self.passes.append(queries.num_rows)
+        assert self.may_begin.wait(20)
+        if b"bad" in queries["features"].to_pylist():
+            raise ValueError("it does not fit the store")
+        for unit in UNITS:
+            rows = [
+                dict.fromkeys(CANDIDATES.names, 0)
+                | {"query_id": row["query_id"], "doc_id": unit.shards[0], "cost": len(row["features"])}
+                for row in queries.to_pylist()
+            ]
+            yield unit, [pa.Table.from_pylist(rows, CANDIDATES)]
+
+
+def found(passes: Passes, search: Search, table: pa.Table) -> list[tuple[str, str, int]]:
+    return [
+        (row["doc_id"], row["query_id"], row["cost"])
+        for _, tables in passes.search(search, table)
+        for part in tables
+        for row in part.to_pylist()
+    ]
+
+
+def expected(*query_ids: str, cost: int) -> list[tuple[str, str, int]]:
+    return [(unit.shards[0], name, cost) for unit in UNITS for name in query_ids]
+
+
+def waiting(passes: Passes, engine: Engine, people: ThreadPoolExecutor, tables: list[pa.Table]) -> list[Any]:
+    """Questions that wait while the first is searched."""
+    first = people.submit(found, passes, engine.search, examples("first"))
+    while not engine.passes:
+        pass
+    others = [people.submit(found, passes, engine.search, table) for table in tables]
+    while len(passes._waiting) < len(tables):
+        pass
+    engine.may_begin.set()
+    return [first, *others]
+
+
+def test_those_that_wait_share_a_pass_and_names_do_not_clash() -> None:
+    passes, engine = Passes(), Engine()
+    with ThreadPoolExecutor(9) as people:
+        asked = waiting(passes, engine, people, [examples("w", "v 1", features=bytes(k)) for k in range(1, 5)])
+        assert asked[0].result() == expected("first", cost=0)
+        for k, each in enumerate(asked[1:], 1):
+            assert each.result() == expected("w", "v 1", cost=k)
+    assert engine.passes == [1, 8]
+
+
+def test_a_mistake_of_one_is_nobody_elses() -> None:
+    passes, engine = Passes(), Engine()
+    with ThreadPoolExecutor(9) as people:
+        asked = waiting(passes, engine, people, [examples("w"), examples("w", features=b"bad"), examples("w")])
+        for each in (asked[1], asked[3]):
+            assert each.result() == expected("w", cost=0)
+        with pytest.raises(ValueError, match="does not fit"):
+            asked[2].result()
+
+
+def test_who_leaves_keeps_nobody_from_the_rest() -> None:
+    passes, engine = Passes(), Engine()
+    engine.may_begin.set()
+    leaving = passes.search(engine.search, examples("leaving"))
+    assert next(leaving)[0] == UNITS[0]
+    leaving.close()
+    assert found(passes, engine.search, examples("w")) == expected("w", cost=0)
+    passes.close()
