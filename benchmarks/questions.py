@@ -69,7 +69,7 @@ def measure(scratch: Path, store: Path | None, system: str) -> list[Row]:
     opened = outcomes[-1].chain.inputs.store.open()
     folder, hours = Path(opened.folder.root), opened.manifest.counts["seconds"] / 3600
     held = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-    codes = sum(path.stat().st_size for path in (folder / "codes").iterdir())
+    codes = sum(path.stat().st_size for path in (folder / "codes").glob("*"))  # none where all is searched exactly
     rows = [
         Row("hours", hours, "h"),
         Row("codes and sampled features", codes / hours / 1e6, "MB/h"),
