@@ -1,9 +1,9 @@
 """The server under load: ten people who ask every 10 seconds, over a store that there is.
 
-`swsdist serve STORE` runs as a process of its own; each question is by another query of Mboshi dev, or of the demo's corpus,
-over HTTP. Every second person collects: confirms the best hits of an answer as examples of an entry, and asks by these. The rows
-give the seconds until the first hits and until the end of an answer (median and 95th percentile), those of the first question
-after a start, errors, and the server's PSS without file pages at the end.
+`swsdist serve STORE` runs as a process of its own; each question is by another query of Mboshi dev, or of the demo's corpus.
+Every second person collects: confirms the best hits of an answer as examples of an entry, and asks by these. The rows give the
+seconds until the first hits and until the end of an answer (median and 95th percentile), those of the first question after a
+start, errors, and the server's PSS without file pages at the end.
 """
 
 from __future__ import annotations
