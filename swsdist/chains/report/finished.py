@@ -9,13 +9,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from swsdist.chains.report.reporting import FINAL
+from swsdist.chains.report.reporting import result_digests
 from swsdist.config import Config, config_from_dict
 from swsdist.core.codes import chains as codes
 from swsdist.evaluation.scored_system import ScoredSystem
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import ChainRun
-from swsdist.pipeline.inspection.digest import digests
 from swsdist.pipeline.inspection.loading import config_of, load_chain_run, plan_of
 from swsdist.score.compare.results import SystemInfo
 from swsdist.score.measures.det import Det, ppndf
@@ -94,7 +93,7 @@ def _about(name: str, path: str, chain_run: ChainRun, result: Measured) -> Syste
         kind="run",
         path=path,
         label=config.system,
-        digest=combined(digests(chain_run, FINAL)),
+        digest=combined(result_digests(chain_run)),
         corpus=tuple(str(item) for item in (corpus.documents, corpus.queries, corpus.references) if item is not None),
         point=(point := OperatingPoint(**result.point)),
         protocol_text=rules.describe(point),

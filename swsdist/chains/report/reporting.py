@@ -57,7 +57,7 @@ def build_report(outcome: Outcome, chain_run: ChainRun) -> report.ReportData:
         folder=chain_run.run.root,
         system=chain_run.config.system,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        digest=combined(_digests(chain_run)),
+        digest=combined(result_digests(chain_run)),
         config_yaml=dump_config(without_secrets(chain_run.config)),
         versions=versions(),
         resources=resources,
@@ -88,8 +88,10 @@ def build_report(outcome: Outcome, chain_run: ChainRun) -> report.ReportData:
     )
 
 
-def _digests(chain_run: ChainRun) -> dict[str, str]:
-    """Those of the tables `FINAL`; of the list from its queries' hashes, for that is long."""
+def result_digests(chain_run: ChainRun) -> dict[str, str]:
+    """Those of the tables `FINAL`; of the list, which is long, from its queries' hashes if these are there."""
+    if not chain_run.table("summary").parts:
+        return digests(chain_run, FINAL)
     listed, *others = FINAL
     hashes: dict[str, str] = {}
     for table in chain_run.read("summary", ["query_id", "sha256"]):
