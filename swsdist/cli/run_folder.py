@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -59,9 +60,8 @@ def _next(run: Folder, folder: str, run_status: Status) -> str:
         return "run the same config again to continue"
     last, method = run_status.stages[-1].stage, configs[0].get("search", {}).get("method")
     query = "--text TEXT" if method in METHODS and METHODS[method].queries == "text" else "--query FILE"
-    return (
-        f"{last} is done, and the config has no corpus.queries: add them and run it, or swsdist search {folder} {query}"
-    )
+    search = f"swsdist search {quote(folder)} {query}"
+    return f"{last} is done, and the config has no corpus.queries: add them and run it, or {search}"
 
 
 @click.command()

@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from shlex import quote
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -335,7 +336,7 @@ def _alike(rows: Sequence[Mapping[str, Any]]) -> str | None:
         if word in first:
             return (
                 f"{Path(first[word]).name} and {Path(row['path']).name} are two queries; for examples of one word, give only "
-                f"them, with --word {word}, or a table with one query_id"
+                f"them, with --word {quote(word)}, or a table with one query_id"
             )
         first[word] = row["path"]
     return None

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 import click
@@ -231,7 +232,7 @@ def compact(folder: str, hours: float) -> None:
     print(
         f"{done.shards_before} shards of {done.bytes_before / 1e6:.1f} MB became {done.shards} of {done.bytes / 1e6:.1f} MB"
     )
-    print(f"the old shards are kept; swsdist clean {folder} removes them after an hour")
+    print(f"the old shards are kept; to remove them after an hour: swsdist clean {quote(folder)}")
 
 
 @store.command()

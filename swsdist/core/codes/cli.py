@@ -56,7 +56,7 @@ ANOTHER_INDEX = Code(
     "another-index",
     UserError,
     "this is the index of another folder, {documents}",
-    "name another run folder (--run FOLDER); if the recordings have moved: --run {run}",
+    "name another run folder (--run FOLDER); if the recordings have moved: --run {run!q}",
 )
 CONFIG_IN_RUN_FOLDER = Code(
     "config-in-run-folder",
@@ -68,7 +68,7 @@ OTHER_CHAIN = Code(
     "other-chain",
     UserError,
     "this is a config of the chain {chain}, not of {wanted}",
-    "set chain: {wanted}, or run it as it is: swsdist run {config}",
+    "set chain: {wanted}, or run it as it is: swsdist run {config!q}",
 )
 UNSCORED_CHAIN = Code(
     "unscored-chain",
@@ -77,7 +77,7 @@ UNSCORED_CHAIN = Code(
     "leave these options out",
 )
 REPORT_BEFORE_END = Code(
-    "report-before-end", IncompleteError, "the run has only reached {stage}", "finish it: swsdist run {run}"
+    "report-before-end", IncompleteError, "the run has only reached {stage}", "finish it: swsdist run {run!q}"
 )
 NO_PLOT = Code("no-plot", UserError, "no {plot}: {reason}", "give references (corpus.references)")
 NO_TIMELINE = Code("no-timeline", UserError, "no timeline: the run has done no task", "run it first")
@@ -97,7 +97,7 @@ STRICT_REJECTIONS = Code(
     "strict-rejections",
     IncompleteError,
     "{count} rejected input{s} under --strict",
-    "see `swsdist store rejected {folder}`; correct or remove them, or run without --strict",
+    "see `swsdist store rejected {folder!q}`; correct or remove them, or run without --strict",
 )
 POINTS_FAILED = Code(
     "points-failed",

@@ -28,7 +28,7 @@ QUERY_IS_FOLDER = Code(
     "query-is-folder",
     UserError,
     "the query is a folder, not a recording",
-    "give its files (ls {folder}/*.wav | swsdist search STORE --query -), or run a config with corpus.queries",
+    "give its files (ls {folder!q}/*.wav | swsdist search STORE --query -), or run a config with corpus.queries",
 )
 INCOMPLETE_PLACE = Code(
     "incomplete-place",

@@ -102,7 +102,7 @@ INDEX_ENDED = Code(
     "index-ended",
     UserError,
     "the index of {folder} ended: {message}",
-    "run `swsdist index {folder}` to see why",
+    "run `swsdist index {folder!q}` to see why",
 )
 BUSY = Code("busy", UserError, "{count} others are waiting for the same", "ask again in a few seconds")
 NO_SUCH_ADDRESS = Code("no-such-address", UserError, "the server has no {method} {path}", "load the page again")

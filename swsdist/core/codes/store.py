@@ -137,7 +137,7 @@ FFMPEG_MISSING_ON_WORKER = Code(
     "ffmpeg-missing-on-worker",
     UserError,
     "this worker ({host}) has no ffmpeg, although there was one when the work was planned",
-    "install it on all nodes (pip install 'swsdist[ffmpeg]', or a package of the system)",
+    "install it on all nodes (pip install imageio-ffmpeg, or a package of the system)",
 )
 
 MISSING_FRAMES_FILE = Code(
