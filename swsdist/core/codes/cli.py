@@ -6,6 +6,7 @@ from swsdist.core.codes import Code
 from swsdist.core.errors import ConfigError, IncompleteError, OddError, StoreError, UserError
 
 NO_SUCH_CODE = Code("no-such-code", UserError, "there is no code {code}{meant}", "`swsdist explain` lists all codes")
+NO_SUCH_PAGE = Code("no-such-page", UserError, "no page is about this", "{near}swsdist help lists all")
 SECRET_ON_COMMAND_LINE = Code(
     "secret-on-command-line",
     UserError,

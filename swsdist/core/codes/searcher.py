@@ -89,7 +89,7 @@ PRECOMPUTED_TRACKS = Code(
     "precomputed-tracks",
     UserError,
     "features in one of the {tracks} tracks of this store were precomputed and cannot be made from a recording",
-    "run a config whose features.options.queries names the frames of the queries (docs/how-to/use-your-own-features.md)",
+    "run a config whose features.options.queries names the frames of the queries (swsdist help use-your-own-features)",
 )
 
 FUSION_WITHOUT_STORE = Code(

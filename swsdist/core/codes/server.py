@@ -15,7 +15,7 @@ NO_USER_HEADER = Code(
     "no-user-header",
     UserError,
     "no proxy says who asks: there is no header {header}",
-    "ask by the proxy's address (docs/how-to/serve-an-archive.md)",
+    "ask by the proxy's address (swsdist help serve-an-archive)",
 )
 SLOW_DOWN = Code("slow-down", UserError, "too many wrong passwords came from this address", "try again in {seconds} s")
 OTHER_HOST = Code(
