@@ -164,7 +164,8 @@ def _commit() -> str | None:
         source = json.loads(distribution("swsdist").read_text("direct_url.json") or "{}")
     except (PackageNotFoundError, ValueError):
         return None
-    return source.get("vcs_info", {}).get("commit_id")
+    commit = source.get("vcs_info", {}).get("commit_id")
+    return commit if isinstance(commit, str) else None
 
 
 @click.command()

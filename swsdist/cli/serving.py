@@ -20,6 +20,7 @@ from swsdist.cli.options import ANY_FOLDER, MODELS, Integer, allow_commands
 @click.option(
     "--proxy", "proxies", multiple=True, metavar="ADDRESS", help="Address of that proxy. [default: this host]"
 )
+@click.option("--open/--no-open", "browser", default=None, help="Open the page in a browser. [default: on a desktop]")
 @MODELS
 @click.option("--watch", is_flag=True, help="Of a FOLDER: look for new recordings, and search saved words in them.")
 @click.option("--texts", metavar="STORE", help="Store of words elsewhere. [default: that in STORE]")
@@ -43,6 +44,7 @@ def serve(
     public: bool,
     user_header: str | None,
     proxies: tuple[str, ...],
+    browser: bool | None,
     models: tuple[str, ...],
     watch: bool,
     texts: str | None,
@@ -54,7 +56,7 @@ def serve(
     """Serve a page in the browser: search STORE by text or voice, judge what is found, and collect words.
 
     A FOLDER of recordings is indexed first, and can be asked meanwhile. The words, with all judgements, are kept in the project
-    folder. Only who has the printed address may enter; on other hosts, see --public.
+    folder. Only who has the printed address may enter; it stays the same. On other hosts, see --public.
 
     \b
     swsdist serve archive/store
@@ -80,6 +82,6 @@ def serve(
     )
     if models and settings.source is not None:
         frames(models, settings.target, settings.source, True)  # reports mistakes
-    entrance = Entrance(host, port, names, public, user_header, proxies)
+    entrance = Entrance(host, port, names, public, user_header, proxies, browser)
     serve_until_ended(settings, entrance, lambda text: click.echo(text))
     return 0
