@@ -128,7 +128,9 @@ def _run() -> int:
         print(error, file=sys.stderr)
         return error.exit_code
     except SwsdistError as error:
-        return _report(error, error)
+        from swsdist.cli.run_folder import what_is_there
+
+        return _report(what_is_there(error), error)
     except Exception as error:
         from swsdist.core.extras import error_of
         from swsdist.io.failures import explain

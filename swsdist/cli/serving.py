@@ -65,13 +65,25 @@ def serve(
     SWSDIST_PASSWORD=... swsdist serve archive --public --host 0.0.0.0 --host-name archive.example.org
     """
     from swsdist.cli.models import frames
+    from swsdist.cli.run_folder import runs_of
     from swsdist.config.loader import section_values
+    from swsdist.registry.registries import METHODS
     from swsdist.server.running import Entrance, serve_until_ended, settings_for
+    from swsdist.store.manifest import words_store
 
     options = section_values(list(sets), "search")
+    runs = {
+        run: METHODS[config.search.method].queries
+        for run, config in runs_of(target).items()
+        if config.chain != "discover"
+    }
+    sound, words = ([run for run in runs if runs[run] == kind] for kind in ("spoken", "text"))
+    if texts is None and len(words) == 1 and not any(words_store(f"{run}/store") for run in sound):
+        texts = words[0]
     settings = settings_for(
         target,
         project,
+        run=sound[0] if len(sound) == 1 else None,
         watch=watch,
         texts=texts,
         speak=voices,

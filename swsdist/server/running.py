@@ -52,6 +52,7 @@ def settings_for(
     target: str,
     project: str | None,
     *,
+    run: str | None = None,
     watch: bool = False,
     texts: str | None = None,
     speak: tuple[str, ...] = (),
@@ -60,7 +61,7 @@ def settings_for(
     address: str | None = None,
     options: Mapping[str, object] | None = None,
 ) -> Settings:
-    """What is served: a store, a run, or a folder of recordings that is indexed to a run beside it.
+    """What is served: a store, a run, or a folder of recordings that is indexed to a run, by default beside the project.
 
     Raises:
         UserError: there is no such folder or voice, `watch` or models without a folder of recordings, or the project needs a
@@ -81,10 +82,11 @@ def settings_for(
         named = here.parent if here.name == "store" else here
         project = str(named.with_name(f"{named.name}-words"))
     source = None if is_archive else target if is_remote(target) else str(Path(target).resolve())
-    run = target if is_remote(target) else str(Path(target).resolve())
-    if source is not None:
+    if source is None:
+        run = target if is_remote(target) else str(Path(target).resolve())
+    else:
         name = source.rsplit("/", 1)[-1]
-        run = str(Path(project).resolve().with_name(f"{name}-swsdist"))
+        run = str(Path(run or Path(project).resolve().with_name(f"{name}-swsdist")).resolve())
     for voice in speak:
         demand_voice(voice)
     return Settings(run, Path(project), source, watch, texts, speak, classes, models, address, dict(options or {}))

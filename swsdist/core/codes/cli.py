@@ -133,8 +133,8 @@ RECORDINGS_NOT_RUN = Code(
 OTHER_KIND_OF_QUERY = Code(
     "other-kind-of-query",
     UserError,
-    "the method {method} does not take {option}",
-    "give {instead}, or name a store of {store}",
+    "{option} searches {wanted}, and this store holds {held}",
+    "{fix}",
 )
 DRY_RUN_WITH_QUERY = Code("dry-run-with-query", UserError, "--dry-run needs a config, not --query", "remove --dry-run")
 TWO_FORMATS = Code("two-formats", UserError, "--csv and --json are both given", "give --csv or --json")
@@ -169,6 +169,12 @@ HITS_WITHOUT_RECORDING = Code(
 
 # Stores
 
+BEING_INDEXED = Code(
+    "being-indexed",
+    StoreError,
+    "this is being indexed, and nothing can be searched yet: {progress}",
+    "wait for it: swsdist status {run!q} --follow",
+)
 RUN_NOT_STORE = Code("run-not-store", StoreError, "this is a run folder, not a feature store", "{remedy}")
 STORE_AMONG_FRAMES = Code(
     "store-among-frames",

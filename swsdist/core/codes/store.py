@@ -83,7 +83,7 @@ NO_STORE = Code(
     "no-store",
     StoreError,
     "there is no feature store here",
-    "make one with `swsdist index`; a store is a folder with a manifest.json",
+    "if these are recordings: swsdist index {folder!q}; a store is a folder with a manifest.json",
 )
 
 PLACE_OUTSIDE_FRAMES = Code(
