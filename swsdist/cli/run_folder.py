@@ -197,7 +197,7 @@ def runs_of(folder: str) -> dict[str, Config]:
             with suppress(StoreError):  # of another version
                 configs = [config_of(run, each) for each in load_plans(run).values()]
                 if configs and all(config.corpus.documents == source for config in configs):
-                    found[run.root] = configs[0]
+                    found[str(plan.parent)] = configs[0]
     return found
 
 
