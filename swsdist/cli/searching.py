@@ -34,7 +34,7 @@ _KEYS = ["query_id", "doc_id", "channel", "start", "end"]
 
 
 @click.command(cls=OutputCommand)
-@click.argument("target", type=FILE_OR_FOLDER, metavar="CONFIG|RUN|STORE")
+@click.argument("target", type=FILE_OR_FOLDER, metavar="CONFIG|RUN|STORE|FOLDER")
 @click.option(
     "--query",
     "queries",
@@ -103,7 +103,8 @@ def search(
     force: bool,
     dry_run: bool,
 ) -> None:
-    """Search the queries of CONFIG, up to candidates; or single queries (--query, --text) in a STORE, or in that of a RUN.
+    """Search the queries of CONFIG, up to candidates; or single queries (--query, --text) in a STORE, in that of a RUN, or
+    in what was made of a FOLDER.
 
     A query is a recording (talk.flac), its second channel (talk.flac#2), a place in seconds or minutes
     (talk.flac:12.3-13.1, talk.flac#2:1:02:03-1:02:04), a place in a document of the store (d003:1.1-1.7), or a table of queries
@@ -112,8 +113,8 @@ def search(
     \b
     swsdist search config.yaml
     swsdist search runs/mine --query hello.wav --query talk.flac:12:03.5-12:04.2 --html hits.html
-    swsdist search transcripts-swsdist --text "good morning"
-    swsdist search recordings-swsdist --text "good morning" --speak espeak-ng:en-us
+    swsdist search transcripts --text "good morning"
+    swsdist search recordings --text "good morning" --speak espeak-ng:en-us
     """
 
     if _searches_config(click.get_current_context()):
