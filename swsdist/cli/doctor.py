@@ -25,6 +25,7 @@ def doctor(s3: str | None, endpoint_url: str | None, executors: bool) -> int:
     from swsdist.pipeline.inspection.diagnosis import diagnose
 
     bad, _ = _print(diagnose(s3, {"endpoint_url": endpoint_url} if endpoint_url else {}, executors))
+    print("what to do: swsdist help troubleshoot" if bad else "all tasks, with a page each: swsdist help")
     return 2 if bad else 0
 
 

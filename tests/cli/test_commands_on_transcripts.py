@@ -20,6 +20,7 @@ from swsdist.core.codes import store as store_codes
 from swsdist.core.codes import text as text_codes
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.lock import locked
+from swsdist.server.service import Settings
 from tests.support.coded import says
 from tests.support.written_corpus import make, spoken
 
@@ -126,6 +127,17 @@ def test_a_folder_finds_what_was_made_of_it(swsdist: Command, talks: Path, tmp_p
         assert "name what was made of it: json-again or json-text" in told
     finally:
         shutil.rmtree(talks / "json-again")
+
+
+def test_a_served_folder_has_its_words(
+    swsdist: Command, talks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Settings] = []
+    monkeypatch.setattr("swsdist.server.running.serve_until_ended", lambda settings, *_: asked.append(settings))
+    swsdist("serve", "json", "--project", tmp_path / "words", cwd=talks)
+    swsdist("serve", "json", "--project", tmp_path / "words", "--texts", "other", cwd=talks)
+    assert [settings.texts for settings in asked] == ["json-text", "other"]
+    assert asked[0].target == str(tmp_path / "json-swsdist")
 
 
 @pytest.mark.parametrize("name", ["Bob's talks, 2015", '$(touch x) "y"', "-n *"])
