@@ -24,7 +24,7 @@ PLATFORMS = {
     machine: [f"manylinux_2_{k}_{machine}" for k in (34, 31, 28, 27, 24, 17)] for machine in ("x86_64", "aarch64")
 }
 #: Extras of all images: what chains and pages need.
-EXTRAS = ("ffmpeg", "serve", "hdf5", "figures", "whisper")
+EXTRAS = ("hdf5", "figures", "whisper")
 #: And of that for nodes with a GPU.
 MORE = ("gpu", "ssl", "pocketsphinx")
 #: Beside what pyproject.toml names: the agent of Ray's dashboard, which jobs are submitted to and metrics are read from.

@@ -60,14 +60,30 @@ class Lazy(click.Group):
                 entry = COMMANDS[name]
             except ConfigError as error:
                 entry = CommandEntry("", 1, error.message)
-            sections.setdefault(entry.section, []).append((name, entry.says))
+            example = [("", f"$ {entry.example}")] if entry.example else []
+            sections.setdefault(entry.section, []).extend([(name, entry.says), *example])
         for section, rows in sections.items():
             with formatter.section(section):
                 formatter.write_dl(rows)
 
 
-@click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+def _cite(context: click.Context, _: click.Parameter, is_asked: bool) -> None:
+    if is_asked:
+        from swsdist.cli.helping import citation
+
+        click.echo(citation())
+        context.exit()
+
+
+@click.group(
+    cls=Lazy,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Tasks, with a page each: swsdist help",
+)
 @click.version_option(package_name="swsdist")
+@click.option(
+    "--cite", is_flag=True, is_eager=True, expose_value=False, callback=_cite, help="Say how to cite swsdist."
+)
 def cli() -> None:
     """Spoken term detection at scale: index speech, search spoken queries, score, and count what it cost."""
 
@@ -112,7 +128,9 @@ def _run() -> int:
         print(error, file=sys.stderr)
         return error.exit_code
     except SwsdistError as error:
-        return _report(error, error)
+        from swsdist.cli.run_folder import what_is_there
+
+        return _report(what_is_there(error), error)
     except Exception as error:
         from swsdist.core.extras import error_of
         from swsdist.io.failures import explain

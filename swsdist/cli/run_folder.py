@@ -5,14 +5,20 @@ from __future__ import annotations
 import json
 import sys
 import time
+from contextlib import suppress
+from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from swsdist.cli.options import Number, is_config
 from swsdist.cli.outputs import is_read
+from swsdist.core.codes import cli as codes
+from swsdist.core.errors import StoreError, SwsdistError
 
 if TYPE_CHECKING:
+    from swsdist.config import Config
     from swsdist.io.filesystem import Folder
     from swsdist.pipeline.inspection.status import StageStatus, Status
 
@@ -59,9 +65,8 @@ def _next(run: Folder, folder: str, run_status: Status) -> str:
         return "run the same config again to continue"
     last, method = run_status.stages[-1].stage, configs[0].get("search", {}).get("method")
     query = "--text TEXT" if method in METHODS and METHODS[method].queries == "text" else "--query FILE"
-    return (
-        f"{last} is done, and the config has no corpus.queries: add them and run it, or swsdist search {folder} {query}"
-    )
+    search = f"swsdist search {quote(folder)} {query}"
+    return f"{last} is done, and the config has no corpus.queries: add them and run it, or {search}"
 
 
 @click.command()
@@ -139,6 +144,61 @@ def clean(folder: str, dry_run: bool, older: float, as_json: bool, endpoint_url:
     for stay in kept:
         print(f"{stay.folder.path()}: {stay.why}")
     print(f"{len(files)} files of {total} bytes {'can be removed' if dry_run else 'removed'}")
+
+
+def what_is_there(error: SwsdistError) -> SwsdistError:
+    """Of a folder in which no store or run was found, the error that says what is there instead: a run that is being indexed, a
+    run whose store is elsewhere, or recordings of which runs were made. Other errors stay as they are.
+    """
+    from swsdist.core.codes import pipeline as pipeline_codes
+    from swsdist.core.codes import store as store_codes
+    from swsdist.io.filesystem import Folder, is_remote
+    from swsdist.pipeline.inspection.loading import config_of
+    from swsdist.pipeline.inspection.status import status as look
+    from swsdist.pipeline.plan import load_plans
+
+    named = (store_codes.NO_STORE, store_codes.UNFINISHED_STORE, pipeline_codes.NOT_A_RUN)
+    if error.code not in {code.name for code in named} or error.where is None or is_remote(error.where):
+        return error
+    place = Path(error.where)
+    with suppress(StoreError):  # no run, or one that cannot be read: the first error says enough
+        for run in (place, place.parent):
+            if (run / "plan.json").exists() and (now := look(Folder(str(run)))).state == "running":
+                stage = next((stage for stage in now.stages if stage.done < stage.tasks), None)
+                progress = "the work is being planned" if stage is None else progress_of(stage)
+                return codes.BEING_INDEXED(where=error.where, progress=progress, run=str(run))
+        if (place / "plan.json").exists():
+            run_folder = Folder(str(place))
+            stores = [config_of(run_folder, plan).store for plan in load_plans(run_folder).values()]
+            store = next((store for store in stores if Folder(store).exists("manifest.json")), None)
+            remedy = f"name its store: {store}" if store is not None else "make its store with `swsdist index`"
+            return codes.RUN_NOT_STORE(where=error.where, remedy=remedy)
+    runs = [quote(run) for run in runs_of(error.where)]
+    return codes.RECORDINGS_NOT_RUN(where=error.where, runs=" or ".join(runs)) if runs else error
+
+
+def runs_of(folder: str) -> dict[str, Config]:
+    """Runs that were made of a folder of recordings, or of words, with their configs: those named after it, in the working
+    directory and beside it.
+    """
+    from glob import escape
+
+    from swsdist.cli.running import source_of
+    from swsdist.io.filesystem import Folder, is_remote
+    from swsdist.pipeline.inspection.loading import config_of
+    from swsdist.pipeline.plan import load_plans
+
+    source = source_of(folder)
+    beside = [] if is_remote(source) else [Path(source).parent]
+    found: dict[str, Config] = {}
+    for place in [Path(), *(parent for parent in beside if parent != Path().resolve())]:
+        for plan in sorted(place.glob(f"{escape(source.rpartition('/')[2])}-*/plan.json")):
+            run = Folder(str(plan.parent))
+            with suppress(StoreError):  # of another version
+                configs = [config_of(run, each) for each in load_plans(run).values()]
+                if configs and all(config.corpus.documents == source for config in configs):
+                    found[str(plan.parent)] = configs[0]
+    return found
 
 
 def show(run_status: Status) -> None:

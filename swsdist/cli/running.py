@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import wraps
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -112,7 +113,7 @@ def index(config: str, settings: dict[str, Any], text: bool, models: tuple[str, 
         queries = ["--text TEXT"] if template == TRANSCRIPTS_CONFIG else ["--query FILE[:START-END]"]
         queries += ["--text TEXT"] if "words" in done.outcome.chain_run.outcomes else []
         for query in queries:
-            print(f"search it: swsdist search {settings['run_folder'] or run_name(config, template)} {query}")
+            print(f"search it: swsdist search {quote(settings['run_folder'] or run_name(config, template))} {query}")
 
 
 @click.command()
@@ -476,9 +477,9 @@ def _report_outcome(result: RunResult, all_figures: bool) -> None:
         for item in notices:
             print(f"{item.kind}: {item.text}" + (f"\n  remedy: {item.remedy}" if item.remedy else ""), file=sys.stderr)
         if rejected:
-            print(f"all rejections: swsdist store rejected {result.folder}", file=sys.stderr)
+            print(f"all rejections: swsdist store rejected {quote(result.folder)}", file=sys.stderr)
     else:
-        more = _SAME_WITH_ALL if report is None else f"swsdist report {result.folder} --all"
+        more = _SAME_WITH_ALL if report is None else f"swsdist report {quote(result.folder)} --all"
         for line in truncated([notice.line for notice in notices], MOST_ISSUES, more):
             print(line, file=sys.stderr)
         if report is not None:

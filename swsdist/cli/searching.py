@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from shlex import quote
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -21,7 +22,7 @@ from swsdist.report.tables import TABLES
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from swsdist.core.errors import SwsdistError
+    from swsdist.core.errors import SwsdistError, UserError
     from swsdist.methods.query.extraction import Cut
     from swsdist.report.answers.hits import Answer
     from swsdist.searcher.hit_likelihood import HitLikelihood
@@ -33,7 +34,7 @@ _KEYS = ["query_id", "doc_id", "channel", "start", "end"]
 
 
 @click.command(cls=OutputCommand)
-@click.argument("target", type=FILE_OR_FOLDER, metavar="CONFIG|RUN|STORE")
+@click.argument("target", type=FILE_OR_FOLDER, metavar="CONFIG|RUN|STORE|FOLDER")
 @click.option(
     "--query",
     "queries",
@@ -102,7 +103,8 @@ def search(
     force: bool,
     dry_run: bool,
 ) -> None:
-    """Search the queries of CONFIG, up to candidates; or single queries (--query, --text) in a STORE, or in that of a RUN.
+    """Search the queries of CONFIG, up to candidates; or single queries (--query, --text) in a STORE, in that of a RUN, or
+    in what was made of a FOLDER.
 
     A query is a recording (talk.flac), its second channel (talk.flac#2), a place in seconds or minutes
     (talk.flac:12.3-13.1, talk.flac#2:1:02:03-1:02:04), a place in a document of the store (d003:1.1-1.7), or a table of queries
@@ -111,8 +113,8 @@ def search(
     \b
     swsdist search config.yaml
     swsdist search runs/mine --query hello.wav --query talk.flac:12:03.5-12:04.2 --html hits.html
-    swsdist search transcripts-swsdist --text "good morning"
-    swsdist search recordings-swsdist --text "good morning" --speak espeak-ng:en-us
+    swsdist search transcripts --text "good morning"
+    swsdist search recordings --text "good morning" --speak espeak-ng:en-us
     """
 
     if _searches_config(click.get_current_context()):
@@ -258,19 +260,12 @@ def _searcher(
     Raises:
         UserError: the store takes the other kind of queries; or this is a folder of recordings, and runs of it are here.
     """
-    from glob import escape
-
     from swsdist.config.loader import section_values
-    from swsdist.io.filesystem import Folder
     from swsdist.registry.registries import METHODS
     from swsdist.searcher.hit_likelihood import hit_likelihood
     from swsdist.searcher.searcher import Searcher
 
-    folder = Folder(target.rstrip("/"))
-    if not folder.exists("plan.json") and not folder.exists("manifest.json"):
-        runs = sorted(str(plan.parent) for plan in Path().glob(f"{escape(Path(target).resolve().name)}-*/plan.json"))
-        if runs:
-            raise codes.RECORDINGS_NOT_RUN(where=target, runs=" or ".join(runs))
+    target, source = _archive(target, texts)
     of_terms = [item for item in sets if item.startswith("terms.")]
     options = section_values([item for item in sets if item not in of_terms], "search")
     terms = section_values(of_terms, "terms")
@@ -278,10 +273,55 @@ def _searcher(
     click.get_current_context().call_on_close(searcher.close)
     method = searcher.settings.method
     if texts is not None and (METHODS[method].queries == "text") != texts:
-        values = ("--text", "--query FILE, or --speak espeak-ng:VOICE with the text", "transcripts or lattices")
-        option, instead, other = values if texts else ("--query", "--text TEXT", "recordings")
-        raise codes.OTHER_KIND_OF_QUERY(where=target, method=method, option=option, instead=instead, store=other)
+        indexed = None if searcher.setup.config is None else searcher.setup.config.corpus.documents
+        named = indexed if isinstance(indexed, str) and Path(indexed).is_dir() else "FOLDER"
+        raise _other_kind(target, texts, source or named)
     return searcher, hit_likelihood(searcher, calibration)
+
+
+def _archive(target: str, texts: bool | None) -> tuple[str, str | None]:
+    """What is searched, and the folder of recordings that it was made of, if that is named: the one of its runs that takes
+    texts, or recordings (None: either).
+
+    Raises:
+        UserError: several do, or none.
+    """
+    from swsdist.cli.run_folder import runs_of
+    from swsdist.io.filesystem import Folder
+    from swsdist.registry.registries import METHODS
+    from swsdist.store.manifest import words_store
+
+    folder = Folder(target.rstrip("/"))
+    if folder.exists("plan.json") or folder.exists("manifest.json"):
+        return target, None
+    runs = {run: config for run, config in runs_of(target).items() if config.chain != "discover"}
+    fits = [
+        run
+        for run, config in runs.items()
+        if texts is None
+        or (METHODS[config.search.method].queries == "text") == texts
+        or (texts and words_store(config.store) is not None)
+    ]
+    if len(fits) == 1:
+        return fits[0], target
+    if fits:
+        raise codes.RECORDINGS_NOT_RUN(where=target, runs=" or ".join(map(quote, fits)))
+    if runs:
+        raise _other_kind(next(iter(runs)), bool(texts), target)
+    return target, None
+
+
+def _other_kind(store: str, texts: bool, folder: str) -> UserError:
+    """The error of texts for a store of sound, or of recordings for one of words."""
+    recordings = folder if folder == "FOLDER" else quote(folder)
+    if not texts:
+        fix = f"type what is said: --text TEXT; or index the sound: swsdist index {recordings}"
+        return codes.OTHER_KIND_OF_QUERY(where=store, option="--query", wanted="sound", held="words", fix=fix)
+    fix = (
+        f"recognise the words, or read the transcripts there: swsdist index {recordings} --text; or let a voice say the text, "
+        "and search by that: --speak espeak-ng:VOICE; or give a recording: --query FILE"
+    )
+    return codes.OTHER_KIND_OF_QUERY(where=store, option="--text", wanted="words", held="sound", fix=fix)
 
 
 def _print_answers(answers: Sequence[Answer], listed: pa.Table, said: str, form: Literal["csv", "json"] | None) -> None:
@@ -335,7 +375,7 @@ def _alike(rows: Sequence[Mapping[str, Any]]) -> str | None:
         if word in first:
             return (
                 f"{Path(first[word]).name} and {Path(row['path']).name} are two queries; for examples of one word, give only "
-                f"them, with --word {word}, or a table with one query_id"
+                f"them, with --word {quote(word)}, or a table with one query_id"
             )
         first[word] = row["path"]
     return None

@@ -20,6 +20,7 @@ from swsdist.cli.options import ANY_FOLDER, MODELS, Integer, allow_commands
 @click.option(
     "--proxy", "proxies", multiple=True, metavar="ADDRESS", help="Address of that proxy. [default: this host]"
 )
+@click.option("--open/--no-open", "browser", default=None, help="Open the page in a browser. [default: on a desktop]")
 @MODELS
 @click.option("--watch", is_flag=True, help="Of a FOLDER: look for new recordings, and search saved words in them.")
 @click.option("--texts", metavar="STORE", help="Store of words elsewhere. [default: that in STORE]")
@@ -43,6 +44,7 @@ def serve(
     public: bool,
     user_header: str | None,
     proxies: tuple[str, ...],
+    browser: bool | None,
     models: tuple[str, ...],
     watch: bool,
     texts: str | None,
@@ -54,7 +56,7 @@ def serve(
     """Serve a page in the browser: search STORE by text or voice, judge what is found, and collect words.
 
     A FOLDER of recordings is indexed first, and can be asked meanwhile. The words, with all judgements, are kept in the project
-    folder. Only who has the printed address may enter; on other hosts, see --public.
+    folder. Only who has the printed address may enter; it stays the same. On other hosts, see --public.
 
     \b
     swsdist serve archive/store
@@ -63,13 +65,25 @@ def serve(
     SWSDIST_PASSWORD=... swsdist serve archive --public --host 0.0.0.0 --host-name archive.example.org
     """
     from swsdist.cli.models import frames
+    from swsdist.cli.run_folder import runs_of
     from swsdist.config.loader import section_values
+    from swsdist.registry.registries import METHODS
     from swsdist.server.running import Entrance, serve_until_ended, settings_for
+    from swsdist.store.manifest import words_store
 
     options = section_values(list(sets), "search")
+    runs = {
+        run: METHODS[config.search.method].queries
+        for run, config in runs_of(target).items()
+        if config.chain != "discover"
+    }
+    sound, words = ([run for run in runs if runs[run] == kind] for kind in ("spoken", "text"))
+    if texts is None and len(words) == 1 and not any(words_store(f"{run}/store") for run in sound):
+        texts = words[0]
     settings = settings_for(
         target,
         project,
+        run=sound[0] if len(sound) == 1 else None,
         watch=watch,
         texts=texts,
         speak=voices,
@@ -80,6 +94,6 @@ def serve(
     )
     if models and settings.source is not None:
         frames(models, settings.target, settings.source, True)  # reports mistakes
-    entrance = Entrance(host, port, names, public, user_header, proxies)
+    entrance = Entrance(host, port, names, public, user_header, proxies, browser)
     serve_until_ended(settings, entrance, lambda text: click.echo(text))
     return 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 
 import click
 
@@ -23,7 +24,7 @@ def init(path: str, force: bool) -> None:
     if target.exists() and not force:
         raise codes.OUTPUT_EXISTS(where=path)
     target.write_text(template(), encoding="utf-8")
-    print(f"wrote {path}; set the paths in it, then: swsdist run {path}")
+    print(f"wrote {path}; set the paths in it, then: swsdist run {quote(path)}")
 
 
 @click.command(cls=OutputCommand)

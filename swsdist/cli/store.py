@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 import click
@@ -16,7 +17,6 @@ from swsdist.cli.outputs import OutputCommand, written
 from swsdist.core.text import shown
 
 if TYPE_CHECKING:
-    from swsdist.core.errors import StoreError
     from swsdist.io.filesystem import Folder
     from swsdist.store.reading import Store
 
@@ -33,33 +33,11 @@ def _opened(folder: str) -> Store:
     """The store in a folder.
 
     Raises:
-        StoreError: there is none; if the folder is a run's, the error names the run's store.
+        StoreError: there is none.
     """
     from swsdist import api
-    from swsdist.core.errors import StoreError
 
-    try:
-        return api.open_store(folder)
-    except StoreError:
-        if (error := _run_not_store(folder)) is not None:
-            raise error from None
-        raise
-
-
-def _run_not_store(folder: str) -> StoreError | None:
-    """The error for a run folder in place of a store; None for any other folder."""
-    from swsdist.core.codes import cli as codes
-    from swsdist.io.filesystem import Folder
-    from swsdist.pipeline.inspection.loading import config_of
-    from swsdist.pipeline.plan import load_plans
-
-    run = Folder(folder.rstrip("/"))
-    if not run.exists("plan.json") or run.exists("manifest.json"):
-        return None
-    places = [config_of(run, plan).store for plan in load_plans(run).values()]
-    store = next((place for place in places if Folder(place).exists("manifest.json")), None)
-    remedy = f"name its store: {store}" if store is not None else "make its store with `swsdist index`"
-    return codes.RUN_NOT_STORE(where=folder, remedy=remedy)
+    return api.open_store(folder)
 
 
 @store.command()
@@ -231,7 +209,7 @@ def compact(folder: str, hours: float) -> None:
     print(
         f"{done.shards_before} shards of {done.bytes_before / 1e6:.1f} MB became {done.shards} of {done.bytes / 1e6:.1f} MB"
     )
-    print(f"the old shards are kept; swsdist clean {folder} removes them after an hour")
+    print(f"the old shards are kept; to remove them after an hour: swsdist clean {quote(folder)}")
 
 
 @store.command()

@@ -9,6 +9,7 @@ import sys
 import tempfile
 from contextlib import suppress
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 import click
@@ -127,7 +128,7 @@ def align(
     )
     with reading(store_of_words(run)) as store:
         _write(store, Path(place), formats)
-    print(f"search it: swsdist search {run} --text TEXT")
+    print(f"search it: swsdist search {quote(run)} --text TEXT")
 
 
 def _write(store: Store, folder: Path, formats: tuple[str, ...]) -> None:

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 S = TypeVar("S", bound=Section)
 
-REMEDY = "`swsdist init` writes a config that shows every key; docs/reference/config.md lists them"
+REMEDY = "`swsdist init` writes a config that shows every key; swsdist help config lists them"
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ def section_from(kind: type[S], name: str, *several: Mapping[str, object] | None
         raise codes.INVALID_CONFIG.error(
             problem.message,
             where=dotted(place),
-            remedy=problem.remedy or "see docs/reference/config.md",
+            remedy=problem.remedy or "see swsdist help config",
             code=problem.code,
             values={"key": dotted(place), **problem.values},
         ) from None

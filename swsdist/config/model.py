@@ -45,7 +45,7 @@ class Features(Section):
         description="extractor, or external for precomputed features; `swsdist doctor` lists extractors",
     )
     options: dict[str, object] = Field(
-        default_factory=dict, description="options of the extractor, see docs/reference/features.md"
+        default_factory=dict, description="options of the extractor, see swsdist help features"
     )
     transforms: tuple[Transforming, ...] = Field(
         (),
@@ -229,7 +229,7 @@ class Config(Section):
     score: Score = Score()
     report: Report = Report()
     executor: Executor = Executor()
-    chain: Annotated[str, NameIn(CHAINS)] = Field("search", description="chain of stages, see docs/concepts/stages.md")
+    chain: Annotated[str, NameIn(CHAINS)] = Field("search", description="chain of stages, see swsdist help stages")
     options: dict[str, object] = Field({}, description="options of the chain, see below")
     storage: dict[str, object] = execution_only(
         {}, "options of s3fs, such as {endpoint_url: ...}; access keys come from the environment"

@@ -96,7 +96,7 @@ class FirstPass(Section):
     """A first pass that proposes windows for the exact search."""
 
     name: Annotated[str, NameIn(FIRST_PASSES, ("none",))] = Field(
-        "none", description="none: search everything; see docs/concepts/first-passes.md"
+        "none", description="none: search everything; see swsdist help first-passes"
     )
     factor: PositiveInt | None = Field(
         None, description="frames averaged in the first pass; default: quantised 3, coarse 1"
@@ -203,14 +203,14 @@ class Search(Section):
     row_range: bool = Field(
         False,
         description="in each document, map the distances of each query frame to 0..1, by the least and the greatest of them; "
-        "documents are held complete, see docs/concepts/row-range.md",
+        "documents are held complete, see swsdist help row-range",
     )
     examples: Literal["best", "mean", "template"] = Field(
         "best",
         description="several examples of a query: best score, mean of normalised scores, or search with an averaged template",
     )
     recurrence: Annotated[str, NameIn(RECURRENCES)] = Field(
-        "bounded-slope", description="steps of the warping path, see docs/concepts/recurrences.md"
+        "bounded-slope", description="steps of the warping path, see swsdist help recurrences"
     )
     band: PositiveInt | None = Field(
         None,
@@ -222,19 +222,19 @@ class Search(Section):
     )
     skip_silence: bool = Field(
         False,
-        description="skip document frames without speech; a match may span them; see docs/concepts/speech-marks.md",
+        description="skip document frames without speech; a match may span them; see swsdist help speech-marks",
     )
     drop: Drop | None = Field(
         None,
         description="leave out frames of documents and queries that a track of posteriors gives to some classes, as silence: "
-        "{track: cz, columns: [42, 43]}; a match may span them; see docs/concepts/speech-marks.md",
+        "{track: cz, columns: [42, 43]}; a match may span them; see swsdist help speech-marks",
     )
     candidates: Keep = Field(Keep(), description="candidates kept per query example and document")
     first_pass: FirstPass = Field(FirstPass(), description="a first pass before the exact search")
     parts: bool = Field(
         False,
         description="search halves, beginnings and ends of queries too, for words in another order or with another ending; see "
-        "docs/how-to/find-harder-queries.md",
+        "swsdist help find-harder-queries",
     )
     parts_gap: Annotated[float, Field(ge=0, le=60)] = Field(
         1.0, description="parts: greatest gap between the halves of a query in a document, s"
@@ -243,7 +243,7 @@ class Search(Section):
     method: Annotated[str, NameIn(METHODS)] = Field("dtw", description="search method")
     method_options: dict[str, object] = Field(
         default_factory=dict,
-        description="options of the methods windows (docs/concepts/windows.md) and lattice (docs/how-to/search-lattices.md); "
+        description="options of the methods windows (swsdist help windows) and lattice (swsdist help search-lattices); "
         "dtw has the other keys of this section",
     )
     lanes: PositiveInt = execution_only(16, "pieces of documents searched in parallel; 16 fill a vector")

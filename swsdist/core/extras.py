@@ -10,8 +10,6 @@ from swsdist.core.errors import ConfigError
 #: Packages of modules that have another name, or come with another package.
 _PACKAGES = {
     "vl_convert": "vl-convert-python",
-    "anyio": "starlette",
-    "h11": "uvicorn",
     "huggingface_hub": "transformers",
     "ctranslate2": "faster-whisper",
 }

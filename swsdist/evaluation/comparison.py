@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from shlex import quote
 from typing import Any
 
 import pyarrow as pa
@@ -151,9 +152,8 @@ def _task_of(runs: Sequence[ScoredSystem]) -> str:
     if about is None or about.point is None:
         return "--references and --seconds, or --ecf, --rttm and --terms, and --protocol"
     point = about.point
-    return (
-        f"as {about.name} was: --references {about.corpus[-1]} --seconds {point.seconds:g} --protocol {point.protocol}"
-    )
+    references = quote(str(about.corpus[-1]))
+    return f"as {about.name} was: --references {references} --seconds {point.seconds:g} --protocol {point.protocol}"
 
 
 @dataclass(frozen=True)

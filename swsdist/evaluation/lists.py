@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
+from shlex import quote
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -138,7 +139,7 @@ def _refuse_run(folder: Folder) -> None:
     if not folder.exists("plan.json"):
         return
     there = [name for name in _EXPORTED if folder.exists(name)]
-    make = f"write its list: swsdist export {folder.path('config.yaml')} --set report.exports=[csv]; then "
+    make = f"write its list: swsdist export {quote(folder.path('config.yaml'))} --set 'report.exports=[csv]'; then "
     raise codes.RUN_FOLDER_AS_LIST(
         where=folder.path(), export="" if there else make, path=folder.path((*there, *_EXPORTED)[0])
     )

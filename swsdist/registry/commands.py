@@ -14,15 +14,17 @@ class CommandEntry(Entry):
     Attributes:
         says: a line for `swsdist --help`.
         section: heading there.
+        example: a command to begin with, which is shown there.
     """
 
     version: int = 1
     says: str = ""
     section: str = "Commands of other packages"
+    example: str = ""
 
 
-def _entry(section: str, target: str, says: str) -> CommandEntry:
-    return CommandEntry(f"swsdist.cli.{target}", 1, says, section)
+def _entry(section: str, target: str, says: str, example: str = "") -> CommandEntry:
+    return CommandEntry(f"swsdist.cli.{target}", 1, says, section, example)
 
 
 #: In the order of `swsdist --help`.
@@ -31,17 +33,35 @@ COMMANDS: Registry[CommandEntry] = Registry(
     "swsdist.commands",
     "COMMAND",
     {
+        "index": _entry(
+            "Begin",
+            "running:index",
+            "Index a folder of recordings, or a config's documents.",
+            "swsdist index recordings",
+        ),
+        "search": _entry(
+            "Begin",
+            "searching:search",
+            "Search what is indexed by a recording of a word, or by text.",
+            "swsdist search recordings --query word.wav",
+        ),
+        "serve": _entry(
+            "Begin",
+            "serving:serve",
+            "Search, judge and collect words in the browser.",
+            "swsdist serve recordings",
+        ),
+        "discover": _entry(
+            "Begin",
+            "running:discover",
+            "Find stretches that recur, without queries.",
+            "swsdist discover recordings",
+        ),
         "init": _entry("Search", "start:init", "Write a commented config to start from."),
         "check": _entry("Search", "doctor:check", "Check a config's inputs before any work."),
         "run": _entry("Search", "running:run", "Run a config from audio to report; finished work is kept."),
-        "index": _entry("Search", "running:index", "Create or update the feature store."),
-        "search": _entry("Search", "searching:search", "Search a config's queries, or single queries in a store."),
-        "serve": _entry(
-            "Search", "serving:serve", "Serve a page to search by text or voice, judge, and collect words."
-        ),
         "transcribe": _entry("Search", "transcribing:transcribe", "Write what is heard as subtitles, ELAN, text, ..."),
         "align": _entry("Search", "transcribing:align", "Give texts of recordings the times of their words."),
-        "discover": _entry("Search", "running:discover", "Find stretches that recur, without queries."),
         "reduce": _entry("Search", "running:reduce", "Reduce candidates to detections with normalised scores."),
         "score": _entry("Score", "scoring:score", "Score a run, or any system's list."),
         "score-discovery": _entry(
@@ -67,7 +87,8 @@ COMMANDS: Registry[CommandEntry] = Registry(
         "glossary": _entry("Data", "glossary:glossary", "List, export and import the words of a glossary."),
         "store": _entry("Data", "store:store", "Inspect, check, import or compact a feature store."),
         "doctor": _entry("Help", "doctor:doctor", "Check this machine: versions, Ray, GPU, S3."),
-        "explain": _entry("Help", "doctor:explain", "Explain the code of an error, notice or rejection."),
+        "help": _entry("Help", "helping:help_", "List tasks, or show the page of one."),
+        "explain": _entry("Help", "helping:explain", "Explain the code of an error, notice or rejection."),
         "demo": _entry("Help", "start:demo", "Make a small corpus and run everything on it."),
     },
     CommandEntry,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
+from shlex import quote
 
 from swsdist.registry.entries import Quantity
 from swsdist.report.data import FusionReport, Gain, Hit, Measures, ReportData, quantity_of, thin_det
@@ -135,7 +136,7 @@ def _not_shown(data: ReportData) -> str:
         return f"{left} of {data.counts.queries} queries have no detections."
     return (
         f"{left} of {data.counts.queries} queries are not shown (report.clips: {len(data.hits)}). "
-        f"Show more: swsdist report {data.folder} --set report.clips={data.counts.queries}"
+        f"Show more: swsdist report {quote(data.folder)} --set report.clips={data.counts.queries}"
     )
 
 

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import signal
 import socket
+import subprocess
+import sys
+import tempfile
 import threading
-from collections.abc import Callable, Mapping
+import webbrowser
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext, suppress
+from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,11 +24,15 @@ from swsdist.core.codes import server as codes
 from swsdist.io.filesystem import Folder, is_remote
 from swsdist.server import connections
 from swsdist.server.app import create_app
-from swsdist.server.security import Guard
+from swsdist.server.security import Guard, Kept, is_own
 from swsdist.server.service import Service, Settings
 
 #: Where the password of a public server is.
 PASSWORD = "SWSDIST_PASSWORD"
+#: In the folder of words: the token of the address, and who entered.
+_ACCESS = ".access.json"
+#: Set in Linux on Windows.
+_WSL = "WSL_DISTRO_NAME"
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -36,12 +45,14 @@ class Entrance(NamedTuple):
     public: bool = False
     user_header: str | None = None
     proxies: tuple[str, ...] = ()
+    browser: bool | None = None
 
 
 def settings_for(
     target: str,
     project: str | None,
     *,
+    run: str | None = None,
     watch: bool = False,
     texts: str | None = None,
     speak: tuple[str, ...] = (),
@@ -50,7 +61,7 @@ def settings_for(
     address: str | None = None,
     options: Mapping[str, object] | None = None,
 ) -> Settings:
-    """What is served: a store, a run, or a folder of recordings that is indexed to a run beside it.
+    """What is served: a store, a run, or a folder of recordings that is indexed to a run, by default beside the project.
 
     Raises:
         UserError: there is no such folder or voice, `watch` or models without a folder of recordings, or the project needs a
@@ -71,10 +82,11 @@ def settings_for(
         named = here.parent if here.name == "store" else here
         project = str(named.with_name(f"{named.name}-words"))
     source = None if is_archive else target if is_remote(target) else str(Path(target).resolve())
-    run = target if is_remote(target) else str(Path(target).resolve())
-    if source is not None:
+    if source is None:
+        run = target if is_remote(target) else str(Path(target).resolve())
+    else:
         name = source.rsplit("/", 1)[-1]
-        run = str(Path(project).resolve().with_name(f"{name}-swsdist"))
+        run = str(Path(run or Path(project).resolve().with_name(f"{name}-swsdist")).resolve())
     for voice in speak:
         demand_voice(voice)
     return Settings(run, Path(project), source, watch, texts, speak, classes, models, address, dict(options or {}))
@@ -99,17 +111,20 @@ def serve_until_ended(settings: Settings, entrance: Entrance, say: Callable[[str
     sock = _bound(entrance)
     port = sock.getsockname()[1]
     by_header = entrance.user_header is not None
-    token = None if is_open or by_header else secrets.token_urlsafe(24)
     hosts = frozenset(
         {*_LOOPBACK, *entrance.names, *([entrance.host] if entrance.host not in ("0.0.0.0", "::") else [])}
     )
     proxies = frozenset(entrance.proxies or _LOOPBACK)
-    guard = Guard(token, hosts, password if is_open and not by_header else None, entrance.user_header, proxies)
     service = Service(settings)
     try:
+        kept = None if is_open or by_header else Kept(settings.project / _ACCESS)
+        token = None if kept is None else kept.token
+        password = password if is_open and not by_header else None
+        guard = Guard(token, hosts, password, entrance.user_header, proxies, kept)
         name = entrance.names[0] if entrance.names else f"[{entrance.host}]" if ":" in entrance.host else entrance.host
         say(f"words:  {settings.project}")
-        say(f"open:   http://{name}:{port}/" + (f"?token={token}" if token else ""))
+        address = f"http://{name}:{port}/" + (f"?token={token}" if token else "")
+        say(f"open:   {address}")
         if is_open:
             say("Browsers record only over https, or from this host: put a proxy with a certificate before it.")
         config = uvicorn.Config(
@@ -125,10 +140,46 @@ def serve_until_ended(settings: Settings, entrance: Entrance, say: Callable[[str
         server = uvicorn.Server(config)
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, lambda *_: setattr(server, "should_exit", True))
-        server.run(sockets=[sock])
+        is_shown = token is not None and _on_desktop() if entrance.browser is None else entrance.browser
+        with (
+            shown(address, service.scratch if os.environ.get(_WSL) else settings.project) if is_shown else nullcontext()
+        ):
+            server.run(sockets=[sock])
     finally:
         sock.close()
         service.close()
+
+
+def _on_desktop() -> bool:
+    """Whether somebody at this machine sees a browser."""
+    return sys.stdout.isatty() and any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", _WSL))
+
+
+@contextmanager
+def shown(address: str, folder: Path) -> Iterator[None]:
+    """Open an address in the user's browser, by a file that nobody else can read: everybody sees how a program is called."""
+    descriptor, name = tempfile.mkstemp(prefix=".open-", suffix=".html", dir=folder)
+    try:
+        with open(descriptor, "w", encoding="utf-8") as page:  # noqa: PTH123
+            is_private = is_own(descriptor)
+            if is_private:
+                page.write(f'<meta charset="utf-8"><meta http-equiv="refresh" content="0; url={escape(address)}">')
+        if is_private:  # else the address is in the terminal alone
+            threading.Thread(
+                target=_browse, args=(name,), daemon=True
+            ).start()  # a browser of text would keep the thread
+        yield
+    finally:
+        Path(name).unlink(missing_ok=True)
+
+
+def _browse(page: str) -> None:
+    if not os.environ.get(_WSL):
+        webbrowser.open(Path(page).as_uri())
+        return
+    with suppress(OSError, subprocess.CalledProcessError):  # Windows is not reached: the address is printed
+        there = subprocess.run(["wslpath", "-w", page], capture_output=True, text=True, check=True).stdout.strip()
+        subprocess.run(["explorer.exe", there])
 
 
 def _bound(entrance: Entrance) -> socket.socket:

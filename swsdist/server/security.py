@@ -8,14 +8,20 @@ that is made to point here gets nothing.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import hmac
+import json
 import logging
+import os
 import re
 import secrets
+import tempfile
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from html import escape
 from ipaddress import IPv6Address, ip_address
+from pathlib import Path
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from starlette.datastructures import Headers
@@ -42,6 +48,8 @@ _DELAY = 1.0
 _WRONG, _ADDRESSES = 300, 10_000
 #: Sessions, and seconds after which an unused one ends.
 _SESSIONS, _SESSION_SECONDS = 1000, 7 * 86_400.0
+#: Of a token.
+_TOKEN_BYTES = 24
 #: Of the login form: bytes, and seconds that it may take.
 _FORM_BYTES, _FORM_SECONDS = 4096, 10.0
 #: A host as browsers write it, and its port.
@@ -67,9 +75,89 @@ _LOGIN = """<!doctype html><html lang="en"><meta charset="utf-8"><meta name="vie
 <p><button>Enter</button></form></main></html>"""
 
 
+#: Of a browser without a session or with the token of another server; the browser has not said in which language.
+_CLOSED = """<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>swsdist</title><link rel="stylesheet" href="/static/style.css"><main class="login"><h1>swsdist</h1>
+<p>Open the whole address that <code>swsdist serve</code> shows in the terminal, to its end: what follows <code>token=</code>
+lets you in.<p>If you cannot see it, press Ctrl-C in that terminal, and type <code>swsdist serve</code> with the name of your
+folder again. Nothing is lost.
+<div lang="fr"><p>Ouvrez l’adresse entière que <code>swsdist serve</code> affiche dans le terminal, jusqu’à la fin : ce qui suit
+<code>token=</code> vous laisse entrer.<p>Si vous ne la voyez pas, appuyez sur Ctrl-C dans ce terminal et tapez de nouveau
+<code>swsdist serve</code> avec le nom de votre dossier. Rien n’est perdu.</div></main></html>"""
+
+#: Of a link on another page: a browser sends a strict cookie only where this server's own page leads.
+_ENTERED = '<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url=/"><title>swsdist</title>'
+
+
 def error_response(error: SwsdistError, status: int) -> JSONResponse:
     """The answer with an error."""
     return JSONResponse(error_values(error), status)
+
+
+class Kept:
+    """The token of an address, and the sessions of who entered by it, in a file that nobody but its owner reads: addresses and
+    browsers are known after a restart. Where a file system keeps no modes, and where the disk is full, the file is not written.
+
+    Args:
+        file: where; a file of another user, or that others may read, is not believed.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        values = self._read()
+        token, sessions = values.get("token"), values.get("sessions")
+        self.token = (
+            token if isinstance(token, str) and len(token) >= _TOKEN_BYTES else secrets.token_urlsafe(_TOKEN_BYTES)
+        )
+        self._sessions: dict[str, float] = sessions if isinstance(sessions, dict) else {}
+        self._write()
+
+    def age(self, session: str) -> float:
+        """Seconds since somebody entered; infinite: it is no session."""
+        at = self._sessions.get(_digest(session))
+        return max(0.0, time.time() - at) if isinstance(at, int | float) else float("inf")
+
+    def add(self, session: str) -> None:
+        """Somebody enters."""
+        self._sessions[_digest(session)] = time.time()
+        self._sessions = dict(list(self._sessions.items())[-_SESSIONS:])
+        self._write()
+
+    def remove(self, session: str) -> None:
+        """Somebody leaves."""
+        if self._sessions.pop(_digest(session), None) is not None:
+            self._write()
+
+    def _read(self) -> dict[str, object]:
+        with suppress(OSError, ValueError):
+            descriptor = os.open(self._file, os.O_RDONLY | os.O_NOFOLLOW)
+            with open(descriptor, encoding="utf-8") as stream:  # noqa: PTH123
+                values = json.load(stream) if is_own(descriptor) else None
+            return values if isinstance(values, dict) else {}
+        return {}
+
+    def _write(self) -> None:
+        with suppress(OSError):
+            descriptor, name = tempfile.mkstemp(prefix=".access-", dir=self._file.parent)
+            try:
+                with open(descriptor, "w", encoding="utf-8") as stream:  # noqa: PTH123
+                    is_kept = is_own(descriptor)
+                    if is_kept:
+                        json.dump({"token": self.token, "sessions": self._sessions}, stream)
+                if is_kept:
+                    Path(name).replace(self._file)
+            finally:
+                Path(name).unlink(missing_ok=True)
+
+
+def is_own(descriptor: int) -> bool:
+    """Whether an open file is this user's, and no other may read or write it."""
+    state = os.fstat(descriptor)
+    return state.st_uid == os.geteuid() and not state.st_mode & 0o077
+
+
+def _digest(session: str) -> str:
+    return hashlib.sha256(session.encode("utf-8", "replace")).hexdigest()
 
 
 @dataclass
@@ -82,6 +170,7 @@ class Guard:
         user_header: of a proxy, which names the person; only requests of `proxies` may have it.
         hosts: names by which the server is asked; others are refused.
         proxies: addresses whose headers are believed.
+        kept: what outlives the server; None: sessions end with it.
     """
 
     token: str | None
@@ -89,6 +178,7 @@ class Guard:
     password: str | None = None
     user_header: str | None = None
     proxies: frozenset[str] = frozenset({"127.0.0.1", "::1"})
+    kept: Kept | None = None
     _sessions: dict[str, float] = field(default_factory=dict)
     _wrong: dict[str, tuple[float, float]] = field(default_factory=dict)
 
@@ -103,7 +193,10 @@ class Guard:
         if self.user_header is not None:
             return _peer(request) in self.proxies and bool(request.headers.get(self.user_header))
         session, now = request.cookies.get(session_cookie(request.headers), ""), time.monotonic()
-        if now - self._sessions.get(session, -_SESSION_SECONDS) >= _SESSION_SECONDS:
+        age = now - self._sessions.get(session, float("-inf"))
+        if self.kept is not None:
+            age = min(age, self.kept.age(session))
+        if age >= _SESSION_SECONDS:
             self._sessions.pop(session, None)
             return False
         self._sessions[session] = now
@@ -143,7 +236,10 @@ class Guard:
 
     def leave(self, request: Request) -> None:
         """End a session."""
-        self._sessions.pop(request.cookies.get(session_cookie(request.headers), ""), None)
+        session = request.cookies.get(session_cookie(request.headers), "")
+        self._sessions.pop(session, None)
+        if self.kept is not None:
+            self.kept.remove(session)
 
     def _enter(self, request: Request, sent: str, secret: str | None, kind: str) -> str | None:
         if secret is None or not hmac.compare_digest(sent.encode("utf-8", "replace"), secret.encode()):
@@ -151,6 +247,8 @@ class Guard:
             return None
         session = secrets.token_urlsafe(32)
         self._sessions[session] = time.monotonic()
+        if self.kept is not None:
+            self.kept.add(session)
         for old in sorted(self._sessions, key=lambda each: self._sessions[each])[:-_SESSIONS]:
             del self._sessions[old]
         return session
@@ -223,6 +321,8 @@ class Gate:
         if not request.scope["state"][LET_IN]:
             if path == "/" and guard.password is not None:
                 return HTMLResponse(_LOGIN.format(said=""))
+            if guard.token is not None and request.method == "GET" and "text/html" in request.headers.get("accept", ""):
+                return HTMLResponse(_CLOSED, 401)
             error = codes.WRONG_TOKEN() if guard.user_header is None else codes.NO_USER_HEADER(header=guard.user_header)
             return error_response(error, 401)
         if request.method not in ("GET", "HEAD") and request.headers.get("x-swsdist") != "1":
@@ -269,8 +369,11 @@ class Gate:
             return HTMLResponse(_LOGIN.format(said=f"<p>{escape(error.message)}: {escape(error.remedy or '')}"), status)
 
     def _entered(self, request: Request, session: str) -> Response:
-        answer, name = RedirectResponse("/", 303), session_cookie(request.headers)
-        answer.set_cookie(name, session, httponly=True, samesite="strict", secure=self._guard.is_secure(request))
+        is_linked = request.headers.get("sec-fetch-site") == "cross-site"
+        answer = HTMLResponse(_ENTERED) if is_linked else RedirectResponse("/", 303)
+        name, secure = session_cookie(request.headers), self._guard.is_secure(request)
+        lasts = None if self._guard.kept is None else int(_SESSION_SECONDS)
+        answer.set_cookie(name, session, max_age=lasts, httponly=True, samesite="strict", secure=secure)
         return answer
 
 

@@ -292,7 +292,7 @@ def require(folder: Folder, name: str = NAME) -> Manifest:
     if manifest is None and (done := tasks_done(folder)):
         raise codes.UNFINISHED_STORE(where=folder.path(), done=done)
     if manifest is None:
-        raise codes.NO_STORE(where=folder.path())
+        raise codes.NO_STORE(where=folder.path(), folder=folder.path())
     return manifest
 
 

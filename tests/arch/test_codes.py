@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import pkgutil
+import re
 import string
 from collections.abc import Iterator
 from functools import cache
@@ -133,3 +134,30 @@ def test_errors_are_made_of_codes(room: str) -> None:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in CLASSES
     ]
     assert direct == []
+
+
+def texts_of_messages() -> Iterator[tuple[str, str]]:
+    """Texts that may hold a command, by place: `{}` is a value as it is, `{q}` one that is quoted."""
+    for code in every_code().values():
+        for text in (code.message, code.remedy):
+            parts = string.Formatter().parse(text)
+            yield (
+                code.name,
+                "".join(
+                    f"{part}{'' if name is None else '{q}' if kind == 'q' else '{}'}" for part, name, _, kind in parts
+                ),
+            )
+    for path, tree in files():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.JoinedStr):
+                values = (
+                    part.value if isinstance(part, ast.Constant) else "{q}" if "quote(" in ast.unparse(part) else "{}"
+                    for part in node.values
+                )
+                yield f"{path.relative_to(PACKAGE)}:{node.lineno}", "".join(map(str, values))
+
+
+def test_a_shell_reads_the_commands_of_messages() -> None:
+    """The first value of a command is a path or a name."""
+    command = re.compile(r"swsdist [a-z-]+( [a-z-]+)? {}|swsdist [a-z-]+ [^;`]*--run {}")
+    assert [f"{place}: {text}" for place, text in texts_of_messages() if command.search(text)] == []

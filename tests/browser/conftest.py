@@ -53,7 +53,8 @@ def spoken_archive(tmp_path_factory: pytest.TempPathFactory) -> SpokenArchive:
 @contextlib.contextmanager
 def serving(archive: SpokenArchive, project: Path, speak: tuple[str, ...] = ()) -> Iterator[Browsed]:
     """A server over the archive."""
-    uvicorn = pytest.importorskip("uvicorn", reason="the extra `serve` is not installed")
+    import uvicorn
+
     from swsdist.server.app import create_app
     from swsdist.server.security import Guard
     from swsdist.server.service import Service, Settings

@@ -7,9 +7,12 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from queue import Queue
 from typing import Any
 
 import pytest
+
+from swsdist.server import running
 
 pytestmark = pytest.mark.browser
 
@@ -280,6 +283,19 @@ def test_a_folder_is_indexed_while_one_looks(visit: Any, served: Any, tmp_path: 
             process.terminate()
     assert process.returncode == 0
     assert (tmp_path / "recordings-words").is_dir()
+
+
+def test_a_desktop_opens_the_page(chromium: Any, served: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a file, from which a browser enters as from another site."""
+    opened: Queue[str] = Queue()
+    monkeypatch.delenv("WSL_DISTRO_NAME", raising=False)
+    monkeypatch.setattr("webbrowser.open", opened.put)
+    with chromium.new_context() as context, running.shown(served.entrance, tmp_path):
+        page = context.new_page()
+        page.goto(opened.get(timeout=10))
+        page.wait_for_selector("body[data-ready=yes]")
+        page.goto(served.url)
+        page.wait_for_selector("body[data-ready=yes]")
 
 
 def test_progress_of_indexing_is_at_the_top(visit: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shlex
 import shutil
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,9 @@ from swsdist.core.codes import chains as chain_codes
 from swsdist.core.codes import cli as cli_codes
 from swsdist.core.codes import store as store_codes
 from swsdist.core.codes import text as text_codes
+from swsdist.io.filesystem import Folder
+from swsdist.pipeline.lock import locked
+from swsdist.server.service import Settings
 from tests.support.coded import says
 from tests.support.written_corpus import make, spoken
 
@@ -105,10 +109,67 @@ def test_what_is_typed_otherwise_than_it_is_written(swsdist: Command, talks: Pat
     assert len(swsdist("search", "json-text", "--text", "x" * 5000, cwd=talks).err) < 300
 
 
-def test_a_folder_of_recordings_is_no_store(swsdist: Command, talks: Path) -> None:
-    told = swsdist("search", "json", "--text", "river", cwd=talks, code=2).err
-    assert says(told, cli_codes.RECORDINGS_NOT_RUN)
-    assert "json-text" in told
+def test_a_folder_finds_what_was_made_of_it(swsdist: Command, talks: Path, tmp_path: Path) -> None:
+    asked = ("--text", "river", "--csv")
+    by_run = swsdist("search", "json-text", *asked, cwd=talks).out
+    assert swsdist("search", "json", *asked, cwd=talks).out == by_run
+    assert swsdist("search", talks / "json", *asked, cwd=tmp_path).out == by_run
+    told = swsdist("search", "json", "--query", "river.wav", cwd=talks, code=2).err
+    assert says(told, cli_codes.OTHER_KIND_OF_QUERY)
+    assert "swsdist index json\n" in told
+    for command in (("store", "info"), ("store", "rejected"), ("status",)):
+        told = swsdist(*command, "json", cwd=talks, code=2).err
+        assert says(told, cli_codes.RECORDINGS_NOT_RUN)
+        assert "name what was made of it: json-text\n" in told
+    shutil.copytree(talks / "json-text", talks / "json-again")
+    try:
+        told = swsdist("search", "json", *asked, cwd=talks, code=2).err
+        assert "name what was made of it: json-again or json-text" in told
+    finally:
+        shutil.rmtree(talks / "json-again")
+
+
+def test_a_served_folder_has_its_words(
+    swsdist: Command, talks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Settings] = []
+    monkeypatch.setattr("swsdist.server.running.serve_until_ended", lambda settings, *_: asked.append(settings))
+    swsdist("serve", "json", "--project", tmp_path / "words", cwd=talks)
+    swsdist("serve", "json", "--project", tmp_path / "words", "--texts", "other", cwd=talks)
+    assert [settings.texts for settings in asked] == ["json-text", "other"]
+    assert asked[0].target == str(tmp_path / "json-swsdist")
+
+
+@pytest.mark.parametrize("name", ["Bob's talks, 2015", '$(touch x) "y"', "-n *"])
+def test_printed_commands_can_be_typed(swsdist: Command, talks: Path, tmp_path: Path, name: str) -> None:
+    """A shell reads the names in them as one word."""
+    shutil.copytree(talks / "json", tmp_path / name)
+    indexed = swsdist("index", f"./{name}", *SERIAL, cwd=tmp_path)
+    printed = indexed.out.rpartition("search it: ")[2]
+    _, *words = shlex.split(printed.replace("--text TEXT", "--text river"))
+    assert words[1] == f"{name}-text"
+    assert "river: " in swsdist(words[0], f"./{words[1]}", *words[2:], cwd=tmp_path).out
+    refused = swsdist("search", f"./{name}", "--query", "a.wav", cwd=tmp_path, code=2).err
+    assert shlex.split(refused.rpartition("swsdist index ")[2]) == [f"./{name}"]
+    bare = tmp_path / f"bare {name}"
+    bare.mkdir()
+    refused = swsdist("search", bare, "--text", "a", cwd=tmp_path, code=3).err
+    assert shlex.split(refused.rpartition("swsdist index ")[2].partition("; a store")[0]) == [str(bare)]
+
+
+def test_what_is_being_indexed(swsdist: Command, talks: Path, tmp_path: Path) -> None:
+    """It was not killed, and it is no folder of something else."""
+    shutil.copytree(talks / "json-text", tmp_path / "run")
+    (tmp_path / "run" / "store" / "manifest.json").unlink()
+    commands = (("store", "info", "run"), ("store", "rejected", "run"), ("search", "run", "--text", "river"))
+    with locked(Folder(str(tmp_path / "run"))):
+        for command in (*commands, ("store", "info", "run/store")):
+            assert says(swsdist(*command, cwd=tmp_path, code=3).err, cli_codes.BEING_INDEXED)
+    for command in commands:
+        assert not says(swsdist(*command, cwd=tmp_path, code=3).err, cli_codes.BEING_INDEXED)
+
+
+def test_a_folder_of_nothing(swsdist: Command, talks: Path) -> None:
     for command in (("search", "nofolder", "--text", "river"), ("serve", "nofolder")):
         assert "'nofolder' does not exist" in swsdist(*command, cwd=talks, code=2).err
 

@@ -269,7 +269,7 @@ def test_a_run_folder_is_no_list(swsdist: Command, place: Path, tmp_path: Path) 
     for name in ("plan.json", "config.yaml"):
         (bare / name).write_bytes((place / "run" / name).read_bytes())
     told = swsdist("fuse", listed, f"b={bare}", *out, code=2).err
-    assert f"swsdist export {bare}/config.yaml --set report.exports=[csv]; then name its list" in told
+    assert f"swsdist export {bare}/config.yaml --set 'report.exports=[csv]'; then name its list" in told
 
 
 def test_steps_may_come_after_the_fusion(swsdist: Command, lists: Path) -> None:

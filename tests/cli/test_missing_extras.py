@@ -11,8 +11,6 @@ from pathlib import Path
 import pytest
 from commands import Command
 
-import swsdist as package
-from swsdist import server
 from swsdist.core.extras import error_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -38,8 +36,6 @@ COMMANDS = {
         "run=other",
     ),
     "figures": ("score", "--references", "corpus/refs.csv", "--seconds", "9", "-s", "corpus/refs.csv", "-d", "x.pdf"),
-    "serve": ("serve", "corpus"),
-    "ffmpeg": (*CHECK, "corpus.documents=films", "--set", "run=film"),
 }
 
 
@@ -63,8 +59,6 @@ def test_a_command_without_its_libraries(
     extra: str, corpus: Path, swsdist: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (corpus / "frames.h5").write_bytes(b"\x89HDF\r\n\x1a\n")
-    (corpus / "films").mkdir(exist_ok=True)
-    (corpus / "films" / "a.m4a").write_bytes(b"\0\0\0\x18ftypM4A \0\0\0\0M4A mp42isom\0\0\0\0" + bytes(99))
     (corpus / "model").mkdir(exist_ok=True)
     encoder = {
         "model_type": "hubert",
@@ -76,15 +70,8 @@ def test_a_command_without_its_libraries(
     (corpus / "model" / "config.json").write_text(json.dumps(encoder))
     (corpus / "model" / "preprocessor_config.json").write_text('{"sampling_rate": 16000}')
     (corpus / "model" / "model.safetensors").touch()
-    monkeypatch.setattr(package, "server", server)
-    for name in [name for name in sys.modules if name.startswith("swsdist.server")]:
-        monkeypatch.delitem(sys.modules, name)  # they are imported anew, and as they were afterwards
     for module in modules_of(extra):
         monkeypatch.setitem(sys.modules, module, None)
-    if extra == "ffmpeg":
-        monkeypatch.setattr("swsdist.audio.formats.ffmpeg.program", lambda: None)
     ended = swsdist(*COMMANDS[extra], cwd=corpus, code=2)
-    for name in [name for name in sys.modules if name.startswith("swsdist.server")]:
-        del sys.modules[name]
     said = ended.out + ended.err
     assert re.search(rf"\[[a-z-]+\].*pip install 'swsdist\[{extra}\]'", said, re.DOTALL), said

@@ -30,3 +30,4 @@ def test_it_agrees_with_the_package(citation: dict[str, Any]) -> None:
     assert citation["version"] == project["version"]
     assert citation["license"] == project["license"]
     assert citation["keywords"] == project["keywords"]
+    assert all(citation[key] == value for key, value in citation["preferred-citation"].items() if key != "year")

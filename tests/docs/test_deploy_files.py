@@ -6,6 +6,7 @@ import ast
 import json
 import re
 import runpy
+import subprocess
 import sys
 import tomllib
 from importlib.metadata import packages_distributions
@@ -338,3 +339,26 @@ def test_dockerfile() -> None:
     assert all(instruction != "RUN" or "useradd" in rest for instruction, rest in last), "what builds stays behind"
     assert ("ENTRYPOINT", '["swsdist"]') in last
     assert (ROOT / ".dockerignore").read_text().splitlines()[1] == "*", "nothing else gets into the image"
+
+
+def test_the_start_on_windows_is_one_command_of_bash(tmp_path: Path) -> None:
+    """As WSL would run it, with names that have blanks; cmd.exe itself is not here."""
+    text = (DEPLOY / "windows/swsdist.cmd").read_bytes()
+    assert text.count(b"\n") == text.count(b"\r\n")  # else cmd.exe loses its place
+    (line,) = re.findall(r'wsl -e bash -c "([^"]*)"\r$', text.decode("ascii"), re.MULTILINE)
+    assert re.findall(r"%(?!%)", line.replace("%%", "")) == []
+    program = tmp_path / "home" / ".local/share/swsdist/bin/swsdist"
+    program.parent.mkdir(parents=True)
+    program.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    program.chmod(0o755)
+    environment = {
+        "HOME": str(tmp_path / "home"),
+        "PATH": "/usr/bin:/bin",
+        "FOLDER": "/mnt/c/My tapes, 2015",
+        "HERE": "/mnt/c/x/",
+    }
+    done = subprocess.run(
+        ["bash", "-c", line.replace("%%", "%")], env=environment, capture_output=True, text=True, check=True
+    )
+    words = ["serve", "/mnt/c/My tapes, 2015", "--project", f"{tmp_path}/home/My tapes, 2015-words"]
+    assert done.stdout.splitlines() == words

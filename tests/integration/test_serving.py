@@ -10,6 +10,7 @@ import shutil
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
+from queue import Queue
 from typing import Any
 from urllib.parse import quote
 
@@ -27,7 +28,8 @@ pytest.importorskip("starlette")
 from starlette.testclient import TestClient
 
 from swsdist.server.app import create_app
-from swsdist.server.security import Guard
+from swsdist.server.running import shown
+from swsdist.server.security import Guard, Kept
 from swsdist.server.service import Service, Settings
 from tests.commands import in_this_process
 
@@ -207,6 +209,76 @@ def test_password_and_proxy(service: Service) -> None:
     assert behind.get("/api/state", headers={"X-User": "Ben"}).json()["person"] == "Ben"
     elsewhere = client_of(service, token=None, user_header="X-User", proxies=frozenset({"10.0.0.1"}))
     assert elsewhere.get("/api/state", headers={"X-User": "Ben"}).status_code == 401
+
+
+def test_addresses_and_browsers_outlive_the_server(service: Service, tmp_path: Path) -> None:
+    file = tmp_path / ".access.json"
+
+    def started() -> TestClient:
+        kept = Kept(file)
+        return client_of(service, token=kept.token, kept=kept)
+
+    first = started()
+    token = json.loads(file.read_text())["token"]
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert first.get("/", params={"token": token}, follow_redirects=False).status_code == 303
+    assert all(cookie.value not in file.read_text() for cookie in first.cookies.jar)
+    second = started()
+    second.cookies = first.cookies
+    assert second.get("/api/state").status_code == 200  # the same browser
+    assert started().get("/", params={"token": token}).status_code == 200  # a bookmark of the address
+    assert second.post("/logout").status_code == 200
+    third = started()
+    third.cookies.update(dict(first.cookies))
+    assert third.get("/api/state").status_code == 401
+
+    file.chmod(0o644)  # others may have read it
+    assert started().get("/", params={"token": token}).status_code == 401
+
+
+@pytest.mark.parametrize(
+    "written", ["", "[", "[1]", '{"token": 1, "sessions": []}', '{"token": "short", "sessions": {"a": "b"}}']
+)
+def test_a_damaged_file_of_access_lets_nobody_in(service: Service, tmp_path: Path, written: str) -> None:
+    file = tmp_path / ".access.json"
+    file.write_text(written)
+    file.chmod(0o600)
+    kept = Kept(file)
+    client = client_of(service, token=kept.token, kept=kept)
+    assert client.get("/", params={"token": "short"}).status_code == 401
+    assert client.get("/", params={"token": kept.token}).status_code == 200
+
+
+def test_the_browser_gets_the_address_by_a_private_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: Queue[tuple[str, int]] = Queue()
+
+    def browse(uri: str) -> bool:
+        page = Path(uri.removeprefix("file://"))
+        opened.put((page.read_text(), page.stat().st_mode & 0o777))
+        return True
+
+    monkeypatch.delenv("WSL_DISTRO_NAME", raising=False)
+    monkeypatch.setattr("webbrowser.open", browse)
+    with shown("http://127.0.0.1:1/?token=a&b", tmp_path):
+        text, mode = opened.get(timeout=10)
+    assert "url=http://127.0.0.1:1/?token=a&amp;b" in text
+    assert mode == 0o600
+    assert not list(tmp_path.iterdir())
+
+
+def test_who_is_not_let_in_reads_what_to_do(service: Service) -> None:
+    client = client_of(service)
+    for path in ("/", "/?token=old", "/api/state"):
+        answer = client.get(path, headers={"Accept": "text/html,*/*;q=0.8"})
+        assert (answer.status_code, answer.headers["Content-Type"]) == (401, "text/html; charset=utf-8")
+        assert 'lang="fr"' in answer.text
+        assert TOKEN not in answer.text
+    assert client.get("/api/state").json()["code"] == "wrong-token"
+    linked = client.get(
+        "/", params={"token": TOKEN}, headers={"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Dest": "document"}
+    )
+    assert 'url=/"' in linked.text  # a page of this server leads on, so that the cookie is sent
+    assert client.get("/api/state").status_code == 200
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """Decode recordings that libsndfile does not read (m4a, mp4, wma, webm, video, ...) with the program ffmpeg.
 
-The program is `ffmpeg` on the PATH, else that of the package imageio-ffmpeg (extra `ffmpeg`). It decodes the first audio track
+The program is `ffmpeg` on the PATH, else that of the package imageio-ffmpeg. It decodes the first audio track
 at the recording's rate and channels, and writes an AU stream (32-bit float, big-endian; the header states rate and channels) to
 a pipe, which is read in pieces: memory is bounded, and nothing is written to disk. Samples of lossless tracks equal those that
 libsndfile reads from the same audio in WAV or FLAC (tested).

@@ -36,7 +36,7 @@ class LatticeInput(Section):
         description="file or folder of them, local or s3://; default: corpus.documents, and the documents are what they hold",
     )
     format: Annotated[str, NameIn(LATTICE_FORMATS)] | None = Field(
-        None, description="their format, see docs/reference/lattice-formats.md; default: detected, file by file"
+        None, description="their format, see swsdist help lattice-formats; default: detected, file by file"
     )
     words: IsPath | None = Field(None, description="Kaldi's words.txt: labels of the numbers in lattices")
     segments: IsPath | None = Field(

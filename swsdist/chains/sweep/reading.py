@@ -41,7 +41,7 @@ CONFIG = "config"
 #: Keys that cannot differ between points, which share a run folder and an executor.
 NOT_OF_POINTS = ("run", "system", "executor", "storage", "strict", "force", "report", "chain", "options.points")
 
-_REMEDY = "docs/how-to/sweep.md shows a sweep's file"
+_REMEDY = "swsdist help sweep shows a sweep's file"
 
 
 class Random(Section):

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import shlex
+import string
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic
@@ -27,7 +29,8 @@ class Code(Generic[E]):
     Attributes:
         name: words joined by hyphens. It is stable: scripts may depend on it.
         error: the class of error, which fixes the exit code.
-        message: what is wrong, as a format string. A notice's message begins with `{count}`; `{s}` is the plural's ending.
+        message: what is wrong, as a format string. A notice's message begins with `{count}`; `{s}` is the plural's ending;
+            `{x!q}` is quoted for a shell.
         remedy: what to do about it, likewise.
     """
 
@@ -49,7 +52,7 @@ class Code(Generic[E]):
     def text(self, **values: object) -> tuple[str, str]:
         """Message and remedy with their values."""
         filled = {"s": "" if values.get("count") == 1 else "s", **values}
-        return self.message.format(**filled), self.remedy.format(**filled)
+        return _FILL.vformat(self.message, (), filled), _FILL.vformat(self.remedy, (), filled)
 
     def invalid(self, **values: object) -> PydanticCustomError:
         """The same for pydantic's validators, which know the place: the loader of configs adds it."""
@@ -61,6 +64,16 @@ class Code(Generic[E]):
         if issubclass(self.error, UnusableError):
             return "rejection"
         return "notice" if issubclass(self.error, OddError) else "error"
+
+
+class _Fill(string.Formatter):
+    """Format strings with the conversion `q`: quoted for a shell, if that is necessary."""
+
+    def convert_field(self, value: Any, conversion: Any) -> Any:
+        return shlex.quote(str(value)) if conversion == "q" else super().convert_field(value, conversion)
+
+
+_FILL = _Fill()
 
 
 def codes_by_area() -> dict[str, list[Code[SwsdistError]]]:

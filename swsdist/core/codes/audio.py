@@ -9,7 +9,7 @@ _PAIR = "give a pair of float samples of shape (n,), full scale 1, and their rat
 _COPY = "copy the file again from its source"
 _CONVERT = "convert it: ffmpeg -i INPUT OUTPUT.flac"
 _ELSEWHERE = f"copy the file again; if it plays elsewhere, {_CONVERT}"
-_INSTALL = f"pip install 'swsdist[ffmpeg]', or install ffmpeg as a package of the system, or {_CONVERT}"
+_INSTALL = f"install ffmpeg as a package of the system, or pip install imageio-ffmpeg, or {_CONVERT}"
 
 # Samples in memory
 

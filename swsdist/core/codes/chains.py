@@ -83,7 +83,7 @@ MANY_REJECTED = Code(
     "many-rejected",
     OddError,
     "{count} of {of} {inputs} rejected",
-    "correct or remove them; `swsdist store rejected {run}` lists all",
+    "correct or remove them; `swsdist store rejected {run!q}` lists all",
 )
 ALL_MISSED = Code(
     "all-missed",
@@ -117,7 +117,7 @@ GONE_RECORDINGS = Code(
     "gone-recordings",
     OddError,
     "{count} recording{s} gone or changed whose means and variances normalise features",
-    "`swsdist store refit {store}` estimates new ones",
+    "`swsdist store refit {store!q}` estimates new ones",
 )
 
 ABSENT_TERMS = Code(

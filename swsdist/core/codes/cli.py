@@ -6,6 +6,7 @@ from swsdist.core.codes import Code
 from swsdist.core.errors import ConfigError, IncompleteError, OddError, StoreError, UserError
 
 NO_SUCH_CODE = Code("no-such-code", UserError, "there is no code {code}{meant}", "`swsdist explain` lists all codes")
+NO_SUCH_PAGE = Code("no-such-page", UserError, "no page is about this", "{near}swsdist help lists all")
 SECRET_ON_COMMAND_LINE = Code(
     "secret-on-command-line",
     UserError,
@@ -56,7 +57,7 @@ ANOTHER_INDEX = Code(
     "another-index",
     UserError,
     "this is the index of another folder, {documents}",
-    "name another run folder (--run FOLDER); if the recordings have moved: --run {run}",
+    "name another run folder (--run FOLDER); if the recordings have moved: --run {run!q}",
 )
 CONFIG_IN_RUN_FOLDER = Code(
     "config-in-run-folder",
@@ -68,7 +69,7 @@ OTHER_CHAIN = Code(
     "other-chain",
     UserError,
     "this is a config of the chain {chain}, not of {wanted}",
-    "set chain: {wanted}, or run it as it is: swsdist run {config}",
+    "set chain: {wanted}, or run it as it is: swsdist run {config!q}",
 )
 UNSCORED_CHAIN = Code(
     "unscored-chain",
@@ -77,7 +78,7 @@ UNSCORED_CHAIN = Code(
     "leave these options out",
 )
 REPORT_BEFORE_END = Code(
-    "report-before-end", IncompleteError, "the run has only reached {stage}", "finish it: swsdist run {run}"
+    "report-before-end", IncompleteError, "the run has only reached {stage}", "finish it: swsdist run {run!q}"
 )
 NO_PLOT = Code("no-plot", UserError, "no {plot}: {reason}", "give references (corpus.references)")
 NO_TIMELINE = Code("no-timeline", UserError, "no timeline: the run has done no task", "run it first")
@@ -97,7 +98,7 @@ STRICT_REJECTIONS = Code(
     "strict-rejections",
     IncompleteError,
     "{count} rejected input{s} under --strict",
-    "see `swsdist store rejected {folder}`; correct or remove them, or run without --strict",
+    "see `swsdist store rejected {folder!q}`; correct or remove them, or run without --strict",
 )
 POINTS_FAILED = Code(
     "points-failed",
@@ -132,8 +133,8 @@ RECORDINGS_NOT_RUN = Code(
 OTHER_KIND_OF_QUERY = Code(
     "other-kind-of-query",
     UserError,
-    "the method {method} does not take {option}",
-    "give {instead}, or name a store of {store}",
+    "{option} searches {wanted}, and this store holds {held}",
+    "{fix}",
 )
 DRY_RUN_WITH_QUERY = Code("dry-run-with-query", UserError, "--dry-run needs a config, not --query", "remove --dry-run")
 TWO_FORMATS = Code("two-formats", UserError, "--csv and --json are both given", "give --csv or --json")
@@ -168,6 +169,12 @@ HITS_WITHOUT_RECORDING = Code(
 
 # Stores
 
+BEING_INDEXED = Code(
+    "being-indexed",
+    StoreError,
+    "this is being indexed, and nothing can be searched yet: {progress}",
+    "wait for it: swsdist status {run!q} --follow",
+)
 RUN_NOT_STORE = Code("run-not-store", StoreError, "this is a run folder, not a feature store", "{remedy}")
 STORE_AMONG_FRAMES = Code(
     "store-among-frames",

@@ -272,10 +272,10 @@ WORKER_TOO_LARGE = Code(
     "give the nodes more, or lower executor.cpus_per_worker or executor.memory_per_worker_gb",
 )
 UNKNOWN_CLUSTER_KEY = Code(
-    "unknown-cluster-key", UserError, "{key} is not a key of a cluster", "see docs/how-to/benchmark-a-cluster.md"
+    "unknown-cluster-key", UserError, "{key} is not a key of a cluster", "see swsdist help benchmark-a-cluster"
 )
 INVALID_CLUSTER_VALUE = Code(
-    "invalid-cluster-value", UserError, "{key} is not valid: {detail}", "see docs/how-to/benchmark-a-cluster.md"
+    "invalid-cluster-value", UserError, "{key} is not valid: {detail}", "see swsdist help benchmark-a-cluster"
 )
 UNKNOWN_HOURS = Code(
     "unknown-hours",

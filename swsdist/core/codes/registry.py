@@ -16,7 +16,7 @@ ENTRY_NOT_LOADED = Code(
     "entry-not-loaded",
     ConfigError,
     "{target} cannot be loaded ({error})",
-    "install its dependencies: see docs/ on optional extras",
+    "install its dependencies",
 )
 BROKEN_ENTRY_POINT = Code(
     "broken-entry-point",

@@ -30,7 +30,7 @@ NO_CONVERTER = Code(
     "no-converter",
     UserError,
     "{ending} needs vl-convert, which is not installed",
-    "pip install 'swsdist[figures]', or write {svg}, and convert it: rsvg-convert -f {format} -o {path} {svg}",
+    "pip install 'swsdist[figures]', or write {svg}, and convert it: rsvg-convert -f {format} -o {path!q} {svg!q}",
 )
 PICTURE_ENDING = Code(
     "picture-ending", UserError, "the name of a picture must end in {endings}", "name a file that ends in {endings}"

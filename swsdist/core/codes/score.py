@@ -174,7 +174,7 @@ UNDECLARED_MEASURE_VALUE = Code(
     "undeclared-measure-value",
     ConfigError,
     "measure {measure} gives {names}, which its entry does not declare",
-    "add a Quantity to `gives` of its MeasureEntry (docs/how-to/add-a-measure.md)",
+    "add a Quantity to `gives` of its MeasureEntry (swsdist help add-a-measure)",
 )
 PART_SCHEMA_MISMATCH = Code(
     "part-schema-mismatch", TableError, "the part has the columns {columns}", "its schema requires {expected}"

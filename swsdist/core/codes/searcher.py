@@ -28,7 +28,7 @@ QUERY_IS_FOLDER = Code(
     "query-is-folder",
     UserError,
     "the query is a folder, not a recording",
-    "give its files (ls {folder}/*.wav | swsdist search STORE --query -), or run a config with corpus.queries",
+    "give its files (ls {folder!q}/*.wav | swsdist search STORE --query -), or run a config with corpus.queries",
 )
 INCOMPLETE_PLACE = Code(
     "incomplete-place",
@@ -89,7 +89,7 @@ PRECOMPUTED_TRACKS = Code(
     "precomputed-tracks",
     UserError,
     "features in one of the {tracks} tracks of this store were precomputed and cannot be made from a recording",
-    "run a config whose features.options.queries names the frames of the queries (docs/how-to/use-your-own-features.md)",
+    "run a config whose features.options.queries names the frames of the queries (swsdist help use-your-own-features)",
 )
 
 FUSION_WITHOUT_STORE = Code(

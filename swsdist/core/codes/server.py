@@ -15,7 +15,7 @@ NO_USER_HEADER = Code(
     "no-user-header",
     UserError,
     "no proxy says who asks: there is no header {header}",
-    "ask by the proxy's address (docs/how-to/serve-an-archive.md)",
+    "ask by the proxy's address (swsdist help serve-an-archive)",
 )
 SLOW_DOWN = Code("slow-down", UserError, "too many wrong passwords came from this address", "try again in {seconds} s")
 OTHER_HOST = Code(
@@ -102,7 +102,7 @@ INDEX_ENDED = Code(
     "index-ended",
     UserError,
     "the index of {folder} ended: {message}",
-    "run `swsdist index {folder}` to see why",
+    "run `swsdist index {folder!q}` to see why",
 )
 BUSY = Code("busy", UserError, "{count} others are waiting for the same", "ask again in a few seconds")
 NO_SUCH_ADDRESS = Code("no-such-address", UserError, "the server has no {method} {path}", "load the page again")

@@ -83,7 +83,7 @@ NO_STORE = Code(
     "no-store",
     StoreError,
     "there is no feature store here",
-    "make one with `swsdist index`; a store is a folder with a manifest.json",
+    "if these are recordings: swsdist index {folder!q}; a store is a folder with a manifest.json",
 )
 
 PLACE_OUTSIDE_FRAMES = Code(
@@ -137,7 +137,7 @@ FFMPEG_MISSING_ON_WORKER = Code(
     "ffmpeg-missing-on-worker",
     UserError,
     "this worker ({host}) has no ffmpeg, although there was one when the work was planned",
-    "install it on all nodes (pip install 'swsdist[ffmpeg]', or a package of the system)",
+    "install it on all nodes (pip install imageio-ffmpeg, or a package of the system)",
 )
 
 MISSING_FRAMES_FILE = Code(

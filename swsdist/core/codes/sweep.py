@@ -5,7 +5,7 @@ from __future__ import annotations
 from swsdist.core.codes import Code
 from swsdist.core.errors import ConfigError
 
-_HOW_TO = "docs/how-to/sweep.md shows a sweep's file"
+_HOW_TO = "swsdist help sweep shows a sweep's file"
 
 CONFIG_OR_LISTS = Code(
     "config-or-lists",

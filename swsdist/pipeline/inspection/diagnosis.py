@@ -45,8 +45,6 @@ def diagnose(s3: str | None, storage: Mapping[str, Any], with_executors: bool) -
     )
     yield Finding("encoders", True, f"{encoders} (--model, or the extractor ssl)")
     yield Finding("recognisers", True, ", ".join(map(_recogniser, RECOGNISERS)))
-    page = "swsdist serve" if find_spec("uvicorn") else "none: uvicorn is missing, pip install 'swsdist[serve]'"
-    yield Finding("page", True, page)
     for error in (error for registry in _REGISTRIES for error in registry.broken()):
         yield Finding("extension", False, f"{error.where}: {error.message}" if error.where else error.message)
     yield _ffmpeg()
@@ -74,7 +72,7 @@ def _ffmpeg() -> Finding:
         return Finding(
             "ffmpeg",
             True,
-            "none: m4a, mp4, wma, webm, video ... are rejected; a package of the system or swsdist[ffmpeg] has it",
+            "none: m4a, mp4, wma, webm, video ... are rejected; install ffmpeg as a package of the system",
         )
     return Finding("ffmpeg", True, f"{ffmpeg.version(program)} ({program}): m4a, mp4, wma, webm, video ... are read")
 

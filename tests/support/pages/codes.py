@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from swsdist.cli.doctor import shown_fields
+from swsdist.cli.helping import shown_fields
 from swsdist.core.codes import codes_by_area
 
 _HEAD = """\
