@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import json
 import os
 import re
 import shutil
@@ -35,14 +36,19 @@ def archive(corpus: Path, tmp_path: Path) -> Path:
 
 
 def test_index_says_what_was_new(swsdist, archive: Path) -> None:
-    first = swsdist("index", "config.yaml", cwd=archive)
+    first = swsdist("index", "config.yaml", "--events", "events.jsonl", cwd=archive)
+    events = [json.loads(line) for line in (archive / "events.jsonl").read_text().splitlines()]
+    rejected = {event["id"]: event["reason"] for event in events if event["event"] == "rejected"}
+    assert rejected.keys() == {"cut", "no"}
+    counts = {"documents": 4, "rejected": 2, "new": 4, "changed": 0, "gone": 0, "moved": 0, "held": 0}
+    assert (events[-1]["state"], events[-1]["counts"]) == ("done", counts)
     assert "/run/store: 4 documents, 0.0" in first.out
     assert "h of audio; 4 new, 0 changed, 0 gone, 2 rejected" in first.out
     again = swsdist("index", "config.yaml", cwd=archive).out
     assert "nothing to do" in again
     assert "report.html" not in again  # there is none yet
-    status = swsdist("status", "run", cwd=archive).out
-    assert status.startswith("incomplete\n")
+    status = swsdist("status", "run", "--check", cwd=archive).out
+    assert status.startswith("done\n")
     assert "index is done, and the config has no corpus.queries" in status
     for command in ("info", "check", "compact", "refit"):
         told = swsdist("store", command, "run", cwd=archive, code=3).err

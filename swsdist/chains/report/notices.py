@@ -214,24 +214,36 @@ def heard(inputs: CorpusInputs) -> tuple[dict[str, int], tuple[LeftOutRow, ...]]
     return totals.languages(documents), tuple(LeftOutRow(**row) for row in totals.left_out(documents))
 
 
+def counts(chain_run: ChainRun) -> dict[str, int]:
+    """Numbers of documents in the store and of its rejections; of new, changed, missing, moved and held ones, if it was
+    compared with the corpus (`DocumentCounts`)."""
+    store = chain_run.chain.inputs.store
+    if store.manifest is None:
+        return {}
+    results = {name: int(store.manifest.counts[name]) for name in ("documents", "rejected")}
+    if store.comparison is not None:
+        results |= store.comparison.counts._asdict()
+        refused = store.open().rejected()
+        fresh = int((places_in(keys_of(refused["id"], refused["part"]), store.earlier_keys) < 0).sum())
+        results["new"] = max(results["new"] - fresh, 0)
+    return results
+
+
 def summary(chain_run: ChainRun) -> list[str]:
     """The contents of the store, its changes, words in it, and exclusions that the user asked for."""
     inputs: CorpusInputs = chain_run.chain.inputs
     if inputs.store.manifest is None:
         return []
-    counts = inputs.store.manifest.counts
-    line = (
-        f"{inputs.store.folder.path()}: {counts['documents']:.0f} documents, {counts['seconds'] / 3600:.3f} h of audio"
-    )
-    if inputs.store.comparison is not None:
-        results, refused = inputs.store.comparison.counts, inputs.store.open().rejected()
-        fresh = int((places_in(keys_of(refused["id"], refused["part"]), inputs.store.earlier_keys) < 0).sum())
-        line += f"; {max(results.new - fresh, 0)} new, {results.changed} changed, {results.gone} gone"
-        line += f", {results.moved} moved" if results.moved else ""
-        line += f" ({results.held} renamed or copied: their frames were there)" if results.held else ""
-    lines = [f"{line}, {counts['rejected']:.0f} rejected"]
+    its = counts(chain_run)
+    hours = inputs.store.manifest.counts["seconds"] / 3600
+    line = f"{inputs.store.folder.path()}: {its['documents']} documents, {hours:.3f} h of audio"
+    if "new" in its:
+        line += f"; {its['new']} new, {its['changed']} changed, {its['gone']} gone"
+        line += f", {its['moved']} moved" if its["moved"] else ""
+        line += f" ({its['held']} renamed or copied: their frames were there)" if its["held"] else ""
+    lines = [f"{line}, {its['rejected']} rejected"]
     if (words := inputs.others.get("words")) is not None and words.store.manifest is not None:
-        counts = words.store.manifest.counts
-        lines.append(f"words of {counts['documents']:.0f} documents, {counts['rejected']:.0f} rejected")
+        of_words = words.store.manifest.counts
+        lines.append(f"words of {of_words['documents']:.0f} documents, {of_words['rejected']:.0f} rejected")
     lines += [f"{row.name}: {'; '.join(filter(None, row[1:3]))}" for row in heard_rows(*heard(inputs))]
     return [*lines, *(str(notice) for notice in inputs.notices.requested.values())]
