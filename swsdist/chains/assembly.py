@@ -40,5 +40,7 @@ def assemble(
     inputs.folds.update(folds_of_steps(config.calibrate))
     inputs.files.update(files_of(config))
     return Chain(
-        config.chain, stages, inputs, publish_report, FILES, notices, rejected_rows, check, summary, barrier=barrier, counts=counts
+        *(config.chain, stages, inputs, publish_report, FILES, notices, rejected_rows, check, summary),
+        barrier=barrier,
+        counts=counts,
     )

@@ -59,7 +59,9 @@ def status(folder: str, as_json: bool, follow: bool, every: float, check: bool, 
 
 #: Exit codes of `status --check`: those with which the driver ended, as far as it could; 75 is EX_TEMPFAIL.
 _CODES = {
-    **{"done": 0, "running": 75, "interrupted": 130},
+    "done": 0,
+    "running": 75,
+    "interrupted": 130,
     **dict.fromkeys(("died", "stopped", "incomplete"), IncompleteError.exit_code),
     **dict.fromkeys(("terminated", "cancelled"), CancelledError.exit_code),
 }

@@ -56,5 +56,7 @@ def build(config: Config, ledger: Ledger) -> Chain:
         Step("export", ExportClasses()),
     )
     return Chain(
-        "discover", stages, inputs, publish_report, FILES, notices, rejected_rows, check, summary, barrier=barrier, counts=counts
+        *("discover", stages, inputs, publish_report, FILES, notices, rejected_rows, check, summary),
+        barrier=barrier,
+        counts=counts,
     )
