@@ -63,6 +63,24 @@ def test_index_says_what_was_new(swsdist, archive: Path) -> None:
     assert "1 recording with the bytes of another (first: 'd009' of 'd001')" in after
 
 
+def test_a_store_that_outgrew_its_models_is_fitted_anew(swsdist, archive: Path, corpus: Path) -> None:
+    """Statistics alone by `store refit`, which says what else there is; all by `--from fit-transforms`."""
+    sets = ("--set", "features={name: mfcc, transforms: [{name: pca, options: {columns: 5}}]}")
+    for path in (archive / "audio").glob("*"):
+        path.unlink()
+    for k in range(1, 11):
+        shutil.copy(corpus / "corpus" / "audio" / f"d{(k - 1) % 5 + 1:03d}.flac", archive / "audio" / f"{k}.flac")
+        told = swsdist("index", "config.yaml", *sets, cwd=archive).err if k in (1, 9, 10) else ""
+        assert ("outgrown-models" in told) == (k == 10)
+    model = swsdist("store", "info", "run/store", cwd=archive).out
+    refitted = swsdist("store", "refit", "run/store", cwd=archive).out
+    assert refitted.startswith("statistics are now from 10 documents\nthese models stay: pca; ")
+    assert swsdist("store", "info", "run/store", cwd=archive).out == model
+    told = swsdist("index", "config.yaml", *sets, "--from", "fit-transforms", cwd=archive).err
+    assert "outgrown-models" not in told
+    assert swsdist("store", "info", "run/store", cwd=archive).out != model
+
+
 def test_what_was_rejected_comes_with_what_helps(swsdist, archive: Path) -> None:
     short = swsdist("index", "config.yaml", cwd=archive).err.splitlines()
     lines = [line for line in short if line.startswith("rejected: 1 document(s), ")]
