@@ -459,14 +459,12 @@ MEASURES: Registry[MeasureEntry] = Registry(
             basic=True,
         ),
         "optimum": MeasureEntry(
-            f"{_M}.term_weighted:OptimumAndSupremum",
-            1,
+            *(f"{_M}.term_weighted:OptimumAndSupremum", 1),
             (*_rated("otwv", by_query=("best_twv", "", "")), *_rated("stwv")),
             basic=True,
         ),
         "pooled-maximum": MeasureEntry(
-            f"{_M}.pooled:PooledMaximum",
-            2,
+            *(f"{_M}.pooled:PooledMaximum", 2),
             _rated("pooled_maximum", "occurrence-weighted maximum", threshold=True),
             basic=True,
         ),
