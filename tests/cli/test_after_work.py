@@ -143,6 +143,19 @@ def test_a_report_without_references_opens_with_what_was_found(swsdist, archive:
     assert f"swsdist search {archive}/run --query FILE --html hits.html" in main
 
 
+@pytest.mark.parametrize(("name", "code"), [("report.json", "damaged-report"), ("accounts.parquet", "damaged-accounts")])
+def test_a_damaged_file_of_a_run_is_named_with_what_helps(
+    swsdist, place: Path, tmp_path: Path, name: str, code: str
+) -> None:
+    run = tmp_path / "copy"
+    shutil.copytree(place / "run", run)
+    (run / name).write_bytes((run / name).read_bytes()[:100])
+    command = ("report", run) if name == "accounts.parquet" else ("compare", place / "run", run, "--resamples", "9")
+    said = swsdist(*command, code=3).err
+    assert f"/{name}: " in said
+    assert f"[{code}]\n  remedy: " in said
+
+
 @pytest.mark.slow
 def test_all_prints_every_figure(swsdist, place: Path, tmp_path: Path) -> None:
     """Without it there are a dozen lines, in which the digest is, and the report's place. `score` does as `report` does."""
