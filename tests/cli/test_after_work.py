@@ -49,6 +49,13 @@ def test_index_says_what_was_new(swsdist, archive: Path) -> None:
     status = swsdist("status", "run", "--check", cwd=archive).out
     assert status.startswith("done\n")
     assert "index is done, and the config has no corpus.queries" in status
+    other = ("--set", "chain=discover", "--set", "features.options.n_mfcc=12", "--run", "other")
+    told = [swsdist("index", "config.yaml", *options, cwd=archive).err for options in (other[2:], other, other)]
+    assert ["other was a run of the chain search, and is now one of discover" in err for err in told] == [
+        False,
+        True,
+        False,
+    ]
     for command in ("info", "check", "compact", "refit"):
         told = swsdist("store", command, "run", cwd=archive, code=3).err
         assert f"[run-not-store]\n  remedy: name its store: {archive}/run/store" in told
@@ -143,7 +150,9 @@ def test_a_report_without_references_opens_with_what_was_found(swsdist, archive:
     assert f"swsdist search {archive}/run --query FILE --html hits.html" in main
 
 
-@pytest.mark.parametrize(("name", "code"), [("report.json", "damaged-report"), ("accounts.parquet", "damaged-accounts")])
+@pytest.mark.parametrize(
+    ("name", "code"), [("report.json", "damaged-report"), ("accounts.parquet", "damaged-accounts")]
+)
 def test_a_damaged_file_of_a_run_is_named_with_what_helps(
     swsdist, place: Path, tmp_path: Path, name: str, code: str
 ) -> None:
