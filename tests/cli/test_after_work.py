@@ -43,6 +43,10 @@ def test_index_says_what_was_new(swsdist, archive: Path) -> None:
     assert (events[-1]["state"], events[-1]["counts"]) == ("done", counts)
     assert "/run/store: 4 documents, 0.0" in first.out
     assert "h of audio; 4 new, 0 changed, 0 gone, 2 rejected" in first.out
+    # A signal came after the last task.
+    written = archive / "run" / "status.json"
+    written.write_text(written.read_text().replace('"done"', '"interrupted"', 1))
+    assert swsdist("status", "run", "--check", cwd=archive, code=130).out.startswith("interrupted\n")
     again = swsdist("index", "config.yaml", cwd=archive).out
     assert "nothing to do" in again
     assert "report.html" not in again  # there is none yet
