@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from swsdist.core.codes.report import DAMAGED_ACCOUNTS
 from swsdist.core.types import ACCOUNTS
 from swsdist.io.filesystem import Folder
 
@@ -93,7 +94,11 @@ def _sources(folder: Folder, stack: ExitStack) -> list[_Source]:
 
     sources: dict[str, _Source] = {}
     if folder.exists(NAME):
-        file = pq.ParquetFile(stack.enter_context(folder.open(NAME)), memory_map=False, pre_buffer=False)
+        stream = stack.enter_context(folder.open(NAME))
+        try:
+            file = pq.ParquetFile(stream, memory_map=False, pre_buffer=False)
+        except pa.ArrowInvalid as error:
+            raise DAMAGED_ACCOUNTS(where=folder.path(NAME), error=error) from None
         place = file.schema_arrow.get_field_index("journal")
         for k in range(file.metadata.num_row_groups):
             name = file.metadata.row_group(k).column(place).statistics.min

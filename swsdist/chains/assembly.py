@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from swsdist.calibrate.procedure import required_statistics
 from swsdist.chains.check import check
-from swsdist.chains.report.notices import barrier, notices, summary
+from swsdist.chains.report.notices import barrier, counts, notices, summary
 from swsdist.chains.report.publish import FILES, publish_report
 from swsdist.chains.report.reporting import rejected_rows
 from swsdist.config import Config
@@ -40,5 +40,7 @@ def assemble(
     inputs.folds.update(folds_of_steps(config.calibrate))
     inputs.files.update(files_of(config))
     return Chain(
-        config.chain, stages, inputs, publish_report, FILES, notices, rejected_rows, check, summary, barrier=barrier
+        *(config.chain, stages, inputs, publish_report, FILES, notices, rejected_rows, check, summary),
+        barrier=barrier,
+        counts=counts,
     )

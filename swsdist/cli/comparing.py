@@ -78,6 +78,7 @@ def compare(systems: tuple[str, ...], **options: Any) -> int:
 
     from swsdist.chains.report.finished import from_run
     from swsdist.core.codes import cli as codes
+    from swsdist.core.codes.score import TOO_FEW_SYSTEMS
     from swsdist.evaluation.comparison import ComparisonRequest, compare_conditions, compare_systems, gather_systems
     from swsdist.io.notices import Notices
     from swsdist.report.comparing.formats import to_json
@@ -108,19 +109,13 @@ def compare(systems: tuple[str, ...], **options: Any) -> int:
     )
     keys = measure_names([name.strip() for name in options["columns"].split(",")], "--columns")
     gathered = gather_systems(systems, task, from_run, [str(file) for file in files.values() if isinstance(file, str)])
-    if options["paper"] and len(gathered) == 1:
+    if len(gathered) == 1:
+        if not options["paper"]:
+            raise TOO_FEW_SYSTEMS(systems=1)
         others = {"html": "--html", "csv": "--csv", "table": "--table", "det": "--det", "forest": "--forest"}
         others |= {"as_json": "--json", "by": "--by", "conditions": "--conditions"}
         if flags := [flag for key, flag in others.items() if options[key]]:
             raise codes.ONE_SYSTEM(where=", ".join(flags))
-        (entry,) = gathered
-        table = paper_table(
-            {entry.name: entry.measures()}, keys, entry.about.protocol_text if entry.about is not None else ""
-        )
-        write_tables([table], options["paper"])
-        warn(notices)
-        print("\n".join(text_lines(table, shutil.get_terminal_size((110, 24)).columns)))
-        return 0
     if options["conditions"]:
         data = compare_conditions(gathered, options["conditions"].split(","), settings)
     else:
@@ -128,7 +123,12 @@ def compare(systems: tuple[str, ...], **options: Any) -> int:
     data = replace(data, notices=tuple(str(notices).splitlines()))
     if options["paper"]:
         note = " ".join(f"{line}." for line in protocol_lines(data))
-        write_tables([paper_table({item.name: item.measures() for item in gathered}, keys, note)], options["paper"])
+        table = paper_table({item.name: item.measures() for item in gathered}, keys, data, note)
+        write_tables([table], options["paper"])
+        if len(gathered) == 1:
+            warn(notices)
+            print("\n".join(text_lines(table, shutil.get_terminal_size((110, 24)).columns)))
+            return 0
     _write(data, options)
     warn(notices)
     if options["as_json"]:

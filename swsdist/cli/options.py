@@ -114,7 +114,7 @@ def task_options(command: Command) -> Command:
             "--protocol",
             metavar="NAME",
             help="Rules of counting: stdeval, kwseval, sws2011 to sws2013, nist-std06, openkws13, quesst. "
-            "[default: stdeval; kwseval for a KWLIST]",
+            "[default: of a TLIST stdeval, of a KWLIST kwseval, without a term list sws2013]",
         ),
         click.option("--seconds", type=Number(), help="Duration of the searched audio instead of an ECF, s."),
         click.option(

@@ -127,7 +127,7 @@ class _Points(ForwardingProgress):
 
 
 class Lines(Progress):
-    """Lines at the beginning and end of a stage, and every few seconds between."""
+    """Lines with their time, at the beginning and end of a stage, and every few seconds between."""
 
     def __init__(self, run: str = "") -> None:
         self._pace: _Pace | None = None
@@ -178,7 +178,7 @@ class Lines(Progress):
         self._say(text)
 
     def _say(self, text: str) -> None:
-        print(f"{self._run}{text}", file=sys.stderr, flush=True)
+        print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {self._run}{text}", file=sys.stderr, flush=True)
 
 
 class Bars(Progress):

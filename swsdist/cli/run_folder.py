@@ -15,7 +15,7 @@ import click
 from swsdist.cli.options import Number, is_config
 from swsdist.cli.outputs import is_read
 from swsdist.core.codes import cli as codes
-from swsdist.core.errors import StoreError, SwsdistError
+from swsdist.core.errors import CancelledError, IncompleteError, StoreError, SwsdistError
 
 if TYPE_CHECKING:
     from swsdist.config import Config
@@ -28,8 +28,14 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON; with --follow, one event per line.")
 @click.option("--follow", is_flag=True, help="Show changes until the run ends.")
 @click.option("--every", type=Number(0.1), default=2.0, show_default=True, help="Seconds between updates.")
+@click.option(
+    "--check",
+    is_flag=True,
+    help="Exit code 0: done; 75: running; 4: died, stopped by an error, or tasks failed; 130: interrupted; 143: terminated or "
+    "cancelled.",
+)
 @click.option("--endpoint-url", metavar="URL", help="S3 server. [default: AWS_ENDPOINT_URL]")
-def status(folder: str, as_json: bool, follow: bool, every: float, endpoint_url: str | None) -> None:
+def status(folder: str, as_json: bool, follow: bool, every: float, check: bool, endpoint_url: str | None) -> None:
     """Show the state of RUN (a run folder, or its config): stages, processes, remaining time. It only reads files."""
     from dataclasses import asdict
 
@@ -43,23 +49,38 @@ def status(folder: str, as_json: bool, follow: bool, every: float, endpoint_url:
         folder, storage = config.run, {**config.storage, **storage}
     run = Folder(folder, storage)
     if follow:
-        follow_run(run, as_json, every)
-        return
-    run_status = look(run)
-    if as_json:
-        print(json.dumps(asdict(run_status), indent=1))
-        return
-    show(run_status)
-    if run_status.state in ("died", "incomplete", "cancelled"):
-        print(f"  {_next(run, folder, run_status)}")
+        run_status = follow_run(run, as_json, every)
+    else:
+        run_status = look(run)
+        if as_json:
+            print(json.dumps(asdict(run_status), indent=1))
+        else:
+            show(run_status)
+            if hint := _next(run, folder, run_status):
+                print(f"  {hint}")
+    if check:
+        click.get_current_context().exit(_CODES[run_status.state])
+
+
+#: Exit codes of `status --check`: those with which the driver ended, as far as it could; 75 is EX_TEMPFAIL.
+_CODES = {
+    "done": 0,
+    "running": 75,
+    "interrupted": 130,
+    **dict.fromkeys(("died", "stopped", "incomplete"), IncompleteError.exit_code),
+    **dict.fromkeys(("terminated", "cancelled"), CancelledError.exit_code),
+}
 
 
 def _next(run: Folder, folder: str, run_status: Status) -> str:
-    """What to do with an unfinished run."""
+    """What to do with an unfinished run; empty if it is finished or running."""
     from swsdist.pipeline.plan import load_plans
     from swsdist.registry.registries import METHODS
 
-    configs = [plan.config for plan in load_plans(run).values()]
+    plans = load_plans(run).values() if run_status.state != "running" else ()
+    if all(plan.complete for plan in plans) and run_status.state in ("running", "done"):
+        return ""
+    configs = [plan.config for plan in plans]
     finished = bool(run_status.stages) and all(stage.done == stage.tasks for stage in run_status.stages)
     if not finished or any(config.get("corpus", {}).get("queries") is not None for config in configs):
         return "run the same config again to continue"
@@ -206,7 +227,7 @@ def show(run_status: Status) -> None:
     from swsdist.report.summary import span
 
     detail = run_status.holder or run_status.ended
-    print(f"{run_status.state} ({detail})" if detail and detail != run_status.state else run_status.state)
+    print(f"{run_status.state} ({detail})" if detail else run_status.state)
     width = max((len(stage.stage) for stage in run_status.stages), default=0)
     for stage in run_status.stages:
         print(f"  {progress_of(stage, width)}")
@@ -229,8 +250,9 @@ def progress_of(stage: StageStatus, width: int = 0) -> str:
     return f"{stage.stage:<{width}}  {stage.done:>6} of {stage.tasks} tasks{failed}"
 
 
-def follow_run(run: Folder, as_json: bool, every: float) -> None:
-    """Print the changes of a run until it ends, or the reader of standard output leaves: events as JSON, or text.
+def follow_run(run: Folder, as_json: bool, every: float) -> Status:
+    """Print the changes of a run until it ends, or the reader of standard output leaves: events as JSON, or text. Returns its
+    last state.
 
     Raises:
         StoreError: the folder is not a run folder.
@@ -260,8 +282,8 @@ def follow_run(run: Folder, as_json: bool, every: float) -> None:
                 shown[stage.stage] = line
                 print(line, flush=True)
     if not as_json:
-        ended = run_status.ended if run_status.ended != run_status.state else ""
-        print(f"{run_status.state} ({ended})" if ended else run_status.state)
+        print(f"{run_status.state} ({run_status.ended})" if run_status.ended else run_status.state)
+    return run_status
 
 
 def event_line(event: dict[str, Any]) -> str | None:
@@ -272,6 +294,8 @@ def event_line(event: dict[str, Any]) -> str | None:
             text = f"{event['stage']}: FAILED {event['label']}: {event['message']}"
         case "task-retried":
             text = f"{event['stage']}: {event['label']} is retried: {event['message']}"
+        case "rejected":
+            text = f"rejected: {event['path'] or event['id']}: {event['message']}"
         case "worker-up":
             text = f"process {event['pid']} on {event['host']} started"
         case "worker-died":

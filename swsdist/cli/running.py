@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 _CONFIG = click.argument("config", type=FILE)
 _STRICT = click.option("--strict", is_flag=True, help="Warnings and rejected inputs end with exit code 4.")
 _FORCE = click.option("--force", is_flag=True, help="Continue with implausible inputs (otherwise exit code 5).")
+_FROM = click.option("--from", "redo_from", metavar="STAGE", help="Redo this stage and all later ones.")
 _ALL = click.option("--all", "all_figures", is_flag=True, help="Print all figures and warnings at the end.")
 _EVENTS = click.option("--events", metavar="FILE", help="Append events to FILE as JSON lines; -: standard output.")
 _DRY = click.option("--dry-run", is_flag=True, help="Show the plan and an estimate of CPU hours; do nothing.")
@@ -77,7 +78,7 @@ def _stages_command(name: str, table: str, text: str) -> click.Command:
 
 @click.command()
 @_CONFIG
-@click.option("--from", "redo_from", metavar="STAGE", help="Redo this stage and all later ones.")
+@_FROM
 @click.option("--only", metavar="STAGE", help="Do only this stage; earlier ones must be done.")
 @click.option("--keep-going", is_flag=True, help="Search what is indexed although index tasks failed.")
 @_common
@@ -102,6 +103,7 @@ def run(config: str, settings: dict[str, Any], **options: Any) -> None:
     "[default: if it has no recordings]",
 )
 @MODELS
+@_FROM
 @_common
 def index(config: str, settings: dict[str, Any], text: bool, models: tuple[str, ...], **options: Any) -> None:
     """Index the documents of a config, or a folder."""
@@ -419,7 +421,7 @@ def _dry(config: Config, selection: StepSelection) -> None:
     estimate = (
         f"{short(sum(cpu_seconds) / 3600)} CPU hours{note}"
         if any(cpu_seconds) or not note
-        else "none: no receipts of these stages yet"
+        else "none before the first run; index an hour, then `swsdist forecast RUN --hours HOURS --queries NUMBER`"
     )
     console.print(f"estimate: {estimate}. Nothing was done.", highlight=False)
     remaining = forecast_remaining(config, rows)

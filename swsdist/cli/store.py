@@ -215,9 +215,10 @@ def compact(folder: str, hours: float) -> None:
 @store.command()
 @_STORE
 def refit(folder: str) -> None:
-    """Recompute the normalisation statistics from the documents that STORE holds now.
+    """Recompute means, variances and voices from the documents that STORE holds now.
 
-    Results change, and searches are done again. Do not use while a run searches the store.
+    Results change, and searches are done again. Models of features (mixtures, mean-variance, ...) stay: `swsdist index` with
+    `--from fit-transforms` fits these, too, and indexes all again. Do not use while a run searches the store.
     """
     from swsdist.store.maintaining import refit as fit
 
@@ -225,6 +226,8 @@ def refit(folder: str) -> None:
         done = fit(where)
     gone = f"; {done.gone} of the earlier ones were gone or changed" if done.gone else ""
     print(f"statistics are now from {done.documents} documents{gone}")
+    if done.stay:
+        print(f"these models stay: {', '.join(done.stay)}; swsdist index with --from fit-transforms fits them anew")
 
 
 @store.command()

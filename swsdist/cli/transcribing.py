@@ -122,7 +122,7 @@ def align(
     place = FOLDER.convert(to or _default(run), None, None)
     sets = (*sets, *([] if language is None else [f"options.recogniser.options.language={language}"]))
     go(
-        configured(folder, sets, template=TRANSCRIPTS_CONFIG, models=models, texts=texts),
+        configured(folder, sets, force=True, template=TRANSCRIPTS_CONFIG, models=models, texts=texts),
         folder,
         table="documents",
     )

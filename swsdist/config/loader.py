@@ -432,7 +432,7 @@ def _explain(error: ErrorDetails, place: Place, draft: Draft) -> None:
     if kind == "extra_forbidden" and section:
         name = str(last)
         guesses = " or ".join(meant(name, section, place[:-1]))
-        if name in {key.dotted for key in keys()}:
+        if "." in name and name in {key.dotted for key in keys()}:
             hint = "; in a file keys are nested, dotted names are for --set"
         else:
             hint = f"; did you mean {guesses}?" if guesses else ""

@@ -62,6 +62,7 @@ def references_within(
         notices: takes what is odd.
     """
     tail, conventions = first_end, rules.rules
+    references = _under_names_of_ecf(references, excerpts, conventions)
     if conventions.sums_ends:
         from swsdist.score.trials.align import decimals
 
@@ -131,6 +132,7 @@ def eligible_detections(
         )
         detections = detections.filter(listed)
     if task.excerpts is not None:
+        detections = _under_names_of_ecf(detections, task.excerpts, task.conventions)
         detections = _detections_within(detections, task, system.path, ecf_filter)
     else:
         _check_documents(detections, task, system.path)
@@ -227,6 +229,20 @@ def _detections_within(detections: pa.Table, task: ScoringTask, path: str, ecf_f
                 most=1,
             )
     return detections.filter(pa.array(kept)) if dropping else detections
+
+
+def _under_names_of_ecf(table: pa.Table, excerpts: pa.Table, conventions: Conventions) -> pa.Table:
+    """The same rows; documents that the ECF lacks are named as a detection's `file` names them, if it has that document."""
+    column = table["doc_id"].cast(pa.string()).combine_chunks().dictionary_encode()
+    there = {conventions.excerpt_document(file) for file in excerpts["file"].to_pylist()}
+    written = column.dictionary.to_pylist()
+    read = [name if name in there else conventions.system_document(name) for name in written]
+    names = [new if new in there else old for old, new in zip(written, read, strict=True)]
+    if names == written:
+        return table
+    at = table.schema.get_field_index("doc_id")
+    kind = table.schema.field(at)
+    return table.set_column(at, kind, pa.array(names, pa.string()).take(column.indices).cast(kind.type))
 
 
 def _named(table: pa.Table, excerpts: pa.Table, conventions: Conventions) -> np.ndarray:

@@ -297,7 +297,8 @@ def protocol_for(
     storage: Mapping[str, object] | None = None,
     **parts: Unpack[Parts],
 ) -> Protocol:
-    """The named protocol, or the default of a term list: `kwseval` for a KWLIST, else `stdeval`.
+    """The named protocol, or the default: of a term list `kwseval` for a KWLIST, else `stdeval`, as the programs that read it;
+    without one `sws2013`, as of a run.
 
     Args:
         name: of a protocol; None: by the term list.
@@ -312,11 +313,11 @@ def protocol_for(
         DataError: the term list cannot be read.
     """
     if name is None:
-        name = "stdeval"
+        name = "sws2013"
         if terms is not None:
             from swsdist.io.nist.xml import elements
 
-            name = "kwseval" if next(elements(terms, storage)).name == "kwlist" else name
+            name = "kwseval" if next(elements(terms, storage)).name == "kwlist" else "stdeval"
     if segments and documents:
         raise codes.CONFLICTING_TRIAL_UNITS()
     return protocol(name, trials="segment" if segments else "document" if documents else None, **parts)

@@ -43,8 +43,8 @@ from swsdist.io.notices import Notices
 from swsdist.io.project_file import project_file, read_view
 
 _COUNTED_FROM_ONE = ("channel", "example")
-_NOT_NEGATIVE = ("start", "duration")
-_SECONDS = ("start", "end", "duration")
+_NOT_NEGATIVE = ("start", "duration", "tbeg", "dur")
+_SECONDS = ("start", "end", "duration", "tbeg", "dur")
 
 
 #: Names of speakers, in any case, that stand for nobody.

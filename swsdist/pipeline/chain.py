@@ -108,6 +108,7 @@ class Chain:
         notices: function of the chain run that returns warnings about its results.
         check: function of `inputs` that makes cheap checks before any work; yields findings.
         summary: function of the chain run that describes the results of a partial run, in a few lines.
+        counts: function of the chain run that returns numbers for the event `run-ended`, by name.
         prerequisites: configs of runs that must come first, by name; each has its own run folder.
         barrier: function of the chain run, the name of a finished step, and `force`: raises an ImplausibleError if the step's
             results are too implausible to go on.
@@ -125,6 +126,7 @@ class Chain:
     summary: Callable[..., list[str]] | None = None
     prerequisites: Callable[[], Mapping[str, Config]] | None = None
     barrier: Callable[..., object] | None = None
+    counts: Callable[..., dict[str, int]] | None = None
     steps: tuple[Step, ...] = field(init=False)
 
     def __post_init__(self, stages: Sequence[Step | Stage]) -> None:

@@ -85,6 +85,11 @@ class Plan:
     steps: dict[str, PlannedStep] = field(default_factory=dict)
     state: dict[str, str] = field(default_factory=dict)
 
+    @property
+    def complete(self) -> bool:
+        """Whether the last step of its chain is planned."""
+        return bool(self.order) and self.order[-1] in self.steps
+
     def tables(self) -> tuple[Any, ...]:
         """Values that identify the plan's tables: plans with equal values have equal tables."""
         steps = {name: step.tasks for name, step in self.steps.items() if not self.in_state(step.place)}

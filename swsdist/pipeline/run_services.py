@@ -87,6 +87,12 @@ class RunServices:
         """Make these plans the current ones of the folder."""
         # The results are about to change: if this run is killed, no outdated report must remain.
         self._remove_reports()
+        for name, plan in self._other_plans().items():
+            if name in self._outcome.chain_runs and plan.chain != (chain := self._outcome.chain_runs[name].chain.name):
+                where = self.ledger.run.path()
+                self._note(
+                    f"{where} was a run of the chain {plan.chain}, and is now one of {chain}: --run names another"
+                )
         # plan.json marks a run folder, so it is written before files that any folder may hold.
         self.save_plans()
         self._write_config()

@@ -288,6 +288,7 @@ READERS: Registry[ReaderEntry] = Registry(
         "nist": ReaderEntry(f"{_RD}:read_nist", 1, f"{_RD}:is_nist_list"),
         "parquet": ReaderEntry(f"{_RD}:read_rows", 1, f"{_RD}:is_parquet"),
         "kaldi": ReaderEntry(f"{_RD}:read_kaldi", 1, "swsdist.evaluation.kaldi_results:looks_like_results"),
+        "nist-table": ReaderEntry(f"{_RD}:read_nist_table", 1, f"{_RD}:is_nist_table"),
         "csv": ReaderEntry(f"{_RD}:read_rows", 1),
     },
     ReaderEntry,
@@ -458,13 +459,14 @@ MEASURES: Registry[MeasureEntry] = Registry(
             basic=True,
         ),
         "optimum": MeasureEntry(
-            f"{_M}.term_weighted:OptimumAndSupremum",
-            1,
+            *(f"{_M}.term_weighted:OptimumAndSupremum", 1),
             (*_rated("otwv", by_query=("best_twv", "", "")), *_rated("stwv")),
             basic=True,
         ),
         "pooled-maximum": MeasureEntry(
-            f"{_M}.pooled:PooledMaximum", 2, _rated("pooled_maximum", "pooled maximum", threshold=True), basic=True
+            *(f"{_M}.pooled:PooledMaximum", 2),
+            _rated("pooled_maximum", "occurrence-weighted maximum", threshold=True),
+            basic=True,
         ),
         "decisions": MeasureEntry(
             f"{_M}.pooled:Decisions",

@@ -181,9 +181,8 @@ def measures_table(result: Evaluation, measures: Mapping[str, float | None]) -> 
     """
     task = result.task
     name = result.system.attributes.get("system_id") or result.system.path
-    note = " ".join(
-        filter(None, (f"{name}: {task.protocol.describe(task.point)}.", undefined_note(undefined_reasons(measures))))
-    )
+    note = f"{name}: {task.protocol.describe(task.point)}."
     plain = [{"measure": key, "value": value} for key, value in measures.items()]
-    rows = [(key, fixed(value, quantity_of(key).decimals)) for key, value in measures.items()]
-    return Table("Measures", ("measure", "value"), rows, note, plain=plain)
+    shown = [(quantity_of(key), value) for key, value in measures.items()]
+    rows = [(quantity.name, fixed(value, quantity.decimals)) for quantity, value in shown]
+    return Table("Measures", ("measure", "value"), rows, note, plain=plain, gap="not defined")

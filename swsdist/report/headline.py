@@ -24,6 +24,7 @@ from swsdist.report.summary import (
     summary_rows,
     too_few_trials,
     undefined_reasons,
+    wall_name,
 )
 
 #: Issues shown in full; the number of others has one line.
@@ -122,7 +123,7 @@ def key_figures(data: ReportData) -> tuple[SummaryRow, ...]:
         actual,
         figure("stwv", "recall of the whole list"),
         figure("cnxe_min", f"{quantity_of('cnxe').name} {fixed(values.get('cnxe'))}"),
-        SummaryRow(*_search_speed(cost), f"ISF {short(cost.isf)}, wall time {span(cost.wall_s)}"),
+        SummaryRow(*_search_speed(cost), f"ISF {short(cost.isf)}, {wall_name(data)} {span(cost.wall_s)}"),
         SummaryRow(
             *("audio", f"{short(data.hours)} h"),
             f"{counts.queries} queries, {counts.documents} documents, {counts.detections} detections",

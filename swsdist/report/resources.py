@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,6 +10,7 @@ from swsdist.accounts.factors import Factors, factors
 from swsdist.core.codes import report as codes
 from swsdist.io.filesystem import Folder
 from swsdist.report.data import Resources
+from swsdist.report.schema import read_report_json
 from swsdist.report.summary import NOTHING, UNKNOWN_COSTS, fixed, gpu_figures, short
 from swsdist.report.tables import Table
 
@@ -68,10 +68,7 @@ def from_numbers(
 
 def _run_inputs(run: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """The inputs of a run's figures, and its use of GPUs."""
-    try:
-        results = json.loads(Folder(run).read_bytes("report.json"))["resources"]
-    except FileNotFoundError:
-        raise codes.NO_REPORT(where=run) from None
+    results = read_report_json(Folder(run))["resources"]
     run_values = {name: results[key] for name, key in _OF_RUN.items()}
     for name in ("index_peaks_gb", "search_peaks_gb"):
         run_values[name] = None if run_values[name] is None else [run_values[name]]

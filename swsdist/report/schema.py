@@ -8,13 +8,16 @@ infinity and no NaN: such values are null.
 from __future__ import annotations
 
 import dataclasses
+import json
 from typing import Annotated, Any, get_origin, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, create_model
 from pydantic.fields import FieldInfo
 
+from swsdist.core.codes import report as codes
 from swsdist.core.plain import fields as dataclass_values
 from swsdist.core.plain import plain
+from swsdist.io.filesystem import Folder
 from swsdist.report.data import ReportData, thin_det
 
 _HINTS = get_type_hints(ReportData, include_extras=True)
@@ -24,6 +27,24 @@ _FIELDS: dict[str, FieldInfo] = {
 }
 _TYPES: dict[str, Any] = {name: (_HINTS[name], ...) for name in _FIELDS}
 ReportJson: type[BaseModel] = create_model("ReportJson", __config__=ConfigDict(populate_by_name=True), **_TYPES)
+
+
+def read_report_json(run: Folder) -> dict[str, Any]:
+    """The content of a run's `report.json`.
+
+    Raises:
+        UserError: there is none.
+        StoreError: it is damaged.
+    """
+    try:
+        content = json.loads(run.read_bytes("report.json"))
+        if not isinstance(content["resources"], dict) or not isinstance(content["versions"], dict):
+            raise TypeError("it is no report")
+    except FileNotFoundError:
+        raise codes.NO_REPORT(where=run.path()) from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise codes.DAMAGED_REPORT(where=run.path("report.json"), error=error, run=run.path()) from None
+    return dict(content)
 
 
 def write_report_json(data: ReportData) -> dict[str, object]:

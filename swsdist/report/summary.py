@@ -182,6 +182,11 @@ def undefined_note(why: Mapping[str, str]) -> str:
     )
 
 
+def wall_name(data: ReportData) -> str:
+    """The name of the wall time, which is of the last call, while other costs are of all calls."""
+    return "wall time of the last call" if any(stage.skipped for stage in data.stages) else "wall time"
+
+
 def too_few_trials(data: ReportData) -> str:
     """The number of queries with more detections than trials; empty without any."""
     if data.protocol is None or data.measures is None:
@@ -241,7 +246,7 @@ def summary_rows(data: ReportData) -> tuple[SummaryRow, ...]:
             f"lambda {short(cost.pl_lambda)}, SSF in s; in hours {short(cost.pl_hours)}",
         ),
         *(SummaryRow(name, text, note) for name, note, text, _ in gpu_figures(cost)),
-        SummaryRow("wall time", span(cost.wall_s), _workers(data)),
+        SummaryRow(wall_name(data), span(cost.wall_s), _workers(data)),
     ]
     if data.measures is not None:
         rows += _count_rows(data)

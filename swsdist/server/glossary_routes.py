@@ -173,8 +173,14 @@ async def _token(request: Request) -> Response:
 
 
 async def _undo(request: Request) -> Response:
-    change = await run_in_threadpool(lambda: service_of(request).project.undo(person=person_of(request)))
-    return JSONResponse({"change": None if change is None else change.as_json()})
+    project = service_of(request).project
+
+    def undo() -> dict[str, Any] | None:
+        """The change that was taken back."""
+        undone = project.undo(person=person_of(request))
+        return None if undone is None or undone.undoes is None else project.changes(undone.undoes - 1, 1)[0].as_json()
+
+    return JSONResponse({"change": await run_in_threadpool(undo)})
 
 
 async def _changes(request: Request) -> Response:

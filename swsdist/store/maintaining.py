@@ -258,10 +258,12 @@ def _committed(
 
 
 class Refitted(NamedTuple):
-    """Result of refitting the collection's statistics: recordings that had disappeared, and documents now used."""
+    """Result of refitting the collection's statistics: recordings that had disappeared, documents now used, and models of
+    features, which stay."""
 
     gone: int
     documents: int
+    stay: tuple[str, ...]
 
 
 def refit(folder: Folder) -> Refitted:
@@ -273,7 +275,7 @@ def refit(folder: Folder) -> Refitted:
     documents, shards = store.documents(columns=[*_KEY, "shard"]), list(store.manifest.shards)
     numbers = pc.index_in(documents["shard"], value_set=pa.array([shard.name for shard in shards])).fill_null(-1)
     _committed(store, shards, documents, numbers.to_numpy(), store.rejected(), anew=True)
-    return Refitted(int(store.manifest.counts["statistics_gone"]), documents.num_rows)
+    return Refitted(int(store.manifest.counts["statistics_gone"]), documents.num_rows, store.manifest.fitted)
 
 
 def forget(folder: Folder, doc_ids: Set[str], touched: Set[str]) -> None:

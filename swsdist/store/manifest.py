@@ -154,7 +154,7 @@ class Manifest:
         tracks: the first is the default of readers.
         shards: those with a live document.
         rejected: table of rejected documents.
-        models: pinned models by name; `statistics.TRACK` of each track.
+        models: pinned models by name: `KIND.TRACK`.
         counts: documents, frames, seconds, rejected, cut_off (documents whose recording is cut off); and
             `statistics_gone`, documents behind the collection's statistics that have disappeared or changed.
         source: fingerprint of the state it was derived from; for a store of queries `groups:` and a fingerprint; else
@@ -228,6 +228,11 @@ class Manifest:
     def of_queries(self) -> bool:
         """Whether this is a store of queries, written only by its run."""
         return (self.source or "").startswith(GROUPS)
+
+    @property
+    def fitted(self) -> tuple[str, ...]:
+        """Kinds of its models of extractors and transforms, which its frames depend on, sorted."""
+        return tuple(sorted({name.partition(".")[0] for name in self.models} - {"statistics", "voices", "codebook"}))
 
     @property
     def progress(self) -> str | None:

@@ -35,15 +35,31 @@ def archive(corpus: Path, tmp_path: Path) -> Path:
 
 
 def test_index_says_what_was_new(swsdist, archive: Path) -> None:
-    first = swsdist("index", "config.yaml", cwd=archive)
+    first = swsdist("index", "config.yaml", "--events", "events.jsonl", cwd=archive)
+    events = [json.loads(line) for line in (archive / "events.jsonl").read_text().splitlines()]
+    rejected = {event["id"]: event["reason"] for event in events if event["event"] == "rejected"}
+    assert rejected.keys() == {"cut", "no"}
+    counts = {"documents": 4, "rejected": 2, "new": 4, "changed": 0, "gone": 0, "moved": 0, "held": 0}
+    assert (events[-1]["state"], events[-1]["counts"]) == ("done", counts)
     assert "/run/store: 4 documents, 0.0" in first.out
     assert "h of audio; 4 new, 0 changed, 0 gone, 2 rejected" in first.out
+    # A signal came after the last task.
+    written = archive / "run" / "status.json"
+    written.write_text(written.read_text().replace('"done"', '"interrupted"', 1))
+    assert swsdist("status", "run", "--check", cwd=archive, code=130).out.startswith("interrupted\n")
     again = swsdist("index", "config.yaml", cwd=archive).out
     assert "nothing to do" in again
     assert "report.html" not in again  # there is none yet
-    status = swsdist("status", "run", cwd=archive).out
-    assert status.startswith("incomplete\n")
+    status = swsdist("status", "run", "--check", cwd=archive).out
+    assert status.startswith("done\n")
     assert "index is done, and the config has no corpus.queries" in status
+    other = ("--set", "chain=discover", "--set", "features.options.n_mfcc=12", "--run", "other")
+    told = [swsdist("index", "config.yaml", *options, cwd=archive).err for options in (other[2:], other, other)]
+    assert ["other was a run of the chain search, and is now one of discover" in err for err in told] == [
+        False,
+        True,
+        False,
+    ]
     for command in ("info", "check", "compact", "refit"):
         told = swsdist("store", command, "run", cwd=archive, code=3).err
         assert f"[run-not-store]\n  remedy: name its store: {archive}/run/store" in told
@@ -56,6 +72,24 @@ def test_index_says_what_was_new(swsdist, archive: Path) -> None:
     assert "4 documents, " in after
     assert "; 1 new, 0 changed, 2 gone, 1 moved (1 renamed or copied: their frames were there), 1 rejected" in after
     assert "1 recording with the bytes of another (first: 'd009' of 'd001')" in after
+
+
+def test_a_store_that_outgrew_its_models_is_fitted_anew(swsdist, archive: Path, corpus: Path) -> None:
+    """Statistics alone by `store refit`, which says what else there is; all by `--from fit-transforms`."""
+    sets = ("--set", "features={name: mfcc, transforms: [{name: pca, options: {columns: 5}}]}")
+    for path in (archive / "audio").glob("*"):
+        path.unlink()
+    for k in range(1, 11):
+        shutil.copy(corpus / "corpus" / "audio" / f"d{(k - 1) % 5 + 1:03d}.flac", archive / "audio" / f"{k}.flac")
+        told = swsdist("index", "config.yaml", *sets, cwd=archive).err if k in (1, 9, 10) else ""
+        assert ("outgrown-models" in told) == (k == 10)
+    model = swsdist("store", "info", "run/store", cwd=archive).out
+    refitted = swsdist("store", "refit", "run/store", cwd=archive).out
+    assert refitted.startswith("statistics are now from 10 documents\nthese models stay: pca; ")
+    assert swsdist("store", "info", "run/store", cwd=archive).out == model
+    told = swsdist("index", "config.yaml", *sets, "--from", "fit-transforms", cwd=archive).err
+    assert "outgrown-models" not in told
+    assert swsdist("store", "info", "run/store", cwd=archive).out != model
 
 
 def test_what_was_rejected_comes_with_what_helps(swsdist, archive: Path) -> None:
@@ -118,6 +152,21 @@ def test_a_report_without_references_opens_with_what_was_found(swsdist, archive:
     assert main.count('aria-label="query q001 1"') == main.count('aria-label="query q002 1"') == 1
     assert "unknown" not in main[: places[4]]
     assert f"swsdist search {archive}/run --query FILE --html hits.html" in main
+
+
+@pytest.mark.parametrize(
+    ("name", "code"), [("report.json", "damaged-report"), ("accounts.parquet", "damaged-accounts")]
+)
+def test_a_damaged_file_of_a_run_is_named_with_what_helps(
+    swsdist, place: Path, tmp_path: Path, name: str, code: str
+) -> None:
+    run = tmp_path / "copy"
+    shutil.copytree(place / "run", run)
+    (run / name).write_bytes((run / name).read_bytes()[:100])
+    command = ("report", run) if name == "accounts.parquet" else ("compare", place / "run", run, "--resamples", "9")
+    said = swsdist(*command, code=3).err
+    assert f"/{name}: " in said
+    assert f"[{code}]\n  remedy: " in said
 
 
 @pytest.mark.slow

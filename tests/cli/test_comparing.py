@@ -119,19 +119,22 @@ def test_the_table_of_a_paper(folder: Path) -> None:
     lists(folder, "--paper", f"{folder}/paper.md", "--columns", "mtwv,atwv_pfa,eer,mtwv_threshold")
     text = (folder / "paper.md").read_text()
     (head, _, one, two) = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("|")]
-    assert head == ["system", "MTWV ↑", "ATWV Pfa ↓", "EER ↓", "MTWV threshold"]
-    assert one[:2] == ["one", "0.6667"]
+    assert head == ["system", "MTWV ↑", "95%", "ATWV Pfa ↓", "EER ↓", "MTWV threshold"]
+    blocks = {block["measure"]: block for block in json.loads(lists(folder, "--json"))["measures"]}
+    interval = blocks["MTWV"]["systems"][0]["interval"]
+    assert one[:3] == ["one", "0.6667", f"{interval['low']:.4f} to {interval['high']:.4f}"]
     assert one[-1] == "0.70000"
     assert two[0] == "two"
     assert "sws2013" in text
     lists(folder, "--paper", f"{folder}/paper.tex", "--columns", "mtwv,eer")
-    assert r"system & MTWV $\uparrow$ & EER $\downarrow$ \\" in (folder / "paper.tex").read_text()
+    assert r"system & MTWV $\uparrow$ & 95\% & EER $\downarrow$ \\" in (folder / "paper.tex").read_text()
     assert "XeLaTeX" not in (folder / "paper.tex").read_text()
     lists(folder, "--paper", f"{folder}/paper.csv")
     rows = list(csv.DictReader((folder / "paper.csv").read_text().splitlines()))
-    assert list(rows[0]) == ["system", "mtwv", "atwv", "cnxe_min", "cnxe"]
+    over = [f"{name}{end}" for name in ("mtwv", "atwv") for end in ("", "_low", "_high")]
+    assert list(rows[0]) == ["system", *over, "cnxe_min", "cnxe"]
     system = score_of(folder, "two.csv")
-    assert {key: float(value) for key, value in rows[1].items() if key != "system"} == {
+    assert {key: float(rows[1][key]) for key in ("mtwv", "atwv", "cnxe_min", "cnxe")} == {
         key: system[key] for key in ("mtwv", "atwv", "cnxe_min", "cnxe")
     }
 
@@ -498,22 +501,20 @@ def test_every_output_begins_with_the_protocol(swsdist, place: Path, first_run, 
     """The same list has other values by other rules: which they were is the first thing that is said."""
     run, listed = place / "run", place / "run/exports/detections.csv"
     task = ("--references", place / "corpus/refs.csv", "--seconds", "60")
-    by_stdeval = "protocol stdeval: beta 999.9, tolerance 0.5 s, 60.0 s of audio, 60 trials a query"
+    rules = "protocol sws2013: beta 66.66, tolerance 0.5 s"
     said = {
-        by_stdeval: [
+        f"{rules}, 60.0 s of audio, 60 trials a query": [
             ("score", "-s", listed, *task),
             ("compare", f"a={listed}", f"b={listed}", *task, "--resamples", "9"),
             ("fuse", f"a={listed}", f"b={listed}", *task, "-o", tmp_path / "fused.csv"),
             ("calibrate", "-s", listed, *task, "--method", "kst", "--out", tmp_path / "kst.csv"),
         ],
-        "protocol stdeval: beta 999.9, tolerance 0.5 s": [
+        rules: [
             ("calibrate", "-s", listed, "--method", "none", "--out", tmp_path / "same.csv"),
             ("fuse", f"a={listed}", f"b={listed}", "-o", tmp_path / "mean.csv"),
+            ("sweep", tmp_path / "sweep.yaml"),
         ],
-        "protocol sws2013: beta 66.66, tolerance 0.5 s, 52.2 s of audio, 52 trials a query": [
-            ("compare", f"a={run}", f"b={run}", "--resamples", "9"),
-        ],
-        "protocol sws2013: beta 66.66, tolerance 0.5 s": [("sweep", tmp_path / "sweep.yaml")],
+        f"{rules}, 52.2 s of audio, 52 trials a query": [("compare", f"a={run}", f"b={run}", "--resamples", "9")],
     }
     points = {"grid": {"calibrate.fit": ["crossfit", "oracle"]}}
     sweep = {"config": f"{place}/config.yaml", "run": str(tmp_path / "swept"), "points": points, "measures": ["atwv"]}

@@ -139,7 +139,7 @@ def test_a_list(swsdist, place: Path, tmp_path: Path) -> None:
     shown = (tmp_path / "m.md").read_text(encoding="utf-8")
     said = swsdist("score", *LISTS, *listed, cwd=place).out
     line = next(one for one in said.splitlines() if one.startswith("MTWV"))
-    for name, value in zip(("mtwv", "mtwv\\_pmiss", "mtwv\\_pfa", "mtwv\\_threshold"), line.split()[1::2], strict=True):
+    for name, value in zip(("MTWV", "MTWV Pmiss", "MTWV Pfa", "MTWV threshold"), line.split()[1::2], strict=True):
         assert f"| {name} | {value} |" in shown
     text = (tmp_path / "t.md").read_text(encoding="utf-8")
     assert text.count("\n| q00") == 3

@@ -77,6 +77,28 @@ def scored(swsdist, here: Path, *more: str) -> dict:
     return json.loads(swsdist("score", *LISTS, "--json", *more, cwd=here).out)
 
 
+ROWS = """T1,F1,1,10,0.5,0.9,YES
+T1,F2,1,100,0.5,0.7,YES
+T1,F2,1,30.1,0.5,0.2,NO
+T2,audio/F1.wav,1,20,1.25,0.8,YES
+T3,F1,1,50,0.5,0.95,YES
+"""
+
+
+@pytest.mark.parametrize("names", ["NIST's", "ours"])
+def test_a_table_is_scored_as_the_list_of_the_same_rows(swsdist, here: Path, names: str) -> None:
+    """Documents have folders and endings, and columns NIST's names or ours."""
+    head = "termid,file,channel,tbeg,dur,score,decision\n"
+    rows = [line.split(",") for line in ROWS.splitlines()]
+    if names == "ours":
+        head = "query_id,doc_id,channel,start,end,score,decision\n"
+        rows = [[*row[:4], str(float(row[3]) + float(row[4])), *row[5:]] for row in rows]
+    (here / "list.csv").write_text(head + "".join(",".join(row) + "\n" for row in rows))
+    tables = (*LISTS[:-1], "list.csv")
+    found = json.loads(swsdist("score", *tables, "--json", cwd=here).out)
+    assert found | {"system": {}} == scored(swsdist, here) | {"system": {}}
+
+
 def test_counts_and_values_by_hand(swsdist, here: Path) -> None:
     found = scored(swsdist, here)
     assert (found["seconds"], found["trials"], found["beta"]) == (600.0, 600, BETA)

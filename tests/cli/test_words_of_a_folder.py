@@ -237,6 +237,16 @@ def test_a_run_with_words_finds_what_one_without_does(swsdist: Command, tapes: P
     assert not digests[0] - digests[1]
 
 
+def test_texts_are_aligned_though_most_recordings_are_broken(swsdist: Command, tapes: Path) -> None:
+    (tapes / "a.txt").write_text("red green blue house")
+    for name in ("d", "e", "f", "g"):
+        (tapes / f"{name}.wav").write_text("no audio")
+        (tapes / f"{name}.txt").write_text("red green")
+    said = swsdist("align", "tapes", "--model", "model", "--set", "executor.kind=serial", cwd=tapes.parent)
+    assert "rejected: 4 document(s), not-audio" in said.err
+    assert (tapes.parent / "tapes-aligned-transcripts" / "a.srt").exists()
+
+
 def test_what_is_no_recogniser(swsdist: Command, tapes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_HUB_CACHE", str(tapes.parent / "cache"))
     for name in ("nothing", "torch", "none"):

@@ -33,8 +33,12 @@ def test_writer(name: str) -> None:
     check_writer(name, READ_BY[name])
 
 
+def test_reader_of_a_table_with_nists_names() -> None:
+    check_reader("nist-table", b"kwid,file,tbeg,dur,score\nq,a/d.wav,1,0.5,0.25\n")
+
+
 def test_every_reader_is_checked() -> None:
-    assert set(READERS) == set(READ_BY.values())
+    assert set(READERS) == {*READ_BY.values(), "nist-table"}
 
 
 # -- a stranger's, and what is wrong ----------------------------------------------------------------------------------

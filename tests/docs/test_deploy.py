@@ -73,7 +73,7 @@ def test_slurm(tmp_path: Path) -> None:
         "SLURM_MEM_PER_NODE": "4000",
         "SLURM_SUBMIT_DIR": str(tmp_path),
     }
-    command = ["bash", str(DEPLOY / "slurm/swsdist.sbatch"), str(config), "--set", "executor.workers=2"]
+    command = ["bash", str(DEPLOY / "slurm/swsdist.sbatch"), "run", str(config), "--set", "executor.workers=2"]
     try:
         # Slurm sends the script a signal before its time is over.
         with (tmp_path / "first.log").open("w") as log:
@@ -127,7 +127,7 @@ def test_no_ray_is_started_in_a_folder_that_is_there(tmp_path: Path, script: str
     (tmp_path / "hosts").write_text("one 127.0.0.1\n")
     (tmp_path / "guessed-0").mkdir()
     hosts = ["hosts"] if script.startswith("ssh") else []
-    code, said = run(["bash", str(DEPLOY / script), *hosts, "config.yaml"], tmp_path, environment, 60)
+    code, said = run(["bash", str(DEPLOY / script), *hosts, "run", "config.yaml"], tmp_path, environment, 60)
     assert code == 1
     assert "File exists" in said
     assert not (tmp_path / "started").exists()
@@ -140,7 +140,7 @@ def test_slurm_waits_for_its_nodes_no_longer_than_it_says(tmp_path: Path) -> Non
     assert text.count("300 ") == 2
     (tmp_path / "script").write_text(text.replace("300 ", "8 "))
     environment = _with_tools(tmp_path, ray="#!/bin/sh\nexec sleep 200\n")
-    code, said = run(["bash", "script", "config.yaml"], tmp_path, environment, 60)
+    code, said = run(["bash", "script", "run", "config.yaml"], tmp_path, environment, 60)
     assert (code, said.splitlines()[-1]) == (1, "not all of 2 Ray nodes came up within 8 s; see ray-*.log")
 
 
@@ -149,7 +149,7 @@ def test_slurm_hands_out_the_gpus_of_the_job_and_no_others(tmp_path: Path, gpus:
     seen = f'#!/bin/sh\necho "$@" >> {tmp_path}/calls\n'
     environment = _with_tools(tmp_path, ray=seen, timeout="#!/bin/sh\nwait\nsleep 1\nexit 1\n")
     environment |= {"SLURM_GPUS_ON_NODE": gpus} if gpus else {}
-    code, said = run(["bash", str(DEPLOY / "slurm/swsdist.sbatch"), "config.yaml"], tmp_path, environment, 60)
+    code, said = run(["bash", str(DEPLOY / "slurm/swsdist.sbatch"), "run", "config.yaml"], tmp_path, environment, 60)
     assert code == 1, said
     starts = (tmp_path / "calls").read_text().splitlines()
     assert len(starts) == 2
@@ -183,7 +183,7 @@ def _on_hosts(tmp_path: Path, hosts: str, *options: str) -> tuple[int, str]:
         "SWSDIST_PORT": str(random.randrange(20000, 30000)),
         "SWSDIST_RAY": "--num-cpus=1 --memory=4000000000",
     }
-    command = ["bash", str(DEPLOY / "ssh/swsdist-on-hosts"), "hosts", "config.yaml", *options]
+    command = ["bash", str(DEPLOY / "ssh/swsdist-on-hosts"), "hosts", "run", "config.yaml", *options]
     code, said = run(command, tmp_path, environment, 300)
     calls = (tmp_path / "calls").read_text()
     assert all(line.endswith(" bash -s") for line in calls.splitlines()), "nothing secret is in a command line"
@@ -231,5 +231,7 @@ def test_the_script_says_how_it_is_called(tmp_path: Path) -> None:
     subprocess.run(["bash", "-n", script], check=True)
     assert subprocess.run(["bash", script], capture_output=True, check=False).returncode == 2
     (tmp_path / "hosts").write_text("# none\n")
-    done = subprocess.run(["bash", script, tmp_path / "hosts", "c.yaml"], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["bash", script, tmp_path / "hosts", "run", "c.yaml"], capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stderr.startswith("error: ")) == (2, True)

@@ -58,7 +58,8 @@ CONTAINER = _object(
     ("name", "image"),
     name={"type": "string", "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"},
     image=TEXT,
-    envFrom=_list(_object(secretRef=_object(("name",), name=TEXT), configMapRef=_object(("name",), name=TEXT))),
+    args=_list(TEXT),
+    env=_list(_object(("name", "value"), name=TEXT, value=TEXT)),
     resources=_object(requests=QUANTITIES, limits=QUANTITIES),
     readinessProbe=PROBE,
     livenessProbe=PROBE,
@@ -69,7 +70,15 @@ TEMPLATE = _object(
     spec=_object(
         ("containers",),
         containers=_list(CONTAINER),
-        volumes=_list(_object(("name",), name=TEXT, configMap=_object(("name",), name=TEXT))),
+        volumes=_list(
+            _object(
+                ("name",),
+                name=TEXT,
+                configMap=_object(("name",), name=TEXT),
+                secret=_object(("secretName",), secretName=TEXT),
+            )
+        ),
+        restartPolicy={"enum": ["Always", "OnFailure", "Never"]},
         securityContext=_object(runAsNonRoot=YES, runAsUser=NUMBER),
         nodeSelector=TEXTS,
         tolerations=_list(_object(key=TEXT, operator={"enum": ["Exists", "Equal"]}, value=TEXT, effect=TEXT)),
@@ -105,11 +114,18 @@ JOB = _object(
     activeDeadlineSeconds=NUMBER,
     rayClusterSpec=CLUSTER,
 )
+#: Of Kubernetes' core.
+CRON = _object(
+    ("schedule", "jobTemplate"),
+    schedule={"type": "string", "pattern": r"^\S+( \S+){4}$"},
+    concurrencyPolicy={"enum": ["Allow", "Forbid", "Replace"]},
+    jobTemplate=_object(("spec",), spec=_object(("template",), backoffLimit=NUMBER, template=TEMPLATE)),
+)
 
 
-def _top(kind: str, spec: dict[str, Any]) -> dict[str, Any]:
+def _top(kind: str, spec: dict[str, Any], api: str = "ray.io/v1") -> dict[str, Any]:
     metadata = _object(("name",), name=TEXT, labels=TEXTS)
-    head = {"apiVersion": {"const": "ray.io/v1"}, "kind": {"const": kind}}
+    head = {"apiVersion": {"const": api}, "kind": {"const": kind}}
     return _object(("apiVersion", "kind", "metadata", "spec"), **head, metadata=metadata, spec=spec)
 
 
@@ -131,7 +147,11 @@ def _clusters() -> dict[str, dict[str, Any]]:
 
 @pytest.mark.parametrize(
     ("name", "schema"),
-    [("kubernetes/rayjob.yaml", _top("RayJob", JOB)), ("kubernetes/raycluster.yaml", _top("RayCluster", CLUSTER))],
+    [
+        ("kubernetes/rayjob.yaml", _top("RayJob", JOB)),
+        ("kubernetes/raycluster.yaml", _top("RayCluster", CLUSTER)),
+        ("kubernetes/index-every-night.yaml", _top("CronJob", CRON, "batch/v1")),
+    ],
 )
 def test_kubernetes(name: str, schema: dict[str, Any]) -> None:
     values = _read(name)
@@ -147,9 +167,10 @@ def test_what_belongs_together_on_kubernetes(kind: str) -> None:
     head, worker = cluster["headGroupSpec"]["template"]["spec"], group["template"]["spec"]
     containers = [*head["containers"], *worker["containers"]]
     assert {one["image"] for one in containers} == {IMAGE}
-    assert {mount["name"] for mount in head["containers"][0]["volumeMounts"]} == {
-        one["name"] for one in head["volumes"]
-    }
+    for each in (head, worker, on_gpus["template"]["spec"]):
+        (one,) = each["containers"]
+        assert [mount["name"] for mount in one["volumeMounts"]] == [volume["name"] for volume in each["volumes"]]
+        assert one["env"][0]["value"].startswith(one["volumeMounts"][-1]["mountPath"])
     assert cluster["headGroupSpec"]["rayStartParams"]["num-cpus"] == "0", "no workers beside the driver"
     assert cluster["enableInTreeAutoscaling"]
     assert 1 <= group["minReplicas"] <= group["replicas"] <= group["maxReplicas"], "without a node no worker fits"
@@ -168,9 +189,22 @@ def test_what_belongs_together_on_kubernetes(kind: str) -> None:
     assert one["resources"]["limits"] == one["resources"]["requests"]
     assert not any("nvidia.com/gpu" in other["resources"]["limits"] for other in containers)
     assert spec["tolerations"] == [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}]
-    same = ("envFrom", "readinessProbe", "livenessProbe")
+    same = ("env", "readinessProbe", "livenessProbe")
     assert all(one[name] == worker["containers"][0][name] for name in same)
     assert spec["securityContext"] == worker["securityContext"]
+
+
+def test_every_night_one_index_at_a_time_with_keys_that_change() -> None:
+    spec = _read("kubernetes/index-every-night.yaml")["spec"]
+    assert spec["concurrencyPolicy"] == "Forbid", "a second one finds the run locked"
+    pod = spec["jobTemplate"]["spec"]["template"]["spec"]
+    (one,) = pod["containers"]
+    assert one["image"] == IMAGE
+    assert one["args"][0] == "index"
+    assert pod["restartPolicy"] == "Never"
+    assert pod["securityContext"]["runAsNonRoot"]
+    assert one["env"][0]["value"].startswith(one["volumeMounts"][0]["mountPath"])
+    assert [mount["name"] for mount in one["volumeMounts"]] == [volume["name"] for volume in pod["volumes"]]
 
 
 def test_the_job_runs_the_config_that_is_mounted() -> None:

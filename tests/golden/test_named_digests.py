@@ -122,6 +122,7 @@ GOLDEN: dict[str, dict[str, tuple[int, str]]] = {
         "nist": (1, "8644423ad3266739b429da7a7e1a27a1d135058c1dc9964c8122a24bebe18a7f"),
         "parquet": (1, "7d40e6c54a0b671ad674c94e611e1e0b4251ba4e977d976b0eafa3c75fb19e5a"),
         "kaldi": (1, "6aaac9b2dd5b7ef68ca9ad9e711e8a4b1093c0305a132e0e4c62f342c0a592d2"),
+        "nist-table": (1, "7cb674fc7998f94f9930c7f323f91888020ebdcb67fe15e627db3cd01ba867cd"),
         "csv": (1, "79b4b0f673b77cf57814f7e6b727452fd4b0a76e47b71671c6f11cac977a28b4"),
     },
     "writer of lists": {
@@ -156,6 +157,7 @@ LISTS = {
   <detected_termlist termid="T2" term_search_time="0.25" oov_term_count="1"/>
 </stdlist>
 """,
+    "nist-table": b"termid,file,channel,tbeg,dur,score,decision\nT1,a/F1.wav,1,1.25,0.5,-1.5,YES\nT1,F2,2,3,0.25,2,NO\n",
     "parquet": None,
     "kaldi": b"KW1 utt1 0 6 0\nKW1 utt2 50 125 0\n",
     "csv": b"score,query_id,doc_id,start,end,decision\n0.5,q,d,1,2.25,true\n-3,q,e,0.125,0.5,\n",

@@ -138,7 +138,7 @@ def test_mended_recordings_are_counted_until_they_are_fitted_anew(scene: Scene) 
     mended = scene.index("a1", "a2", "b1")
     assert seen(mended) == before
     assert mended.manifest.counts["statistics_gone"] == 1
-    assert refit(mended.folder) == (1, 3)
+    assert refit(mended.folder) == (1, 3, ())
     fitted = Store(mended.folder)
     assert fitted.manifest.counts["statistics_gone"] == 0
     assert seen(fitted) == seen(scene.index("a1", "a2", "b1", run="new"))

@@ -117,7 +117,7 @@ def test_rounds_of_a_stage_are_one_stage(rounds: int, capsys: pytest.CaptureFixt
     assert [one.description for one in bars._bars.tasks] == ["fit-transforms", "index"]
     assert all(one.finished for one in bars._bars.tasks)
     bars.close()
-    said = [line for line in capsys.readouterr().err.splitlines() if " FAILED " not in line or "of audio" in line]
+    said = [line[20:] for line in capsys.readouterr().err.splitlines() if " FAILED " not in line or "of audio" in line]
     word = f"round {rounds}, " if rounds > 1 else ""
     ended = "1 of 1 h of audio, 1/1 tasks, 1 FAILED, 2.0 s"
     assert [line for line in said if line.startswith("fit")] == [

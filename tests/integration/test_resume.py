@@ -130,7 +130,8 @@ def test_signals(scene: Any, ray_left: Any, number: int, code: int, kind: str) -
     done = len(scene.receipts())
     assert 2 <= done < 30
     assert not list((scene.folder / "run").glob("**/.tmp/*"))
-    assert status(Folder(str(scene.folder / "run"))).state == "incomplete"
+    ended = "interrupted" if number == signal.SIGINT else "terminated"
+    assert status(Folder(str(scene.folder / "run"))).state == ended
     indexed = sum(name.startswith("index-") for name in scene.receipts())
     assert len(open_store(str(scene.folder / "run" / "store")).manifest.shards) == indexed
 

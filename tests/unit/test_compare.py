@@ -78,7 +78,7 @@ def test_queries_without_references_take_no_part() -> None:
 @pytest.mark.parametrize(
     ("tables", "code", "values"),
     [
-        ({"a": table({"q": 1.0})}, codes.TOO_FEW_SYSTEMS, {"systems": 1}),
+        ({}, codes.TOO_FEW_SYSTEMS, {"systems": 0}),
         (
             {"a": table({"q": 1.0}, {"q": 2}), "b": table({"q": 1.0})},
             codes.DIFFERENT_REFERENCE_COUNTS,

@@ -11,7 +11,7 @@ from swsdist.pipeline.inspection.status import StageStatus, Status
 def test_stages_are_in_columns(capsys: pytest.CaptureFixture[str]) -> None:
     names = {"index": 3, "align.train": 12, "align.final": 0}
     stages = tuple(StageStatus(name, count, count, 0) for name, count in names.items())
-    show(Status("incomplete", None, stages, (), None, "incomplete"))
+    show(Status("incomplete", None, stages, (), None))
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "incomplete"
     assert lines[1:] == [

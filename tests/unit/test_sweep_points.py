@@ -8,6 +8,7 @@ import pytest
 
 from swsdist.chains.sweep.points import SweepPlace, draw_points, grid_points, list_points
 from swsdist.chains.sweep.reading import read_sweep, refuse_unused_sets
+from swsdist.config import load_config
 from swsdist.config.reading import Origin
 from swsdist.core.codes import sweep as sweep_codes
 from swsdist.core.errors import ConfigError
@@ -218,7 +219,13 @@ def test_what_is_best() -> None:
 
 def test_the_ready_made_sweeps_can_be_read() -> None:
     folder = Path(__file__).parents[2] / "configs/sweeps"
-    sizes = {path.stem: len(read_sweep(path).points) for path in folder.glob("*.yaml")}
+    sweeps = {path.stem: read_sweep(path) for path in folder.glob("*.yaml")}
+    sizes = {name: len(sweep.points) for name, sweep in sweeps.items()}
+    # What the config's own run has searched is not searched again; all runs are in one folder.
+    mboshi = load_config(folder.parent / "mboshi-dev.yaml")
+    assert {Path(sweep.file.run).parent for sweep in sweeps.values()} == {Path(mboshi.run).parent}
+    of_mboshi = [sweep for sweep in sweeps.values() if sweep.file.config == str(folder.parent / "mboshi-dev.yaml")]
+    assert {sweep.file.run for sweep in of_mboshi} == {mboshi.run}
     assert sizes["kst_alpha"] == 42
     assert sizes["beta"] == 62
     assert sizes["features_by_distance"] == 9

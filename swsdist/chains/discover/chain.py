@@ -21,7 +21,7 @@ from swsdist.chains.discover.score_discovery import ScoreDiscovery
 from swsdist.chains.discover.search_segments import SearchSegments
 from swsdist.chains.discover.select_pairs import SelectPairs
 from swsdist.chains.discover.writing import KINDS
-from swsdist.chains.report.notices import barrier
+from swsdist.chains.report.notices import barrier, counts
 from swsdist.chains.report.reporting import rejected_rows
 from swsdist.config import Config
 from swsdist.core.codes import discovery as codes
@@ -56,5 +56,7 @@ def build(config: Config, ledger: Ledger) -> Chain:
         Step("export", ExportClasses()),
     )
     return Chain(
-        "discover", stages, inputs, publish_report, FILES, notices, rejected_rows, check, summary, barrier=barrier
+        *("discover", stages, inputs, publish_report, FILES, notices, rejected_rows, check, summary),
+        barrier=barrier,
+        counts=counts,
     )

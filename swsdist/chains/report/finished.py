@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,6 +15,7 @@ from swsdist.evaluation.scored_system import ScoredSystem
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.chain_run import ChainRun
 from swsdist.pipeline.inspection.loading import config_of, load_chain_run, plan_of
+from swsdist.report.schema import read_report_json
 from swsdist.score.compare.results import SystemInfo
 from swsdist.score.measures.det import Det, ppndf
 from swsdist.score.measures.protocol import OperatingPoint, protocol_of
@@ -85,7 +85,7 @@ def _about(name: str, path: str, chain_run: ChainRun, result: Measured) -> Syste
     config, inputs = chain_run.config, chain_run.chain.inputs
     report: dict[str, Any] = {}
     if chain_run.run.exists("report.json"):
-        report = json.loads(chain_run.run.read_bytes("report.json"))
+        report = read_report_json(chain_run.run)
     frames = {} if inputs.store.manifest is None else inputs.store.manifest.libraries
     corpus, rules = config.corpus, protocol_of(config.score)
     return SystemInfo(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from swsdist.audio.formats import ffmpeg
 from swsdist.calibrate.threshold import queries_without_threshold
@@ -21,14 +22,18 @@ from swsdist.report.summary import heard_rows
 from swsdist.stages.align import Align
 from swsdist.stages.inputs.corpus_documents import places_in
 from swsdist.stages.inputs.search_inputs import CorpusInputs
+from swsdist.stages.inputs.state import StoreState
 from swsdist.stages.inputs.supervision import note_supervision, supervisions
 from swsdist.stages.lattice_store import LATTICE_STORE
 from swsdist.stages.queries import bandwidths_in, seconds_in
 from swsdist.stages.task_results import Aligned, Exported, Extracted, Fitted, Measured
-from swsdist.store import totals
+from swsdist.store import parquet, totals
 from swsdist.store.document_keys import keys_of
 from swsdist.store.lattice_shards import postings_of
 from swsdist.store.libraries import made_with
+
+#: Growth of a store, in documents, from which what was fitted to its first ones is doubtful.
+_OUTGROWN = 10
 
 
 def notices(chain_run: ChainRun) -> list[str]:
@@ -100,7 +105,24 @@ def note_store(inputs: CorpusInputs) -> Notices:
             late.add(codes.SOUNDLESS_DOCUMENTS, where=store, count=paths.count(""), of=len(paths))
     if inputs.store.manifest is not None and (gone := inputs.store.manifest.counts["statistics_gone"]):
         late.add(codes.GONE_RECORDINGS, where=store, count=int(gone), store=store)
+    _note_outgrown(inputs.store, late)
     return late
+
+
+def _note_outgrown(store: StoreState, notices: Notices) -> None:
+    """Note a store that has outgrown its statistics, and so all that its first index fitted."""
+    if (manifest := store.manifest) is None or manifest.kind != "frames":
+        return
+    documents = int(manifest.counts["documents"])
+    fitted = parquet.read(
+        store.folder, manifest.models[f"statistics.{manifest.tracks[0].name}"], ["scope", "taken_from"]
+    )
+    counts = pc.list_value_length(fitted["taken_from"]).filter(pc.equal(fitted["scope"], "collection"))
+    if len(counts) and documents >= _OUTGROWN * counts[0].as_py():
+        refit = f"`swsdist store refit {store.folder.path()}` estimates means, variances and voices anew"
+        if manifest.fitted:
+            refit = "the same command with --from fit-transforms fits all models anew, and indexes all again"
+        notices.add(codes.OUTGROWN_MODELS, where=store.folder.path(), documents=documents, first=counts[0], refit=refit)
 
 
 def _note_undecided(chain_run: ChainRun, notices: Notices) -> None:
@@ -214,24 +236,36 @@ def heard(inputs: CorpusInputs) -> tuple[dict[str, int], tuple[LeftOutRow, ...]]
     return totals.languages(documents), tuple(LeftOutRow(**row) for row in totals.left_out(documents))
 
 
+def counts(chain_run: ChainRun) -> dict[str, int]:
+    """Numbers of documents in the store and of its rejections; of new, changed, missing, moved and held ones, if it was
+    compared with the corpus (`DocumentCounts`)."""
+    store = chain_run.chain.inputs.store
+    if store.manifest is None:
+        return {}
+    results = {name: int(store.manifest.counts[name]) for name in ("documents", "rejected")}
+    if store.comparison is not None:
+        results |= store.comparison.counts._asdict()
+        refused = store.open().rejected()
+        fresh = int((places_in(keys_of(refused["id"], refused["part"]), store.earlier_keys) < 0).sum())
+        results["new"] = max(results["new"] - fresh, 0)
+    return results
+
+
 def summary(chain_run: ChainRun) -> list[str]:
     """The contents of the store, its changes, words in it, and exclusions that the user asked for."""
     inputs: CorpusInputs = chain_run.chain.inputs
     if inputs.store.manifest is None:
         return []
-    counts = inputs.store.manifest.counts
-    line = (
-        f"{inputs.store.folder.path()}: {counts['documents']:.0f} documents, {counts['seconds'] / 3600:.3f} h of audio"
-    )
-    if inputs.store.comparison is not None:
-        results, refused = inputs.store.comparison.counts, inputs.store.open().rejected()
-        fresh = int((places_in(keys_of(refused["id"], refused["part"]), inputs.store.earlier_keys) < 0).sum())
-        line += f"; {max(results.new - fresh, 0)} new, {results.changed} changed, {results.gone} gone"
-        line += f", {results.moved} moved" if results.moved else ""
-        line += f" ({results.held} renamed or copied: their frames were there)" if results.held else ""
-    lines = [f"{line}, {counts['rejected']:.0f} rejected"]
+    its = counts(chain_run)
+    hours = inputs.store.manifest.counts["seconds"] / 3600
+    line = f"{inputs.store.folder.path()}: {its['documents']} documents, {hours:.3f} h of audio"
+    if "new" in its:
+        line += f"; {its['new']} new, {its['changed']} changed, {its['gone']} gone"
+        line += f", {its['moved']} moved" if its["moved"] else ""
+        line += f" ({its['held']} renamed or copied: their frames were there)" if its["held"] else ""
+    lines = [f"{line}, {its['rejected']} rejected"]
     if (words := inputs.others.get("words")) is not None and words.store.manifest is not None:
-        counts = words.store.manifest.counts
-        lines.append(f"words of {counts['documents']:.0f} documents, {counts['rejected']:.0f} rejected")
+        of_words = words.store.manifest.counts
+        lines.append(f"words of {of_words['documents']:.0f} documents, {of_words['rejected']:.0f} rejected")
     lines += [f"{row.name}: {'; '.join(filter(None, row[1:3]))}" for row in heard_rows(*heard(inputs))]
     return [*lines, *(str(notice) for notice in inputs.notices.requested.values())]

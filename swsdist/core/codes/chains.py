@@ -119,6 +119,12 @@ GONE_RECORDINGS = Code(
     "{count} recording{s} gone or changed whose means and variances normalise features",
     "`swsdist store refit {store!q}` estimates new ones",
 )
+OUTGROWN_MODELS = Code(
+    "outgrown-models",
+    OddError,
+    "{documents} documents, and models or statistics of the first {first}",
+    "{refit}",
+)
 
 ABSENT_TERMS = Code(
     "absent-terms",

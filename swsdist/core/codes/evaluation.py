@@ -164,7 +164,7 @@ INCONSISTENT_DECISIONS = Code(
     OddError,
     "{count} list{s} with inconsistent decisions: the highest score of a NO is {highest_no}, "
     "the lowest of a YES {lowest_yes}",
-    "decide by one threshold, if the scores are meant to be comparable",
+    "decide by one threshold, if the scores are meant to be comparable; a list that was calibrated by folds has one of each",
 )
 ALL_REFERENCES_MISSED = Code(
     "all-references-missed",

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from swsdist.core.codes import Code
-from swsdist.core.errors import DataError, OddError, UserError
+from swsdist.core.errors import DataError, OddError, StoreError, UserError
 
 NO_NUMBERS = Code(
     "no-numbers", UserError, "no numbers given", "name a run folder, or give --indexing-cpu, --audio, ..."
 )
 NO_REPORT = Code("no-report", UserError, "no report.json", "name the folder of a finished run")
+DAMAGED_ACCOUNTS = Code(
+    "damaged-accounts",
+    StoreError,
+    "the accounts of the run are damaged ({error})",
+    "remove the file: what earlier tasks cost is then not known, and nothing else changes",
+)
+DAMAGED_REPORT = Code(
+    "damaged-report", StoreError, "report.json is damaged ({error})", "write it anew: `swsdist report {run}`"
+)
 UNDEFINED_DET_CURVE = Code(
     "undefined-det-curve", UserError, "no DET curve", "score a list with detections of terms that have references"
 )

@@ -55,9 +55,9 @@ class ProcessStatus:
 
 @dataclass(frozen=True)
 class Status:
-    """The state of a run: `running`, `died`, `done`, `incomplete` or `cancelled`, with details.
+    """The state of a run: `running`, `died`, or as its last driver ended (`run_status`).
 
-    `ended` is the state and message with which the last driver ended, if known.
+    `ended` is the message with which it ended, if any.
     """
 
     state: str
@@ -84,21 +84,14 @@ def status(run: Folder) -> Status:
     plans = load_plans(run)
     stages = _counted(run, plans)
     complete = all(stage.done == stage.tasks for stage in stages)
-    last = all(plan.steps and _last(plan) in plan.steps for plan in plans.values())
+    last = all(plan.complete for plan in plans.values())
     if holder is not None:
         return Status("died", text, stages, (), None)
-    word = "done" if complete and last else "incomplete"
-    ended = None
-    if word == "incomplete" and driver_status is not None and driver_status.state not in ("done", "running"):
-        ended = (
-            f"{driver_status.state}: {driver_status.message}"
-            if driver_status.message
-            else driver_status.state
-            if driver_status.state != word
-            else None
-        )
-        word = "cancelled" if driver_status.state == "cancelled" else word
-    return Status(word, text, stages, (), None, ended)
+    if complete and last:
+        return Status("done", text, stages, (), None)
+    if driver_status is None or driver_status.state == "running" or (driver_status.state == "done" and not complete):
+        return Status("incomplete", text, stages, (), None)
+    return Status(driver_status.state, text, stages, (), None, driver_status.message or None)
 
 
 def _counted(run: Folder, plans: dict[str, Plan]) -> tuple[StageStatus, ...]:
@@ -146,11 +139,6 @@ def _end(run: Folder, name: str, names: set[str] | None) -> list[dict[str, Any]]
             length *= 8
     except (FileNotFoundError, IndexError):
         return []
-
-
-def _last(plan: Plan) -> str:
-    """Last step of a plan's chain."""
-    return plan.order[-1] if plan.order else ""
 
 
 def _process(lines: list[dict[str, Any]]) -> ProcessStatus:

@@ -25,12 +25,13 @@ EVENTS: Mapping[str, tuple[str, ...]] = {
     "stage-begun": ("stage", "tasks", "done", "work", "unit", "hours"),
     "task-ended": ("stage", "task", "label", "work", "cpu", "wall", "host", "pid"),
     "task-failed": ("stage", "task", "label", "reason", "message", "attempts"),
+    "rejected": ("stage", "kind", "id", "part", "path", "reason", "message"),
     "task-retried": ("stage", "task", "label", "attempt", "message"),
     "worker-up": ("host", "pid", "journal"),
     "worker-died": ("pid", "lost", "message"),
     "warning": ("message",),
     "stage-ended": ("stage", "tasks", "failed", "wall"),
-    "run-ended": ("state", "message", "wall"),
+    "run-ended": ("state", "message", "wall", "counts"),
 }
 
 

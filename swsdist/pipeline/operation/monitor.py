@@ -38,6 +38,7 @@ _BEAT = 10.0
 _MESSAGE = 500
 
 #: Events of the driver's journal -> names in the event log.
+_REJECTED = events.EVENTS["rejected"][1:]
 _JOURNAL_EVENTS = {"up": "worker-up", "died": "worker-died", "retry": "task-retried"}
 
 
@@ -107,6 +108,8 @@ class RunMonitor(ForwardingProgress):
                 host=outcome.host,
                 pid=outcome.pid,
             )
+            for row in outcome.rejected:
+                self._log_event("rejected", stage=step.name, **{key: row.get(key) for key in _REJECTED})
         else:
             stage_progress.failed += 1
             self._log_event(
@@ -224,13 +227,19 @@ class RunMonitor(ForwardingProgress):
             reader.release()
         self._status.state, self._status.message = state, redacted(message)
         self._status.journals = []
+        counts: dict[str, int] = {}
         with suppress(StorageError, OSError, ValueError, KeyError):
-            for chain_run in self._outcome.chain_runs.values() if state == "done" and self._opened else ():
-                for notice in chain_run.notices():
+            for chain_run in self._outcome.chain_runs.values() if state in ("done", "incomplete") else ():
+                counts |= chain_run.chain.counts(chain_run) if chain_run.chain.counts is not None else {}
+                for notice in chain_run.notices() if state == "done" and self._opened else ():
                     self._log_event("warning", message=notice[:_MESSAGE])
         if not self._end_logged:
-            self._log_event("run-ended", state=state, message=message, wall=round(time.time() - self._status.began, 3))
+            wall = round(time.time() - self._status.began, 3)
+            self._log_event("run-ended", state=state, message=message, wall=wall, counts=counts)
             self._end_logged = True
+        if state == "done" and not self._opened and (before := run_status.read(self._run)) is not None:
+            # Nothing was left to do, whatever ended the driver before.
+            self._opened, self._status.stages = before.state != state, before.stages
         self._changed = True
         self._write()
         with suppress(StorageError, OSError):
@@ -260,11 +269,9 @@ def monitored(outcome: Outcome, inner: Progress) -> Iterator[RunMonitor]:
             raise (error if isinstance(error, CancelledError) else watch.cancelled()) from None
         _finish(watch, *_ended(error))
         raise
-    complete = all(chain_run.complete for chain_run in outcome.chain_runs.values()) and not outcome.failures
-    first = (
-        f"{len(outcome.failures)} tasks failed; the first: {outcome.failures[0].message}" if outcome.failures else ""
-    )
-    _finish(watch, "done" if complete else "incomplete", first[:_MESSAGE])
+    failures = outcome.failures
+    first = f"{len(failures)} tasks failed; the first: {failures[0].message}" if failures else ""
+    _finish(watch, "incomplete" if failures else "done", first[:_MESSAGE])
 
 
 def _finish(watch: RunMonitor, state: str, message: str) -> None:

@@ -35,7 +35,8 @@ class RunStatus:
 
     Attributes:
         token: token of the driver's lock.
-        state: `running`, or how it ended: `done`, `incomplete`, `cancelled`, `terminated`, `interrupted` or `stopped`.
+        state: `running`, or how it ended: `done` (all that was asked, even if the chain has more steps), `incomplete`,
+            `cancelled`, `terminated`, `interrupted` or `stopped`.
         message: final error; empty: none.
         t: time of writing, s since 1970.
         journals: journals of the running processes, in the run folder.

@@ -33,27 +33,36 @@ def measure_tables(data: ComparisonData, block: Measured) -> list[Table]:
     return [_systems(block, data), _differences(block, data), _tests(block, data)]
 
 
-def paper_table(values: Mapping[str, Mapping[str, float | None]], keys: Sequence[str], note: str = "") -> Table:
-    """The table of a paper: one row per system, one column per measure, with an arrow towards better values.
+def paper_table(
+    values: Mapping[str, Mapping[str, float | None]], keys: Sequence[str], data: ComparisonData, note: str = ""
+) -> Table:
+    """The table of a paper: one row per system; one column per measure, with an arrow towards better values, and one for its
+    interval over queries, where the comparison has it.
 
     Args:
         values: by system and key.
         keys: of the measures, in their order.
+        data: the comparison.
         note: below the table.
     """
-    shown = [quantities()[key] for key in keys]
+    intervals = {
+        block.measure.lower(): {row.system: row.interval for row in block.comparison.systems} for block in data.blocks
+    }
+    if data.entropies is not None:
+        intervals["cnxe_min"] = {row.system: row.interval for row in data.entropies.systems}
     arrows = {"highest": " ↑", "lowest": " ↓", "": ""}
-    return Table(
-        "Systems",
-        ["system", *(item.name + arrows[item.best] for item in shown)],
-        [
-            [name, *(fixed(system_rows.get(item.key), item.decimals) for item in shown)]
-            for name, system_rows in values.items()
-        ],
-        note,
-        plain=[{"system": name, **{key: system_rows.get(key) for key in keys}} for name, system_rows in values.items()],
-        gap="not defined for the system, or not known of it",
-    )
+    columns, rows = ["system"], [[name] for name in values]
+    plain: list[dict[str, object]] = [{"system": name} for name in values]
+    for item in (quantities()[key] for key in keys):
+        between = intervals.get(item.key)
+        columns += [item.name + arrows[item.best], *([_percent(data.settings)] if between else [])]
+        for row, numbers, (name, its) in zip(rows, plain, values.items(), strict=True):
+            row.append(fixed(its.get(item.key), item.decimals))
+            numbers[item.key] = its.get(item.key)
+            if between:
+                row.append(_interval(between[name]))
+                numbers |= {f"{item.key}_low": between[name].low, f"{item.key}_high": between[name].high}
+    return Table("Systems", columns, rows, note, plain=plain, gap="not defined for the system, or not known of it")
 
 
 def entropy_tables(data: ComparisonData) -> list[Table]:

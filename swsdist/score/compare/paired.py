@@ -91,13 +91,13 @@ def paired(tables: Mapping[str, pa.Table], value: str = "twv") -> Paired:
         value: a key of `values()`.
 
     Raises:
-        UserError: there are fewer than two systems, references differ, detections are not decided, or no query has
+        UserError: there is no system, references differ, detections are not decided, or no query has
             references.
         TableError: a table has a duplicate query or lacks a column.
     """
     if value not in (columns := values()):
         raise codes.UNKNOWN_TERM_VALUE(value=value, values=", ".join(columns))
-    if len(tables) < 2:
+    if not tables:
         raise codes.TOO_FEW_SYSTEMS(systems=len(tables))
     ntrue: dict[str, tuple[int, str]] = {}
     by_system: dict[str, dict[str, float]] = {}

@@ -1,4 +1,4 @@
-"""Pooled measures: the pooled maximum; precision, recall and F of the decisions; the programs' "Value"."""
+"""Pooled measures: the occurrence-weighted maximum; precision, recall and F of the decisions; the programs' "Value"."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from swsdist.score.registered.term_weighted import point_values
 
 
 class PooledMaximum:
-    """The maximum value of the pooled curve, by the program's conventions (option -P)."""
+    """The maximum of the pooled curve, the occurrence-weighted value at the best threshold, by the program's conventions
+    (option -P)."""
 
     parts = (EVENTS, CLASSES)
     undefined = {
         "": "no query has a true occurrence",
-        "pooled_maximum_pfa": "the false alarms of all queries are more than the trials of one query, which NIST's programs "
-        "count them against",
+        "pooled_maximum_pfa": "the false alarms of all queries exceed the trials of one",
     }
 
     def values(self, parts: Parts, point: OperatingPoint) -> Mapping[str, Value]:
