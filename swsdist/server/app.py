@@ -127,6 +127,8 @@ def _facts(request: Request, service: Service) -> dict[str, Any]:
     error = indexing.error if indexing is not None else None
     return {
         **about,
+        "name": service.name,
+        "rejected": service.rejected,
         "kinds": [*(["spoken"] if spoken else []), *(["text"] if service.words is not None or voices else [])],
         "words": service.words is not None,
         "speak": list(voices),

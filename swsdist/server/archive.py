@@ -100,6 +100,12 @@ class Archive:
             "dates": None if days["min"] is None else [days["min"], days["max"]],
         }
 
+    @cached_property
+    def rejected(self) -> list[dict[str, Any]]:
+        """Files that could not be read, each once: path, id, reason (a code), message, remedy."""
+        rows = self.searcher.store.rejected().select(["path", "id", "reason", "message", "remedy"]).to_pylist()
+        return list({(row["path"] or row["id"], row["reason"]): row for row in rows}.values())
+
     def filtered(self, filters: Filters) -> Searcher:
         """The searcher of some documents.
 

@@ -10,7 +10,7 @@ import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory, gettempdir
 from typing import Any, NotRequired
 
@@ -42,6 +42,8 @@ _LOG = logging.getLogger(__name__)
 EVERY, WORDS_EVERY = 60.0, 5.0
 _NEWS = "news.json"
 _SCRATCH = "swsdist-serve-"
+#: Most rejected files that are named.
+_REJECTED = 200
 #: Earlier states of the stores that are held.
 _OLDER = 4
 
@@ -118,7 +120,7 @@ class Service:
         if settings.source is None:
             self._open()
         else:
-            self.indexing = Indexing(settings.source, settings.target, self._grown, settings.models)
+            self.indexing = Indexing(settings.source, settings.target, self._open, settings.models)
             if self.indexing.is_ready():
                 self._open()
             threading.Thread(target=self._index, daemon=True).start()
@@ -161,6 +163,19 @@ class Service:
         archive = self.archive
         return archive if self.texts is None and archive is not None and not archive.spoken else self.texts
 
+    @property
+    def name(self) -> str:
+        """Of the archive: of its folder of recordings, or else of its run or store."""
+        parts = [part for part in PurePosixPath(self.settings.source or self.settings.target).parts if part != "store"]
+        return parts[-1].removesuffix("-swsdist")
+
+    @property
+    def rejected(self) -> dict[str, Any]:
+        """Files that could not be read: `count`, and the first `files`."""
+        opened = {id(each): each for each in (self.archive, self.words) if each is not None}.values()
+        files = [row for each in opened for row in each.rejected]
+        return {"count": len(files), "files": files[:_REJECTED]}
+
     def look_for_words(self, after: float = WORDS_EVERY) -> None:
         """Open the store of words as it is now, if the last look was some time ago (s)."""
         if time.monotonic() - self._looked < after or not self._looking.acquire(blocking=False):
@@ -188,10 +203,6 @@ class Service:
             self._retire(opened)
             self.texts = texts
 
-    def _grown(self) -> None:
-        self._open()
-        self._search_news()
-
     def _retire(self, archive: Archive | None) -> None:
         """Close an archive later: somebody may still search it."""
         if archive is not None:
@@ -217,6 +228,8 @@ class Service:
                 now = Folder(self.indexing.source).listing()
                 if now != before:
                     self.indexing.once()
+                    if self.archive is not None:
+                        self._search_news()
                 before = now if self.indexing.error is None else None
             except (SwsdistError, OSError) as error:  # a share that is away comes back
                 self.indexing.error = codes.INDEX_ENDED(
