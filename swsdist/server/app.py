@@ -129,6 +129,7 @@ def _facts(request: Request, service: Service) -> dict[str, Any]:
         **about,
         "name": service.name,
         "rejected": service.rejected,
+        "annotations": None if service.beside is None else service.beside.facts,
         "kinds": [*(["spoken"] if spoken else []), *(["text"] if service.words is not None or voices else [])],
         "words": service.words is not None,
         "speak": list(voices),

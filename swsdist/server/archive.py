@@ -30,6 +30,8 @@ _DAY = re.compile(r"(?<!\d)(19\d\d|20\d\d)[-_.]?(0[1-9]|1[0-2])[-_.]?(0[1-9]|[12
 PAGE = 50
 #: Most folders and speakers that are listed to choose from.
 _LISTED = 500
+#: Columns of REJECTED that are told.
+_REJECTED = ["path", "id", "reason", "message", "remedy"]
 #: Most words of transcripts in memory.
 _WORDS = 200_000
 
@@ -102,9 +104,9 @@ class Archive:
 
     @cached_property
     def rejected(self) -> list[dict[str, Any]]:
-        """Files that could not be read, each once: path, id, reason (a code), message, remedy."""
-        rows = self.searcher.store.rejected().select(["path", "id", "reason", "message", "remedy"]).to_pylist()
-        return list({(row["path"] or row["id"], row["reason"]): row for row in rows}.values())
+        """Documents that could not be read: path, id, reason (a code), message, remedy."""
+        rows: list[dict[str, Any]] = self.searcher.store.rejected().select(_REJECTED).to_pylist()
+        return rows
 
     def filtered(self, filters: Filters) -> Searcher:
         """The searcher of some documents.

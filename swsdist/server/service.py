@@ -30,6 +30,7 @@ from swsdist.io.filesystem import Folder
 from swsdist.pipeline.inspection.loading import load_chain_run
 from swsdist.searcher.settings import setup_of
 from swsdist.server.archive import PAGE, Archive
+from swsdist.server.beside import Beside
 from swsdist.server.indexing import Indexing
 from swsdist.server.questions import Question, SearchCache, answer, examples_of
 from swsdist.server.sounds import Clips
@@ -106,6 +107,7 @@ class Service:
         self.project = Project.open(settings.project, store=store)
         self.searches = SearchCache()
         self.archive: Archive | None = None
+        self.beside: Beside | None = None
         self._lock = threading.Lock()
         self._older: list[Archive] = []
         _sweep()
@@ -156,6 +158,19 @@ class Service:
                 self.searches.forget(archive.replaced_since(self.archive))
             self.archive = archive
         self.look_for_words(after=0.0)
+        threading.Thread(target=self._look_beside, args=(archive,), daemon=True).start()
+
+    def _look_beside(self, archive: Archive) -> None:
+        """Read the annotations beside the recordings of a folder that was indexed."""
+        config = archive.searcher.setup.config
+        folder = self.settings.source or (None if config is None else config.corpus.documents)
+        try:
+            beside = None if folder is None else Beside.of(archive, folder)
+        except (SwsdistError, OSError):
+            _LOG.exception("annotations beside the recordings cannot be read")
+            return
+        if archive is self.archive:
+            self.beside = beside
 
     @property
     def words(self) -> Archive | None:
@@ -172,8 +187,9 @@ class Service:
     @property
     def rejected(self) -> dict[str, Any]:
         """Files that could not be read: `count`, and the first `files`."""
-        opened = {id(each): each for each in (self.archive, self.words) if each is not None}.values()
-        files = [row for each in opened for row in each.rejected]
+        opened, beside = (each for each in (self.archive, self.words) if each is not None), self.beside
+        rows = [row for each in opened for row in each.rejected] + ([] if beside is None else beside.faults)
+        files = list({(row["path"] or row["id"], row["reason"]): row for row in rows}.values())
         return {"count": len(files), "files": files[:_REJECTED]}
 
     def look_for_words(self, after: float = WORDS_EVERY) -> None:
