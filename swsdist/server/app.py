@@ -194,7 +194,8 @@ async def _search(request: Request) -> Response:
     filters = Filters(**{name: text_of(narrow, name) for name in Filters._fields if narrow.get(name)})
     question = Question(examples, text, entry_id, filters, integer(values, "top", TOP, 1, MOST), voices)
     some = None if searched is archive else await run_in_threadpool(archive.with_words, searched, filters)
-    lines = answer(question, searched, service.project, service.searches, *(some or ()))
+    among, lacking = some or (None, [])
+    lines = answer(question, searched, service.project, service.searches, among, lacking, archive)
     turns = bounds_of(request).searches
     first = await turns.do(next, lines)  # a question that cannot be asked is refused
     return StreamingResponse(_lines(turns, first, lines), media_type="application/x-ndjson")

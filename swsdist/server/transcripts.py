@@ -92,7 +92,10 @@ def _annotated(service: Service, values: dict[str, Any]) -> list[dict[str, Any]]
     start, end = number(values, "start", 0.0), number(values, "end")
     row, beside = archive.document(doc_id, channel, start), service.beside
     shift = row["at"] if row["doc_id"] == doc_id else 0.0
-    tiers = [] if beside is None else beside.tiers_at(row["path"], shift + start, shift + end)
+    same = archive.rows_of(archive.copies.also((doc_id, channel))).paths  # files lie beside one of them
+    paths = [row["path"], *same] if beside is not None else []
+    some = (beside.tiers_at(path, shift + start, shift + end) for path in paths if beside is not None)
+    tiers = next(filter(None, some), [])
     for annotation in (each for tier in tiers for each in tier["annotations"]):
         annotation.update(start=annotation["start"] - shift, end=annotation["end"] - shift)
     return tiers

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import soundfile
 
 pytest.importorskip("starlette")
 from starlette.testclient import TestClient
@@ -19,7 +21,7 @@ from swsdist.store.reading import Store
 from tests.commands import in_this_process
 from tests.support.field_folder import WORDS, make_folder
 
-PLAIN = ("--set", 'features=[{"name": "mfcc"}]', "--set", "search.streams=[]", "--set", "executor.kind=serial")
+PLAIN = ("--set", 'features=[{"name": "mfcc", "options": {"fmax": 3700}}]', "--set", "search.streams=[]", "--set", "executor.kind=serial")
 
 
 @pytest.fixture(scope="module")
@@ -87,3 +89,45 @@ def test_all_files_are_imported_as_one_change(client: TestClient) -> None:
     assert client.post("/api/undo").json()["change"] is not None
     assert client.get("/api/entries").json()["entries"] == []
     assert client.post("/api/annotations", json={"tiers": ["nothing"]}).json()["code"] == "nothing-to-import"
+
+
+def test_what_sounds_the_same_is_one_recording(field: Path, client: TestClient) -> None:
+    state = client.get("/api/state").json()
+    assert (state["recordings"], state["documents"]) == (5, 8)
+    seconds = sum(soundfile.info(str(field / f"{name}.wav")).duration for name in [*WORDS, "stereo", "plain"])
+    assert state["hours"] == pytest.approx(seconds / 3600)
+    rows = client.get("/api/recordings").json()["recordings"]
+    also = {row["doc_id"]: row["also"] for row in rows}
+    assert also == {"anna": ["anna.mp3"], "backup/ben": ["ben"], "both": [], "plain": [], "stereo": []}
+
+
+@pytest.mark.parametrize(("doc_id", "other"), [("anna", "anna.mp3"), ("ben", "backup/ben"), ("stereo", "stereo")])
+def test_a_hit_in_the_same_sound_is_judged_once(client: TestClient, doc_id: str, other: str) -> None:
+    place = {"doc_id": doc_id, "channel": 1, "start": 0.5, "end": 0.9}
+    entry = client.post("/api/entries", json={"form": "word"}).json()["entry_id"]
+
+    def hits() -> list[tuple[str, float]]:
+        answer = client.post("/api/search", json={"examples": [place], "entry_id": entry, "top": 200})
+        listed = json.loads(answer.text.splitlines()[-1])["hits"]
+        return [(hit["doc_id"], hit["start"]) for hit in listed if hit["doc_id"] in (doc_id, other)]
+
+    before = hits()
+    assert len({name for name, _ in before}) == 1
+    assert len(before) == len({round(start, 1) for _, start in before})
+    judged = {"place": {**place, "doc_id": other, "channel": 1 + (other == doc_id)}, "verdict": "yes"}
+    assert client.post(f"/api/entries/{entry}/tokens", json=judged).status_code == 200
+    assert len(hits()) == len(before) - 1
+
+
+def test_tiers_beside_a_copy(client: TestClient) -> None:
+    place = {"doc_id": "backup/ben", "channel": 1, "start": 0.5, "end": 1.0}
+    assert [tier["speaker"] for tier in client.get("/api/tiers", params=place).json()["tiers"]] == ["Ben"]
+
+
+def test_a_search_lists_a_hit_once(field: Path) -> None:
+    ended = in_this_process("search", f"{field}-swsdist", "--query", f"{field}/anna.wav:0.5-0.9", "--json")
+    ranks: dict[int, set[str]] = {}
+    for row in json.loads(ended.out):
+        ranks.setdefault(row["rank"], set()).add(row["doc_id"])
+    assert ranks[1] == {"anna", "anna.mp3"}
+    assert all("anna" in names for names in ranks.values() if "anna.mp3" in names)

@@ -4,6 +4,7 @@ import { get } from "./api.js";
 import { byId, el, fill } from "./dom.js";
 import { attempt } from "./notices.js";
 import { drawOverview, onColours } from "./pictures.js";
+import { alsoIn } from "./places.js";
 import { clock, t, tn } from "./texts.js";
 import { showTrim } from "./trim.js";
 import { server } from "./state.js";
@@ -41,7 +42,7 @@ async function list(text, offset = 0) {
   Object.assign(listed, { text, total, recordings: offset ? [...listed.recordings, ...recordings] : recordings });
   const items = listed.recordings.map((recording) => el("li", {}, el("button.plain", {
     type: "button", on: { click: () => open(recording) },
-  }, el("span", {}, name(recording)), el("span.quiet", {}, ` ${[recording.speaker, recording.date, clock(recording.duration, 0)]
+  }, el("span", {}, name(recording)), el("span.quiet", {}, ` ${[recording.speaker, recording.date, clock(recording.duration, 0), alsoIn(recording)]
     .filter(Boolean).join(" · ")}`))));
   fill(byId("recordings"), ...items);
   byId("recordings-count").textContent = tn("mark.recordings", total);

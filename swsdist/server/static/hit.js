@@ -2,7 +2,7 @@
 
 import { Tiers } from "./beside.js";
 import { el } from "./dom.js";
-import { placeOfHit } from "./places.js";
+import { alsoIn, placeOfHit } from "./places.js";
 import { Stretch } from "./stretch.js";
 import { Transcript, hasWords } from "./transcript.js";
 import { clock, keyMark, length, number, percent, t } from "./texts.js";
@@ -39,7 +39,7 @@ export class HitCard {
       "article.hit",
       { tabIndex: -1, on: { focusin: () => does.reached(this) } },
       el("header", {}, this.rank, el("span.time", {}, clock(hit.at)), el("span.quiet", {}, length(hit.end - hit.start)),
-        el("span.quiet.who", {}, [hit.speaker, hit.date].filter(Boolean).join(" · ")), this.verdict, this.bar, this.likely),
+        el("span.quiet.who", {}, [hit.speaker, hit.date, alsoIn(hit)].filter(Boolean).join(" · ")), this.verdict, this.bar, this.likely),
       this.stretch.element, this.tiers.element, this.transcript?.element,
       el("div.actions", {}, this.playButton(), el("div.verdicts", { attr: { role: "group" }, aria: { label: t("hit.verdict") } },
         ...Object.values(this.buttons)), this.note),
