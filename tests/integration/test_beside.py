@@ -21,7 +21,14 @@ from swsdist.store.reading import Store
 from tests.commands import in_this_process
 from tests.support.field_folder import WORDS, make_folder
 
-PLAIN = ("--set", 'features=[{"name": "mfcc", "options": {"fmax": 3700}}]', "--set", "search.streams=[]", "--set", "executor.kind=serial")
+PLAIN = (
+    "--set",
+    'features=[{"name": "mfcc", "options": {"fmax": 3700}}]',
+    "--set",
+    "search.streams=[]",
+    "--set",
+    "executor.kind=serial",
+)
 
 
 @pytest.fixture(scope="module")
