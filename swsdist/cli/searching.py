@@ -189,7 +189,7 @@ def search(
     if annotations is not None:
         _write_annotations(answers, listed, Path(annotations), store)
     if html is not None:
-        _write_page(answers, rows, cuts, searcher, likelihood.meaning, Path(html))
+        _write_page(answers, rows, cuts, searcher, likelihood.meaning, Path(html), copies)
     if skipped:
         raise codes.QUERIES_SKIPPED(
             where=target,
@@ -449,6 +449,7 @@ def _write_page(
     searcher: Searcher,
     meaning: str,
     page: Path,
+    copies: Copies,
 ) -> None:
     from swsdist.audio.reader import probe
     from swsdist.io.frames.archive import single_item
@@ -468,11 +469,12 @@ def _write_page(
         # Texts and frames have none.
         sound = path if path is not None and single_item(path, storage) is None else ""
         queries_shown.append(PlayedQuery(answer.query_id, sound, channel, start, end, searched))
-    counts = store.manifest.counts
+    columns = ["doc_id", "channel", "recording", "duration"]
+    recordings, seconds = copies.recordings(store.documents(columns=columns))
     about = SearchFacts(
         store.folder.path(),
-        counts["seconds"] / 3600,
-        int(counts["documents"]),
+        seconds / 3600,
+        recordings,
         meaning,
         searcher.scores,
         dict(searcher.options),

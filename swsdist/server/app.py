@@ -339,5 +339,4 @@ async def _recordings(request: Request) -> Response:
     values, service = dict(request.query_params), service_of(request)
     archive = service.demand_archive()
     offset = integer(values, "offset", 0)
-    rows, total = await run_in_threadpool(archive.page, str(values.get("text", "")), offset)
-    return JSONResponse({"recordings": rows, "total": total})
+    return JSONResponse(await run_in_threadpool(archive.page, str(values.get("text", "")), offset))

@@ -194,9 +194,9 @@ class Archive:
             raise codes.NOTHING_THERE(where=", ".join(str(value) for value in filters if value))
         return chosen
 
-    def page(self, text: str, offset: int) -> tuple[list[dict[str, Any]], int]:
-        """A page of documents whose name or speaker has a text in it, and how many there are; `also`: recordings of the same
-        sound, which come once.
+    def page(self, text: str, offset: int) -> dict[str, Any]:
+        """A page of documents (`recordings`) whose name or speaker has a text in it, how many there are (`total`), and of how
+        many recordings (`count`); `also`: recordings of the same sound, which come once.
         """
         table = self._once
         if text:
@@ -208,7 +208,8 @@ class Archive:
         listed = [
             {**row, "date": row.pop("day"), "also": also((row["doc_id"], row["channel"]))} for row in rows.to_pylist()
         ]
-        return listed, table.num_rows
+        count = pc.count_distinct(table["recording"]).as_py()
+        return {"recordings": listed, "total": table.num_rows, "count": count}
 
     @cached_property
     def _once(self) -> pa.Table:

@@ -312,7 +312,8 @@ class Service:
                 continue
             try:
                 searcher = archive.searcher.among(new[state])
-                hits += self._hits_in(searcher, archive, entry, examples, new[state].num_rows)
+                documents = pc.count_distinct(new[state]["doc_id"]).as_py()
+                hits += self._hits_in(searcher, archive, entry, examples, documents)
             except SwsdistError as error:
                 failed[str(entry.entry_id)] = state  # next time in all that came since
                 _LOG.warning("%s was not searched in new recordings: %s", entry.form, error)

@@ -18,6 +18,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from swsdist.audio.marks import unpack_marks
+from swsdist.io.filesystem import Folder
+from swsdist.store.manifest import WORDS, load
 from swsdist.store.reading import Store
 from swsdist.store.tracks import Tracks
 
@@ -102,9 +104,14 @@ def _near(duration: NDArray[np.float64], means: NDArray[np.float64]) -> Iterator
 
 
 def copies_in(store: Store) -> Copies:
-    """The copies among the recordings of a store of frames; places in recordings are none, and of words nothing is known."""
+    """The copies among the recordings of a store of frames, or of that around a store of words; of others none is known.
+
+    Documents that are places in recordings are no copies.
+    """
     if store.manifest.kind != "frames":
-        return Copies({})
+        outer = Folder(store.folder.root.removesuffix(f"/{WORDS}"), store.folder.storage)
+        is_inside = outer != store.folder and load(outer) is not None
+        return copies_in(Store(outer)) if is_inside else Copies({})
     documents = Tracks(store).documents(columns=list(SOUND))
     return Copies(copies(documents.filter(pc.is_null(documents["start"]))))
 
@@ -158,12 +165,12 @@ class Copies:
         """How many recordings there are, and their seconds; what sounds the same counts once.
 
         Args:
-            documents: doc_id, channel, recording (its name), duration.
+            documents: doc_id, channel, recording, duration.
         """
         seconds: defaultdict[str, Counter[int]] = defaultdict(Counter)
         for row in documents.select(["doc_id", "channel", "recording", "duration"]).to_pylist():
             if self.first((row["doc_id"], row["channel"]))[0] == row["doc_id"]:
-                seconds[row["recording"]][row["channel"]] += row["duration"]
+                seconds[row["recording"] or row["doc_id"]][row["channel"]] += row["duration"]
         return len(seconds), sum(max(channels.values()) for channels in seconds.values())
 
 
