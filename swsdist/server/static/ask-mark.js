@@ -43,11 +43,15 @@ async function list(text, offset = 0) {
   Object.assign(listed, { text, total, recordings: offset ? [...listed.recordings, ...recordings] : recordings });
   const items = listed.recordings.map((recording) => el("li", {}, el("button.plain", {
     type: "button", on: { click: () => open(recording) },
-  }, el("span", {}, name(recording)), el("span.quiet", {}, ` ${[recording.speaker, recording.date, clock(recording.duration, 0), alsoIn(recording)]
-    .filter(Boolean).join(" · ")}`))));
+  }, el("span", {}, name(recording)), el("span.quiet", {}, ` ${about(recording)}`))));
   fill(byId("recordings"), ...items);
   byId("recordings-count").textContent = tn("mark.recordings", count);
   byId("recordings-more").hidden = listed.recordings.length >= total || total <= PAGE;
+}
+
+function about(recording) {
+  const { speaker, date, duration } = recording;
+  return [speaker, date, clock(duration, 0), alsoIn(recording)].filter(Boolean).join(" · ");
 }
 
 function name({ recording, channel }) {

@@ -5,7 +5,7 @@ import { byId, el, fill } from "./dom.js";
 import { subscribe } from "./events.js";
 import { attempt } from "./notices.js";
 import { server } from "./state.js";
-import { number, t, tn } from "./texts.js";
+import { t, tn } from "./texts.js";
 import { readEntries } from "./word.js";
 
 /** The tiers of what is shown of a place's document; a press on an annotation gives it to `reached`, if there is that. */
@@ -36,7 +36,8 @@ export class Tiers {
       item.style.width = `${(100 * (to - from)) / (end - begin)}%`;
       return item;
     });
-    return el("div.tier", { attr: { role: "group" }, aria: { label } }, el("span.quiet.small", { aria: { hidden: "true" } }, label), ...items);
+    const shown = el("span.quiet.small", { aria: { hidden: "true" } }, label);
+    return el("div.tier", { attr: { role: "group" }, aria: { label } }, shown, ...items);
   }
 }
 
@@ -49,7 +50,7 @@ export function startBeside() {
     if (form.hidden || select.options.length === annotations.tiers.length) return;
     byId("beside-how").textContent = tn("beside.how", annotations.recordings);
     const option = ({ name, speakers, annotations: count }) =>
-      el("option", { value: name }, t("beside.tier", { name: [name, ...speakers].join(" · "), count: number(count) }));
+      el("option", { value: name }, tn("beside.tier", count, { name: [name, ...speakers].join(" · ") }));
     fill(select, ...annotations.tiers.map(option));
     select.options[0].selected = true;
   });
@@ -57,7 +58,8 @@ export function startBeside() {
     event.preventDefault();
     attempt(async () => {
       const tiers = [...select.selectedOptions].map(({ value }) => value);
-      const { added, changed, skipped, unusable, first } = await change("POST", "annotations", { tiers });
+      const examples = byId("import-examples").checked;
+      const { added, changed, skipped, unusable, first } = await change("POST", "annotations", { tiers, examples });
       const done = t("import.done", { added, changed, skipped, name: tiers.join(", ") });
       byId("import-told").textContent = unusable ? `${done} ${t("import.unusable", { unusable, first })}` : done;
       await readEntries();

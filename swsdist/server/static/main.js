@@ -34,8 +34,8 @@ async function start() {
   await readTexts(firstLanguage());
   writeTexts();
   document.title = t("page.title");
-  const parts = [startProgress, startNarrow, startAsking, startExamples, startHits, startLikely, startGlossary, startEntry, startNews, startBeside];
-  for (const startPart of [...parts, startPeople, startKeys]) startPart();
+  const parts = [startProgress, startNarrow, startAsking, startExamples, startHits, startLikely, startGlossary, startEntry, startNews];
+  for (const startPart of [...parts, startBeside, startPeople, startKeys]) startPart();
   subscribe("state", offerLanguages);
   subscribe("made", noteWord);
   await begin();

@@ -9,7 +9,7 @@ export function placeOfHit(hit) {
 
 /** Names of recordings with the same sound as that of a hit or a list's. */
 export function alsoIn({ also }) {
-  return also?.length ? t("also", { names: also.join(", ") }) : null;
+  return also?.length ? t("also.in", { names: also.join(", ") }) : null;
 }
 
 /** What a hit is known by while its order changes. */
