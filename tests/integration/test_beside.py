@@ -72,12 +72,17 @@ def test_annotations_are_told(client: TestClient) -> None:
         "Ben - words": len(WORDS["ben"]),
         "A": 1,
         "B": 1,
+        "later": 1,
     }
-    assert state["annotations"]["recordings"] == 4
+    assert state["annotations"]["recordings"] == 5
     assert state["speakers"] == ["Anna", "Ben"]
     assert "text" in state["kinds"]
-    assert {Path(file["path"]).name for file in state["rejected"]["files"]} == {"broken.wav", "plain.eaf"}
-    assert all(file["reason"] and file["message"] for file in state["rejected"]["files"])
+    assert {Path(file["path"]).name: file["reason"] for file in state["rejected"]["files"]} == {
+        "broken.wav": "damaged-header",
+        "plain.eaf": "malformed-xml",
+        "stereo.eaf": "late-annotations",
+    }
+    assert all(file["message"] for file in state["rejected"]["files"])
 
 
 def test_tiers_of_a_stretch(client: TestClient) -> None:
@@ -96,6 +101,25 @@ def test_all_files_are_imported_as_one_change(client: TestClient) -> None:
     assert client.post("/api/undo").json()["change"] is not None
     assert client.get("/api/entries").json()["entries"] == []
     assert client.post("/api/annotations", json={"tiers": ["nothing"]}).json()["code"] == "nothing-to-import"
+
+
+def test_a_folder_is_imported(field: Path, tmp_path: Path) -> None:
+    command = [
+        "glossary",
+        "import",
+        str(tmp_path / "words"),
+        str(field),
+        "--person",
+        "Ann",
+        "--tier",
+        "A",
+        "--tier",
+        "B",
+    ]
+    ended = in_this_process(*command, "--store", f"{field}-swsdist/store")
+    assert (ended.code, "2 added" in ended.out) == (0, True), ended.err
+    assert "plain.eaf" in ended.err
+    assert in_this_process(*command).code == 2
 
 
 def test_what_sounds_the_same_is_one_recording(field: Path, client: TestClient) -> None:

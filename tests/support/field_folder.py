@@ -1,4 +1,4 @@
-"""A linguist's folder: recordings with annotations beside them, a copy, a second channel with the same samples, and an mp3."""
+"""A linguist's folder: recordings and annotations beside them, of both some wrong; a copy, equal channels, and an mp3."""
 
 from __future__ import annotations
 
@@ -38,6 +38,7 @@ def make_folder(folder: Path) -> Path:
     for start, end, text in _spans(WORDS["ben"]):
         grid_tier.add_interval(start, end, text)
     grid.to_file(str(field / "ben.TextGrid"))
+    eaf(field / "stereo.eaf", {"later": ("", ["nzo"])}, first=400.0)
     (field / "plain.eaf").write_text("<?xml version='1.0'?><ANNOTATION_DOCUMENT><TIER")
     return field
 
@@ -48,16 +49,16 @@ def mp3(source: Path, target: Path, rate: str = "64k") -> None:
     subprocess.run(command, check=True)
 
 
-def eaf(path: Path, tiers: dict[str, tuple[str, list[str]]]) -> None:
-    """Write annotations: of each tier its participant and its words."""
+def eaf(path: Path, tiers: dict[str, tuple[str, list[str]]], first: float = _FIRST) -> None:
+    """Write annotations: of each tier its participant and its words, from a time on (s)."""
     file = Eaf()
     file.remove_tier("default")
     for name, (speaker, words) in tiers.items():
         file.add_tier(name, part=speaker or None)
-        for start, end, text in _spans(words):
+        for start, end, text in _spans(words, first):
             file.add_annotation(name, round(1000 * start), round(1000 * end), text)
     file.to_file(str(path))
 
 
-def _spans(words: list[str]) -> list[tuple[float, float, str]]:
-    return [(_FIRST + _LENGTH * k, _FIRST + _LENGTH * (k + 1), word) for k, word in enumerate(words)]
+def _spans(words: list[str], first: float = _FIRST) -> list[tuple[float, float, str]]:
+    return [(first + _LENGTH * k, first + _LENGTH * (k + 1), word) for k, word in enumerate(words)]
