@@ -99,7 +99,7 @@ def export(
 
 @glossary.command("import")
 @click.argument("project", metavar="PROJECT", type=click.Path())
-@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False))
+@click.argument("files", metavar="FILE|FOLDER...", nargs=-1, required=True, type=click.Path(exists=True))
 @click.option("--person", required=True, help="Who imports.")
 @_STORE
 @click.option("--tier", "tiers", multiple=True, metavar="NAME", help="Only this tier; repeatable.")
@@ -114,11 +114,13 @@ def import_files(
     examples: bool,
     document: str | None,
 ) -> None:
-    """Take in FILEs of ELAN (.eaf), Praat (.TextGrid), or an exported project; PROJECT is made if missing.
+    """Take in FILEs of ELAN (.eaf), Praat (.TextGrid), or an exported project, or all of ELAN and Praat in a FOLDER; PROJECT
+    is made if missing.
 
     The text of an annotation is the form of its entry; one that ends in ? is unsure.
     """
-    from swsdist.glossary.importing import import_file
+    from swsdist.core.codes import glossary as codes
+    from swsdist.glossary.importing import import_file, import_folder
     from swsdist.glossary.project import Project
 
     where = None
@@ -128,9 +130,14 @@ def import_files(
     with Project.open(project) as opened:
         store = _store(opened, store_folder)
         for file in files:
-            counts = import_file(
-                opened, file, person=person, store=store, tiers=tiers or None, examples=examples, document=where
-            )
+            if not Path(file).is_dir():
+                counts = import_file(
+                    opened, file, person=person, store=store, tiers=tiers or None, examples=examples, document=where
+                )
+            elif store is None or where is not None:
+                raise codes.FOLDER_WITHOUT_STORE(where=file)
+            else:
+                counts = import_folder(opened, file, person=person, store=store, tiers=tiers or None, examples=examples)
             counted = (
                 f"{counts.added} added, {counts.changed} changed, {counts.skipped} known; {counts.entries} new entries"
             )

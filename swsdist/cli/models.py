@@ -12,14 +12,15 @@ from typing import Any
 
 from swsdist.config import Config
 from swsdist.core.codes import lattices as codes
-from swsdist.core.errors import ConfigError, UserError
+from swsdist.core.errors import ConfigError, DataError, UserError
 from swsdist.corpora.documents import recordings
 from swsdist.features.ssl.folder import read_encoder
 from swsdist.features.ssl.settings import settings_of, settings_with
 from swsdist.io.filesystem import Folder
 from swsdist.io.hub_cache import folder_of, way_to
 from swsdist.lattices.collection import LatticeFile, document_id, find_files, read_file
-from swsdist.lattices.lattice import Origin
+from swsdist.lattices.lattice import Broken, Lattice, Origin
+from swsdist.lattices.packed import Recipe, pack
 from swsdist.lattices.words import key_of
 from swsdist.pipeline.inspection.loading import config_of
 from swsdist.pipeline.plan import load_plans
@@ -28,6 +29,8 @@ from swsdist.registry.registries import RECOGNISERS
 
 #: The recogniser of which there may be a model in the cache, if none is named.
 _USUAL = "whisper"
+#: The source of words that are read, not recognised.
+_FILES = "files"
 #: How terms are searched in its words: names are often written in another way.
 _NEAR = {"nearest": 8, "edit_cost": 3.0}
 
@@ -38,7 +41,7 @@ def frames(models: Sequence[str], run: str, source: str, search: bool) -> list[s
     Args:
         models: folders, or names in the cache of the hub.
         run: folder of the run.
-        source: folder of recordings; of those that have transcripts beside them words are not recognised.
+        source: folder of recordings; transcripts beside them are words, which are not recognised.
         search: whether it searches; if not, it discovers, without words.
 
     Raises:
@@ -51,11 +54,14 @@ def frames(models: Sequence[str], run: str, source: str, search: bool) -> list[s
     encoders, before = [model for model in models if model not in recognisers], [*_configs(run)]
     settings = settings_of(encoders, search) if encoders else _encoders(before, search)
     words: Any = next((config.options["words"] for config in before if config.options.get("words")), None)
+    transcripts = _transcripts(source) if search else []
     if recognisers:
         words = {"recogniser": _recogniser([*recognisers]), "terms": _NEAR}
+    elif not words or words.get("source") == _FILES:
+        words = {"source": _FILES} if _told(source, transcripts) else None
     if not words:
         return settings
-    lattices = {"path": source} if _transcripts(source) else {}
+    lattices = {"path": source} if transcripts else {}
     return [*settings, f"options.words={json.dumps({**words, 'lattices': lattices})}"]
 
 
@@ -167,6 +173,23 @@ def _transcripts(source: str) -> list[LatticeFile]:
         return find_files(source, None, {}, lambda path, better: None)
     except UserError:
         return []
+
+
+def _told(source: str, files: Sequence[LatticeFile]) -> bool:
+    """Whether a recording has a transcript with words."""
+    names = _recordings(source) if files else set()
+    return any(
+        document_id(item.key, file.path, source) in names and _has_words(item)
+        for file in files
+        for item in read_file(file.format, Origin(file.path))
+    )
+
+
+def _has_words(item: Lattice | Broken) -> bool:
+    try:
+        return isinstance(item, Lattice) and bool(pack(item, Recipe()).words)
+    except DataError:
+        return False
 
 
 def _untold(source: str, names: set[str], files: Sequence[LatticeFile]) -> set[str]:

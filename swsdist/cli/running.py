@@ -256,6 +256,7 @@ def configured(
         config = load_config(path, sets, corpus=corpus, run=run_folder)
     else:
         from swsdist.cli.models import frames, words
+        from swsdist.lattices.beside import speakers_in
 
         source = source_of(path)
         run_folder = run_folder or _demand_same(run_name(path, template, texts), source)
@@ -266,7 +267,8 @@ def configured(
             else frames(models, run_folder, source, template != DISCOVER_CONFIG)
         )
         sets = [*given, *sets]
-        config = load_config(template, sets, corpus={"documents": source}, run=run_folder)
+        named = {"speakers": source} if not is_text and speakers_in(source, {}) else {}
+        config = load_config(template, sets, corpus={"documents": source, **named}, run=run_folder)
     _demand_own_config(path, config)
     return config
 

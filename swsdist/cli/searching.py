@@ -28,9 +28,7 @@ if TYPE_CHECKING:
     from swsdist.searcher.hit_likelihood import HitLikelihood
     from swsdist.searcher.searcher import Searcher
     from swsdist.store.reading import Store
-
-#: Columns that identify a hit.
-_KEYS = ["query_id", "doc_id", "channel", "start", "end"]
+    from swsdist.store.same_sound import Copies
 
 
 @click.command(cls=OutputCommand)
@@ -128,6 +126,7 @@ def search(
     from swsdist.cli.progress import showing_search
     from swsdist.io.remote.scratch import scratch
     from swsdist.searcher.query_input import is_table
+    from swsdist.store.same_sound import copies_in
 
     typed = _typed(queries, texts, word)
     warnings: list[str] = []
@@ -157,7 +156,7 @@ def search(
             warn(line_of(codes.QUERY_SKIPPED, where_from=error.where, reason=error.message))
 
     searcher, likelihood = _searcher(target, sets, not no_trim, None if voices else bool(texts), calibration)
-    store = searcher.store
+    store, copies = searcher.store, copies_in(searcher.store)
     if voices:
         sounds = click.get_current_context().with_resource(TemporaryDirectory(dir=scratch()))
         rows = searcher.spoken_rows(typed, voices, Path(sounds), skip, say)
@@ -168,13 +167,14 @@ def search(
     elif alike := _alike(rows):
         say(alike)
     with showing_search(store) as searcher.store:
-        # The same audio on several channels is one hit.
-        *_, hits = searcher.stream(rows, top * _channels(store), on_cut=note_cut, skip=skip, warn=warn)
+        # The same sound on several channels, and in copies of a recording, is one hit.
+        several = max(_channels(store), copies.most)
+        *_, hits = searcher.stream(rows, top * several, on_cut=note_cut, skip=skip, warn=warn)
         detections = hits.table()
     rows = [row for row in rows if (row["query_id"], row["example"]) not in skipped]
     if not rows:
         raise next(iter(skipped.values()))
-    answers, listed = _answers(store, [row["query_id"] for row in rows], detections, likelihood, top)
+    answers, listed = _answers(store, [row["query_id"] for row in rows], detections, likelihood, top, copies)
     for warning in (*searcher.setup.warnings, *likelihood.warnings, *_themselves(answers, rows)):
         warn(warning)
     said = f"{likelihood.meaning}; scores are {searcher.scores}"
@@ -191,7 +191,7 @@ def search(
     if annotations is not None:
         _write_annotations(answers, listed, Path(annotations), store)
     if html is not None:
-        _write_page(answers, rows, cuts, searcher, likelihood.meaning, Path(html))
+        _write_page(answers, rows, cuts, searcher, likelihood.meaning, Path(html), copies)
     if skipped:
         raise codes.QUERIES_SKIPPED(
             where=target,
@@ -382,7 +382,12 @@ def _alike(rows: Sequence[Mapping[str, Any]]) -> str | None:
 
 
 def _answers(
-    store: Store, query_ids: Sequence[str], detections: pa.Table, likelihood: HitLikelihood, top: int
+    store: Store,
+    query_ids: Sequence[str],
+    detections: pa.Table,
+    likelihood: HitLikelihood,
+    top: int,
+    copies: Copies,
 ) -> tuple[tuple[Answer, ...], pa.Table]:
     """The best hits of each query; and their DETECTIONS with rank, probability, its word and the recording's path."""
     import pyarrow as pa
@@ -392,20 +397,15 @@ def _answers(
 
     paths = {key: item.path for key, item in store.recordings(detections["doc_id"].to_pylist()).items()}
     rows, likely = detections.to_pylist(), likelihood.of(detections["score"].to_numpy())
-    best = answers_by_query(rows, likely, query_ids, paths, top)
-    places = {
-        (hit.query_id, hit.doc_id, channel, hit.start, hit.end): (rank, hit.path)
-        for answer in best
-        for rank, hit in enumerate(answer.hits, 1)
-        for channel in hit.channels
-    }
-    keys = [tuple(row[key] for key in _KEYS) for row in rows]
-    kept = [k for k, key in enumerate(keys) if key in places]
+    best = answers_by_query(rows, likely, query_ids, paths, top, copies)
+    ranks = {k: rank for answer in best for rank, hit in enumerate(answer.hits, 1) for k in hit.rows}
+    kept = sorted(ranks)
+    keys = [(rows[k]["doc_id"], rows[k]["channel"]) for k in kept]
     listed = detections.take(pa.array(kept, pa.int64()))
-    listed = listed.append_column("rank", pa.array([places[keys[k]][0] for k in kept], pa.int32()))
+    listed = listed.append_column("rank", pa.array([ranks[k] for k in kept], pa.int32()))
     listed = listed.append_column("likely", pa.array([likely[k] for k in kept], pa.float64()))
     listed = listed.append_column("called", pa.array([word_of(likely[k]) for k in kept], pa.string()))
-    return best, listed.append_column("path", pa.array([places[keys[k]][1] for k in kept], pa.string()))
+    return best, listed.append_column("path", pa.array([paths.get(key) for key in keys], pa.string()))
 
 
 def _themselves(answers: Sequence[Answer], rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -489,6 +489,7 @@ def _write_page(
     searcher: Searcher,
     meaning: str,
     page: Path,
+    copies: Copies,
 ) -> None:
     from swsdist.audio.reader import probe
     from swsdist.io.frames.archive import single_item
@@ -508,11 +509,12 @@ def _write_page(
         # Texts and frames have none.
         sound = path if path is not None and single_item(path, storage) is None else ""
         queries_shown.append(PlayedQuery(answer.query_id, sound, channel, start, end, searched))
-    counts = store.manifest.counts
+    columns = ["doc_id", "channel", "recording", "duration"]
+    recordings, seconds = copies.recordings(store.documents(columns=columns))
     about = SearchFacts(
         store.folder.path(),
-        counts["seconds"] / 3600,
-        int(counts["documents"]),
+        seconds / 3600,
+        recordings,
         meaning,
         searcher.scores,
         dict(searcher.options),

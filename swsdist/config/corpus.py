@@ -107,7 +107,9 @@ class Corpus(Section):
         description="endings in order, such as [wav, flac, mp3]: of files that differ only in the ending, use the first",
     )
     speakers: IsPath | None = Field(
-        None, description="table (doc_id, speaker; optionally channel), where documents have no speaker"
+        None,
+        description="where documents have no speaker: table (doc_id, speaker; optionally channel), or folder whose ELAN and "
+        "TextGrid files name those of the recordings beside them",
     )
     alignments: Alignments = Alignments()
     parts: Parts = Parts()

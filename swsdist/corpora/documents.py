@@ -7,7 +7,7 @@ reason. Files whose names begin with a dot, and files written by swsdist, are le
 folder. Kaldi's data folders, lhotse's manifests, data sets of Hugging Face and an ECF: see `swsdist.corpora`.
 
 **Speakers.** A table: `doc_id, speaker`, and optionally `channel`: speakers of documents without one in their own
-table.
+table; or what annotations beside the recordings say (`swsdist.lattices.beside`).
 
 **Parts.** A list of `doc_id`s, or a table with such a column.
 
@@ -19,7 +19,7 @@ from __future__ import annotations
 import os
 import posixpath
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -63,7 +63,7 @@ _SHOWN_KINDS = 6
 def read_documents(
     source: str,
     storage: Mapping[str, object] | None = None,
-    speakers: str | None = None,
+    speakers: str | Callable[[str], str | None] | None = None,
     notices: Notices | None = None,
     prefer: Sequence[str] = (),
     audio_folder: str | None = None,
@@ -74,7 +74,7 @@ def read_documents(
     Args:
         source: local or `s3://`.
         storage: options for s3fs.
-        speakers: table of speakers for documents without speaker.
+        speakers: for documents without speaker: a table, or what gives that of a recording's path.
         notices: collects oddities.
         prefer: endings, the best first: of a folder's files that differ only in ending, only one becomes a document.
         audio_folder: base of relative paths in Kaldi's lists and an ECF.
@@ -88,7 +88,10 @@ def read_documents(
         DataError: a row or line is impossible.
     """
     documents = without_nobody(_documents(source, storage, notices, prefer, audio_folder, audio))
-    return documents if speakers is None else _with_speakers(documents, speakers, storage)
+    if speakers is None or isinstance(speakers, str):
+        return documents if speakers is None else _with_speakers(documents, speakers, storage)
+    pairs = zip(documents["speaker"].to_pylist(), documents["path"].to_pylist(), strict=True)
+    return _with_column(documents, [speaker or speakers(path) for speaker, path in pairs])
 
 
 def _documents(
@@ -161,7 +164,10 @@ def _with_speakers(documents: pa.Table, source: str, storage: Mapping[str, objec
         )
 
     columns = ["doc_id", "channel", "speaker", *(["recording"] if is_placed(documents) else [])]
-    speakers = [speaker(row) for row in documents.select(columns).to_pylist()]
+    return _with_column(documents, [speaker(row) for row in documents.select(columns).to_pylist()])
+
+
+def _with_column(documents: pa.Table, speakers: Sequence[str | None]) -> pa.Table:
     index = documents.schema.get_field_index("speaker")
     return documents.set_column(index, documents.schema.field(index), pa.array(speakers, pa.string()))
 

@@ -33,6 +33,7 @@ from swsdist.description.query_statistics import Query, queries_of
 from swsdist.io.nist.ctm import ctm_batches
 from swsdist.io.notices import Notices
 from swsdist.io.tables import names_in, read_table
+from swsdist.lattices.beside import speakers_of
 from swsdist.stages.inputs.cross_corpus import corpus_of_queries, without_documents
 from swsdist.stages.inputs.references import find_references
 
@@ -136,7 +137,13 @@ def describe(
     """
     corpus, storage, notices = config.corpus, config.storage, Notices(strict)
     table = read_documents(
-        corpus.documents, storage, corpus.speakers, notices, corpus.prefer, corpus.audio, audio=listen
+        corpus.documents,
+        storage,
+        speakers_of(corpus.speakers, storage),
+        notices,
+        corpus.prefer,
+        corpus.audio,
+        audio=listen,
     )
     rows = table.to_pylist()
     if listen:
@@ -180,7 +187,13 @@ def describe(
             table
             if source is None
             else read_documents(
-                source.documents, storage, source.speakers, notices, source.prefer, source.audio, audio=listen
+                source.documents,
+                storage,
+                speakers_of(source.speakers, storage),
+                notices,
+                source.prefer,
+                source.audio,
+                audio=listen,
             )
         )
         examples = read_queries(corpus.queries, of_queries, "all", storage, notices, corpus.spoken, audio=listen)

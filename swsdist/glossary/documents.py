@@ -19,6 +19,7 @@ from swsdist.core.errors import UserError
 from swsdist.exports.labels import label_file
 from swsdist.glossary.words import Correction, Token
 from swsdist.io.filesystem import is_remote
+from swsdist.lattices.beside import name_of
 from swsdist.lattices.words import key_of
 from swsdist.stages.inputs.recordings import identities
 from swsdist.store.reading import Store
@@ -65,6 +66,11 @@ def document_of(file: str, media: Sequence[str], store: Store | None) -> Documen
         if meant:
             raise codes.SEVERAL_RECORDINGS(where=file, count=len(meant), names=", ".join(sorted(meant)[:3]))
     raise codes.NO_RECORDING_OF(where=file, names=", ".join(dict.fromkeys(names)))
+
+
+def documents_beside(store: Store) -> dict[str, Document]:
+    """The recording that a file of annotations lies beside, by `name_of`: of several the first, with its first channel."""
+    return {name_of(item.path): key for key, item in sorted(store.recordings().items(), reverse=True)}
 
 
 def _exported(file: str, documents: Iterable[Document]) -> Document | None:

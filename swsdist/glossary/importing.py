@@ -16,11 +16,13 @@ from swsdist.core.errors import SwsdistError, UserError
 from swsdist.glossary import rows, words
 from swsdist.glossary.archive import LIKE_A_PROJECT, fill, read_archive
 from swsdist.glossary.changes import IMPORT, Row
-from swsdist.glossary.documents import document_of, lengths_of
+from swsdist.glossary.documents import Document, document_of, documents_beside, lengths_of
 from swsdist.glossary.exports import is_of_corrections
 from swsdist.glossary.project import Project
 from swsdist.glossary.words import Place, Places
 from swsdist.io.compressed import short
+from swsdist.io.filesystem import Folder
+from swsdist.lattices.beside import TIERED, files_in, tiers_of
 from swsdist.lattices.formats import elan, praat
 from swsdist.lattices.lattice import LeftOut, Origin
 from swsdist.lattices.words import Annotations, chosen_of
@@ -128,14 +130,74 @@ def _import(
             )
         sounds, contents = content.sounds, content.contents
     else:
-        all_tiers, media = _read(str(path), head, name, left_out)
-        chosen = chosen_of(all_tiers, tiers, name)
-        where = document or document_of(name, media, store)
-        incoming = list(_annotated(chosen, *where, examples, left_out))
+        incoming = _of_file(path, head, name, store, tiers, examples, document, left_out)
     lengths = {} if store is None else lengths_of(store, {item.place.doc_id for item in incoming})
     counts = take_in(project, incoming, person=person, sounds=sounds, contents=contents, lengths=lengths)
     first = "".join(map(str, left_out.errors[:1])).replace(str(path), name) or counts.first
     return counts._replace(unusable=counts.unusable + left_out.count, first=first)
+
+
+def import_folder(
+    project: Project,
+    folder: str,
+    *,
+    person: str,
+    store: Store,
+    tiers: Sequence[str] | None = None,
+    examples: bool = False,
+) -> Counts:
+    """Take in the files of ELAN and Praat in a folder and those below it, as one change; each is of the recording that it lies
+    beside, is named after or links. A file without a chosen tier is left out, and one that cannot be used counts as unusable.
+
+    Args:
+        project, person, tiers, examples: as of `import_file`.
+        folder: of them, local.
+        store: whose recordings they are of.
+
+    Raises:
+        UserError: no file has a chosen tier, or there are too many annotations.
+    """
+    incoming, left_out, found, names = list[Incoming](), LeftOut(), False, set(tiers or ())
+    documents = documents_beside(store)
+    for key, file in files_in(folder, {}).items():
+        if file.format not in TIERED:
+            continue
+        try:
+            of_file, _ = tiers_of(file, Folder(folder))
+            there = [tier.name for tier in of_file if tier.name in names]
+            if names and not there:
+                continue
+            path, found = Path(file.path), True
+            with path.open("rb") as opened:
+                head = opened.read(_HEAD)
+            document = documents.get(key)
+            incoming += _of_file(path, head, file.path, store, there, examples, document, left_out)
+        except (SwsdistError, OSError) as error:
+            with left_out:
+                raise codes.UNUSABLE_FILE(where=file.path, reason=getattr(error, "message", str(error))) from error
+    if not found:
+        raise codes.NOTHING_TO_IMPORT(where=folder, tiers=", ".join(sorted(names)) or "any")
+    lengths = lengths_of(store, {item.place.doc_id for item in incoming})
+    counts = take_in(project, incoming, person=person, lengths=lengths)
+    first = "".join(map(str, left_out.errors[:1])) or counts.first
+    return counts._replace(unusable=counts.unusable + left_out.count, first=first)
+
+
+def _of_file(
+    path: Path,
+    head: bytes,
+    name: str,
+    store: Store | None,
+    tiers: Sequence[str],
+    examples: bool,
+    document: Document | None,
+    left_out: LeftOut,
+) -> list[Incoming]:
+    """What a file of annotations brings."""
+    all_tiers, media = _read(str(path), head, name, left_out)
+    chosen = chosen_of(all_tiers, tiers, name)
+    where = document or document_of(name, media, store)
+    return list(_annotated(chosen, *where, examples, left_out))
 
 
 def _read(path: str, head: bytes, name: str, left_out: LeftOut) -> tuple[list[Annotations], list[str]]:

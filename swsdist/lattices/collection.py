@@ -18,6 +18,7 @@ from swsdist.core.text import kept
 from swsdist.io.compressed import opened
 from swsdist.io.filesystem import Folder, Info, locate
 from swsdist.lattices.lattice import Broken, Lattices, Origin
+from swsdist.lattices.words import MEDIA
 from swsdist.registry.registries import LATTICE_FORMATS
 from swsdist.registry.registry import Entry
 
@@ -66,6 +67,9 @@ def find_files(
         if any(part.startswith(".") for part in file.split("/")):
             continue
         where = folder.path(file)
+        if not alone and posixpath.splitext(file)[1].lower() in MEDIA:
+            skipped(where, None)
+            continue
         detected = form if form and alone else detect(where, storage, form) or form
         if kept(file) and detected is not None and form in (None, detected):
             files.append(LatticeFile(where, listing[file].identity, listing[file].size, detected))

@@ -26,8 +26,8 @@ from swsdist.lattices.lattice import BREAK, Broken, Lattices, LeftOut, Word, tra
 from swsdist.lattices.spelling import pieces
 
 _PACKED = (".gz", ".xz")
-#: Recognisers that add their ending to a recording's name write `talk.wav.json`.
-_MEDIA = frozenset(
+#: Endings of recordings. Recognisers that add their ending to a recording's name write `talk.wav.json`.
+MEDIA = frozenset(
     f".{ending}"
     for ending in (
         *("wav", "flac", "mp3", "ogg", "oga", "opus", "m4a", "aac", "sph", "aif", "aiff", "wma", "amr"),
@@ -63,11 +63,13 @@ class Annotations(NamedTuple):
         name: as written; two may have the same.
         intervals: whether its annotations have times of their own that last; others are read only if named.
         rows: the annotations.
+        speaker: whose speech it is of; empty: unknown.
     """
 
     name: str
     intervals: bool
     rows: Sequence[Annotation]
+    speaker: str = ""
 
 
 def chosen_of(tiers: Sequence[Annotations], chosen: Sequence[str], where: str) -> list[Annotations]:
@@ -91,8 +93,8 @@ def key_of(path: str) -> str:
         return path
     if name.suffix.lower() in _PACKED:
         name = name.with_suffix("")
-    name = name if name.suffix.lower() in _MEDIA else name.with_suffix("")
-    return name.stem if name.suffix.lower() in _MEDIA else name.name
+    name = name if name.suffix.lower() in MEDIA else name.with_suffix("")
+    return name.stem if name.suffix.lower() in MEDIA else name.name
 
 
 def transcribed(

@@ -127,6 +127,9 @@ def _facts(request: Request, service: Service) -> dict[str, Any]:
     error = indexing.error if indexing is not None else None
     return {
         **about,
+        "name": service.name,
+        "rejected": service.rejected,
+        "annotations": None if service.beside is None else service.beside.facts,
         "kinds": [*(["spoken"] if spoken else []), *(["text"] if service.words is not None or voices else [])],
         "words": service.words is not None,
         "speak": list(voices),
@@ -191,7 +194,8 @@ async def _search(request: Request) -> Response:
     filters = Filters(**{name: text_of(narrow, name) for name in Filters._fields if narrow.get(name)})
     question = Question(examples, text, entry_id, filters, integer(values, "top", TOP, 1, MOST), voices)
     some = None if searched is archive else await run_in_threadpool(archive.with_words, searched, filters)
-    lines = answer(question, searched, service.project, service.searches, *(some or ()))
+    among, lacking = some or (None, [])
+    lines = answer(question, searched, service.project, service.searches, among, lacking, archive)
     bounds = bounds_of(request)
     first = await bounds.searches.do(next, lines)  # reads the examples; a question that cannot be asked is refused
     return StreamingResponse(_lines(bounds.answers, first, lines), media_type="application/x-ndjson")
@@ -335,5 +339,4 @@ async def _recordings(request: Request) -> Response:
     values, service = dict(request.query_params), service_of(request)
     archive = service.demand_archive()
     offset = integer(values, "offset", 0)
-    rows, total = await run_in_threadpool(archive.page, str(values.get("text", "")), offset)
-    return JSONResponse({"recordings": rows, "total": total})
+    return JSONResponse(await run_in_threadpool(archive.page, str(values.get("text", "")), offset))

@@ -23,6 +23,7 @@ from swsdist.searcher.hit_likelihood import hit_likelihood
 from swsdist.searcher.searcher import Searcher
 from swsdist.searcher.settings import setup_of
 from swsdist.store.lattice_shards import read_words
+from swsdist.store.same_sound import copies_in
 
 #: A day in a path: 2015-09-08, 2015_09_08, 20150908.
 _DAY = re.compile(r"(?<!\d)(19\d\d|20\d\d)[-_.]?(0[1-9]|1[0-2])[-_.]?(0[1-9]|[12]\d|3[01])(?!\d)")
@@ -30,6 +31,8 @@ _DAY = re.compile(r"(?<!\d)(19\d\d|20\d\d)[-_.]?(0[1-9]|1[0-2])[-_.]?(0[1-9]|[12
 PAGE = 50
 #: Most folders and speakers that are listed to choose from.
 _LISTED = 500
+#: Columns of REJECTED that are told.
+_REJECTED = ["path", "id", "reason", "message", "remedy"]
 #: Most words of transcripts in memory.
 _WORDS = 200_000
 
@@ -58,6 +61,7 @@ class Archive:
         likelihood: of its hits, before anybody judges.
         documents: doc_id, channel, path, duration, speaker, recording (its name), at (its start in it, s), folder, day,
             identity (of its file when it was indexed), content, shard.
+        copies: recordings of the same sound.
     """
 
     def __init__(
@@ -76,6 +80,7 @@ class Archive:
         )
         self.spoken = METHODS[self.searcher.settings.method].queries != "text"
         self.documents = _described(self.searcher)
+        self.copies = copies_in(self.searcher.store)
         self.likelihood = hit_likelihood(self.searcher)
         self._words = dict[tuple[str, int], list[Word]]()
 
@@ -91,16 +96,23 @@ class Archive:
     @cached_property
     def facts(self) -> dict[str, Any]:
         """What the page says of it, every few seconds."""
-        counts, days = self.searcher.store.manifest.counts, pc.min_max(self.documents["day"]).as_py()
+        recordings, seconds = self.copies.recordings(self.documents)
+        days = pc.min_max(self.documents["day"]).as_py()
         return {
             "store": self.searcher.store.folder.path(),
-            "hours": counts["seconds"] / 3600,
-            "documents": int(counts["documents"]),
-            "recordings": pc.count_distinct(self.documents["recording"]).as_py(),
+            "hours": seconds / 3600,
+            "documents": self.documents.num_rows,
+            "recordings": recordings,
             "folders": _listed(self.documents["folder"]),
             "speakers": _listed(self.documents["speaker"]),
             "dates": None if days["min"] is None else [days["min"], days["max"]],
         }
+
+    @cached_property
+    def rejected(self) -> list[dict[str, Any]]:
+        """Documents that could not be read: path, id, reason (a code), message, remedy."""
+        rows: list[dict[str, Any]] = self.searcher.store.rejected().select(_REJECTED).to_pylist()
+        return rows
 
     def filtered(self, filters: Filters) -> Searcher:
         """The searcher of some documents.
@@ -184,15 +196,35 @@ class Archive:
             raise codes.NOTHING_THERE(where=", ".join(str(value) for value in filters if value))
         return chosen
 
-    def page(self, text: str, offset: int) -> tuple[list[dict[str, Any]], int]:
-        """A page of documents whose name or speaker has a text in it, and how many there are."""
-        table = self.documents
+    def page(self, text: str, offset: int) -> dict[str, Any]:
+        """A page of documents (`recordings`) whose name or speaker has a text in it, how many there are (`total`), and of how
+        many recordings (`count`); `also`: recordings of the same sound, which come once.
+        """
+        table = self._once
         if text:
             has = (pc.match_substring(table[name], text, ignore_case=True) for name in ("doc_id", "path", "speaker"))
             first, second, third = (pc.fill_null(each, False) for each in has)
             table = table.filter(pc.or_(pc.or_(first, second), third))
         rows = table.slice(offset, PAGE).select(["doc_id", "channel", "recording", "duration", "speaker", "day"])
-        return [{**row, "date": row.pop("day")} for row in rows.to_pylist()], table.num_rows
+        also = self.copies.also
+        listed = [
+            {**row, "date": row.pop("day"), "also": also((row["doc_id"], row["channel"]))} for row in rows.to_pylist()
+        ]
+        count = pc.count_distinct(table["recording"]).as_py()
+        return {"recordings": listed, "total": table.num_rows, "count": count}
+
+    @cached_property
+    def _once(self) -> pa.Table:
+        """The documents without copies."""
+        keys = zip(self.documents["doc_id"].to_pylist(), self.documents["channel"].to_pylist(), strict=True)
+        return self.documents.filter(pa.array([self.copies.first(key) == key for key in keys], pa.bool_()))
+
+    def heard_at(self, place: Place) -> Place:
+        """A place in a recording, in the first of the recordings with its sound."""
+        if place.doc_id is None:
+            return place
+        doc_id, channel = self.copies.first((place.doc_id, place.channel))
+        return place._replace(doc_id=doc_id, channel=channel)
 
     def document(self, doc_id: str, channel: int, time: float = 0.0) -> dict[str, Any]:
         """The row of a document; or of a recording that contains documents, of the one at a time of it (s).
@@ -282,6 +314,11 @@ class Rows:
 
     def __init__(self, rows: Mapping[tuple[str, int], list[dict[str, Any]]]) -> None:
         self._rows = rows
+
+    @property
+    def paths(self) -> list[str]:
+        """Of the recordings."""
+        return [row["path"] for rows in self._rows.values() for row in rows[:1]]
 
     def of(self, doc_id: str | None, channel: int, time: float) -> dict[str, Any] | None:
         """The document at a time of a recording (s)."""

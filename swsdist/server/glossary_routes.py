@@ -16,7 +16,7 @@ from starlette.routing import Route
 
 from swsdist.core.codes import server as codes
 from swsdist.glossary.exports import TierOf, write_export
-from swsdist.glossary.importing import Counts, import_file
+from swsdist.glossary.importing import Counts, import_file, import_folder
 from swsdist.glossary.words import Token
 from swsdist.server import sounds
 from swsdist.server.bodies import to_file
@@ -236,6 +236,22 @@ async def _import(request: Request) -> Response:
     return JSONResponse(counts.as_json())
 
 
+async def _import_beside(request: Request) -> Response:
+    """Take in chosen tiers of all files beside the recordings."""
+    values, service, person = await body_of(request), service_of(request), person_of(request)
+    tiers, examples, beside = values.get("tiers"), bool(values.get("examples")), service.beside
+    if not isinstance(tiers, list) or not tiers or not all(isinstance(tier, str) for tier in tiers):
+        raise codes.WRONG_REQUEST(where="tiers", what="tiers are no list of names")
+    if beside is None:
+        raise codes.NOT_READY(where=service.settings.target)
+    store, folder = service.demand_archive().searcher.store, beside.folder.path()
+
+    def read() -> Counts:
+        return import_folder(service.project, folder, person=person, store=store, tiers=tiers, examples=examples)
+
+    return JSONResponse((await bounds_of(request).files.do(read)).as_json())
+
+
 GLOSSARY = [
     Route("/api/entries", _entries, methods=["GET", "POST"]),
     Route("/api/entries/{id}", _entry, methods=["PATCH", "DELETE"]),
@@ -247,4 +263,5 @@ GLOSSARY = [
     Route("/api/changes", _changes),
     Route("/api/export/{kind}", _export),
     Route("/api/import", _import, methods=["POST"]),
+    Route("/api/annotations", _import_beside, methods=["POST"]),
 ]

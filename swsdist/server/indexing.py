@@ -18,6 +18,7 @@ from typing import Any
 from swsdist.core.codes import server as codes
 from swsdist.core.codes.pipeline import FOLDER_IN_USE, LOCK_CONFLICT
 from swsdist.core.errors import SwsdistError, UserError
+from swsdist.corpora.documents import recordings
 from swsdist.io.filesystem import Folder
 from swsdist.store.manifest import load
 
@@ -71,10 +72,13 @@ class Indexing:
         self._process: subprocess.Popen[str] | None = None
         self._state: dict[str, Any] | None = None
         self._ended = threading.Event()
+        self._per_work = 0.0  # part of all that is to do, of a unit of work
 
     @property
     def state(self) -> dict[str, Any] | None:
-        """part, documents, of, text; None while nothing is indexed."""
+        """part (of the work), documents (so many recordings are this part), of (recordings of the folder), text; None while
+        nothing is indexed.
+        """
         return self._state
 
     def is_ready(self) -> bool:
@@ -83,7 +87,7 @@ class Indexing:
 
     def once(self) -> None:
         """Index what is new, and return at the end; while another process does it, follow that."""
-        self._state = {"part": 0.0, "documents": 0, "of": 0, "text": "starting"}
+        self._state = {"part": 0.0, "documents": 0, "of": self._recordings(), "text": "starting"}
         wait = _FIRST
         try:
             while not self._ended.is_set():
@@ -142,19 +146,26 @@ class Indexing:
             self.error = codes.INDEX_ENDED(where=self.source, folder=self.source, message=message)
         return stopped.is_set(), is_taken
 
+    def _recordings(self) -> int:
+        try:
+            return len(recordings(self.source, {}))
+        except (SwsdistError, OSError):  # the index says what is wrong
+            return 0
+
     def _follow(self, line: str) -> None:
         try:
             event = json.loads(line)
         except ValueError:
             return
         state = dict(self._state or {})
-        if event["event"] == "stage-begun" and event["stage"] in _STAGES:
-            state |= {"of": event["tasks"], "documents": event["done"], "text": _STAGES[event["stage"]]}
-        elif event["event"] == "stage-begun":
-            state |= {"text": event["stage"]}
+        if event["event"] == "stage-begun":
+            state["text"] = _STAGES.get(event["stage"], event["stage"])
+            if event["stage"] in _STAGES:
+                state["part"] = event["done"] / max(event["tasks"], 1)
+                self._per_work = (1 - state["part"]) / max(event["work"], 1e-9)
         elif event["event"] == "task-ended" and event["stage"] in _STAGES:
-            state["documents"] = state.get("documents", 0) + 1
-            state["part"] = state["documents"] / max(state.get("of", 0), 1)
+            state["part"] = min(1.0, state["part"] + event["work"] * self._per_work)
+        state["documents"] = int(state["part"] * state["of"] + 1e-6)
         self._state = state
 
     def end(self) -> None:

@@ -125,10 +125,10 @@ class SearchCache:
         if kept is None or kept.prior is None:
             return {"likelihood": None, "likely": []}
         tokens, _ = _current(project, archive, entry_id)
-        fitted, places = _fitted(tokens, kept.prior), _placed(tokens)
+        fitted, places = _fitted(tokens, kept.prior), _placed(tokens, archive)
         likely = fitted.likely(_scores(kept.hits[: kept.shown]))
         shown, others = (
-            [hit["score"] for hit in hits if not _judged(hit, places)]
+            [hit["score"] for hit in hits if not _judged(hit, places, archive)]
             for hits in (kept.hits[: kept.shown], kept.hits[kept.shown :])
         )
         summary = fitted.summary(np.array([*shown, *others]), len(shown))
@@ -142,12 +142,14 @@ def answer(
     answers: SearchCache,
     searcher: Searcher | None = None,
     unsearched: Sequence[str] = (),
+    same: Archive | None = None,
 ) -> Iterator[dict[str, Any]]:
     """What has been found, each time that more has been searched.
 
     Args:
         searcher: of some documents; by default those that the question is narrowed to.
         unsearched: names of recordings among them that have no words.
+        same: knows which recordings sound the same; by default the archive.
 
     Yields:
         search (its name), part, hits, final; the last with likelihood, warnings, unsearched (their count and the first names)
@@ -156,7 +158,7 @@ def answer(
     Raises:
         UserError, AudioError: the question cannot be asked.
     """
-    began, name = time.perf_counter(), uuid4().hex
+    began, name, same = time.perf_counter(), uuid4().hex, same or archive
     warnings, unusable = list[str](), list[SwsdistError]()
     tokens, others = _current(project, archive, question.entry_id) if question.entry_id is not None else ([], [])
     searcher = searcher or archive.filtered(question.filters)
@@ -165,7 +167,7 @@ def answer(
         unusable.append(error)
         warnings.append(f"example {number} is left out: {error.message}")
 
-    prior, places = archive.likelihood.prior, _placed(tokens)
+    prior, places = archive.likelihood.prior, _placed(tokens, same)
     fitted = None if prior is None else _fitted(tokens, prior)
     hits: list[dict[str, Any]] = []
     most = max(_LOOKED_AT, question.top)
@@ -185,11 +187,11 @@ def answer(
             elif part.part < 1:
                 if (now := time.perf_counter()) < due:
                     continue
-                hits = _hits(part.table(), archive, question.top, places, fitted)
+                hits = _hits(part.table(), archive, question.top, places, fitted, same)
                 yield {"search": name, "part": part.part, "hits": hits, "final": False}
                 due = time.perf_counter() + max(_PAUSE, 4 * (time.perf_counter() - now))  # at most a fifth of the time
             else:
-                hits = _hits(part.table(), archive, most, places, fitted)
+                hits = _hits(part.table(), archive, most, places, fitted, same)
     if len(unusable) == max(1, len(question.examples), len(question.voices)):
         raise unusable[0]
     answers.keep(name, question.entry_id, CachedSearch(hits, question.top, prior))
@@ -258,27 +260,32 @@ def _example(place: Place, archive: Archive, project: Project, others: Sequence[
 
 
 def _hits(
-    table: pa.Table, archive: Archive, top: int, tokens: Places[Token], fitted: Likelihood | None
+    table: pa.Table, archive: Archive, top: int, tokens: Places[Token], fitted: Likelihood | None, same: Archive
 ) -> list[dict[str, Any]]:
-    """The best hits that nobody has judged, of equal ones on several channels one."""
-    places: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for row in table.to_pylist():
-        key = tuple(row[name] for name in ("doc_id", "start", "end", "score"))
-        places.setdefault(key, {**row, "channels": []})["channels"].append(row["channel"])
-    where = archive.rows_of(list({row["doc_id"] for row in places.values()}))
+    """The best hits that nobody has judged, of those of the same sound at the same time one.
+
+    Args:
+        same: knows what sounds the same.
+    """
+    joined = same.copies.joined(table.to_pylist())
+    where = archive.rows_of(list({hit[0]["doc_id"] for hit in joined}))
     shown = []
-    for row in places.values():
-        if _judged(row, tokens):
+    for hit in joined:
+        row, score = hit[0], max(each["score"] for each in hit)
+        channels = [each["channel"] for each in hit if each["doc_id"] == row["doc_id"]]
+        place = {**{name: row[name] for name in ("doc_id", "start", "end")}, "channels": channels, "score": score}
+        if _judged(place, tokens, same):
             continue
         document = where.of(row["doc_id"], row["channel"], (row["start"] + row["end"]) / 2)
         assert document is not None  # the store has what it finds
         facts = {
             "recording": row["doc_id"],
+            "also": same.copies.also((row["doc_id"], row["channel"])),
             "speaker": document["speaker"],
             "date": document["day"],
             "at": row["start"],
         }
-        shown.append({**{name: row[name] for name in ("doc_id", "channels", "start", "end", "score")}, **facts})
+        shown.append({**place, **facts})
         if len(shown) == top:
             break
     scores = _scores(shown)
@@ -294,17 +301,17 @@ def _scores(hits: Sequence[Mapping[str, Any]]) -> NDArray[np.float64]:
     return np.array([hit["score"] for hit in hits], np.float64)
 
 
-def _placed(tokens: Sequence[Token]) -> Places[Token]:
+def _placed(tokens: Sequence[Token], same: Archive) -> Places[Token]:
     places = Places[Token]()
     for token in tokens:
-        places.add(token.place, token)
+        places.add(same.heard_at(token.place), token)
     return places
 
 
-def _judged(hit: Mapping[str, Any], tokens: Places[Token]) -> bool:
-    """Whether a token is at the place of a hit."""
+def _judged(hit: Mapping[str, Any], tokens: Places[Token], same: Archive) -> bool:
+    """Whether a token is at the place of a hit, or of the same sound."""
     places = (Place(hit["doc_id"], channel, hit["start"], hit["end"]) for channel in hit["channels"])
-    return any(tokens.same(place) is not None for place in places)
+    return any(tokens.same(same.heard_at(place)) is not None for place in places)
 
 
 def _fitted(tokens: Sequence[Token], prior: Prior) -> Likelihood:

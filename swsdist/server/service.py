@@ -10,7 +10,7 @@ import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory, gettempdir
 from typing import Any, NotRequired
 
@@ -30,6 +30,7 @@ from swsdist.io.filesystem import Folder
 from swsdist.pipeline.inspection.loading import load_chain_run
 from swsdist.searcher.settings import setup_of
 from swsdist.server.archive import PAGE, Archive
+from swsdist.server.beside import Beside
 from swsdist.server.indexing import Indexing
 from swsdist.server.questions import Question, SearchCache, answer, examples_of
 from swsdist.server.sounds import Clips
@@ -42,6 +43,8 @@ _LOG = logging.getLogger(__name__)
 EVERY, WORDS_EVERY = 60.0, 5.0
 _NEWS = "news.json"
 _SCRATCH = "swsdist-serve-"
+#: Most rejected files that are named.
+_REJECTED = 200
 #: Earlier states of the stores that are held.
 _OLDER = 4
 
@@ -104,6 +107,7 @@ class Service:
         self.project = Project.open(settings.project, store=store)
         self.searches = SearchCache()
         self.archive: Archive | None = None
+        self.beside: Beside | None = None
         self._lock = threading.Lock()
         self._older: list[Archive] = []
         _sweep()
@@ -118,7 +122,7 @@ class Service:
         if settings.source is None:
             self._open()
         else:
-            self.indexing = Indexing(settings.source, settings.target, self._grown, settings.models)
+            self.indexing = Indexing(settings.source, settings.target, self._open, settings.models)
             if self.indexing.is_ready():
                 self._open()
             threading.Thread(target=self._index, daemon=True).start()
@@ -154,12 +158,39 @@ class Service:
                 self.searches.forget(archive.replaced_since(self.archive))
             self.archive = archive
         self.look_for_words(after=0.0)
+        threading.Thread(target=self._look_beside, args=(archive,), daemon=True).start()
+
+    def _look_beside(self, archive: Archive) -> None:
+        """Read the annotations beside the recordings of a folder that was indexed."""
+        config = archive.searcher.setup.config
+        folder = self.settings.source or (None if config is None else config.corpus.documents)
+        try:
+            beside = None if folder is None else Beside.of(archive, folder)
+        except (SwsdistError, OSError):
+            _LOG.exception("annotations beside the recordings cannot be read")
+            return
+        if archive is self.archive:
+            self.beside = beside
 
     @property
     def words(self) -> Archive | None:
         """What is asked by text: the store of words, or the archive where that is one; None: there are no words."""
         archive = self.archive
         return archive if self.texts is None and archive is not None and not archive.spoken else self.texts
+
+    @property
+    def name(self) -> str:
+        """Of the archive: of its folder of recordings, or else of its run or store."""
+        parts = [part for part in PurePosixPath(self.settings.source or self.settings.target).parts if part != "store"]
+        return parts[-1].removesuffix("-swsdist")
+
+    @property
+    def rejected(self) -> dict[str, Any]:
+        """Files that could not be read: `count`, and the first `files`."""
+        opened, beside = (each for each in (self.archive, self.words) if each is not None), self.beside
+        rows = [row for each in opened for row in each.rejected] + ([] if beside is None else beside.faults)
+        files = list({(row["path"] or row["id"], row["reason"]): row for row in rows}.values())
+        return {"count": len(files), "files": files[:_REJECTED]}
 
     def look_for_words(self, after: float = WORDS_EVERY) -> None:
         """Open the store of words as it is now, if the last look was some time ago (s)."""
@@ -188,10 +219,6 @@ class Service:
             self._retire(opened)
             self.texts = texts
 
-    def _grown(self) -> None:
-        self._open()
-        self._search_news()
-
     def _retire(self, archive: Archive | None) -> None:
         """Close an archive later: somebody may still search it."""
         if archive is not None:
@@ -217,6 +244,8 @@ class Service:
                 now = Folder(self.indexing.source).listing()
                 if now != before:
                     self.indexing.once()
+                    if self.archive is not None:
+                        self._search_news()
                 before = now if self.indexing.error is None else None
             except (SwsdistError, OSError) as error:  # a share that is away comes back
                 self.indexing.error = codes.INDEX_ENDED(
@@ -283,7 +312,8 @@ class Service:
                 continue
             try:
                 searcher = archive.searcher.among(new[state])
-                hits += self._hits_in(searcher, archive, entry, examples, new[state].num_rows)
+                documents = pc.count_distinct(new[state]["doc_id"]).as_py()
+                hits += self._hits_in(searcher, archive, entry, examples, documents)
             except SwsdistError as error:
                 failed[str(entry.entry_id)] = state  # next time in all that came since
                 _LOG.warning("%s was not searched in new recordings: %s", entry.form, error)

@@ -1,4 +1,4 @@
-"""HTTP routes of transcripts: the words of a stretch of a recording, and corrections of them.
+"""HTTP routes of transcripts: the words of a stretch of a recording, corrections of them, and tiers of annotations beside it.
 
 A correction counts for the words whose middle lies in its stretch, whatever is recognised there now or later.
 """
@@ -81,6 +81,26 @@ def _shown(service: Service, values: dict[str, Any]) -> dict[str, Any]:
     return {"words": shown, "known": recognised is not None, "replaced": len(replaced)}
 
 
+async def _tiers(request: Request) -> Response:
+    values, service = dict(request.query_params), service_of(request)
+    return JSONResponse({"tiers": await run_in_threadpool(_annotated, service, values)})
+
+
+def _annotated(service: Service, values: dict[str, Any]) -> list[dict[str, Any]]:
+    """Tiers with annotations in a stretch, in times of the document."""
+    archive, doc_id, channel = service.demand_archive(), text_of(values, "doc_id"), channel_of(values)
+    start, end = number(values, "start", 0.0), number(values, "end")
+    row, beside = archive.document(doc_id, channel, start), service.beside
+    shift = row["at"] if row["doc_id"] == doc_id else 0.0
+    same = archive.rows_of(archive.copies.also((doc_id, channel))).paths  # files lie beside one of them
+    paths = [row["path"], *same] if beside is not None else []
+    some = (beside.tiers_at(path, shift + start, shift + end) for path in paths if beside is not None)
+    tiers = next(filter(None, some), [])
+    for annotation in (each for tier in tiers for each in tier["annotations"]):
+        annotation.update(start=annotation["start"] - shift, end=annotation["end"] - shift)
+    return tiers
+
+
 def _bounded(place: Place) -> Place:
     if place.end - place.start > SECONDS:
         raise codes.LONG_CLIP(where=place.doc_id, seconds=place.end - place.start, most=SECONDS)
@@ -107,6 +127,7 @@ async def _remove(request: Request) -> Response:
 
 TRANSCRIPTS = [
     Route("/api/transcript", _transcript),
+    Route("/api/tiers", _tiers),
     Route("/api/corrections", _correct, methods=["POST"]),
     Route("/api/corrections/{id}", _remove, methods=["DELETE"]),
 ]

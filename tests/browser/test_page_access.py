@@ -273,7 +273,7 @@ def test_a_folder_is_indexed_while_one_looks(visit: Any, served: Any, tmp_path: 
             at = visit()
             at.open(printed.split()[1])
             at.page.wait_for_selector("#indexing")
-            assert at.text("#store-name") == "recordings-swsdist"
+            assert at.text("#store-name") == "recordings"
             at.page.wait_for_selector("#indexing", state="hidden", timeout=120_000)
             at.page.wait_for_selector(f"#store-size:has-text('{len(served.archive.recordings)} recordings')")
             at.search()

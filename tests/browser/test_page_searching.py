@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,7 +21,7 @@ def test_the_recorded_word_is_found_where_it_is_said(visit: Any, served: Any) ->
     at.page.uncheck("#grouped")
     best = at.page.locator(".hit").evaluate_all("hits => hits.slice(0, 2).map((hit) => hit.dataset.group)")
     assert sorted(best) == served.archive.said_in
-    assert at.text("#store-name") == Path(served.archive.run).name
+    assert at.text("#store-name") == served.archive.folder.name
     assert at.page.locator(".hit .likely").first.inner_text()
     assert at.text("#hits-count").split()[0] == str(at.count(".hit"))
     assert at.count("#examples li") == 1

@@ -384,12 +384,15 @@ def test_news_of_recordings_that_came_later(
     with (scene.corpus / "docs.csv").open(newline="") as file:
         documents = list(csv.DictReader(file))
     again = {**next(each for each in documents if each["doc_id"] == row["doc_id"]), "doc_id": "new"}
-    again["path"] = str((scene.corpus / again["path"]).resolve())
+    samples, rate = soundfile.read(scene.corpus / again["path"])
+    again |= {"path": str(scene.folder / "new.wav"), "duration": ""}  # longer: a copy is no news
+    soundfile.write(again["path"], np.concatenate([samples, samples[: rate // 2]]), rate)
     listed = scene.corpus / "docs.csv"
     with listed.open("a", newline="") as file:
         csv.DictWriter(file, list(documents[0])).writerow(again)
     scene.run(selection=StepSelection(until="index"))
-    service._grown()
+    service._open()
+    service.search_news()
     (news,) = client.get("/api/news").json()["news"]
     assert {hit["doc_id"] for hit in news["hits"]} == {"new"}
     client.post("/api/news/seen")
@@ -436,7 +439,8 @@ def test_a_replaced_recording(scene: Any, service: Service, client: TestClient) 
             else:
                 assert len([name for name in exported.namelist() if name.startswith(kind)]) == count
     scene.run(selection=StepSelection(until="index"))
-    service._grown()
+    service._open()
+    service.search_news()
     assert heard() == (second, False)
     assert tokens() == {row: True, None: False, other: False}
     *_, last = asked(client, entry_id=entry)
@@ -521,7 +525,8 @@ def test_a_correction(scene: Any, service: Service, client: TestClient, tmp_path
         assert '0.6,""' in exported.read("corrections.csv").decode()
     assert name in client.get("/api/export/textgrid").text  # left-out.txt
     scene.run(selection=StepSelection(until="index"))
-    service._grown()
+    service._open()
+    service.search_news()
     made = client.post("/api/corrections", json={"place": place, "text": "mbote"}).json()
     assert shown() == [("mbote", "mbo teno"), ("wana", None)]
     assert client.delete(f"/api/corrections/{made['correction_id']}").status_code == 200
@@ -538,7 +543,8 @@ def removed(scene: Any, service: Service, doc_id: str) -> None:
     listed = scene.corpus / "docs.csv"
     listed.write_text("".join(line for line in listed.open() if not line.startswith(doc_id)))
     scene.run(selection=StepSelection(until="index"))
-    service._grown()
+    service._open()
+    service.search_news()
 
 
 def test_a_removed_recording(scene: Any, service: Service, client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -561,7 +567,8 @@ def test_a_removed_recording(scene: Any, service: Service, client: TestClient, m
     rows = (scene.corpus / "docs.csv").read_text().replace(f"{second},", "new,")
     (scene.corpus / "docs.csv").write_text(rows)
     scene.run(selection=StepSelection(until="index"))
-    service._grown()
+    service._open()
+    service.search_news()
     assert service._kept()["failed"] == {str(entry): state}  # what it was not searched in is searched later
     client.patch(
         "/api/tokens/2", json={"place": {"doc_id": "new", "channel": 1, "start": 0.5, "end": 1.0}, "example": True}

@@ -32,6 +32,15 @@ from swsdist.stages.inputs.recordings import Row
 from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.stages.lattice_store import LatticeRow
 
+#: Work of a task that reads files beside recordings: as much as of so many seconds of sound.
+READING = 1e-3
+
+
+def not_ignored(notices: Notices) -> None:
+    """Files beside recordings are read: they are not ignored."""
+    for key in [key for key in notices.requested if key[0] == corpora_codes.IGNORED_FILES.name]:
+        del notices.requested[key]
+
 
 class FileSource(Source):
     """Lattices or transcripts in files."""
@@ -44,6 +53,8 @@ class FileSource(Source):
         """A task per few files."""
         _ = self._inputs.corpus.documents  # mistakes in them show before any work
         given, storage = self._options.lattices, self._config.storage
+        if self._beside:
+            not_ignored(self._inputs.notices)
         words = None if given.words is None else identify(given.words, storage)
         key_parts = [self._options.recipe.matters(), given.frame, list(given.tiers), words]
         for files in chunks(self.files):
@@ -52,8 +63,21 @@ class FileSource(Source):
                 for file in files
             ]
             label = files[0].path.rpartition("/")[2] if len(files) == 1 else f"{len(files)} files"
-            size = max(1, sum(file.size for file in files))
+            size = READING if self._beside else max(1, sum(file.size for file in files))
             yield Part([key_parts, names], label, size, Files(files, self.path, self._options.recipe, given))
+
+    def documents(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        """Those of the corpus; where files lie beside recordings, only those that have one."""
+        rows, refused = super().documents()
+        if self._beside:
+            given, _ = self.rows()
+            rows = [row for row in rows if (row["doc_id"], row["channel"]) in given]
+        return rows, refused
+
+    @property
+    def _beside(self) -> bool:
+        """Whether the files lie beside the recordings."""
+        return self._options.lattices.path == self._config.corpus.documents
 
     def queries(self) -> list[Row]:
         """All, by their texts."""

@@ -20,10 +20,9 @@ from swsdist.audio.commands import are_permitted, is_command, permitted
 from swsdist.audio.places import caching
 from swsdist.audio.reader import read_blocks
 from swsdist.audio.streams import sha256
-from swsdist.chains.lattices.files import FileSource
+from swsdist.chains.lattices.files import READING, FileSource, not_ignored
 from swsdist.chains.lattices.source import Labeller, Part, Source, Speech
 from swsdist.config import Config
-from swsdist.core.codes import corpora as corpora_codes
 from swsdist.core.codes import lattices as codes
 from swsdist.core.errors import DataError, TermError, UserError
 from swsdist.core.fingerprint import stable_hash
@@ -47,8 +46,6 @@ from swsdist.store.writing import WithResult, demand_file, raise_transient, samp
 
 #: Columns that the lattice of a document depends on, or its row.
 _MATTERS = ("doc_id", "channel", "identity")
-#: Work of a task that reads transcripts: as much as of so many seconds of sound.
-_READING = 1e-3
 
 
 class RecordingSource(Source):
@@ -88,7 +85,7 @@ class RecordingSource(Source):
         config, options, corpus = self._config, self._options, self._inputs.corpus_documents
         if self._files is not None:
             for part in self._files.parts():
-                yield part._replace(work=_READING)
+                yield part._replace(work=READING)
             documents = set(self._inputs.corpus.documents["doc_id"].to_pylist())
             if (count := len(documents & self._names)) and self._inputs.is_first("transcripts"):
                 others, where = len(documents - self._names), self._files.path
@@ -107,9 +104,7 @@ class RecordingSource(Source):
             if left and self._inputs.is_first("texts"):
                 self._inputs.notices.add(codes.TEXT_WITHOUT_RECORDING, where=left[0], count=len(left))
         if options.texts is not None or self._files is not None:  # files beside recordings are not ignored
-            requested = self._inputs.notices.requested
-            for key in [key for key in requested if key[0] == corpora_codes.IGNORED_FILES.name]:
-                del requested[key]
+            not_ignored(self._inputs.notices)
         ranges = _ranges(rows, lengths, config)
         for k, chosen in enumerate(ranges):
             some = rows[chosen.start : chosen.stop]

@@ -89,7 +89,7 @@ def with_words(chain: Chain, config: Config, ledger: Ledger) -> Chain:
         return chain
     inputs = LatticeInputs.of(config_of_words(config), ledger)
     inputs.notices = chain.inputs.notices
-    if chain.inputs.from_audio and inputs.options.source == "recogniser":
+    if chain.inputs.from_audio and (inputs.options.source == "recogniser" or inputs.options.lattices.path is not None):
         inputs.corpus = chain.inputs.corpus
     chain.inputs.others["words"] = inputs
     # What reads tables of frames is wired already, and does not take those of words.

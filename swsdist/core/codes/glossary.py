@@ -152,6 +152,19 @@ UNKNOWN_IMPORT = Code(
     "neither an ELAN file, nor a TextGrid, nor a glossary",
     "give a file .eaf or .TextGrid, or the glossary.json of an export",
 )
+FOLDER_WITHOUT_STORE = Code(
+    "folder-without-store",
+    UserError,
+    "files of a folder are taken in as annotations of the recordings beside them",
+    "name the store of the recordings (--store STORE), and leave --document out",
+)
+NOTHING_TO_IMPORT = Code(
+    "nothing-to-import",
+    UserError,
+    "no ELAN file or TextGrid that can be read has such a tier: {tiers}",
+    "look at the spelling of the tier, or leave it out",
+)
+UNUSABLE_FILE = Code("unusable-file", DataError, "the file is left out: {reason}", "mend it, and import it again")
 NOT_A_GLOSSARY_FILE = Code(
     "not-a-glossary-file",
     DataError,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from swsdist.core.codes import Code
-from swsdist.core.errors import AudioError, ConfigError, UserError
+from swsdist.core.errors import AudioError, ConfigError, DataError, UserError
 
 WRONG_TOKEN = Code(
     "wrong-token",
@@ -113,6 +113,12 @@ PUBLIC_WITHOUT_KEY = Code(
     "set the variable SWSDIST_PASSWORD, or name a proxy's header: --user-header X-Forwarded-User",
 )
 PORT_TAKEN = Code("port-taken", UserError, "port {port} cannot be used: {reason}", "choose another, or any: --port 0")
+LATE_ANNOTATIONS = Code(
+    "late-annotations",
+    DataError,
+    "{count} annotations begin after the end of the recording ({end:.1f} s)",
+    "look whether they are of this recording",
+)
 FIND_PROJECT = Code(
     "find-project",
     ConfigError,

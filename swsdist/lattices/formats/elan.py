@@ -89,6 +89,7 @@ def annotated(origin: Origin, left_out: LeftOut) -> Annotated:
     media: list[tuple[Mapping[str, str], str]] = []
     unit = 1.0
     tiers: list[tuple[str, list[_Row]]] = []
+    speakers: list[str] = []
     annotation: Mapping[str, str] = {}
     text = ""
     for k, (name, attributes, content, line, _) in enumerate(elements(origin.path, origin.storage)):
@@ -120,12 +121,14 @@ def annotated(origin: Origin, left_out: LeftOut) -> Annotated:
             unit = _UNITS[units]
         elif name == "TIER":
             tiers.append((attributes.get("TIER_ID", ""), []))
+            speakers.append(attributes.get("PARTICIPANT", "").strip())
         elif name in ("ALIGNABLE_ANNOTATION", "REF_ANNOTATION"):
             annotation, text = attributes, ""
     zero = _zero(media, origin)
     slots = {slot: None if time is None else zero + unit * time for slot, time in slots.items()}
     links = [link for medium, _ in media for link in _links(medium)]
-    return Annotated(_tiers(tiers, slots, origin.path, left_out), links)
+    timed = _tiers(tiers, slots, origin.path, left_out)
+    return Annotated([tier._replace(speaker=name) for tier, name in zip(timed, speakers, strict=True)], links)
 
 
 def detect(name: str, head: bytes) -> bool:

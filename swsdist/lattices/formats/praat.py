@@ -36,6 +36,8 @@ _TOKEN = re.compile(
     r'"(?P<text>(?:[^"]|"")*)"|(?P<number>[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?)(?![^\s"])'
     r"|(?P<flag><[a-z]+>)|![^\n]*|[^\s\"]+|\""
 )
+#: Tiers of several speakers, as the Montreal Forced Aligner calls them.
+_OF_SPEAKER = re.compile(r"\s*(.*\S)\s+-\s+(?:words|phones)\s*")
 #: Of 0 that arithmetic has moved, s.
 _ROUNDING = 1e-6
 #: Times of an item of each class of tiers.
@@ -85,10 +87,13 @@ def annotated(origin: Origin, left_out: LeftOut) -> list[Annotations]:
         DataError: it cannot be read.
     """
     content = read_all(origin.path, storage=origin.storage)
-    if content.startswith(_BINARY):
-        return _binary(content, origin.path, left_out)
     try:
-        return list(_tiers(_Tokens(_text(content, origin.path)), origin.path, left_out))
+        if content.startswith(_BINARY):
+            tiers = _binary(content, origin.path, left_out)
+        else:
+            tiers = list(_tiers(_Tokens(_text(content, origin.path)), origin.path, left_out))
+        named = [_OF_SPEAKER.fullmatch(tier.name) for tier in tiers]
+        return [tier._replace(speaker=name[1]) if name else tier for tier, name in zip(tiers, named, strict=True)]
     except _Unexpected as error:
         raise _unreadable(f"{origin.path}, line {error.line}" if error.line else origin.path, error) from None
 

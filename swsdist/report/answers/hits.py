@@ -1,4 +1,4 @@
-"""Hits of a search by query, with how likely they are; equal hits on several channels are merged."""
+"""Hits of a search by query, with how likely they are; those of the same sound at the same time are one."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from swsdist.calibrate.likelihood import word_of
+from swsdist.store.same_sound import Copies
 
 
 @dataclass(frozen=True)
@@ -17,6 +18,8 @@ class AnswerHit:
         channels: of the recording with this hit.
         likely: its probability; None where it is not known.
         path: of the recording, local or a url; None or empty without a recording.
+        also: other recordings with the same sound.
+        rows: its detections, as places in the list of all.
     """
 
     query_id: str
@@ -27,6 +30,8 @@ class AnswerHit:
     score: float
     likely: float | None
     path: str | None = None
+    also: tuple[str, ...] = ()
+    rows: tuple[int, ...] = ()
 
     @property
     def called(self) -> str:
@@ -53,6 +58,7 @@ def answers_by_query(
     query_ids: Sequence[str] = (),
     paths: Mapping[tuple[str, int], str] | None = None,
     most: int | None = None,
+    copies: Copies | None = None,
 ) -> tuple[Answer, ...]:
     """Hits by query, in the order of the queries.
 
@@ -61,16 +67,24 @@ def answers_by_query(
         likely: probability of each row, or None.
         query_ids: of all queries, with or without hits; by default those of the rows.
         paths: of recordings, by document and channel.
-        most: best hits per query; equal hits on several channels count once. By default all.
+        most: best hits per query. By default all.
+        copies: recordings with the same sound; by default none are known.
     """
-    hits_by_key: dict[tuple[Any, ...], dict[str, Any]] = {}
-    names = ("query_id", "doc_id", "start", "end", "score")
-    for row, probability in zip(rows, likely, strict=True):
-        hit = hits_by_key.setdefault(
-            tuple(row[name] for name in names), {"channels": (), "likely": probability, "path": None}
-        )
-        hit["channels"] += (row["channel"],)
-        hit["path"] = hit["path"] or (paths or {}).get((row["doc_id"], row["channel"]))
-    hits = [AnswerHit(**dict(zip(names, key, strict=True)), **rest) for key, rest in hits_by_key.items()]
-    ids = dict.fromkeys([*query_ids, *(hit.query_id for hit in hits)])
-    return tuple(Answer(name, tuple(hit for hit in hits if hit.query_id == name)[:most]) for name in ids)
+    copies, by_query = copies or Copies({}), dict[str, list[dict[str, Any]]]()
+    for name in query_ids:
+        by_query[name] = []
+    for number, (row, probability) in enumerate(zip(rows, likely, strict=True)):
+        by_query.setdefault(row["query_id"], []).append({**row, "number": number, "likely": probability})
+    answers = []
+    for name, found in by_query.items():
+        hits = []
+        for hit in copies.joined(found)[:most]:
+            lead, best = hit[0], min(hit, key=lambda row: int(row["number"]))
+            key = lead["doc_id"], lead["channel"]
+            channels = tuple(row["channel"] for row in hit if row["doc_id"] == lead["doc_id"])
+            place = {each: lead[each] for each in ("query_id", "doc_id", "start", "end")}
+            told = {"score": best["score"], "likely": best["likely"], "path": (paths or {}).get(key)}
+            numbers = tuple(row["number"] for row in hit)
+            hits.append(AnswerHit(**place, **told, channels=channels, also=tuple(copies.also(key)), rows=numbers))
+        answers.append(Answer(name, tuple(hits)))
+    return tuple(answers)

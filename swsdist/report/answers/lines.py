@@ -60,7 +60,8 @@ def lines(answers: Sequence[Answer], meaning: str) -> Iterator[str]:
                 _percent(hit),
                 f"{hit.score:.3f}",
                 *([" + ".join(map(str, hit.channels))] if several else []),
-                f"{shown(hit.doc_id)}{f'#{hit.channels[0]}' if several else ''}:{clock(hit.start)}-{clock(hit.end)}",
+                f"{shown(hit.doc_id)}{f'#{hit.channels[0]}' if several else ''}:{clock(hit.start)}-{clock(hit.end)}"
+                + (f"  also {', '.join(map(shown, hit.also))}" if hit.also else ""),
             )
             for rank, hit in enumerate(answer.hits, 1)
         ]

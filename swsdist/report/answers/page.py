@@ -41,8 +41,8 @@ class SearchFacts:
 
     Attributes:
         store: its folder.
-        hours: of audio.
-        documents: how many.
+        hours: of audio; what sounds the same counts once.
+        recordings: how many.
         meaning: of the words for hits.
         scores: what they are, in words.
         settings: of the search, other than defaults.
@@ -50,7 +50,7 @@ class SearchFacts:
 
     store: str
     hours: float
-    documents: int
+    recordings: int
     meaning: str
     scores: str
     settings: Mapping[str, object]

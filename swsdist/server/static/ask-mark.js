@@ -4,6 +4,7 @@ import { get } from "./api.js";
 import { byId, el, fill } from "./dom.js";
 import { attempt } from "./notices.js";
 import { drawOverview, onColours } from "./pictures.js";
+import { alsoIn } from "./places.js";
 import { clock, t, tn } from "./texts.js";
 import { showTrim } from "./trim.js";
 import { server } from "./state.js";
@@ -37,15 +38,20 @@ export function startMarking() {
 }
 
 async function list(text, offset = 0) {
-  const { recordings, total } = (await attempt(() => get("recordings", { text, offset }))) ?? { recordings: [], total: 0 };
+  const none = { recordings: [], total: 0, count: 0 };
+  const { recordings, total, count } = (await attempt(() => get("recordings", { text, offset }))) ?? none;
   Object.assign(listed, { text, total, recordings: offset ? [...listed.recordings, ...recordings] : recordings });
   const items = listed.recordings.map((recording) => el("li", {}, el("button.plain", {
     type: "button", on: { click: () => open(recording) },
-  }, el("span", {}, name(recording)), el("span.quiet", {}, ` ${[recording.speaker, recording.date, clock(recording.duration, 0)]
-    .filter(Boolean).join(" · ")}`))));
+  }, el("span", {}, name(recording)), el("span.quiet", {}, ` ${about(recording)}`))));
   fill(byId("recordings"), ...items);
-  byId("recordings-count").textContent = tn("mark.recordings", total);
+  byId("recordings-count").textContent = tn("mark.recordings", count);
   byId("recordings-more").hidden = listed.recordings.length >= total || total <= PAGE;
+}
+
+function about(recording) {
+  const { speaker, date, duration } = recording;
+  return [speaker, date, clock(duration, 0), alsoIn(recording)].filter(Boolean).join(" · ");
 }
 
 function name({ recording, channel }) {

@@ -1,7 +1,8 @@
 /** A hit on the page: its sound within its context, how likely it is, and keys to judge it. */
 
+import { Tiers } from "./beside.js";
 import { el } from "./dom.js";
-import { placeOfHit } from "./places.js";
+import { alsoIn, placeOfHit } from "./places.js";
 import { Stretch } from "./stretch.js";
 import { Transcript, hasWords } from "./transcript.js";
 import { clock, keyMark, length, number, percent, t } from "./texts.js";
@@ -19,7 +20,9 @@ export class HitCard {
   constructor(hit, does) {
     Object.assign(this, { hit, does, unsaved: null });
     const pad = Math.min(1.2, Math.max(0.5, (hit.end - hit.start) * 0.8));
-    this.stretch = new Stretch(placeOfHit(hit), { pad, offset: hit.at - hit.start, changed: () => {} });
+    this.tiers = new Tiers(placeOfHit(hit));
+    const heard = (clip) => this.tiers.show(clip);
+    this.stretch = new Stretch(placeOfHit(hit), { pad, offset: hit.at - hit.start, changed: () => {}, heard });
     this.transcript = hasWords(placeOfHit(hit)) ? new Transcript(placeOfHit(hit), { around: AROUND }) : null;
     this.rank = el("span.rank");
     this.likely = el("span.likely");
@@ -36,8 +39,8 @@ export class HitCard {
       "article.hit",
       { tabIndex: -1, on: { focusin: () => does.reached(this) } },
       el("header", {}, this.rank, el("span.time", {}, clock(hit.at)), el("span.quiet", {}, length(hit.end - hit.start)),
-        el("span.quiet.who", {}, [hit.speaker, hit.date].filter(Boolean).join(" · ")), this.verdict, this.bar, this.likely),
-      this.stretch.element, this.transcript?.element,
+        el("span.quiet.who", {}, [hit.speaker, hit.date, alsoIn(hit)].filter(Boolean).join(" · ")), this.verdict, this.bar, this.likely),
+      this.stretch.element, this.tiers.element, this.transcript?.element,
       el("div.actions", {}, this.playButton(), el("div.verdicts", { attr: { role: "group" }, aria: { label: t("hit.verdict") } },
         ...Object.values(this.buttons)), this.note),
     );

@@ -1,6 +1,7 @@
 /** The page begins here. */
 
 import { startAsking } from "./ask.js";
+import { startBeside } from "./beside.js";
 import { byId, el, fill } from "./dom.js";
 import { startEntry } from "./entry.js";
 import { subscribe } from "./events.js";
@@ -34,7 +35,7 @@ async function start() {
   writeTexts();
   document.title = t("page.title");
   const parts = [startProgress, startNarrow, startAsking, startExamples, startHits, startLikely, startGlossary, startEntry, startNews];
-  for (const startPart of [...parts, startPeople, startKeys]) startPart();
+  for (const startPart of [...parts, startBeside, startPeople, startKeys]) startPart();
   subscribe("state", offerLanguages);
   subscribe("made", noteWord);
   await begin();

@@ -1,8 +1,15 @@
 /** Places: stretches of a document of the store, or of a sound that somebody gave. Times in seconds. */
 
+import { t } from "./texts.js";
+
 /** The place of a hit, in the first of its channels. */
 export function placeOfHit(hit) {
   return { doc_id: hit.doc_id, channel: hit.channels[0], start: hit.start, end: hit.end, sound: null };
+}
+
+/** Names of recordings with the same sound as that of a hit or a list's. */
+export function alsoIn({ also }) {
+  return also?.length ? t("also.in", { names: also.join(", ") }) : null;
 }
 
 /** What a hit is known by while its order changes. */

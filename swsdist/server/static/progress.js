@@ -12,10 +12,9 @@ export function startProgress() {
     if (error && error.error !== shown) showFailure(new Failure(error.error, error.remedy, error.code));
     shown = error?.error ?? null;
   });
-  subscribe("state", ({ indexing, hours, recordings, ready, store }) => {
+  subscribe("state", ({ indexing, hours, recordings, ready, store, name }) => {
     byId("indexing").hidden = !indexing;
-    const parts = store.split(/[/\\]/).filter((part) => part && part !== "store");
-    byId("store-name").textContent = parts.at(-1) ?? store;
+    byId("store-name").textContent = name;
     byId("store-name").title = store;
     byId("store-size").textContent = tn("store.size", recordings, { length: hoursOf(hours) });
     if (!indexing) return;

@@ -21,12 +21,13 @@ onColours(() => shown.forEach((stretch) => stretch.redraw()));
 export class Stretch {
   /**
    * @param {object} place whose start and end are marked
-   * @param {{pad?: number, window?: object, offset?: number, changed?: (start: number, end: number) => void}} options
+   * @param {{pad?: number, window?: object, offset?: number, changed?: (start: number, end: number) => void,
+   *   heard?: (clip: {begin: number, end: number}) => void}} options
    *   `window` is a place whose sound is shown instead of the stretch with `pad` s around; `offset` is added to times that
-   *   are said; with `changed` the ends can be moved
+   *   are said; with `changed` the ends can be moved; `heard` receives what is shown
    */
-  constructor(place, { pad = 0.6, window = null, offset = 0, changed = null } = {}) {
-    Object.assign(this, { place, pad, window, offset, changed, start: place.start, end: place.end, clip: null, reading: null });
+  constructor(place, { pad = 0.6, window = null, offset = 0, changed = null, heard = () => {} } = {}) {
+    Object.assign(this, { place, pad, window, offset, changed, heard, start: place.start, end: place.end, clip: null, reading: null });
     this.canvas = el("canvas", { attr: { role: "img" }, aria: { label: t("stretch.picture") } });
     this.before = el("div.outside.before");
     this.after = el("div.outside.after");
@@ -54,6 +55,7 @@ export class Stretch {
       this.trouble.textContent = this.clip.replaced ? t("stretch.replaced") : "";
       this.trouble.hidden = !this.clip.replaced;
       this.redraw();
+      this.heard(this.clip);
     } catch (error) {
       this.reading = null;
       this.trouble.textContent = `${error.message} ${error.remedy ?? ""}`;

@@ -1,5 +1,6 @@
 /** A sound that somebody gave: its speech is marked, the ends can be moved, and it becomes an example. */
 
+import { Tiers } from "./beside.js";
 import { byId, el, fill } from "./dom.js";
 import { attempt, say } from "./notices.js";
 import { Stretch } from "./stretch.js";
@@ -19,12 +20,13 @@ let shown = null;
 export function showTrim(parent, { place, window, name, offset = 0 }) {
   closeTrim();
   const lengthShown = el("span.quiet");
-  const stretch = new Stretch(place, { window, offset, changed: showLength });
   const reached = ({ start, end }) => {
     stretch.start = Math.max(window.start, start);
     stretch.move("end", end);
     showLength();
   };
+  const tiers = new Tiers(window, reached);
+  const stretch = new Stretch(place, { window, offset, changed: showLength, heard: (clip) => tiers.show(clip) });
   const transcript = hasWords(window) ? new Transcript(window, { reached }) : null;
   const take = async (then) => {
     const marked = { ...place, start: stretch.start, end: stretch.end };
@@ -43,7 +45,7 @@ export function showTrim(parent, { place, window, name, offset = 0 }) {
     el("button.primary.trim-search", { type: "button", on: { click: () => take(true) } }, t("trim.search")),
     el("button.trim-take", { type: "button", on: { click: () => take(false) } }, t("trim.take")),
   );
-  fill(parent, el("p.quiet", {}, t("trim.how")), stretch.element, transcript?.element, buttons);
+  fill(parent, el("p.quiet", {}, t("trim.how")), stretch.element, tiers.element, transcript?.element, buttons);
   parent.hidden = false;
   shown = { stretch, transcript, parent };
   showLength();

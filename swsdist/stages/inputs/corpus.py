@@ -18,6 +18,7 @@ from swsdist.corpora.places import is_placed
 from swsdist.corpora.queries import read_queries
 from swsdist.io.filesystem import Folder
 from swsdist.io.notices import Notices
+from swsdist.lattices.beside import speakers_of
 from swsdist.reduce.source_places import SourcePlaces, outside_places, source_places
 from swsdist.registry.registries import METHODS
 from swsdist.score.measures.protocol import protocol_of
@@ -45,7 +46,7 @@ class Corpus:
         return read_documents(
             section.documents,
             storage,
-            section.speakers,
+            speakers_of(section.speakers, storage),
             self._notices,
             section.prefer,
             section.audio,
