@@ -12,7 +12,6 @@ import click
 from swsdist.cli.outputs import FOLDER, OutputCommand, write_data
 
 if TYPE_CHECKING:
-    from swsdist.glossary.exports import TierOf
     from swsdist.glossary.project import Project
     from swsdist.store.reading import Store
 
@@ -55,9 +54,20 @@ def list_entries(project: str, text: str, as_json: bool) -> None:
 @click.option("--out", "folder", required=True, type=FOLDER, help="Folder to write to.")
 @_STORE
 @click.option("--entry", "forms", multiple=True, metavar="FORM", help="Only this entry; repeatable.")
-@click.option("--tier", type=click.Choice(["entry", "speaker"]), default="entry", help="What a tier stands for.")
+@click.option("--into", is_flag=True, help="eaf: add the tiers to a copy of the .eaf beside each recording.")
+@click.option(
+    "--template",
+    type=click.Path(exists=True, dir_okay=False),
+    help="eaf: .etf or .eaf with the tiers and types to use.",
+)
 def export(
-    project: str, kind: str, folder: str, store_folder: str | None, forms: tuple[str, ...], tier: TierOf
+    project: str,
+    kind: str,
+    folder: str,
+    store_folder: str | None,
+    forms: tuple[str, ...],
+    into: bool,
+    template: str | None,
 ) -> None:
     """Write the glossary for other programs.
 
@@ -92,7 +102,16 @@ def export(
                 raise
             notices.add(codes.STORE_GONE, where=error.where or project, reason=error.message)
             store = None
-        files = write_export(opened, kind, Path(folder), store=store, entry_ids=chosen, tier=tier, notices=notices)
+        files = write_export(
+            opened,
+            kind,
+            Path(folder),
+            store=store,
+            entry_ids=chosen,
+            into=into,
+            template=None if template is None else Path(template),
+            notices=notices,
+        )
     warn(notices)
     print(f"{len(files)} file{'' if len(files) == 1 else 's'} in {folder}", file=sys.stderr)
 

@@ -15,7 +15,7 @@ from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from swsdist.core.codes import server as codes
-from swsdist.glossary.exports import TierOf, write_export
+from swsdist.glossary.exports import write_export
 from swsdist.glossary.importing import Counts, import_file
 from swsdist.glossary.words import Token
 from swsdist.server import sounds
@@ -189,7 +189,6 @@ async def _export(request: Request) -> Response:
     service, kind = service_of(request), request.path_params["kind"]
     chosen = request.query_params.get("entries")
     ids = None if not chosen else [integer({"entry": each}, "entry") for each in chosen.split(",")]
-    tier: TierOf = "speaker" if request.query_params.get("tier") == "speaker" else "entry"
     archive = service.archive
     scratch = tempfile.TemporaryDirectory(dir=service.scratch)
     folder = Path(scratch.name) / "export"
@@ -197,7 +196,7 @@ async def _export(request: Request) -> Response:
 
     def write() -> Path:
         store = archive.searcher.store if archive is not None else None
-        files = write_export(service.project, kind, folder, store=store, entry_ids=ids, tier=tier)
+        files = write_export(service.project, kind, folder, store=store, entry_ids=ids, sent=True)
         if len(files) == 1:
             return files[0]
         packed = Path(scratch.name) / f"{service.project.folder.name}-{kind}.zip"

@@ -372,7 +372,7 @@ def test_a_replaced_recording(scene: Any, service: Service, client: TestClient) 
     assert last["likelihood"]["yes"] == 1
     assert client.get("/api/likely", params={"entry_id": entry, "search": before["search"]}).json()["likely"] == []
     with zipfile.ZipFile(io.BytesIO(client.get("/api/export/labels").content)) as exported:
-        assert exported.namelist() == [f"labels/{other}.1.txt", "left-out.txt"]
+        assert exported.namelist() == [f"labels/{other}.txt", "left-out.txt"]
     assert json.loads(client.get("/api/export/project").content)["contents"]
     client.post(f"/api/entries/{entry}/tokens", json={"place": place, "verdict": "no"})
     assert tokens()[row] is False
