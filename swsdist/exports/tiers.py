@@ -61,8 +61,9 @@ def write_textgrid(material: Material, folder: Path) -> None:
 def _labelled(material: Material) -> Iterator[Labelled]:
     names = ("doc_id", "channel", "query_id", "start", "end", "score")
     for batch in shown(material):
-        for row in zip(*(batch.column(name).to_pylist() for name in names), strict=True):
-            yield Labelled(*row, f"{row[-1]:.6g}")
+        columns = (batch.column(name).to_pylist() for name in names)
+        for doc_id, channel, query, start, end, score in zip(*columns, strict=True):
+            yield Labelled(doc_id, channel, query, start, end, score, f"{score:.6g}")
 
 
 def write_tiers(

@@ -1,4 +1,4 @@
-"""A glossary for other programs: ELAN, Praat, Audacity, tables, clips, a page to print, and the whole project.
+"""A glossary for other programs: ELAN, Praat, Audacity, FLEx, tables, clips, a page to print, and the whole project.
 
 Annotations and labels are the places judged `yes` and those judged `unsure`. In ELAN and Praat a tier WORDS for each speaker
 has them, and tiers below (BELOW) what else is said of the place; the text of a label that is unsure ends in ` ?`. Clips are
@@ -25,8 +25,9 @@ from swsdist.core.types import CORPUS, DETECTIONS, JUDGEMENTS, QUERIES, REFERENC
 from swsdist.exports.clips import clip_name
 from swsdist.exports.labels import write_labels
 from swsdist.exports.tiers import WRITERS, Labelled, write_tiers
-from swsdist.glossary import archive, words
+from swsdist.glossary import archive, example_sounds, words
 from swsdist.glossary.documents import replaced
+from swsdist.glossary.lift import AUDIO, Languages, lift
 from swsdist.glossary.project import Project
 from swsdist.glossary.words import Correction, Entry, Token
 from swsdist.io.filesystem import is_remote
@@ -89,6 +90,7 @@ class Chosen(NamedTuple):
         store: where recordings are known; None: nowhere.
         home: folder of the files.
         base: gives the file of ELAN that a recording's tiers are added to.
+        languages: of forms and glosses.
         notices: takes what is left out.
         left_out: lines on it.
     """
@@ -99,6 +101,7 @@ class Chosen(NamedTuple):
     store: Store | None
     home: Path | None
     base: Callable[[str], Path | None]
+    languages: Languages
     notices: Notices
     left_out: list[str]
 
@@ -123,6 +126,7 @@ def write_export(
     entry_ids: Collection[int] | None = None,
     into: bool = False,
     template: Path | None = None,
+    languages: Languages | None = None,
     sent: bool = False,
     notices: Notices | None = None,
 ) -> list[Path]:
@@ -136,6 +140,7 @@ def write_export(
         entry_ids: of chosen entries; None: all. The kind `project` is always whole.
         into: of `eaf`: add the tiers to a copy of the file of ELAN beside the recording, where there is one.
         template: of `eaf`: a file of ELAN with the tiers, types and vocabularies of a new file.
+        languages: of `lift`.
         sent: the files will lie elsewhere than in the folder.
         notices: takes how many clips could not be cut, and how many tokens' recordings were replaced.
 
@@ -171,7 +176,7 @@ def write_export(
     folder.mkdir(parents=True, exist_ok=True)
     home = None if sent else folder.absolute()
     base = partial(_base, into, template)
-    chosen = Chosen(project, with_tokens, corrections, store, home, base, notices, left_out)
+    chosen = Chosen(project, with_tokens, corrections, store, home, base, languages or Languages(), notices, left_out)
     result = []
     with tempfile.TemporaryDirectory(dir=folder) as place:
         _WRITERS[kind](chosen, Path(place))
@@ -249,26 +254,49 @@ def _csv(chosen: Chosen, folder: Path) -> None:
 
 
 def _clips(chosen: Chosen, folder: Path) -> None:
-    (folder / "clips").mkdir(exist_ok=True)
-    (folder / "clips" / MARKER).touch()  # they are never taken for recordings
     tokens = [(entry, token) for entry, tokens in chosen.entries for token in tokens if token.verdict == words.YES]
+    _cut(chosen, tokens, folder / "clips")
+
+
+def _lift(chosen: Chosen, folder: Path) -> None:
+    name, examples = (
+        chosen.project.folder.name,
+        [(entry, token) for entry, tokens in chosen.entries for token in tokens if token.example],
+    )
+    sounds = _cut(chosen, examples, folder / "lift" / AUDIO)
+    first = chosen.project.changes(most=1)
+    of = f"{first[0].at} {first[0].person}" if first else ""
+    text = lift(chosen.entries, {number: file.name for number, file in sounds.items()}, chosen.languages, of)
+    (folder / "lift" / f"{name}.lift").write_bytes(text)
+
+
+def _cut(chosen: Chosen, tokens: Sequence[tuple[Entry, Token]], folder: Path) -> dict[int, Path]:
+    """Clips of tokens, by their ids; where a recording cannot be read, of the sound that the project keeps."""
+    folder.mkdir(parents=True)
+    (folder / MARKER).touch()  # they are never taken for recordings
     paths = chosen.recordings(sorted({token.place.doc_id for _, token in tokens if token.place.doc_id is not None}))
     storage = {} if chosen.store is None else chosen.store.folder.storage
+    written = dict[int, Path]()
     for number, (entry, token) in enumerate(tokens, 1):
         place = token.place
-        out = folder / "clips" / clip_name(number, entry.form, place.doc_id or "sound", place.start)
+        out = folder / clip_name(number, entry.form, place.doc_id or "sound", place.start)
+        kept = None if place.doc_id is None else example_sounds.kept(chosen.project.folder, place)
         if place.doc_id is None:
             path = str(chosen.project.sound_file(str(place.sound)))
         else:
             path = paths.get((place.doc_id, place.channel), ("", 0.0))[0]
+        if kept is not None and example_sounds.is_missing(path):
+            place, path = kept.within(place), kept.path
         try:
             if not path:
                 raise codes.RECORDING_UNKNOWN(where=str(place.doc_id))
             write_clip(path, place.start, place.end, out, channel=place.channel, storage=storage)
+            written[token.token_id] = out
         except (AudioError, UserError) as error:
             where = f"{entry.form}: {error.where or place.doc_id}: {error.message}"
             chosen.left_out.append(where)
             chosen.notices.inform(codes.CLIPS_LEFT_OUT, where=where, count=1, of=len(tokens))
+    return written
 
 
 def _page(chosen: Chosen, folder: Path) -> None:
@@ -314,6 +342,7 @@ _WRITERS: Mapping[str, Callable[[Chosen, Path], None]] = {
     **{kind: partial(_tiers, kind) for kind in WRITERS},
     "labels": _labels,
     "csv": _csv,
+    "lift": _lift,
     "clips": _clips,
     "page": _page,
     "tables": _tables,
@@ -321,7 +350,7 @@ _WRITERS: Mapping[str, Callable[[Chosen, Path], None]] = {
 }
 
 #: Kinds whose times are those of recordings as they are now.
-_OF_SOUND = (*WRITERS, "labels", "clips", "tables")
+_OF_SOUND = (*WRITERS, "labels", "lift", "clips", "tables")
 
 #: Kinds with corrections of transcripts, beside `project`.
 _CORRECTING = (*WRITERS, "csv")

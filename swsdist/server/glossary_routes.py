@@ -122,6 +122,7 @@ async def _tokens(request: Request) -> Response:
         )  # scores of texts say nothing of those of speech
         fields["content"] = None if service.archive is None else service.archive.content_of(where)
         token = service.project.judge(entry_id, where, verdict, person=person_of(request), score=odds, **fields)
+        service.judged()
         (shown,) = _shown(service, [token])
         return {"token": shown, **service.likelihood(entry_id, name)}
 
@@ -167,7 +168,9 @@ async def _token(request: Request) -> Response:
             where = project.token(token_id).place
         if where is not None and archive is not None:
             fields["content"] = archive.content_of(where)
-        return project.change_token(token_id, person=person_of(request), **fields)
+        changed = project.change_token(token_id, person=person_of(request), **fields)
+        service_of(request).judged()
+        return changed
 
     return JSONResponse((await run_in_threadpool(change)).as_json())
 

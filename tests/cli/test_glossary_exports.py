@@ -331,7 +331,7 @@ def test_what_cannot_be_exported(project: Project, tmp_path: Path) -> None:
             write_export(project, kind, tmp_path / "out", store=None, entry_ids=entries)
         assert raised.value.code == code
     assert not (tmp_path / "out").exists()
-    assert EXPORTS == ("eaf", "textgrid", "labels", "csv", "clips", "page", "tables", "project")
+    assert EXPORTS == ("eaf", "textgrid", "labels", "csv", "lift", "clips", "page", "tables", "project")
 
 
 def known(project: Project) -> set[tuple[object, ...]]:
