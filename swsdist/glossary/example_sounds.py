@@ -11,15 +11,17 @@ import logging
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from swsdist.audio.clips import as_bytes, read_clip
 from swsdist.core.errors import AudioError
 from swsdist.glossary.documents import replaced
-from swsdist.glossary.project import Project
 from swsdist.glossary.words import Place
 from swsdist.io.filesystem import Folder, is_remote
 from swsdist.store.reading import Store
+
+if TYPE_CHECKING:
+    from swsdist.glossary.project import Project
 
 _LOG = logging.getLogger(__name__)
 #: In the project's folder.

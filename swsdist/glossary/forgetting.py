@@ -32,7 +32,6 @@ import pyarrow.compute as pc
 from swsdist.core.codes import pipeline as pipeline_codes
 from swsdist.core.codes import store as codes
 from swsdist.core.text import suggestion
-from swsdist.glossary import example_sounds
 from swsdist.glossary.project import Project
 from swsdist.io.filesystem import Folder, locate
 from swsdist.pipeline import lock
@@ -127,7 +126,6 @@ def forget(
             removed += _from_run(run, stores, changed, touched, dry)
         if project is not None:
             counts = project.forget(sorted(doc_ids), dry=dry)
-            counts |= {"sounds of examples": example_sounds.forget(project.folder, doc_ids, dry=dry)}
             removed += [Removed(str(project.folder), what, count) for what, count in counts.items()]
         for place in changed:  # last: their tables say which documents there were
             removed += _from_store(place, doc_ids, touched, dry)

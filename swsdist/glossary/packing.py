@@ -29,8 +29,8 @@ A glossary with the sound of its examples, to be opened with swsdist.
 
     swsdist serve "{name}"
 
-Words are heard and searched without the recordings. To hear whole recordings, copy them to this computer. The page asks for their
-folder when it misses one.
+Words are heard and searched without the recordings. To hear whole recordings, copy them to this computer. The page asks for
+their folder when it misses one.
 """
 
 

@@ -23,7 +23,7 @@ import soundfile
 from swsdist.audio.clips import MARKER
 from swsdist.core.codes import glossary as codes
 from swsdist.core.errors import StorageError
-from swsdist.glossary import changes, rows, words
+from swsdist.glossary import changes, example_sounds, rows, words
 from swsdist.glossary.changes import UNDO, Edit, change_of, last_of
 from swsdist.glossary.database import Database
 from swsdist.glossary.words import Change, Correction, Entry, Place, Sound, Token
@@ -109,7 +109,7 @@ class Project:
         (folder / MARKER).touch()
         with self._database.alone() as connection:
             connection.execute("VACUUM INTO ?", (str(folder / NAME),))
-        for name in ("sounds", "examples"):
+        for name in ("sounds", example_sounds.NAME):
             if (self.folder / name).is_dir():
                 shutil.copytree(self.folder / name, folder / name)
 
@@ -351,10 +351,11 @@ class Project:
             dry: remove nothing.
 
         Returns:
-            numbers of tokens, corrections and changes that say something of them.
+            numbers of tokens, corrections, changes that say something of them, and sounds of examples.
         """
         with self._database.writing() as connection:
             counts = changes.forget(connection, doc_ids, dry)
+        counts["sounds of examples"] = example_sounds.forget(self.folder, doc_ids, dry=dry)
         if not dry:
             self._database.shrink()
         return counts

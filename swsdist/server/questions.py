@@ -260,7 +260,9 @@ def _example(place: Place, archive: Archive, project: Project, others: Sequence[
                 raise
             facts = {"path": ""}
         if kept is not None and example_sounds.is_missing(facts["path"]):
-            facts["path"], place = kept.path, kept.within(place)
+            # Normalised as its recording, which the store knows by its document.
+            facts |= {"path": kept.path, "doc_id": place.doc_id}
+            place = kept.within(place)
     return {"query_id": _QUERY, "channel": place.channel, "start": place.start, "end": place.end, **facts}
 
 

@@ -67,9 +67,9 @@ class Found(NamedTuple):
 
 
 def find_recordings(documents: pa.Table, folder: str) -> Found:
-    """Look for the recordings of a store in a folder, or in one in it that is called as theirs was, below which nothing changed.
+    """Look for the recordings of a store in a folder, or in the one in it that has the name of theirs.
 
-    A recording is known by its size, and the smallest by their sound.
+    Below it, names are as they were. A recording is known by its size, and the smallest by their bytes.
 
     Args:
         documents: columns path, identity, sha256; local.

@@ -22,6 +22,7 @@ from praatio import textgrid as praatio
 from swsdist.core.errors import DataError, SwsdistError, UserError
 from swsdist.glossary.exports import EXPORTS, write_export
 from swsdist.glossary.importing import import_file
+from swsdist.glossary.lift import AUDIO, Languages
 from swsdist.glossary.project import Project
 from swsdist.glossary.words import Place
 from swsdist.io.filesystem import Folder
@@ -275,6 +276,32 @@ def said(project: Project) -> set[tuple[object, ...]]:
         for entry in project.entries()
         for token in project.tokens(entry.entry_id)
     }
+
+
+def test_flex(project: Project, store: Store, tmp_path: Path) -> None:
+    files = write_export(project, "lift", tmp_path, store=store, languages=Languages("kg", "fr"))
+    (file,) = (file for file in files if file.suffix == ".lift")
+    assert file.relative_to(tmp_path) == Path("lift/words.lift")
+    first, second = ElementTree.parse(file).getroot().findall("entry")
+    assert first.findtext("lexical-unit/form[@lang='kg']/text") == "kombo"
+    assert first.find("sense") is None, "it has no gloss"
+    assert second.findtext("sense/gloss[@lang='fr']/text") == 'it, "he"'
+    assert [each.text for each in second.findall("variant/form/text")] == ["x", "y"]
+    assert (second.findtext("note/form/text") or "").splitlines() == [
+        *("a", "b"),
+        "d001, 0:00.50, 0.75 s (voice1; c d)",
+        "d001, 0:01.00, 0.75 s",
+    ]
+    for entry, count in ((first, 2), (second, 1)):  # examples
+        names = [each.attrib["href"] for each in entry.findall("pronunciation/media")]
+        assert [soundfile.info(str(file.parent / AUDIO / name)).duration > 0.5 for name in names] == [True] * count
+    again, *_ = write_export(project, "lift", tmp_path / "again", store=None)
+    assert "left-out" in again.name, "the sounds of recordings are not known"
+    guids = [
+        {each.get("guid") for each in ElementTree.parse(each).getroot().findall("entry")}
+        for each in (file, tmp_path / "again" / "lift" / "words.lift")
+    ]
+    assert guids[0] == guids[1], "so that a second import changes entries"
 
 
 def test_tables_for_people_and_clips(project: Project, store: Store, tmp_path: Path) -> None:
