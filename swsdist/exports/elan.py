@@ -102,6 +102,11 @@ class _Eaf:
         slots = self._order.findall("TIME_SLOT")
         self._times = {slot.get("TIME_SLOT_ID", ""): slot.get("TIME_VALUE") for slot in slots}
         self._new_slots: list[tuple[int, str]] = []
+        self._below = {
+            (_name(tier_id), each.get("ANNOTATION_REF", ""))
+            for tier_id, tier in self._tiers.items()
+            for each in tier.iter("REF_ANNOTATION")
+        }
 
     def add(self, by_tier: Mapping[Key, Sequence[Row]]) -> None:
         """Add annotations, in tiers of their own or in those of their names."""
@@ -170,7 +175,8 @@ class _Eaf:
         """Add the texts below an annotation that has none in their tiers."""
         for name, text in row.below:
             element = self._tier(name, tier.suffix, tier.speaker, tier.name + tier.suffix)
-            if not any(each.get("ANNOTATION_REF") == annotation for each in element.iter("REF_ANNOTATION")):
+            if (name, annotation) not in self._below:
+                self._below.add((name, annotation))
                 attributes = {"ANNOTATION_ID": next(self._ids), "ANNOTATION_REF": annotation}
                 _annotate(element, "REF_ANNOTATION", attributes, text)
 
@@ -178,7 +184,7 @@ class _Eaf:
         """A tier, made if it is missing."""
         if (tier := self._tiers.get(name + suffix)) is not None:
             return tier
-        model = next((each for key, each in self._tiers.items() if re.split(r"@| \(", key)[0] == name), None)
+        model = next((each for key, each in self._tiers.items() if _name(key) == name), None)
         bound = None if parent is None else _BELOW
         if model is not None and self._constraint(model) == bound:
             like = {key: value for key, value in model.items() if key in ("DEFAULT_LOCALE", "LANG_REF")}
@@ -233,6 +239,11 @@ class _Eaf:
             merged.append(Element("TIME_SLOT", {"TIME_SLOT_ID": key, "TIME_VALUE": str(time)}))
             merged[-1].tail = "\n"
         self._order[:] = merged + slots[k:]
+
+
+def _name(tier_id: str) -> str:
+    """A tier's name without number and speaker."""
+    return re.split(r"@| \(", tier_id)[0]
 
 
 def _free(letters: str, used: Collection[str]) -> Iterator[str]:

@@ -10,13 +10,14 @@ import hashlib
 import logging
 from collections.abc import Collection, Iterator
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from swsdist.audio.clips import as_bytes, read_clip
 from swsdist.core.errors import AudioError
 from swsdist.glossary.documents import replaced
-from swsdist.glossary.words import Place
+from swsdist.glossary.words import Place, Token
 from swsdist.io.filesystem import Folder, is_remote
 from swsdist.store.reading import Store
 
@@ -65,13 +66,19 @@ def _digest(doc_id: str) -> str:
     return hashlib.blake2b(doc_id.encode(), digest_size=8).hexdigest()
 
 
+def _is_current(project: Path, token: Token) -> bool:
+    """Whether the sound of a token is kept, as of its last judgement: another recording may have come before that."""
+    sound = kept(project, token.place)
+    return sound is not None and Path(sound.path).stat().st_mtime >= datetime.fromisoformat(token.at).timestamp()
+
+
 def keep(project: Project, store: Store) -> int:
     """Keep the sounds of all examples that have none yet; gives their number.
 
     Left out are those whose recording cannot be read, or holds another sound than was judged.
     """
     examples = [token for entry in project.entries() for token in project.tokens(entry.entry_id) if token.example]
-    examples = [token for token in examples if token.place.doc_id and kept(project.folder, token.place) is None]
+    examples = [token for token in examples if token.place.doc_id and not _is_current(project.folder, token)]
     wrong = replaced(examples, store)
     paths = store.recordings(sorted({str(token.place.doc_id) for token in examples}))
     count = 0

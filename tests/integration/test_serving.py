@@ -20,6 +20,7 @@ import soundfile
 from swsdist.audio.commands import permitted
 from swsdist.calibrate.likelihood import WORDS
 from swsdist.glossary import example_sounds
+from swsdist.glossary.project import Project
 from swsdist.glossary.words import Place
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.searcher.searcher import Searcher
@@ -319,6 +320,8 @@ def test_a_pack_elsewhere(scene: Any, service: Service, client: TestClient, tmp_
     moved, elsewhere = scene.corpus / "audio", tmp_path / "new" / "place"
     elsewhere.parent.mkdir()
     moved.rename(elsewhere)
+    with Project.open(tmp_path / "other" / "pack" / "words") as words:
+        assert words.store == str(tmp_path / "other" / "pack" / "store"), "which was moved with it"
     colleague = Service(settings_for(str(tmp_path / "other" / "pack"), None))
     try:
         page = client_of(colleague)
