@@ -68,9 +68,14 @@ def write_clip(
 
 def write_sound(path: Path, samples: NDArray[np.floating[Any]], rate: int) -> None:
     """Write samples as 16 bit, in the format of the ending, else WAV; libsndfile itself does not report a full disk."""
+    path.write_bytes(as_bytes(samples, rate, path.suffix[1:].upper() or "WAV"))
+
+
+def as_bytes(samples: NDArray[np.floating[Any]], rate: int, form: str = "WAV") -> bytes:
+    """Samples as a file of 16 bit, in a format of libsndfile."""
     sound = io.BytesIO()
-    soundfile.write(sound, samples, rate, format=path.suffix[1:].upper() or "WAV", subtype="PCM_16")
-    path.write_bytes(sound.getvalue())
+    soundfile.write(sound, samples, rate, format=form, subtype="PCM_16")
+    return sound.getvalue()
 
 
 def write_silence(path: str, rate: int) -> None:

@@ -12,8 +12,8 @@ import click
 from swsdist.cli.outputs import FOLDER, OutputCommand, write_data
 
 if TYPE_CHECKING:
-    from swsdist.glossary.exports import TierOf
     from swsdist.glossary.project import Project
+    from swsdist.io.notices import Notices
     from swsdist.store.reading import Store
 
 _PROJECT = click.argument("project", metavar="PROJECT", type=click.Path(exists=True))
@@ -55,9 +55,26 @@ def list_entries(project: str, text: str, as_json: bool) -> None:
 @click.option("--out", "folder", required=True, type=FOLDER, help="Folder to write to.")
 @_STORE
 @click.option("--entry", "forms", multiple=True, metavar="FORM", help="Only this entry; repeatable.")
-@click.option("--tier", type=click.Choice(["entry", "speaker"]), default="entry", help="What a tier stands for.")
+@click.option("--into", is_flag=True, help="eaf: add the tiers to a copy of the .eaf beside each recording.")
+@click.option(
+    "--template",
+    type=click.Path(exists=True, dir_okay=False),
+    help="eaf: .etf or .eaf with the tiers and types to use.",
+)
+@click.option(
+    "--language", default="und", metavar="TAG", show_default=True, help="lift: language of the words (BCP 47)."
+)
+@click.option("--gloss-language", default="en", metavar="TAG", show_default=True, help="lift: language of the glosses.")
 def export(
-    project: str, kind: str, folder: str, store_folder: str | None, forms: tuple[str, ...], tier: TierOf
+    project: str,
+    kind: str,
+    folder: str,
+    store_folder: str | None,
+    forms: tuple[str, ...],
+    into: bool,
+    template: str | None,
+    language: str,
+    gloss_language: str,
 ) -> None:
     """Write the glossary for other programs.
 
@@ -65,6 +82,7 @@ def export(
     eaf       ELAN, a file for each recording, which it links
     textgrid  Praat
     labels    Audacity
+    lift      FLEx and other dictionary programs, with the sound of examples
     csv       tables of entries, tokens and corrections
     clips     WAV of places judged yes
     page      a page to print
@@ -73,9 +91,9 @@ def export(
     """
     from swsdist.cli.options import warn
     from swsdist.core.codes import glossary as codes
-    from swsdist.core.errors import StoreError
     from swsdist.core.text import suggestion
     from swsdist.glossary.exports import write_export
+    from swsdist.glossary.lift import Languages
     from swsdist.io.notices import Notices
 
     notices = Notices()
@@ -85,16 +103,40 @@ def export(
             if form not in ids:
                 raise codes.NO_SUCH_FORM(where=project, form=form, close=suggestion(form, ids))
         chosen = [ids[form] for form in forms] or None
-        try:
-            store = _store(opened, store_folder)
-        except StoreError as error:
-            if store_folder is not None:
-                raise
-            notices.add(codes.STORE_GONE, where=error.where or project, reason=error.message)
-            store = None
-        files = write_export(opened, kind, Path(folder), store=store, entry_ids=chosen, tier=tier, notices=notices)
+        store = _store_or_none(opened, store_folder, notices)
+        files = write_export(
+            opened,
+            kind,
+            Path(folder),
+            store=store,
+            entry_ids=chosen,
+            into=into,
+            template=None if template is None else Path(template),
+            languages=Languages(language, gloss_language),
+            notices=notices,
+        )
     warn(notices)
     print(f"{len(files)} file{'' if len(files) == 1 else 's'} in {folder}", file=sys.stderr)
+
+
+@glossary.command("pack", cls=OutputCommand)
+@_PROJECT
+@click.argument("out", metavar="FOLDER|FILE.zip", type=click.Path())
+@_STORE
+def pack_for_others(project: str, out: str, store_folder: str | None) -> None:
+    """Pack everything for a colleague: the words, the sound of their examples, and the store, in one folder.
+
+    `swsdist serve FOLDER` opens it, on any machine, also without the recordings.
+    """
+    from swsdist.cli.options import warn
+    from swsdist.glossary.packing import pack
+    from swsdist.io.notices import Notices
+
+    notices = Notices()
+    with opened_project(project) as opened:
+        files, size = pack(opened, Path(out), _store_or_none(opened, store_folder, notices))
+    warn(notices)
+    print(f"{files} files, {size / 1e6:.1f} MB, in {out}", file=sys.stderr)
 
 
 @glossary.command("import")
@@ -155,6 +197,20 @@ def opened_project(project: str) -> Project:
     if (file := project_file(project)) is None:
         raise codes.NO_PROJECT(where=project)
     return Project.open(file.parent)
+
+
+def _store_or_none(project: Project, folder: str | None, notices: Notices) -> Store | None:
+    """As `_store`; that of the project may be gone."""
+    from swsdist.core.codes import glossary as codes
+    from swsdist.core.errors import StoreError
+
+    try:
+        return _store(project, folder)
+    except StoreError as error:
+        if folder is not None:
+            raise
+        notices.add(codes.STORE_GONE, where=error.where or str(project.folder), reason=error.message)
+        return None
 
 
 def _store(project: Project, folder: str | None) -> Store | None:

@@ -55,8 +55,9 @@ def serve(
 ) -> int:
     """Serve a page in the browser: search STORE by text or voice, judge what is found, and collect words.
 
-    A FOLDER of recordings is indexed first, and can be asked meanwhile. The words, with all judgements, are kept in the project
-    folder. Only who has the printed address may enter; it stays the same. On other hosts, see --public.
+    A FOLDER of recordings is indexed first, and can be asked meanwhile; one of `glossary pack` is opened as it is. The words,
+    with all judgements, are kept in the project folder. Only who has the printed address may enter; it stays the same. On other
+    hosts, see --public.
 
     \b
     swsdist serve archive/store

@@ -26,8 +26,12 @@ _LONGEST_NAME = 255
 
 
 def label_file(doc_id: str, channel: int, export: str = "labels", ending: str = "txt") -> str:
-    """Unique name of a document's file in an export, for example `talks/monday.1.txt`; as `file_of`."""
-    return file_of(doc_id, f"{channel}.{ending}", export)
+    """Unique name of a document's file in an export: `talks/monday.txt`, for channel 2 `talks/monday.2.txt`; as `file_of`.
+
+    The first channel has its number where the document's name ends in one, which could be that of a channel.
+    """
+    numbered = channel > 1 or re.search(r"\.[0-9]+$", doc_id)
+    return file_of(doc_id, f"{channel}.{ending}" if numbered else ending, export)
 
 
 def file_of(doc_id: str, ending: str, export: str) -> str:

@@ -1,42 +1,37 @@
-"""Tiers of annotations, for ELAN (EAF 2.8) and Praat (TextGrids in UTF-8): of each document a file.
+"""Tiers of annotations, for ELAN and Praat: of each document a file.
 
 Detections have a tier for each query, and an annotation's text is its score; shown are YES decisions, or else the best few of
 each query. Times are whole ms, and an annotation lasts at least 1 ms. A tier holds no overlapping annotations, so what overlaps
-an earlier one is in a further tier: `QUERY (2)`, `QUERY (3)`, ...
+an earlier one is in a further tier: `QUERY (2)`, `QUERY (3)`, ... A tier of a speaker is called `TIER@SPEAKER`.
 
-ELAN looks for the recording at its path; one on S3 is linked by its url, and ELAN asks for a copy. A TextGrid lasts as long as
-its recording; where that is not known, until its last annotation ends.
+An annotation may have texts below it (a gloss): in ELAN in child tiers, in Praat in tiers beside, at the same times. A
+TextGrid, in UTF-8, lasts as long as its recording; where that is not known, until its last annotation ends.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
-from pympi import Eaf, TextGrid
+from pympi import TextGrid
 
 from swsdist.core.codes import report as codes
+from swsdist.exports import elan
 from swsdist.exports.interface import Material
 from swsdist.exports.labels import label_file, shown
-from swsdist.io.filesystem import is_remote
+from swsdist.exports.layers import Annotated, Key, Row, layered
 
 #: Neither XML nor a TextGrid's line can hold them.
 FORBIDDEN = re.compile(r"[\x00-\x1f\x7f-\x9f\ufffe\uffff]")
 
-#: Not that of writing: equal detections give equal bytes.
-_DATE = "1970-01-01T00:00:00+00:00"
-#: As ELAN calls types; of others it looks into the file.
-_TYPES = {".wav": "audio/x-wav", ".mp4": "video/mp4", ".mpg": "video/mpeg", ".mpeg": "video/mpeg"}
-
-#: Start and end, ms, and text.
-Annotation = tuple[int, int, str]
-
 
 class Labelled(NamedTuple):
-    """A labelled place of a document: times in s; of equal places of a tier the one with the best score comes first."""
+    """A labelled place of a document: times in s; of equal places of a tier the one with the best score comes first.
+
+    `below` are texts of tiers below, by their names; `speaker` is empty if nobody is known.
+    """
 
     doc_id: str
     channel: int
@@ -45,26 +40,12 @@ class Labelled(NamedTuple):
     end: float
     score: float
     text: str
+    speaker: str = ""
+    below: tuple[tuple[str, str], ...] = ()
 
 
 #: Gives path (local or a url) and duration (s) of the known recordings among documents, by id and channel.
 Recordings = Callable[[Sequence[str]], Mapping[tuple[str, int], tuple[str, float]]]
-
-
-class Annotated(NamedTuple):
-    """A document with annotations.
-
-    Attributes:
-        file: of the export; its folder exists.
-        tiers: annotations by the tier's name, in order of time; none overlap.
-        path: of its recording, local or a url; empty if it is not known.
-        end: of its recording, at least of the last annotation, ms.
-    """
-
-    file: Path
-    tiers: dict[str, list[Annotation]]
-    path: str
-    end: int
 
 
 def write_eaf(material: Material, folder: Path) -> None:
@@ -80,11 +61,20 @@ def write_textgrid(material: Material, folder: Path) -> None:
 def _labelled(material: Material) -> Iterator[Labelled]:
     names = ("doc_id", "channel", "query_id", "start", "end", "score")
     for batch in shown(material):
-        for row in zip(*(batch.column(name).to_pylist() for name in names), strict=True):
-            yield Labelled._make((*row, f"{row[-1]:.6g}"))
+        columns = (batch.column(name).to_pylist() for name in names)
+        for doc_id, channel, query, start, end, score in zip(*columns, strict=True):
+            yield Labelled(doc_id, channel, query, start, end, score, f"{score:.6g}")
 
 
-def write_tiers(export: str, places: Iterable[Labelled], recordings: Recordings, folder: Path) -> None:
+def write_tiers(
+    export: str,
+    places: Iterable[Labelled],
+    recordings: Recordings,
+    folder: Path,
+    *,
+    home: Path | None = None,
+    base: Callable[[str], Path | None] = lambda path: None,
+) -> None:
     """Write the documents with annotations.
 
     Args:
@@ -92,71 +82,50 @@ def write_tiers(export: str, places: Iterable[Labelled], recordings: Recordings,
         places: in any order.
         recordings: of documents.
         folder: local folder.
+        home: where the files will lie; None: nobody knows.
+        base: gives the file of ELAN that the tiers of a recording are added to; None: they are alone.
 
     Raises:
-        UserError: the name of a tier (a query's id) or of a document's file is not possible.
+        UserError: a text, the name of a tier (a query's id) or of a document's file is not possible.
+        DataError: a base is no file of ELAN.
     """
     write, ending = WRITERS[export]
-    by_document: dict[tuple[str, int], dict[str, list[tuple[int, int, float, str]]]] = {}
-    for doc_id, channel, tier, *times, score, text in places:
-        if not tier or FORBIDDEN.search(tier):
-            raise codes.INVALID_TIER_NAME(query=tier, export=export)
+    by_document: dict[tuple[str, int], dict[Key, list[Row]]] = {}
+    for doc_id, channel, tier, *times, score, text, speaker, below in places:
+        for name in (tier, speaker, *(each.replace("\n", " ") for each in (text, *dict(below).values()))):
+            if FORBIDDEN.search(name) or not tier:
+                raise codes.INVALID_TIER_NAME(query=name, export=export)
         start, end = (round(1000 * time) for time in times)
         by_tier = by_document.setdefault((doc_id, channel), {})
-        by_tier.setdefault(tier, []).append((start, max(end, start + 1), score, text))
+        by_tier.setdefault((tier, speaker), []).append(Row(start, max(end, start + 1), score, text, below))
     recording_of = recordings(sorted({doc_id for doc_id, _ in by_document})) if by_document else {}
     for key, by_tier in sorted(by_document.items()):
         file = folder / export / label_file(*key, export, ending)
         file.parent.mkdir(parents=True, exist_ok=True)
         path, duration = recording_of.get(key, ("", 0.0))
-        last = max(row[1] for rows in by_tier.values() for row in rows)
-        write(Annotated(file, layered(by_tier), path, max(last, round(1000 * duration))))
-
-
-def layered(by_tier: Mapping[str, Sequence[tuple[int, int, float, str]]]) -> dict[str, list[Annotation]]:
-    """Tiers of annotations that do not overlap, of some that may: start and end (ms), score, text."""
-    tiers: dict[str, list[Annotation]] = {}
-    for tier, rows in sorted(by_tier.items()):
-        layers: list[list[Annotation]] = []
-        for start, end, _, text in sorted(rows, key=lambda row: (*row[:2], -row[2], row[3])):
-            layer = next((layer for layer in layers if layer[-1][1] <= start), None)
-            if layer is None:
-                layers.append(layer := [])
-            layer.append((start, end, text))
-        further = (name for k in count(2) if (name := f"{tier} ({k})") not in by_tier)
-        for k, layer in enumerate(layers):
-            tiers[next(further) if k else tier] = layer
-    return tiers
-
-
-def _write_eaf(document: Annotated) -> None:
-    eaf = Eaf(author="swsdist")
-    eaf.adocument["DATE"] = _DATE
-    eaf.header = {"MEDIA_FILE": "", "TIME_UNITS": "milliseconds"}
-    eaf.remove_tier("default")
-    if document.path:
-        path = document.path
-        kind = _TYPES.get(Path(path).suffix.lower(), "unknown")
-        eaf.add_linked_file(path if is_remote(path) else Path(path).absolute().as_uri(), mimetype=kind)
-    for tier, rows in document.tiers.items():
-        eaf.add_tier(tier)
-        for start, end, text in rows:
-            eaf.add_annotation(tier, start, end, text)
-    eaf.properties = [("lastUsedAnnotationId", eaf.maxaid)]
-    eaf.to_file(str(document.file))
+        last = max(row.end for rows in by_tier.values() for row in rows)
+        where = None if home is None else (home / file.relative_to(folder)).parent
+        write(Annotated(file, by_tier, path, max(last, round(1000 * duration)), where, base(path)))
 
 
 def _write_textgrid(document: Annotated) -> None:
     grid = TextGrid(xmin=0.0, xmax=document.end / 1000)
-    for name, rows in document.tiers.items():
-        tier = grid.add_tier(name.replace('"', '""'))  # pympi doubles quotation marks in texts alone
-        for start, end, text in rows:
-            tier.add_interval(start / 1000, end / 1000, text, check=False)
+    for tier in layered(document.rows):
+        texts = {tier.name: [row.text for row in tier.rows]}
+        for name in dict.fromkeys(name for row in tier.rows for name, _ in row.below):
+            texts[name] = [dict(row.below).get(name, "") for row in tier.rows]
+        for name, column in texts.items():
+            written = grid.add_tier(
+                (name + tier.suffix).replace('"', '""')
+            )  # pympi doubles quotation marks in texts alone
+            for row, text in zip(tier.rows, column, strict=True):
+                if text or name == tier.name:
+                    written.add_interval(row.start / 1000, row.end / 1000, text, check=False)
     grid.to_file(str(document.file))
 
 
 #: What writes a file of each export, and its ending.
 WRITERS: dict[str, tuple[Callable[[Annotated], None], str]] = {
-    "eaf": (_write_eaf, "eaf"),
+    "eaf": (elan.write, "eaf"),
     "textgrid": (_write_textgrid, "TextGrid"),
 }

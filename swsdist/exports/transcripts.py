@@ -25,7 +25,8 @@ from typing import NamedTuple
 from unicodedata import east_asian_width
 
 from swsdist.exports.labels import file_of
-from swsdist.exports.tiers import FORBIDDEN, WRITERS, Annotated, layered
+from swsdist.exports.layers import Annotated, Key, Row
+from swsdist.exports.tiers import FORBIDDEN, WRITERS
 from swsdist.io.nist.ctm import ctm_line
 from swsdist.lattices.lattice import Word
 from swsdist.lattices.spelling import bare, pieces, written
@@ -247,17 +248,17 @@ def _ctm_lines(name: str, channels: Mapping[int, Sequence[Word]]) -> Iterator[st
 
 def _annotated(transcript: Transcript, channels: Mapping[int, Sequence[Word]], file: Path) -> Annotated:
     """Tiers of words, one a channel; words of the same start and end are one annotation."""
-    tiers: dict[str, list[tuple[int, int, float, str]]] = {}
+    tiers: dict[Key, list[Row]] = {}
     for channel, words in channels.items():
-        rows = tiers.setdefault("words" if len(channels) == 1 else f"channel {channel}", [])
+        rows = tiers.setdefault(("words" if len(channels) == 1 else f"channel {channel}", ""), [])
         lent = 0  # end of an annotation that lasts longer than its words, by 1 ms, which the next one lacks
         for (start, end), unit in groupby(words, key=lambda word: (_ms(word.start), _ms(word.end))):
             start += start == lent - 1
-            rows.append((start, max(end, start + 1), 0.0, _text(list(unit))))
+            rows.append(Row(start, max(end, start + 1), 0.0, _text(list(unit))))
             lent = start + 1 if end <= start else 0
-    last = max((row[1] for rows in tiers.values() for row in rows), default=0)
+    last = max((row.end for rows in tiers.values() for row in rows), default=0)
     end = max(last, round(1000 * transcript.seconds), 1)
-    return Annotated(file, {tier: [] for tier in tiers} | layered(tiers), transcript.path, end)
+    return Annotated(file, tiers, transcript.path, end)
 
 
 def _ms(seconds: float) -> int:

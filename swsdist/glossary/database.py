@@ -192,9 +192,15 @@ class Database:
                     connection.execute("ROLLBACK")
                 raise
 
+    @contextmanager
+    def alone(self) -> Iterator[sqlite3.Connection]:
+        """A connection without a transaction."""
+        with sqlite_errors(self.file), self._connection() as connection:
+            yield connection
+
     def shrink(self) -> None:
         """Rewrite the file, its log and its copy without the bytes of rows that were removed."""
-        with sqlite_errors(self.file), self._connection() as connection:
+        with self.alone() as connection:
             connection.execute("VACUUM")
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self._back_up()

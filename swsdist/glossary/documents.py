@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -37,8 +37,8 @@ J = TypeVar("J", Token, Correction)
 def document_of(file: str, media: Sequence[str], store: Store | None) -> Document:
     """The document that annotations are of.
 
-    By the first that names one: the name that an export gives the file of a document, the linked media, the file's name. A
-    recording of several channels is meant with its first.
+    By the first that names one: a recording that the file links, linked media by their names, the file's name. Of several that
+    are meant, it is the one whose export has the file's name; a recording of several channels is else meant with its first.
 
     Args:
         file: path of the annotations.
@@ -52,19 +52,22 @@ def document_of(file: str, media: Sequence[str], store: Store | None) -> Documen
         match = re.fullmatch(r"(.+)\.([1-9][0-9]*)", Path(file).stem)
         return (match[1], int(match[2])) if match else (Path(file).stem, 1)
     paths = {key: path for key, (path, _) in store.recordings().items()}
-    if (exported := _exported(file, paths)) is not None:
-        return exported
-    linked = {_local(link, file) for link in media}
-    names = [key_of(link) for link in media] + [key_of(file)]
+    exported = _exported(file, paths)
+    linked = {path for link in media for path in _local(link, file)}
+    names = [key_of(unquote(link)) for link in media] + [key_of(file)]
     for meant in (
         {name for (name, _), path in paths.items() if _real(path) in linked},
         *({name for (name, _), path in paths.items() if key in (name, key_of(name), key_of(path))} for key in names),
     ):
+        if exported is not None and exported[0] in meant:
+            return exported
         if len(meant) == 1:
             (name,) = meant
             return name, min(channel for other, channel in paths if other == name)
         if meant:
             raise codes.SEVERAL_RECORDINGS(where=file, count=len(meant), names=", ".join(sorted(meant)[:3]))
+    if exported is not None:
+        return exported
     raise codes.NO_RECORDING_OF(where=file, names=", ".join(dict.fromkeys(names)))
 
 
@@ -87,12 +90,13 @@ def _exported(file: str, documents: Iterable[Document]) -> Document | None:
     return max(matching, default=(0, None))[1]
 
 
-def _local(link: str, file: str) -> str:
-    """The path of a link, which may be relative to the file of annotations; another url stays."""
+def _local(link: str, file: str) -> set[str]:
+    """Paths that a link may mean, which may be relative to the file of annotations; another url stays."""
     if "://" in link and not link.startswith("file:"):
-        return link
-    path = unquote(urlsplit(link).path) if link.startswith("file:") else link
-    return _real(os.path.join(os.path.dirname(os.path.abspath(file)), path))  # noqa: PTH100, PTH118, PTH120
+        return {link}
+    path = re.sub("^file:(//(?=/))?", "", link)
+    folder = os.path.dirname(os.path.abspath(file))  # noqa: PTH100, PTH120
+    return {_real(os.path.join(folder, each)) for each in (path, unquote(path))}  # noqa: PTH118 - ELAN writes no %20
 
 
 def _real(path: str) -> str:

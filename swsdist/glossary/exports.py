@@ -1,21 +1,20 @@
-"""A glossary for other programs: ELAN, Praat, Audacity, tables, clips, a page to print, and the whole project.
+"""A glossary for other programs: ELAN, Praat, Audacity, FLEx, tables, clips, a page to print, and the whole project.
 
-Annotations and labels are the places judged `yes`, and those judged `unsure`, whose texts end in ` ?`; a text is the form of
-the entry. Clips are places judged `yes`. Corrections of transcripts are annotations of a tier CORRECTED, where all entries are
-exported.
+Annotations and labels are the places judged `yes` and those judged `unsure`. In ELAN and Praat a tier WORDS for each speaker
+has them, and tiers below (BELOW) what else is said of the place; the text of a label that is unsure ends in ` ?`. Clips are
+places judged `yes`. Corrections of transcripts are annotations of a tier CORRECTED, where all entries are exported.
 """
 
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -26,29 +25,27 @@ from swsdist.core.types import CORPUS, DETECTIONS, JUDGEMENTS, QUERIES, REFERENC
 from swsdist.exports.clips import clip_name
 from swsdist.exports.labels import write_labels
 from swsdist.exports.tiers import WRITERS, Labelled, write_tiers
-from swsdist.glossary import archive, words
+from swsdist.glossary import archive, example_sounds, words
 from swsdist.glossary.documents import replaced
+from swsdist.glossary.lift import AUDIO, Languages, lift
 from swsdist.glossary.project import Project
 from swsdist.glossary.words import Correction, Entry, Token
+from swsdist.io.filesystem import is_remote
 from swsdist.io.notices import Notices
 from swsdist.io.tables import read_table, write_csv
 from swsdist.report.summary import rendered
 from swsdist.store.reading import Store
 
-#: What a tier stands for.
-TierOf = Literal["entry", "speaker"]
-
 #: File that lists what is not in the others.
 LEFT_OUT = "left-out.txt"
 
-#: Follows the form of a token that is unsure.
+#: Follows the form of a token that is unsure, in a label.
 UNSURE = " ?"
 
-#: Tier of corrections.
-CORRECTED = "corrected text"
-
-#: Tier of tokens whose speaker is unknown.
-_NOBODY = "speaker unknown"
+#: Tier of the forms of entries, and of corrections.
+WORDS, CORRECTED = "words", "corrected text"
+#: Tiers below that of forms: the entry's gloss, the token's variant and note, and its verdict where it is not plainly `yes`.
+BELOW = ("gloss", "variant", "note", "certainty")
 
 _CONFIG = """\
 # What was judged, as a corpus: `swsdist run config.yaml` searches the examples, and scores what is found by the judgements.
@@ -91,7 +88,9 @@ class Chosen(NamedTuple):
         entries: chosen ones, by form, each with its tokens.
         corrections: of transcripts; none where entries are chosen.
         store: where recordings are known; None: nowhere.
-        tier: what tiers stand for.
+        home: folder of the files.
+        base: gives the file of ELAN that a recording's tiers are added to.
+        languages: of forms and glosses.
         notices: takes what is left out.
         left_out: lines on it.
     """
@@ -100,7 +99,9 @@ class Chosen(NamedTuple):
     entries: Sequence[tuple[Entry, Sequence[Token]]]
     corrections: Sequence[Correction]
     store: Store | None
-    tier: TierOf
+    home: Path | None
+    base: Callable[[str], Path | None]
+    languages: Languages
     notices: Notices
     left_out: list[str]
 
@@ -123,7 +124,10 @@ def write_export(
     *,
     store: Store | None,
     entry_ids: Collection[int] | None = None,
-    tier: TierOf = "entry",
+    into: bool = False,
+    template: Path | None = None,
+    languages: Languages | None = None,
+    sent: bool = False,
     notices: Notices | None = None,
 ) -> list[Path]:
     """Write a glossary in a format.
@@ -134,7 +138,10 @@ def write_export(
         folder: local; made if missing.
         store: where the recordings are known; None: files name none, and there are no clips.
         entry_ids: of chosen entries; None: all. The kind `project` is always whole.
-        tier: what a tier of annotations stands for.
+        into: of `eaf`: add the tiers to a copy of the file of ELAN beside the recording, where there is one.
+        template: of `eaf`: a file of ELAN with the tiers, types and vocabularies of a new file.
+        languages: of `lift`.
+        sent: the files will lie elsewhere than in the folder.
         notices: takes how many clips could not be cut, and how many tokens' recordings were replaced.
 
     Returns:
@@ -167,9 +174,12 @@ def write_export(
         with_tokens = [(entry, [each for each in tokens if each not in gone]) for entry, tokens in with_tokens]
         corrections = [each for each in corrections if each not in wrong]
     folder.mkdir(parents=True, exist_ok=True)
+    home = None if sent else folder.absolute()
+    base = partial(_base, into, template)
+    chosen = Chosen(project, with_tokens, corrections, store, home, base, languages or Languages(), notices, left_out)
     result = []
     with tempfile.TemporaryDirectory(dir=folder) as place:
-        _WRITERS[kind](Chosen(project, with_tokens, corrections, store, tier, notices, left_out), Path(place))
+        _WRITERS[kind](chosen, Path(place))
         if left_out:
             (Path(place) / LEFT_OUT).write_text("\n".join(left_out) + "\n", encoding="utf-8")
         for file in sorted(path for path in Path(place).rglob("*") if path.is_file()):
@@ -180,31 +190,32 @@ def write_export(
     return [path for path in result if path.name != MARKER]
 
 
-def is_of_corrections(tier: str) -> bool:
-    """Whether a tier of a name, or what it overflows into, holds corrections."""
-    return re.fullmatch(rf"{CORRECTED}( \(\d+\))?", tier) is not None
-
-
 def text_of(entry: Entry, token: Token) -> str:
-    """The text of a token's annotation."""
+    """The text of a token's label."""
     return entry.form + (UNSURE if token.verdict == words.UNSURE else "")
+
+
+def _base(into: bool, template: Path | None, path: str) -> Path | None:
+    """The file of ELAN that the tiers of a recording are added to; None: a new one."""
+    beside = Path(path).with_suffix(".eaf") if into and path and not is_remote(path) else None
+    return beside if beside is not None and beside.is_file() else template
 
 
 def _labelled(chosen: Chosen) -> Iterator[Labelled]:
     for entry, token in chosen.tokens(words.YES, words.UNSURE):
-        tier = entry.form if chosen.tier == "entry" else token.speaker or entry.speaker or _NOBODY
-        tier += " (entry)" * is_of_corrections(tier)
-        place = token.place
-        assert place.doc_id is not None
-        score = token.score or 0.0
-        yield Labelled(place.doc_id, place.channel, tier, place.start, place.end, score, text_of(entry, token))
+        doc_id, channel, start, end, _ = token.place
+        # A form of a question mark would come back as one that is unsure.
+        certainty = token.verdict if token.verdict == words.UNSURE or entry.form.endswith("?") else ""
+        texts = zip(BELOW, (entry.gloss, token.variant, token.note, certainty), strict=True)
+        below, speaker = tuple((name, text) for name, text in texts if text), token.speaker or entry.speaker
+        yield Labelled(str(doc_id), channel, WORDS, start, end, token.score or 0.0, entry.form, speaker, below)
     for each in chosen.corrections:
         doc_id, channel, start, end, _ = each.place
         yield Labelled(str(doc_id), channel, CORRECTED, start, end, 0.0, each.text)
 
 
 def _tiers(kind: str, chosen: Chosen, folder: Path) -> None:
-    write_tiers(kind, _labelled(chosen), chosen.recordings, folder)
+    write_tiers(kind, _labelled(chosen), chosen.recordings, folder, home=chosen.home, base=chosen.base)
 
 
 def _labels(chosen: Chosen, folder: Path) -> None:
@@ -243,26 +254,49 @@ def _csv(chosen: Chosen, folder: Path) -> None:
 
 
 def _clips(chosen: Chosen, folder: Path) -> None:
-    (folder / "clips").mkdir(exist_ok=True)
-    (folder / "clips" / MARKER).touch()  # they are never taken for recordings
     tokens = [(entry, token) for entry, tokens in chosen.entries for token in tokens if token.verdict == words.YES]
+    _cut(chosen, tokens, folder / "clips")
+
+
+def _lift(chosen: Chosen, folder: Path) -> None:
+    name, examples = (
+        chosen.project.folder.name,
+        [(entry, token) for entry, tokens in chosen.entries for token in tokens if token.example],
+    )
+    sounds = _cut(chosen, examples, folder / "lift" / AUDIO)
+    first = chosen.project.changes(most=1)
+    of = f"{first[0].at} {first[0].person}" if first else ""
+    text = lift(chosen.entries, {number: file.name for number, file in sounds.items()}, chosen.languages, of)
+    (folder / "lift" / f"{name}.lift").write_bytes(text)
+
+
+def _cut(chosen: Chosen, tokens: Sequence[tuple[Entry, Token]], folder: Path) -> dict[int, Path]:
+    """Clips of tokens, by their ids; where a recording cannot be read, of the sound that the project keeps."""
+    folder.mkdir(parents=True)
+    (folder / MARKER).touch()  # they are never taken for recordings
     paths = chosen.recordings(sorted({token.place.doc_id for _, token in tokens if token.place.doc_id is not None}))
     storage = {} if chosen.store is None else chosen.store.folder.storage
+    written = dict[int, Path]()
     for number, (entry, token) in enumerate(tokens, 1):
         place = token.place
-        out = folder / "clips" / clip_name(number, entry.form, place.doc_id or "sound", place.start)
+        out = folder / clip_name(number, entry.form, place.doc_id or "sound", place.start)
+        kept = None if place.doc_id is None else example_sounds.kept(chosen.project.folder, place)
         if place.doc_id is None:
             path = str(chosen.project.sound_file(str(place.sound)))
         else:
             path = paths.get((place.doc_id, place.channel), ("", 0.0))[0]
+        if kept is not None and example_sounds.is_missing(path):
+            place, path = kept.within(place), kept.path
         try:
             if not path:
                 raise codes.RECORDING_UNKNOWN(where=str(place.doc_id))
             write_clip(path, place.start, place.end, out, channel=place.channel, storage=storage)
+            written[token.token_id] = out
         except (AudioError, UserError) as error:
             where = f"{entry.form}: {error.where or place.doc_id}: {error.message}"
             chosen.left_out.append(where)
             chosen.notices.inform(codes.CLIPS_LEFT_OUT, where=where, count=1, of=len(tokens))
+    return written
 
 
 def _page(chosen: Chosen, folder: Path) -> None:
@@ -308,6 +342,7 @@ _WRITERS: Mapping[str, Callable[[Chosen, Path], None]] = {
     **{kind: partial(_tiers, kind) for kind in WRITERS},
     "labels": _labels,
     "csv": _csv,
+    "lift": _lift,
     "clips": _clips,
     "page": _page,
     "tables": _tables,
@@ -315,7 +350,7 @@ _WRITERS: Mapping[str, Callable[[Chosen, Path], None]] = {
 }
 
 #: Kinds whose times are those of recordings as they are now.
-_OF_SOUND = (*WRITERS, "labels", "clips", "tables")
+_OF_SOUND = (*WRITERS, "labels", "lift", "clips", "tables")
 
 #: Kinds with corrections of transcripts, beside `project`.
 _CORRECTING = (*WRITERS, "csv")

@@ -1,12 +1,15 @@
 """What other programs know of words: tiers of ELAN and Praat, and whole glossaries, become tokens.
 
-An annotation's text is the form of its entry, which is made if there is none; a text that ends in `?` is unsure. A token that
-is there with the same verdict stays as it is; one that cannot be used is left out. Annotations of a tier CORRECTED are
-corrections of transcripts, in ELAN also those without a text. All of a file is one change, which can be taken back.
+An annotation's text is the form of its entry, which is made if there is none; a text that ends in `?` is unsure. Of a file with
+a tier WORDS (`words`, `words@SPEAKER`, `words (2)@SPEAKER`) its tiers count, and what stands in tiers BELOW at the same times:
+gloss, variant, note, certainty. A token that is there with the same verdict keeps what it has and takes what it lacks; one that
+cannot be used is left out. Annotations of a tier CORRECTED are corrections of transcripts, in ELAN also those without a text.
+All of a file is one change, which can be taken back.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,7 +20,7 @@ from swsdist.glossary import rows, words
 from swsdist.glossary.archive import LIKE_A_PROJECT, fill, read_archive
 from swsdist.glossary.changes import IMPORT, Row
 from swsdist.glossary.documents import Document, document_of, documents_beside, lengths_of
-from swsdist.glossary.exports import is_of_corrections
+from swsdist.glossary.exports import BELOW, CORRECTED, WORDS
 from swsdist.glossary.project import Project
 from swsdist.glossary.words import Place, Places
 from swsdist.io.compressed import short
@@ -86,7 +89,8 @@ def import_file(
         path: local file.
         person: who imports.
         store: whose recordings annotations are of; None: the file's name is the document's id.
-        tiers: names of tiers to read; None: all whose annotations have times of their own.
+        tiers: names of tiers to read; None: those of words and corrections, or if there are none, all whose annotations have
+            times of their own.
         examples: search by what is taken in; else new tokens are only known to be true.
         document: id and channel that the annotations are of; None: by the linked recording, or the file's name.
         name: that the file has elsewhere; None: as here.
@@ -195,9 +199,11 @@ def _of_file(
 ) -> list[Incoming]:
     """What a file of annotations brings."""
     all_tiers, media = _read(str(path), head, name, left_out)
-    chosen = chosen_of(all_tiers, tiers, name)
+    known = [tier.name for tier in all_tiers if _part(tier.name, WORDS) is not None]
+    known += [tier.name for tier in all_tiers if known and _part(tier.name, CORRECTED) is not None]
+    chosen = chosen_of(all_tiers, tiers or known, name)
     where = document or document_of(name, media, store)
-    return list(_annotated(chosen, *where, examples, left_out))
+    return list(_annotated(chosen, all_tiers, *where, examples, left_out))
 
 
 def _read(path: str, head: bytes, name: str, left_out: LeftOut) -> tuple[list[Annotations], list[str]]:
@@ -216,15 +222,30 @@ def _read(path: str, head: bytes, name: str, left_out: LeftOut) -> tuple[list[An
     raise codes.UNKNOWN_IMPORT(where=name)
 
 
+def _part(tier: str, name: str) -> str | None:
+    """What follows a name in that of a tier: number and speaker; None: it is no such tier."""
+    match = re.fullmatch(rf"{name}((?: \([0-9]+\))?(?:@.*)?)", tier, re.DOTALL)
+    return match and match[1]
+
+
 def _annotated(
-    tiers: Iterable[Annotations], doc_id: str, channel: int, examples: bool, left_out: LeftOut
+    tiers: Iterable[Annotations],
+    every: Sequence[Annotations],
+    doc_id: str,
+    channel: int,
+    examples: bool,
+    left_out: LeftOut,
 ) -> Iterable[Incoming]:
+    below = {tier.name: {row[:2]: row.text.strip() for row in tier.rows} for tier in every}
     for tier in tiers:
-        corrects = is_of_corrections(tier.name)
+        corrects = _part(tier.name, CORRECTED) is not None
+        part = _part(tier.name, WORDS)
         for start, end, text, where in tier.rows:
+            texts = {} if part is None else {name: below.get(name + part, {}).get((start, end), "") for name in BELOW}
             form = text.strip()
-            unsure = form.endswith("?") and not corrects
-            form = form.removesuffix("?").rstrip() if unsure else form
+            verdict = texts.pop("certainty", "").lower()
+            unsure = verdict == words.UNSURE if verdict in words.VERDICTS else form.endswith("?") and not corrects
+            form = form.removesuffix("?").rstrip() if unsure and verdict not in words.VERDICTS else form
             if not form and not corrects:
                 continue
             with left_out:
@@ -234,8 +255,9 @@ def _annotated(
                 if corrects:
                     yield Incoming(None, place, {"text": form}, False)
                     continue
+                gloss, speaker = texts.pop("gloss", ""), (part or "").partition("@")[2]
                 row = {"verdict": words.UNSURE if unsure else words.YES, "score": None, **dict.fromkeys(rows.TEXTS, "")}
-                yield Incoming({"form": form}, place, row, examples)
+                yield Incoming({"form": form, "gloss": gloss}, place, {**row, **texts, "speaker": speaker}, examples)
 
 
 def take_in(
@@ -278,7 +300,10 @@ def take_in(
         raise codes.LARGE_IMPORT(count=len(checked), most=MOST)
     added = changed = skipped = new = 0
     with project.editing(person, IMPORT) as edit:
-        ids = {row["form"]: row["entry_id"] for row in edit.connection.execute("SELECT form, entry_id FROM entry")}
+        entries = edit.connection.execute("SELECT form, entry_id, gloss, speaker FROM entry").fetchall()
+        ids, glosses, speakers = (
+            {row["form"]: row[name] for row in entries} for name in ("entry_id", "gloss", "speaker")
+        )
         tokens: dict[int, Places[Row]] = {}
         for item, row, place in checked:
             if item.entry is None:
@@ -293,12 +318,22 @@ def take_in(
                 new_entry = {**dict.fromkeys(rows.ENTRY_TEXTS, ""), "variants": "[]", **row}
                 ids[row["form"]] = rows.insert_entry(edit, new_entry)
                 new += 1
+            elif row.get("gloss") and glosses.get(row["form"]) == "":
+                rows.update_entry(edit, ids[row["form"]], {"gloss": row["gloss"]})
+                glosses[row["form"]] = row["gloss"]
             entry_id = ids[row["form"]]
             if entry_id not in tokens:
                 tokens[entry_id] = rows.placed(edit.tokens(entry_id))
             old = tokens[entry_id].same(place)
             if old is not None and old["verdict"] == item.row["verdict"]:
-                skipped += 1
+                lacking = {name: item.row[name] for name in rows.TEXTS if item.row[name] and not old[name]}
+                if lacking.get("speaker") == speakers.get(row["form"]):
+                    lacking.pop("speaker", None)  # it is the entry's
+                skipped, changed = skipped + (not lacking), changed + bool(lacking)
+                if lacking:
+                    edit.update("token", old["token_id"], **lacking)
+                    tokens[entry_id].remove(rows.place_of(old), old)
+                    tokens[entry_id].add(rows.place_of(old), {**old, **lacking})
                 continue
             number = rows.put_token(edit, entry_id, place, dict(item.row), item.example if old is None else None, old)
             if old is not None:

@@ -3,12 +3,15 @@
 project.sqlite           entries, tokens, corrections, sounds and changes (`swsdist.glossary.database`)
 project.backup.sqlite    a copy as of the last opening
 sounds/SHA256.wav        recorded and uploaded examples
+examples/*.flac          examples in recordings (`swsdist.glossary.example_sounds`)
 """
 
 from __future__ import annotations
 
 import hashlib
 import io
+import os
+import shutil
 import sqlite3
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,7 +23,7 @@ import soundfile
 from swsdist.audio.clips import MARKER
 from swsdist.core.codes import glossary as codes
 from swsdist.core.errors import StorageError
-from swsdist.glossary import changes, rows, words
+from swsdist.glossary import changes, example_sounds, rows, words
 from swsdist.glossary.changes import UNDO, Edit, change_of, last_of
 from swsdist.glossary.database import Database
 from swsdist.glossary.words import Change, Correction, Entry, Place, Sound, Token
@@ -65,9 +68,12 @@ class Project:
         project = cls(place, Database(place / NAME))
         if store is not None and not is_remote(store):
             store = str(Path(store).absolute())
-        if store is not None and store != project.store:
-            with project._database.writing() as connection:
-                connection.execute("INSERT OR REPLACE INTO setting VALUES ('store', ?)", (store,))
+        if store is not None:
+            way = "" if is_remote(store) else os.path.relpath(store, place)
+            named = {"store": store, "way to store": way}
+            if project._settings() != named:
+                with project._database.writing() as connection:
+                    connection.executemany("INSERT OR REPLACE INTO setting VALUES (?, ?)", named.items())
         return project
 
     def close(self) -> None:
@@ -82,10 +88,30 @@ class Project:
 
     @property
     def store(self) -> str | None:
-        """Where the store lies, as last opened with one; absolute, or an url."""
+        """Where the store lies, as last opened with one; absolute, or an url.
+
+        Where it is not there, but lies as it did from the project, both were moved together.
+        """
+        named = self._settings()
+        if (store := named.get("store")) is None:
+            return None
+        moved = Path(os.path.normpath(self.folder / named["way to store"])) if named.get("way to store") else None
+        together = moved is not None and not (Path(store) / MANIFEST).exists() and (moved / MANIFEST).exists()
+        return str(moved) if together else str(store)
+
+    def _settings(self) -> dict[str, str]:
         with self.reading() as connection:
-            row = connection.execute("SELECT value FROM setting WHERE name = 'store'").fetchone()
-            return row and str(row["value"])
+            return {row["name"]: row["value"] for row in connection.execute("SELECT name, value FROM setting")}
+
+    def copy_to(self, folder: Path) -> None:
+        """Copy the project as it is now, with all changes and sounds, to a new folder."""
+        folder.mkdir(parents=True)
+        (folder / MARKER).touch()
+        with self._database.alone() as connection:
+            connection.execute("VACUUM INTO ?", (str(folder / NAME),))
+        for name in ("sounds", example_sounds.NAME):
+            if (self.folder / name).is_dir():
+                shutil.copytree(self.folder / name, folder / name)
 
     def entries(self, text: str = "") -> list[Entry]:
         """Entries with a text in form, gloss, variants or note, whatever its case and accents; by form."""
@@ -325,10 +351,11 @@ class Project:
             dry: remove nothing.
 
         Returns:
-            numbers of tokens, corrections and changes that say something of them.
+            numbers of tokens, corrections, changes that say something of them, and sounds of examples.
         """
         with self._database.writing() as connection:
             counts = changes.forget(connection, doc_ids, dry)
+        counts["sounds of examples"] = example_sounds.forget(self.folder, doc_ids, dry=dry)
         if not dry:
             self._database.shrink()
         return counts

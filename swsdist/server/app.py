@@ -22,7 +22,9 @@ from starlette.staticfiles import StaticFiles
 from swsdist.core.codes import server as codes
 from swsdist.core.codes.glossary import PLACE_BEYOND
 from swsdist.core.errors import AudioError, StorageError, SwsdistError
+from swsdist.glossary import example_sounds
 from swsdist.glossary.exports import EXPORTS
+from swsdist.glossary.words import Place
 from swsdist.server import sounds
 from swsdist.server.archive import Filters
 from swsdist.server.bodies import error_values, to_file
@@ -67,6 +69,7 @@ def create_app(service: Service, guard: Guard) -> Starlette:
         Route("/api/sounds", _sounds, methods=["POST"]),
         Route("/api/sound", _sound),
         Route("/api/recordings", _recordings),
+        Route("/api/recordings-folder", _find_recordings, methods=["POST"]),
         Route("/api/overview", _overview),
         Route("/api/classes", _classes),
         Route("/api/likely", _likely),
@@ -327,10 +330,15 @@ def _recording_of(service: Service, values: dict[str, Any]) -> _Sounding:
     if values.get("sound"):
         path = str(service.project.sound_file(values["sound"]))
         return _Sounding(path, 1, 0.0, sounds.duration(path, {}), {})
-    archive, channel = service.demand_archive(), channel_of(values)
-    row, storage = archive.document(text_of(values, "doc_id"), channel), archive.searcher.store.folder.storage
-    is_document = row["doc_id"] == values["doc_id"]
+    archive, channel, name = service.demand_archive(), channel_of(values), text_of(values, "doc_id")
+    row, storage = archive.document(name, channel), archive.searcher.store.folder.storage
+    is_document = row["doc_id"] == name
     offset = row["at"] if is_document else 0.0
+    if example_sounds.is_missing(row["path"]):
+        start = offset + max(0.0, number(values, "start", 0.0))
+        place = Place(row["recording"], channel, start, max(start, offset + number(values, "end", start)))
+        if (kept := example_sounds.kept(service.project.folder, place)) is not None:
+            return _Sounding(kept.path, 1, offset - kept.place.start, row["duration"], {})
     duration = row["duration"] if is_document else sounds.duration(row["path"], storage)
     return _Sounding(row["path"], channel, offset, duration, storage, archive.is_replaced(row))
 
@@ -340,3 +348,11 @@ async def _recordings(request: Request) -> Response:
     archive = service.demand_archive()
     offset = integer(values, "offset", 0)
     return JSONResponse(await run_in_threadpool(archive.page, str(values.get("text", "")), offset))
+
+
+async def _find_recordings(request: Request) -> Response:
+    if request.app.state.guard.token is None:
+        raise codes.MOVED_ON_A_SERVER(where="server")
+    folder, service = text_of(await body_of(request), "folder"), service_of(request)
+    found = await bounds_of(request).files.do(service.find_recordings, folder)
+    return JSONResponse(found._asdict())

@@ -11,13 +11,16 @@ from starlette.requests import Request
 from swsdist.core.codes import server as codes
 from swsdist.core.errors import SwsdistError
 
+#: Codes whose message says nothing without the file's name.
+_OF_A_FILE = ("missing-recording", "unreadable-recording")
 #: Seconds that sending may take.
 _SECONDS = 120.0
 
 
 def error_values(error: SwsdistError) -> dict[str, str]:
     """An error as the page reads it."""
-    return {"error": error.message, "remedy": error.remedy or "", "code": error.code or ""}
+    message = f"{error.where}: {error.message}" if error.code in _OF_A_FILE else error.message
+    return {"error": message, "remedy": error.remedy or "", "code": error.code or ""}
 
 
 async def pieces(request: Request, most: int, seconds: float = _SECONDS) -> AsyncIterator[bytes]:

@@ -15,7 +15,7 @@ from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from swsdist.core.codes import server as codes
-from swsdist.glossary.exports import TierOf, write_export
+from swsdist.glossary.exports import write_export
 from swsdist.glossary.importing import Counts, import_file, import_folder
 from swsdist.glossary.words import Token
 from swsdist.server import sounds
@@ -122,6 +122,7 @@ async def _tokens(request: Request) -> Response:
         )  # scores of texts say nothing of those of speech
         fields["content"] = None if service.archive is None else service.archive.content_of(where)
         token = service.project.judge(entry_id, where, verdict, person=person_of(request), score=odds, **fields)
+        service.judged()
         (shown,) = _shown(service, [token])
         return {"token": shown, **service.likelihood(entry_id, name)}
 
@@ -167,7 +168,9 @@ async def _token(request: Request) -> Response:
             where = project.token(token_id).place
         if where is not None and archive is not None:
             fields["content"] = archive.content_of(where)
-        return project.change_token(token_id, person=person_of(request), **fields)
+        changed = project.change_token(token_id, person=person_of(request), **fields)
+        service_of(request).judged()
+        return changed
 
     return JSONResponse((await run_in_threadpool(change)).as_json())
 
@@ -195,7 +198,6 @@ async def _export(request: Request) -> Response:
     service, kind = service_of(request), request.path_params["kind"]
     chosen = request.query_params.get("entries")
     ids = None if not chosen else [integer({"entry": each}, "entry") for each in chosen.split(",")]
-    tier: TierOf = "speaker" if request.query_params.get("tier") == "speaker" else "entry"
     archive = service.archive
     scratch = tempfile.TemporaryDirectory(dir=service.scratch)
     folder = Path(scratch.name) / "export"
@@ -203,7 +205,7 @@ async def _export(request: Request) -> Response:
 
     def write() -> Path:
         store = archive.searcher.store if archive is not None else None
-        files = write_export(service.project, kind, folder, store=store, entry_ids=ids, tier=tier)
+        files = write_export(service.project, kind, folder, store=store, entry_ids=ids, sent=True)
         if len(files) == 1:
             return files[0]
         packed = Path(scratch.name) / f"{service.project.folder.name}-{kind}.zip"

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 
 from swsdist.calibrate.likelihood import Likelihood, Prior, Summary, word_of
 from swsdist.core.codes import server as codes
-from swsdist.core.errors import SwsdistError
+from swsdist.core.errors import SwsdistError, UserError
 from swsdist.core.types import QUERIES
+from swsdist.glossary import example_sounds
 from swsdist.glossary.project import Project
 from swsdist.glossary.words import Place, Places, Token
 from swsdist.io.remote.scratch import scratch
@@ -254,8 +255,18 @@ def _example(place: Place, archive: Archive, project: Project, others: Sequence[
     if place.sound is not None:
         facts: dict[str, Any] = {"path": str(project.sound_file(place.sound))}
     else:
-        place, document = archive.source(place, others)
-        facts = {"path": document["path"], "speaker": document["speaker"]}
+        kept = example_sounds.kept(project.folder, place)
+        try:
+            place, document = archive.source(place, others)
+            facts = {"path": document["path"], "speaker": document["speaker"]}
+        except UserError as error:
+            if kept is None or error.code != codes.NOT_IN_ARCHIVE.name:
+                raise
+            facts = {"path": ""}
+        if kept is not None and example_sounds.is_missing(facts["path"]):
+            # Normalised as its recording, which the store knows by its document.
+            facts |= {"path": kept.path, "doc_id": place.doc_id}
+            place = kept.within(place)
     return {"query_id": _QUERY, "channel": place.channel, "start": place.start, "end": place.end, **facts}
 
 

@@ -21,6 +21,7 @@ import uvicorn
 
 from swsdist.audio.synthesis import demand_voice
 from swsdist.core.codes import server as codes
+from swsdist.glossary.packing import PROJECT, STORE
 from swsdist.io.filesystem import Folder, is_remote
 from swsdist.server import connections
 from swsdist.server.app import create_app
@@ -61,7 +62,8 @@ def settings_for(
     address: str | None = None,
     options: Mapping[str, object] | None = None,
 ) -> Settings:
-    """What is served: a store, a run, or a folder of recordings that is indexed to a run, by default beside the project.
+    """What is served: a store, a run, a pack of a glossary, or a folder of recordings that is indexed to a run, by default
+    beside the project.
 
     Raises:
         UserError: there is no such folder or voice, `watch` or models without a folder of recordings, or the project needs a
@@ -69,6 +71,9 @@ def settings_for(
     """
     target = target.rstrip("/")
     folder = Folder(target)
+    if folder.exists(f"{STORE}/manifest.json") and folder.exists(f"{PROJECT}/project.sqlite"):
+        project = project or f"{target}/{PROJECT}"
+        target, folder = f"{target}/{STORE}", Folder(f"{target}/{STORE}")
     is_archive = folder.exists("manifest.json") or folder.exists("plan.json")
     if not is_archive and not is_remote(target) and not Path(target).is_dir():
         raise codes.NO_ARCHIVE(where=target)

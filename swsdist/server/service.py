@@ -24,6 +24,7 @@ from swsdist.chains.discover.report import stretches
 from swsdist.core.codes import server as codes
 from swsdist.core.errors import SwsdistError
 from swsdist.discovery.words import Stretch
+from swsdist.glossary import example_sounds
 from swsdist.glossary.project import Project
 from swsdist.glossary.words import Place, within
 from swsdist.io.filesystem import Folder
@@ -35,7 +36,8 @@ from swsdist.server.indexing import Indexing
 from swsdist.server.questions import Question, SearchCache, answer, examples_of
 from swsdist.server.sounds import Clips
 from swsdist.store.document_keys import keys_of
-from swsdist.store.manifest import load, words_store
+from swsdist.store.manifest import load, locate_recordings, words_store
+from swsdist.store.places import Found, find_recordings
 from swsdist.store.reading import Store
 
 _LOG = logging.getLogger(__name__)
@@ -119,6 +121,8 @@ class Service:
         self._stop = threading.Event()
         self.texts = Archive(settings.texts) if settings.texts is not None else None
         self._looking, self._looked = threading.Lock(), 0.0
+        self._judged = threading.Event()
+        threading.Thread(target=self._keep_examples, daemon=True).start()
         if settings.source is None:
             self._open()
         else:
@@ -130,6 +134,7 @@ class Service:
     def close(self) -> None:
         """End the index, and read no more."""
         self._stop.set()
+        self._judged.set()
         if self.indexing is not None:
             self.indexing.end()
         for archive in [*self._older, self.archive, self.texts]:
@@ -157,6 +162,7 @@ class Service:
                 self._retire(self.archive)
                 self.searches.forget(archive.replaced_since(self.archive))
             self.archive = archive
+        self._judged.set()
         self.look_for_words(after=0.0)
         threading.Thread(target=self._look_beside, args=(archive,), daemon=True).start()
 
@@ -171,6 +177,35 @@ class Service:
             return
         if archive is self.archive:
             self.beside = beside
+
+    def find_recordings(self, folder: str) -> Found:
+        """Look for the recordings in a folder, and take them from there from now on.
+
+        Raises:
+            UserError: it has none of them, or another file under the name of one.
+        """
+        archive = self.demand_archive()
+        store, columns = archive.searcher.store, ["path", "identity", "sha256"]
+        found = find_recordings(store.documents(columns=columns), str(Path(folder).expanduser().absolute()))
+        if found.other or not found.there or store.folder.local() is None:
+            reason = f"; {found.other} is another than was indexed" if found.other else ""
+            raise codes.NOT_THE_RECORDINGS(where=folder, folder=folder, there=found.there, of=found.of, reason=reason)
+        locate_recordings(store.folder, store.manifest, found.folder)
+        self._open()
+        return found
+
+    def judged(self) -> None:
+        """Somebody judged a place: keep its sound, soon."""
+        self._judged.set()
+
+    def _keep_examples(self) -> None:
+        while self._judged.wait() and not self._stop.is_set():
+            self._judged.clear()
+            try:
+                if self.archive is not None:
+                    example_sounds.keep(self.project, self.archive.searcher.store)
+            except (SwsdistError, OSError):
+                _LOG.exception("the sounds of examples were not kept")
 
     @property
     def words(self) -> Archive | None:

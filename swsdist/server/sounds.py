@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import logging
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,9 +10,8 @@ from typing import Any
 from uuid import uuid4
 
 import numpy as np
-import soundfile
 
-from swsdist.audio.clips import Clip, read_clip
+from swsdist.audio.clips import Clip, as_bytes, read_clip
 from swsdist.audio.reader import probe, read_blocks
 from swsdist.audio.speech import find_speech
 from swsdist.audio.streams import only_files
@@ -80,7 +78,7 @@ class Clips:
         return self._drawn[name]
 
     def _write(self, file: Path, clip: Clip) -> None:
-        data = as_wav(clip.samples, clip.rate)
+        data = as_bytes(clip.samples, clip.rate)
         kept = sorted((each.stat().st_mtime, each.stat().st_size, each) for each in self._folder.glob("*.wav"))
         size = len(data) + sum(size for _, size, _ in kept)
         for number, (_, freed, old) in enumerate(kept):
@@ -96,13 +94,6 @@ class Clips:
 def _name(path: str, storage: Mapping[str, object], *of: object) -> str:
     """Of what is kept of a recording, which another may replace."""
     return hashlib.blake2b(repr((path, identities([path], storage), *of)).encode(), digest_size=16).hexdigest()
-
-
-def as_wav(samples: np.ndarray, rate: int) -> bytes:
-    """Samples as WAV, 16 bit."""
-    sound = io.BytesIO()
-    soundfile.write(sound, samples, rate, format="WAV", subtype="PCM_16")
-    return sound.getvalue()
 
 
 def duration(path: str, storage: Mapping[str, object]) -> float:
@@ -183,4 +174,4 @@ def received(file: Path, name: str) -> tuple[bytes, dict[str, Any]]:
     duration = len(samples) / info.rate
     speech = [0.0, duration] if place is None else [place.start, place.end]
     facts = {"duration": duration, "rate": info.rate, "speech": [round(time, 3) for time in speech]}
-    return as_wav(samples, info.rate), facts
+    return as_bytes(samples, info.rate), facts

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
@@ -415,6 +416,12 @@ def pin(folder: Folder, manifest: Manifest, models: Mapping[str, str]) -> Manife
     result = replace(manifest, fingerprint=fingerprint(manifest.fingerprint, sorted(files.items())), models=files)
     _publish(folder, result)
     return result
+
+
+def locate_recordings(folder: Folder, manifest: Manifest, recordings: str) -> None:
+    """Write down where the recordings of the current state are now: their common folder (`swsdist.store.places`)."""
+    moved = replace(manifest, recordings=os.path.relpath(recordings, folder.root))
+    folder.write_bytes(NAME, _text(moved))
 
 
 def write_state(folder: Folder, manifest: Manifest) -> parquet.Output:

@@ -164,6 +164,24 @@ def test_words_are_taken_along(visit: Any) -> None:
         assert "." in download.value.suggested_filename
 
 
+def test_where_the_recordings_are(visit: Any, served: Any) -> None:
+    """An error on a missing recording has a field for the folder, and what failed is done again."""
+    at = visit()
+    error = {"message": "talk.wav: there is no such file", "remedy": "", "code": "missing-recording"}
+    at.page.evaluate(
+        "error => import('/static/notices.js').then(({ showFailure }) => showFailure(error, () => (window.again = true)))",
+        error,
+    )
+    at.page.fill(".failure input", str(served.archive.folder / "nowhere"))
+    at.page.keyboard.press("Enter")
+    at.page.wait_for_selector(".failure:has-text('nowhere')")
+    at.faults.clear()  # the browser's own, of the folder that was refused
+    at.page.fill(".failure:has-text('talk.wav') input", str(served.archive.folder))
+    at.page.keyboard.press("Enter")
+    at.until("window.again === true")
+    assert at.count(".failure:has-text('talk.wav')") == 0
+
+
 def test_a_project_is_brought_in(visit: Any, tmp_path: Any) -> None:
     at = visit("#glossary")
     add(at, "mbote")

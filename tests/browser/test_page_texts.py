@@ -65,7 +65,7 @@ def test_every_text_that_is_named_is_there_and_every_text_is_named() -> None:
 
 
 #: Elements with classes, as `el` takes them.
-TAGS = ("a.", "article.", "button.", "div.", "dt.", "h3.", "input.", "li.", "p.", "span.")
+TAGS = ("a.", "article.", "button.", "div.", "dt.", "form.", "h3.", "input.", "label.", "li.", "p.", "span.")
 
 
 class Written(HTMLParser):

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import csv
 import json
+import re
+import shutil
 import xml.etree.ElementTree as ElementTree
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from typing import NamedTuple
 
 import pytest
 import soundfile
 from commands import Command
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
 from praatio import textgrid as praatio
 
 from swsdist.core.errors import DataError, SwsdistError, UserError
 from swsdist.glossary.exports import EXPORTS, write_export
 from swsdist.glossary.importing import import_file
+from swsdist.glossary.lift import AUDIO, Languages
 from swsdist.glossary.project import Project
 from swsdist.glossary.words import Place
 from swsdist.io.filesystem import Folder
@@ -53,50 +59,249 @@ def project(place: Path, tmp_path: Path):
         yield filled
 
 
-def eaf(file: Path) -> tuple[dict[str, list[tuple[int, int, str]]], list[str]]:
-    """Tiers and media urls, by ELAN's schema: times are those of slots, ms."""
+class Elan(NamedTuple):
+    """An ELAN file: of each tier its annotations (start and end in ms, text), parent and speaker; linked media."""
+
+    tiers: dict[str, list[tuple[int, int, str]]]
+    parents: dict[str, str]
+    speakers: dict[str, str]
+    media: list[dict[str, str]]
+
+
+def eaf(file: Path) -> Elan:
+    """Read by the rules of ELAN's schema and of its tier types, which are checked."""
     root = ElementTree.parse(file).getroot()
-    slots = {item.attrib["TIME_SLOT_ID"]: int(item.attrib["TIME_VALUE"]) for item in root.iter("TIME_SLOT")}
-    tiers = {}
+    ids = [
+        value
+        for each in root.iter()
+        for name, value in each.items()
+        if re.fullmatch("(TIER|TIME_SLOT|ANNOTATION)_ID", name)
+    ]
+    assert len(set(ids)) == len(ids)
+    times = [(each.attrib["TIME_SLOT_ID"], int(each.attrib["TIME_VALUE"])) for each in root.iter("TIME_SLOT")]
+    assert [time for _, time in times] == sorted(time for _, time in times)
+    slots, used = dict(times), set[str]()
+    kinds = {each.attrib["LINGUISTIC_TYPE_ID"]: each.attrib for each in root.iter("LINGUISTIC_TYPE")}
+    stereotypes = {each.attrib["STEREOTYPE"] for each in root.iter("CONSTRAINT")}
+    order = ["HEADER", "TIME_ORDER", "TIER", "LINGUISTIC_TYPE", "LOCALE", "LANGUAGE", "CONSTRAINT"]
+    assert [each.tag for each in root] == sorted((each.tag for each in root), key=order.index)
+    found = Elan({}, {}, {}, [dict(each.attrib) for each in root.iter("MEDIA_DESCRIPTOR")])
+    spans: dict[str, tuple[int, int]] = {}
+    owners: dict[str, str] = {}
     for tier in root.iter("TIER"):
-        tiers[tier.attrib["TIER_ID"]] = [
-            (
-                slots[item.attrib["TIME_SLOT_REF1"]],
-                slots[item.attrib["TIME_SLOT_REF2"]],
-                item.findtext("ANNOTATION_VALUE") or "",
-            )
-            for item in tier.iter("ALIGNABLE_ANNOTATION")
-        ]
-    return tiers, [item.attrib["MEDIA_URL"] for item in root.iter("MEDIA_DESCRIPTOR")]
+        name, kind, parent = tier.attrib["TIER_ID"], kinds[tier.attrib["LINGUISTIC_TYPE_REF"]], tier.get("PARENT_REF")
+        found.tiers[name] = []
+        found.speakers[name] = tier.get("PARTICIPANT", "")
+        assert (parent is not None) == ("CONSTRAINTS" in kind)
+        if parent is not None:
+            found.parents[name] = parent
+            assert kind["CONSTRAINTS"] in stereotypes
+        for each in tier.iter("ALIGNABLE_ANNOTATION"):
+            assert kind["TIME_ALIGNABLE"] == "true"
+            refs = each.attrib["TIME_SLOT_REF1"], each.attrib["TIME_SLOT_REF2"]
+            used |= {*refs}
+            spans[each.attrib["ANNOTATION_ID"]] = slots[refs[0]], slots[refs[1]]
+            owners[each.attrib["ANNOTATION_ID"]] = name
+            found.tiers[name].append((*spans[each.attrib["ANNOTATION_ID"]], each.findtext("ANNOTATION_VALUE") or ""))
+        rows = sorted(found.tiers[name])
+        assert all(before[1] <= after[0] for before, after in pairwise(rows)), "no overlaps in a tier"
+    assert used == slots.keys()
+    for tier in root.iter("TIER"):
+        name = tier.attrib["TIER_ID"]
+        refs = [each.attrib["ANNOTATION_REF"] for each in tier.iter("REF_ANNOTATION")]
+        assert {owners[ref] for ref in refs} <= {found.parents.get(name)}
+        assert len(set(refs)) == len(refs), "one text for each"
+        texts = [each.findtext("ANNOTATION_VALUE") or "" for each in tier.iter("REF_ANNOTATION")]
+        found.tiers[name] += [(*spans[ref], text) for ref, text in zip(refs, texts, strict=True)]
+    return found
 
 
 def test_elan(project: Project, store: Store, tmp_path: Path) -> None:
     files = write_export(project, "eaf", tmp_path / "out", store=store)
-    assert [file.relative_to(tmp_path / "out").as_posix() for file in files] == ["eaf/d001.1.eaf", "eaf/d002.1.eaf"]
-    tiers, media = eaf(files[0])
+    assert [file.relative_to(tmp_path / "out").as_posix() for file in files] == ["eaf/d001.eaf", "eaf/d002.eaf"]
+    found = eaf(files[0])
     form = 'ŋ<"ä">'
-    assert tiers == {form: [(500, 1250, form), (3000, 3500, f"{form} ?")], f"{form} (2)": [(1000, 1750, form)]}
-    assert Path(unquote(urlsplit(media[0]).path)).samefile(store.recordings()["d001", 1].path)
-    tiers, _ = eaf(files[1])
-    assert tiers == {"kombo": [(250, 750, "kombo")]}, "`no` is no annotation"
-    files = write_export(project, "eaf", tmp_path / "speakers", store=None, tier="speaker")
-    tiers, media = eaf(files[0])
-    assert list(tiers) == ["speaker unknown", "voice1"]
-    assert media == []
+    assert found.tiers == {
+        "words": [(1000, 1750, form), (3000, 3500, form)],
+        "gloss": [(1000, 1750, 'it, "he"'), (3000, 3500, 'it, "he"')],
+        "certainty": [(3000, 3500, "unsure")],
+        "words@voice1": [(500, 1250, form)],
+        "gloss@voice1": [(500, 1250, 'it, "he"')],
+        "note@voice1": [(500, 1250, "c\nd")],
+    }
+    assert found.parents["gloss@voice1"] == "words@voice1"
+    assert found.speakers["gloss@voice1"] == "voice1"
+    path = Path(store.recordings()["d001", 1].path)
+    assert [Path(found.media[0]["MEDIA_URL"].removeprefix("file://"))] == [path]
+    assert (files[0].parent / found.media[0]["RELATIVE_MEDIA_URL"]).samefile(path)
+    assert eaf(files[1]).tiers == {"words@voice2": [(250, 750, "kombo")], "variant@voice2": [(250, 750, "kumbo")]}
+    assert eaf(write_export(project, "eaf", tmp_path / "alone", store=None)[0]).media == []
+
+
+OWN = """<?xml version="1.0" encoding="UTF-8"?>
+<ANNOTATION_DOCUMENT AUTHOR="M &amp; N" DATE="2020-01-01T00:00:00+00:00" FORMAT="3.0" VERSION="3.0"
+ xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"
+ xsi:noNamespaceSchemaLocation="http://www.mpi.nl/tools/elan/EAFv3.0.xsd">
+<HEADER MEDIA_FILE="" TIME_UNITS="milliseconds"><!-- mine -->{media}
+<PROPERTY NAME="lastUsedAnnotationId">9</PROPERTY></HEADER>
+<TIME_ORDER><TIME_SLOT TIME_SLOT_ID="ts1" TIME_VALUE="500"/><TIME_SLOT TIME_SLOT_ID="ts2"/>
+<TIME_SLOT TIME_SLOT_ID="ts3" TIME_VALUE="1250"/></TIME_ORDER>
+<TIER LINGUISTIC_TYPE_REF="utterance" TIER_ID="said" PARTICIPANT="Ann" DEFAULT_LOCALE="en">
+<ANNOTATION><ALIGNABLE_ANNOTATION ANNOTATION_ID="a1" TIME_SLOT_REF1="ts1" TIME_SLOT_REF2="ts3">
+<ANNOTATION_VALUE>a &lt;b&gt;&#13;
+c</ANNOTATION_VALUE></ALIGNABLE_ANNOTATION></ANNOTATION></TIER>
+<TIER LINGUISTIC_TYPE_REF="word" PARENT_REF="said" TIER_ID="words">
+<ANNOTATION><ALIGNABLE_ANNOTATION ANNOTATION_ID="a2" TIME_SLOT_REF1="ts1" TIME_SLOT_REF2="ts2">
+<ANNOTATION_VALUE>x</ANNOTATION_VALUE></ALIGNABLE_ANNOTATION></ANNOTATION></TIER>
+<LINGUISTIC_TYPE GRAPHIC_REFERENCES="false" LINGUISTIC_TYPE_ID="utterance" TIME_ALIGNABLE="true"/>
+<LINGUISTIC_TYPE GRAPHIC_REFERENCES="false" LINGUISTIC_TYPE_ID="word" CONSTRAINTS="Time_Subdivision" TIME_ALIGNABLE="true"/>
+<LOCALE LANGUAGE_CODE="en"/>
+<CONSTRAINT DESCRIPTION="Time subdivision" STEREOTYPE="Time_Subdivision"/>
+</ANNOTATION_DOCUMENT>
+"""
+
+
+def canonical(element: ElementTree.Element) -> str:
+    """Whatever follows it."""
+    return ElementTree.canonicalize(ElementTree.tostring(element)).rstrip()
+
+
+def test_tiers_in_a_file_of_ones_own(place: Path, project: Project, tmp_path: Path) -> None:
+    """Nothing of it changes, and the same export again adds nothing."""
+    shutil.copytree(place / "corpus", tmp_path / "place" / "corpus")
+    shutil.copytree(place / "run" / "store", tmp_path / "place" / "run" / "store")
+    store = Store(Folder(str(tmp_path / "place" / "run" / "store"), {}))
+    own = Path(store.recordings()["d001", 1].path).with_suffix(".eaf")
+    own.write_text(OWN.format(media=""), encoding="utf-8")
+    before = own.read_bytes()
+    copies = []
+    for folder in ("first", "second"):
+        file, other = write_export(project, "eaf", tmp_path / folder, store=store, into=True)
+        assert "said" not in other.read_text(encoding="utf-8")
+        copies.append(file.read_bytes())
+        roots = [ElementTree.fromstring(each) for each in (before, copies[-1])]
+        for name in ("TIER", "LINGUISTIC_TYPE", "LOCALE", "CONSTRAINT", "TIME_SLOT"):
+            mine, theirs = ({canonical(each) for each in root.iter(name)} for root in roots)
+            assert mine <= theirs
+        assert b"<!-- mine -->" in copies[-1]
+        own.write_bytes(copies[-1])
+    assert copies[0] == copies[1]
+    root = ElementTree.parse(file).getroot()
+    tiers = {each.attrib["TIER_ID"]: each for each in root.iter("TIER")}
+    assert tiers.keys() == {
+        *("said", "words"),
+        *("words (2)", "gloss (2)", "certainty (2)"),
+        *("words@voice1", "gloss@voice1", "note@voice1"),
+    }
+    assert tiers["words (2)"].attrib["LINGUISTIC_TYPE_REF"] == "utterance"
+    with Project.open(tmp_path / "back") as back:
+        import_file(back, file, person="Cem", store=store)
+        assert {item for item in known(project) if item[1].doc_id == "d001"} == known(back)
+    template = tmp_path / "mine.etf"
+    template.write_text(OWN.format(media=""), encoding="utf-8")
+    (file, _) = write_export(project, "eaf", tmp_path / "third", store=store, template=template)
+    assert "said" in file.read_text(encoding="utf-8")
+    for wrong in (
+        "<a/>",
+        "no xml",
+        OWN.format(media='<MEDIA_DESCRIPTOR MEDIA_URL="a" MIME_TYPE="b" TIME_ORIGIN="5"/>'),
+    ):
+        template.write_text(wrong, encoding="utf-8")
+        with pytest.raises(DataError) as raised:
+            write_export(project, "eaf", tmp_path / "third", store=store, template=template)
+        assert raised.value.code == "invalid-base"
 
 
 def test_praat_and_audacity(project: Project, store: Store, tmp_path: Path) -> None:
     (file, _) = write_export(project, "textgrid", tmp_path, store=store)
-    grid = praatio.openTextgrid(str(file), includeEmptyIntervals=False)
+    grid = praatio.openTextgrid(str(file), includeEmptyIntervals=False, reportingMode="error")
     form = 'ŋ<"ä">'
     assert grid.maxTimestamp == pytest.approx(store.recordings()["d001", 1].duration, abs=1e-3)
-    assert [tuple(item) for item in grid.getTier(f"{form} (2)").entries] == [(1.0, 1.75, form)]
-    assert [item.label for item in grid.getTier(form).entries] == [form, f"{form} ?"]
+    assert [tuple(item) for item in grid.getTier("words@voice1").entries] == [(0.5, 1.25, form)]
+    assert [item.label for item in grid.getTier("words").entries] == [form, form]
+    assert [tuple(item) for item in grid.getTier("certainty").entries] == [(3.0, 3.5, "unsure")]
     files = write_export(project, "labels", tmp_path, store=None, entry_ids=[1])
-    assert [file.name for file in files] == ["d001.1.txt"]
+    assert [file.name for file in files] == ["d001.txt"]
     assert files[0].read_text(encoding="utf-8") == (
         f"0.500000\t1.250000\t{form}\n1.000000\t1.750000\t{form}\n3.000000\t3.500000\t{form} ?\n"
     )
+
+
+TEXTS = st.text(st.sampled_from("aŋ á\"'?<&>()@2.-\u0301"), max_size=8)
+SPEAKERS = st.sampled_from(["", "Ann", "Bob (2)", 'O\'Neil@home "x"'])
+DOCUMENTS = st.sampled_from(["a", "a.1", "sub/a", "sub/a.2", "sub 2/é 'x'", "a.2"])
+SPANS = st.tuples(st.integers(0, 40), st.integers(1, 9)).map(lambda span: (span[0] / 10, (span[0] + span[1]) / 10))
+TOKENS = st.tuples(st.integers(0, 2), DOCUMENTS, st.integers(1, 2), SPANS, SPEAKERS, TEXTS, TEXTS, st.booleans())
+
+
+@settings(max_examples=15, deadline=None, phases=[Phase.explicit, Phase.generate])
+@given(
+    forms=st.lists(
+        TEXTS.filter(lambda text: text.strip()), min_size=3, max_size=3, unique_by=lambda text: "".join(text.split())
+    ),
+    glosses=st.lists(TEXTS, min_size=3, max_size=3),
+    tokens=st.lists(TOKENS, min_size=1, max_size=12),
+    kind=st.sampled_from(["eaf", "textgrid"]),
+)
+def test_words_come_back(tmp_path_factory, forms, glosses, tokens, kind) -> None:
+    """Words, glosses, speakers, notes and verdicts of any project, by files that ELAN and Praat take."""
+    folder = tmp_path_factory.mktemp("any")
+    with Project.open(folder / "words") as project, Project.open(folder / "other") as other:
+        ids = [
+            project.add_entry(person="Ann", form=form, gloss=gloss).entry_id
+            for form, gloss in zip(forms, glosses, strict=True)
+        ]
+        for k, doc_id, channel, span, speaker, variant, note, sure in tokens:
+            texts = {"speaker": speaker, "variant": variant, "note": note}
+            project.judge(ids[k], Place(doc_id, channel, *span), "yes" if sure else "unsure", person="Ann", **texts)
+        files = write_export(project, kind, folder / "out", store=None)
+        assert len(files) == len({token[1:3] for token in tokens}), "a file for each recording"
+        for file in files:
+            if kind == "eaf":
+                eaf(file)
+            else:
+                praatio.openTextgrid(str(file), includeEmptyIntervals=False, reportingMode="error")
+            name = file.relative_to(folder / "out" / kind).with_suffix("").as_posix()
+            document = (
+                (numbered[1], int(numbered[2])) if (numbered := re.fullmatch(r"(.+)\.([0-9]+)", name)) else (name, 1)
+            )
+            import_file(other, file, person="Cem", store=None, document=document)
+        assert said(other) == said(project)
+
+
+def said(project: Project) -> set[tuple[object, ...]]:
+    """What tiers hold of a project."""
+    return {
+        (entry.form, entry.gloss, token.place, token.verdict, token.speaker or entry.speaker, token.variant, token.note)
+        for entry in project.entries()
+        for token in project.tokens(entry.entry_id)
+    }
+
+
+def test_flex(project: Project, store: Store, tmp_path: Path) -> None:
+    files = write_export(project, "lift", tmp_path, store=store, languages=Languages("kg", "fr"))
+    (file,) = (file for file in files if file.suffix == ".lift")
+    assert file.relative_to(tmp_path) == Path("lift/words.lift")
+    first, second = ElementTree.parse(file).getroot().findall("entry")
+    assert first.findtext("lexical-unit/form[@lang='kg']/text") == "kombo"
+    assert first.find("sense") is None, "it has no gloss"
+    assert second.findtext("sense/gloss[@lang='fr']/text") == 'it, "he"'
+    assert [each.text for each in second.findall("variant/form/text")] == ["x", "y"]
+    assert (second.findtext("note/form/text") or "").splitlines() == [
+        *("a", "b"),
+        "d001, 0:00.50, 0.75 s (voice1; c d)",
+        "d001, 0:01.00, 0.75 s",
+    ]
+    for entry, count in ((first, 2), (second, 1)):  # examples
+        names = [each.attrib["href"] for each in entry.findall("pronunciation/media")]
+        assert [soundfile.info(str(file.parent / AUDIO / name)).duration > 0.5 for name in names] == [True] * count
+    again, *_ = write_export(project, "lift", tmp_path / "again", store=None)
+    assert "left-out" in again.name, "the sounds of recordings are not known"
+    guids = [
+        {each.get("guid") for each in ElementTree.parse(each).getroot().findall("entry")}
+        for each in (file, tmp_path / "again" / "lift" / "words.lift")
+    ]
+    assert guids[0] == guids[1], "so that a second import changes entries"
 
 
 def test_tables_for_people_and_clips(project: Project, store: Store, tmp_path: Path) -> None:
@@ -153,7 +358,7 @@ def test_what_cannot_be_exported(project: Project, tmp_path: Path) -> None:
             write_export(project, kind, tmp_path / "out", store=None, entry_ids=entries)
         assert raised.value.code == code
     assert not (tmp_path / "out").exists()
-    assert EXPORTS == ("eaf", "textgrid", "labels", "csv", "clips", "page", "tables", "project")
+    assert EXPORTS == ("eaf", "textgrid", "labels", "csv", "lift", "clips", "page", "tables", "project")
 
 
 def known(project: Project) -> set[tuple[object, ...]]:
@@ -368,9 +573,9 @@ def test_the_commands(project: Project, place: Path, tmp_path: Path, swsdist: Co
     ended = swsdist("glossary", "export", "words", "eaf", "--out", "out", "--entry", "kombo", cwd=tmp_path)
     assert "1 file in out" in ended.err
     ended = swsdist(
-        "glossary", "import", "new", "out/eaf/d002.1.eaf", "--person", "Ann", "--document", "d9#2", cwd=tmp_path
+        "glossary", "import", "new", "out/eaf/d002.eaf", "--person", "Ann", "--document", "d9#2", cwd=tmp_path
     )
-    assert ended.out == "out/eaf/d002.1.eaf: 1 added, 0 changed, 0 known; 1 new entries\n"
+    assert ended.out == "out/eaf/d002.eaf: 1 added, 0 changed, 0 known; 1 new entries\n"
     with Project.open(tmp_path / "new") as new:
         assert new.tokens(1)[0].place == Place("d9", 2, 0.25, 0.75)
     for arguments, code in (
@@ -390,11 +595,11 @@ def test_annotations_of_a_search(place: Path, tmp_path: Path, swsdist: Command) 
     hits = json.loads(swsdist(*common, "--json", "--annotations", tmp_path / "hits", cwd=tmp_path).out)
     found = []
     for file in sorted((tmp_path / "hits" / "eaf").glob("*.eaf")):
-        tiers, media = eaf(file)
+        tiers, _, _, media = eaf(file)
         assert len(media) == 1
         found += [(file.name, start, end) for tier, rows in tiers.items() for start, end, _ in rows if tier == "hello"]
     assert sorted(found) == sorted(
-        (f"{hit['doc_id']}.{hit['channel']}.eaf", round(1000 * hit["start"]), round(1000 * hit["end"])) for hit in hits
+        (f"{hit['doc_id']}.eaf", round(1000 * hit["start"]), round(1000 * hit["end"])) for hit in hits
     )
     assert len(hits) == 3
     assert sum(len(file.read_text().splitlines()) for file in (tmp_path / "hits" / "labels").glob("*.txt")) == 3

@@ -72,7 +72,7 @@ def test_hits_in_videos_are_where_a_player_has_them(swsdist: Command, corpus: Pa
     said = sound[round(at * rate) :][: round(0.6 * rate)]
     for row in rows:
         assert float(row["start"]) == pytest.approx(late + gap + at, abs=0.011)
-        (annotations,) = (tmp_path / "seen").rglob(f"{row['doc_id']}.1.eaf")
+        (annotations,) = (tmp_path / "seen").rglob(f"{row['doc_id']}.eaf")
         assert f'TIME_VALUE="{round(float(row["start"]) * 1000)}"' in annotations.read_text()
         (clip,) = (tmp_path / "clips").glob(f"*-{row['doc_id']}-*.wav")
         found = np.argmax(scipy.signal.correlate(soundfile.read(clip)[0], said, "valid")) / rate

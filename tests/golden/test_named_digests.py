@@ -101,9 +101,9 @@ GOLDEN: dict[str, dict[str, tuple[int, str]]] = {
         "csv": (1, "9a7ec690d45fad5364affddc09a79a8afad215051be751ae7edac5edf0ef9070"),
         "stdlist": (1, "7f3a6178dce0daf6ba125669941069ff06edad182eca3384ec3b591ba9ae8f39"),
         "kwslist": (1, "ed934ef3decab9e4cb1dececfe898b7ecbd27ed4862d98ae1d989d639360114c"),
-        "labels": (3, "f9dcf98c4be0310aef7b77b82426394cc0331899ce75fb626028bacdc1ad4bfd"),
-        "eaf": (1, "f6b7283550d7382d0bd7b7557bc3b27f54f06f84cdb8c4edf958f4f9bb3ca17d"),
-        "textgrid": (1, "e02cea0ecffee9581fb76bf9d62a38507ed05ad0f55478d330427df5e1802202"),
+        "labels": (4, "773fed3d663d9825a719bae6b701c093c0c23927fa70bd3beb4dc816034d24e0"),
+        "eaf": (2, "0ebc2431ccfc6ff81fe14e126eb9dc01d8260f6ec598eddfb7014f78ff19313a"),
+        "textgrid": (2, "2539b7010d535c6cd3b00c15d257784417fb1ebe72b002b82e3347cbaf0afe1f"),
         "clips": (1, "5bde78114b94c28f9b7b801a64ab04d62e1f43b50e17fea7159b1ee3ee2553d4"),
     },
     "format of lattices": {

@@ -91,14 +91,14 @@ def test_labels_of_what_was_decided_or_is_best(tmp_path: Path, cut: int) -> None
         return labelled(tmp_path / name)
 
     assert written("best", [None] * 7, 2) == [
-        ("d1.1.txt", "q0", "5"),
-        ("d1.1.txt", "q1", "9"),
-        ("d2.1.txt", "q0", "5"),
-        ("d2.1.txt", "q1", "4"),
+        ("d1.txt", "q0", "5"),
+        ("d1.txt", "q1", "9"),
+        ("d2.txt", "q0", "5"),
+        ("d2.txt", "q1", "4"),
     ]
     assert written("none", [None] * 7, 0) == []
     assert len(written("all", [None] * 7, 20)) == 7
-    assert written("decided", [True, *[False] * 5, True], 2) == [("d0.1.txt", "q0", "1"), ("d0.1.txt", "q0", "5")]
+    assert written("decided", [True, *[False] * 5, True], 2) == [("d0.txt", "q0", "1"), ("d0.txt", "q0", "5")]
 
 
 def test_a_run_that_decides_nothing_labels_the_best(scene) -> None:
@@ -141,6 +141,4 @@ def test_tiers_of_a_run_are_linked_to_its_recordings(finished) -> None:
     lengths = {file.name: TextGrid(str(file)).xmax for file in exports.rglob("*.TextGrid")}
     documents = result.detections().groupby("doc_id")["end"].max()
     assert len(lengths) == len(links) <= len(documents)
-    assert all(
-        lengths[f"{name}.1.TextGrid"] > end for name, end in documents.items() if f"{name}.1.TextGrid" in lengths
-    )
+    assert all(lengths[f"{name}.TextGrid"] > end for name, end in documents.items() if f"{name}.TextGrid" in lengths)

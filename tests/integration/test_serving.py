@@ -20,6 +20,8 @@ import soundfile
 
 from swsdist.audio.commands import permitted
 from swsdist.calibrate.likelihood import WORDS
+from swsdist.glossary import example_sounds
+from swsdist.glossary.project import Project
 from swsdist.glossary.words import Place
 from swsdist.pipeline.chain_run import StepSelection
 from swsdist.searcher.searcher import Searcher
@@ -28,7 +30,7 @@ pytest.importorskip("starlette")
 from starlette.testclient import TestClient
 
 from swsdist.server.app import create_app
-from swsdist.server.running import shown
+from swsdist.server.running import settings_for, shown
 from swsdist.server.security import Guard, Kept
 from swsdist.server.service import Service, Settings
 from tests.commands import in_this_process
@@ -369,6 +371,62 @@ def test_the_recording_went_away(scene: Any, client: TestClient) -> None:
     assert state["documents"] == client.get("/api/state").json()["documents"]
 
 
+def test_a_pack_elsewhere(scene: Any, service: Service, client: TestClient, tmp_path: Path) -> None:
+    """A colleague hears and searches the words without the recordings, and says where they are when they come."""
+    rows = client.get("/api/recordings").json()["recordings"][:2]
+    entry = client.post("/api/entries", json={"form": "mubhu", "gloss": "tree"}).json()["entry_id"]
+    places = [{"doc_id": row["doc_id"], "channel": 1, "start": 0.2, "end": 0.9} for row in rows]
+    for place in places:
+        client.post(f"/api/entries/{entry}/tokens", json={"place": place, "verdict": "yes"})
+    (service.project.folder / "token").write_text("secret")
+    for out in ("pack", "pack.zip"):
+        assert in_this_process("glossary", "pack", service.project.folder, tmp_path / out).code == 0
+    assert "[pack-exists]" in in_this_process("glossary", "pack", service.project.folder, tmp_path / "pack").err
+    with zipfile.ZipFile(tmp_path / "pack.zip") as packed:
+        files = {path.relative_to(tmp_path).as_posix() for path in (tmp_path / "pack").rglob("*") if path.is_file()}
+        assert set(packed.namelist()) == files
+    assert not any(name.endswith("/token") for name in files)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "pack").rename(tmp_path / "other" / "pack")
+    moved, elsewhere = scene.corpus / "audio", tmp_path / "new" / "place"
+    elsewhere.parent.mkdir()
+    moved.rename(elsewhere)
+    with Project.open(tmp_path / "other" / "pack" / "words") as words:
+        assert words.store == str(tmp_path / "other" / "pack" / "store"), "which was moved with it"
+    colleague = Service(settings_for(str(tmp_path / "other" / "pack"), None))
+    try:
+        page = client_of(colleague)
+        page.get("/", params={"token": TOKEN})
+        assert [each["gloss"] for each in page.get("/api/entries").json()["entries"]] == ["tree"]
+        heard = page.get("/api/sound", params={**places[0], "pad": 0.1})
+        sound, rate = soundfile.read(io.BytesIO(heard.content))
+        assert (heard.headers["x-begin"], len(sound)) == ("0.100000", round(0.9 * rate))
+        *_, without = asked(page, entry_id=entry)
+        assert without["warnings"] == []
+        lost = page.get("/api/sound", params={**places[0], "start": 2.0, "end": 2.5})
+        assert (lost.status_code, lost.json()["code"]) == (415, "missing-recording")
+        assert rows[0]["doc_id"] in lost.json()["error"]
+        wrong = page.post("/api/recordings-folder", json={"folder": str(tmp_path)})
+        assert (wrong.status_code, wrong.json()["code"]) == (400, "not-the-recordings")
+        found = page.post("/api/recordings-folder", json={"folder": str(elsewhere)}).json()
+        assert found["there"] == found["of"] > 0
+        assert page.get("/api/sound", params={**places[0], "start": 2.0, "end": 2.5}).status_code == 200
+        *_, by_recordings = asked(page, entry_id=entry)
+        assert [(hit["doc_id"], hit["start"], hit["score"]) for hit in without["hits"]] == [
+            (hit["doc_id"], hit["start"], hit["score"]) for hit in by_recordings["hits"]
+        ]
+        first = next(iter(elsewhere.iterdir()))
+        first.write_bytes(first.read_bytes()[:-2])
+        other = page.post("/api/recordings-folder", json={"folder": str(elsewhere)})
+        assert first.name in other.json()["error"]
+        folder, place = colleague.project.folder, Place(**places[0])
+        assert example_sounds.kept(folder, place) is not None
+        assert colleague.project.forget([places[0]["doc_id"]])["tokens"] == 1
+        assert example_sounds.kept(folder, place) is None, "nothing of a document that is forgotten is left"
+    finally:
+        colleague.close()
+
+
 def test_news_of_recordings_that_came_later(
     scene: Any, service: Service, client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -448,7 +506,7 @@ def test_a_replaced_recording(scene: Any, service: Service, client: TestClient) 
     assert last["likelihood"]["yes"] == 1
     assert client.get("/api/likely", params={"entry_id": entry, "search": before["search"]}).json()["likely"] == []
     with zipfile.ZipFile(io.BytesIO(client.get("/api/export/labels").content)) as exported:
-        assert exported.namelist() == [f"labels/{other}.1.txt", "left-out.txt"]
+        assert exported.namelist() == [f"labels/{other}.txt", "left-out.txt"]
     assert json.loads(client.get("/api/export/project").content)["contents"]
     client.post(f"/api/entries/{entry}/tokens", json={"place": place, "verdict": "no"})
     assert tokens()[row] is False
@@ -549,6 +607,7 @@ def removed(scene: Any, service: Service, doc_id: str) -> None:
 
 def test_a_removed_recording(scene: Any, service: Service, client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(WORDS, "possible", 0.0)
+    monkeypatch.setattr(example_sounds, "keep", lambda *_: 0)  # judged before sounds were kept
     first, second = (row["doc_id"] for row in client.get("/api/recordings").json()["recordings"][:2])
     entry = client.post("/api/entries", json={"form": "word"}).json()["entry_id"]
     for doc_id in (first, second):

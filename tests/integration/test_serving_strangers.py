@@ -31,13 +31,13 @@ pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
 import uvicorn
 
+from swsdist.audio.clips import as_bytes
 from swsdist.server import connections
 from swsdist.server.app import create_app
 from swsdist.server.indexing import Indexing
 from swsdist.server.requests import Turns
 from swsdist.server.security import Guard
 from swsdist.server.service import Service, Settings
-from swsdist.server.sounds import as_wav
 
 TOKEN, PASSWORD = "the token", "open sesame"
 
@@ -122,7 +122,7 @@ def test_who_reads_nothing_keeps_nobody_out(service: Service, ahead: int) -> Non
 
 
 def test_who_reads_slowly_gets_all(service: Service) -> None:
-    sound = service.project.add_sound(as_wav(np.zeros(960_000), 16_000), name="long", person="Ann").sound
+    sound = service.project.add_sound(as_bytes(np.zeros(960_000), 16_000), name="long", person="Ann").sound
     with serving(service, answers=1.0) as served, closing(socket.socket()) as slow:
         slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 32_768)
         slow.connect(("127.0.0.1", served.port))

@@ -115,7 +115,7 @@ def test_the_first_example_is_the_surest(tmp_path: Path) -> None:
 
 def test_tiers_have_classes_and_parse(tmp_path: Path) -> None:
     written(tmp_path, CLASSES, PARSE, "eaf", "textgrid")
-    grid = praatio.openTextgrid(str(tmp_path / "textgrid/talks/a.1.TextGrid"), includeEmptyIntervals=False)
+    grid = praatio.openTextgrid(str(tmp_path / "textgrid/talks/a.TextGrid"), includeEmptyIntervals=False)
     tiers = {name: [tuple(item) for item in grid.getTier(name).entries] for name in grid.tierNames}
     expected = {
         "classes": [(0.5, 1.0, "0")],
@@ -123,12 +123,12 @@ def test_tiers_have_classes_and_parse(tmp_path: Path) -> None:
         "parse": [(0.5, 1.0, "0"), (1.25, 2.0, "-")],
     }
     assert tiers == expected
-    root = ElementTree.parse(tmp_path / "eaf/talks/a.1.eaf").getroot()
+    root = ElementTree.parse(tmp_path / "eaf/talks/a.eaf").getroot()
     found = {
         tier.attrib["TIER_ID"]: [value.text for value in tier.iter("ANNOTATION_VALUE")] for tier in root.iter("TIER")
     }
     assert found == {name: [text for *_, text in rows] for name, rows in expected.items()}
-    assert {path.name for path in (tmp_path / "eaf").iterdir()} == {"talks", "b.1.eaf", "b.2.eaf"}
+    assert {path.name for path in (tmp_path / "eaf").iterdir()} == {"talks", "b.eaf", "b.2.eaf"}
 
 
 def test_names_that_a_class_file_cannot_hold(tmp_path: Path) -> None:

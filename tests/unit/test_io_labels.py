@@ -24,8 +24,8 @@ def test_labels_are_lines_of_a_file_of_their_document(tmp_path):
     table = pa.Table.from_pylist(rows, DETECTIONS)
     folder = tmp_path / "labels"
     write_labels(iter(table.to_batches(max_chunksize=1)), folder)
-    assert (folder / "a.1.txt").read_text(encoding="utf-8") == "0.000000\t0.500000\tŋ 1e+20\n"
-    text = (folder / "talks/monday.1.txt").read_text(encoding="utf-8")
+    assert (folder / "a.txt").read_text(encoding="utf-8") == "0.000000\t0.500000\tŋ 1e+20\n"
+    text = (folder / "talks/monday.txt").read_text(encoding="utf-8")
     assert text == "12.250000\t12.750000\ttwo words -0.333333\n3.000000\t3.500000\tq 2.5\n"
     assert (folder / "talks/monday.2.txt").read_text(encoding="utf-8") == "1.000000\t1.500000\tq 0\n"
 

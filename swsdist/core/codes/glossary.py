@@ -195,3 +195,4 @@ STORE_GONE = Code(
     "the glossary's store cannot be read ({reason}), so no recordings are known",
     "name where it is now: --store",
 )
+PACK_EXISTS = Code("pack-exists", UserError, "there is something already", "name a new folder, or a new .zip")

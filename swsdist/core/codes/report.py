@@ -62,8 +62,14 @@ CLIPS_WITHOUT_RECORDINGS = Code(
 INVALID_TIER_NAME = Code(
     "invalid-tier-name",
     UserError,
-    "no tier can have the name of query {query!r}: it is empty, or holds a control character",
-    "rename the query, or leave {export} out of report.exports",
+    "no tier of {export} can have the name or text {query!r}: it is empty, or holds a control character",
+    "rename the query or word, or leave {export} out",
+)
+INVALID_BASE = Code(
+    "invalid-base",
+    DataError,
+    "tiers cannot be added to this file of ELAN: {error}",
+    "open it in ELAN and save it again, or export without it",
 )
 CHANGED_RECORDING = Code(
     "changed-recording",

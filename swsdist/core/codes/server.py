@@ -138,3 +138,15 @@ NEEDS_FOLDER = Code(
     "name the folder of the recordings",
 )
 UNUSABLE_HOST = Code("unusable-host", UserError, "the address cannot be listened at: {reason}", "leave --host out")
+NOT_THE_RECORDINGS = Code(
+    "not-the-recordings",
+    UserError,
+    "the folder {folder} has {there} of {of} recordings{reason}",
+    "name the folder that they are in, with the same folders and names in it as before",
+)
+MOVED_ON_A_SERVER = Code(
+    "moved-on-a-server",
+    UserError,
+    "only who started the server may say where recordings are",
+    "ask that person",
+)

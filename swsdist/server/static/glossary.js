@@ -24,7 +24,6 @@ export function startGlossary() {
   });
   byId("merge").addEventListener("click", () => attempt(merge));
   byId("export-kind").addEventListener("change", showLink);
-  byId("export-tier").addEventListener("change", showLink);
   byId("import-file").addEventListener("change", ({ target }) => attempt(() => bringIn(target.files[0])));
   subscribe("entries", () => (shown ? attempt(find) : show()));
   subscribe("state", offerExports);
@@ -95,8 +94,7 @@ function offerExports({ exports }) {
 
 function showLink() {
   const kind = byId("export-kind").value;
-  const query = { entries: [...chosen].join(","), tier: byId("export-tier").value };
-  byId("export-tier").closest("label").hidden = !["eaf", "textgrid"].includes(kind);
+  const query = { entries: [...chosen].join(",") };
   byId("export-link").href = `api/${address(`export/${kind}`, query)}`;
   byId("export-link").textContent = chosen.size ? tn("export.some", chosen.size) : t("export.all");
 }

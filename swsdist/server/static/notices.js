@@ -1,5 +1,6 @@
 /** What the page tells: failures with their remedy, and short news for eyes and screen readers. */
 
+import { change } from "./api.js";
 import { byId, el } from "./dom.js";
 import { t } from "./texts.js";
 
@@ -23,11 +24,25 @@ export function showFailure(error, again = null) {
   const retry = again && el("button", { type: "button", on: { click: () => (close(), again()) } }, t("failure.again"));
   notice.append(
     el("p", {}, el("strong", {}, error.message), " ", error.remedy ?? t("failure.page.remedy")),
+    error.code === "missing-recording" ? folderField(() => (close(), again?.())) : "",
     el("div.row", {}, retry ?? "", el("button.plain", { type: "button", on: { click: close } }, t("failure.close"))),
   );
   const place = byId("failures");
   for (const other of [...place.children]) if (other.textContent === notice.textContent) other.remove();
   place.append(notice);
+}
+
+/** Where the recordings are, if they are not where they were. */
+function folderField(done) {
+  const input = el("input", { type: "text", required: true, autocomplete: "off", spellcheck: "false" });
+  const find = async (event) => {
+    event.preventDefault();
+    const found = await attempt(() => change("POST", "recordings-folder", { folder: input.value.trim() }));
+    if (!found) return;
+    say(t("folder.found", { there: found.there, of: found.of }));
+    done();
+  };
+  return el("form.row", { on: { submit: find } }, el("label.grow", {}, t("folder.where"), " ", input), el("button", {}, t("folder.find")));
 }
 
 /** Do something, and show it if it fails; gives null then. `again` does the same once more. */

@@ -1,0 +1,256 @@
+"""ELAN's files (EAF 3.0): made anew, or a file with tiers added, of which nothing is changed or lost.
+
+Of a file with a tier of the same name, the tier takes what it does not hold yet; an annotation of the same times and text stays
+the one. A new tier has the type of the tier of its name, whoever speaks, else the first type without a parent that fits. Texts
+below are in child tiers of symbolic associations.
+
+A recording is linked by its path as it is: ELAN does not decode `%20`. It looks there, then beside the file, then at the
+relative path. One on S3 is linked by its url, and ELAN asks for a copy.
+
+Source: MPI for Psycholinguistics, EAF annotation format (schema EAFv3.0.xsd).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import count, islice
+from pathlib import Path, PurePosixPath
+from xml.etree import ElementTree
+from xml.etree.ElementTree import Element, SubElement
+
+from swsdist.core.codes import report as codes
+from swsdist.exports.layers import Annotated, Key, Row, Span, Tier, layered, suffixes
+from swsdist.io.filesystem import is_remote
+
+#: Not that of writing: equal annotations give equal bytes.
+_DATE = "1970-01-01T00:00:00+00:00"
+_INSTANCE = "http://www.w3.org/2001/XMLSchema-instance"
+_SCHEMA = "http://www.mpi.nl/tools/elan/EAFv3.0.xsd"
+#: Of recordings; ELAN looks into files of others.
+_TYPES = {
+    ".wav": "audio/x-wav", ".mp3": "audio/mpeg", ".flac": "audio/flac", ".ogg": "audio/ogg", ".opus": "audio/ogg",
+    ".m4a": "audio/mp4", ".aac": "audio/aac", ".aif": "audio/x-aiff", ".aiff": "audio/x-aiff", ".wma": "audio/x-ms-wma",
+    ".mp4": "video/mp4", ".m4v": "video/mp4", ".mpg": "video/mpeg", ".mpeg": "video/mpeg", ".mov": "video/quicktime",
+    ".avi": "video/x-msvideo", ".mkv": "video/x-matroska", ".webm": "video/webm",
+}  # fmt: skip
+#: Order of a document's elements.
+_ORDER = ("LICENSE", "HEADER", "TIME_ORDER", "TIER", "LINGUISTIC_TYPE", "LOCALE", "LANGUAGE", "CONSTRAINT")
+_BELOW = "Symbolic_Association"
+
+
+def write(document: Annotated) -> None:
+    """Write a file.
+
+    Raises:
+        DataError: its base is no file of ELAN, or has other times than the recording, in ms.
+    """
+    eaf = _Eaf(_empty() if document.base is None else _read(document.base))
+    if document.path and eaf.header.find("MEDIA_DESCRIPTOR") is None:
+        eaf.header.insert(0, Element("MEDIA_DESCRIPTOR", _media(document.path, document.home)))
+    eaf.add(document.rows)
+    if document.base is None:
+        ElementTree.indent(eaf.root, "    ")
+    text = ElementTree.tostring(eaf.root, encoding="UTF-8", xml_declaration=True)
+    document.file.write_bytes(text.replace(b"\r", b"&#13;") + b"\n")
+
+
+def _empty() -> Element:
+    root = Element("ANNOTATION_DOCUMENT", {"AUTHOR": "swsdist", "DATE": _DATE, "FORMAT": "3.0", "VERSION": "3.0"})
+    root.set(f"{{{_INSTANCE}}}noNamespaceSchemaLocation", _SCHEMA)
+    root.append(Element("HEADER", {"MEDIA_FILE": "", "TIME_UNITS": "milliseconds"}))
+    root.append(Element("TIME_ORDER"))
+    return root
+
+
+def _read(path: Path) -> Element:
+    keep = ElementTree.TreeBuilder(insert_comments=True, insert_pis=True)
+    try:
+        root = ElementTree.parse(path, ElementTree.XMLParser(target=keep)).getroot()
+    except (ElementTree.ParseError, ValueError, LookupError) as error:
+        raise codes.INVALID_BASE(where=str(path), error=error) from None
+    header = root.find("HEADER")
+    if root.tag != "ANNOTATION_DOCUMENT" or header is None or root.find("TIME_ORDER") is None:
+        raise codes.INVALID_BASE(where=str(path), error="it has no HEADER and TIME_ORDER of ELAN")
+    origins = {medium.get("TIME_ORIGIN", "0") for medium in header.findall("MEDIA_DESCRIPTOR")}
+    if header.get("TIME_UNITS", "milliseconds") != "milliseconds" or origins - {"0"}:
+        raise codes.INVALID_BASE(where=str(path), error="its times are not those of the recording in milliseconds")
+    return root
+
+
+def _media(path: str, home: Path | None) -> dict[str, str]:
+    kind = {"MIME_TYPE": _TYPES.get(PurePosixPath(path).suffix.lower(), "unknown")}
+    if is_remote(path):
+        return {"MEDIA_URL": path, **kind}
+    whole = os.path.abspath(path)  # noqa: PTH100 - of a link, its own path
+    way = PurePosixPath(whole).name if home is None else Path(os.path.relpath(whole, home)).as_posix()
+    return {"MEDIA_URL": f"file://{whole}", "RELATIVE_MEDIA_URL": way if way.startswith("../") else f"./{way}", **kind}
+
+
+class _Eaf:
+    """A document that tiers are added to."""
+
+    def __init__(self, root: Element) -> None:
+        ElementTree.register_namespace("xsi", _INSTANCE)
+        self.root = root
+        self.header, self._order = (next(root.iter(name)) for name in ("HEADER", "TIME_ORDER"))
+        used = {value for each in root.iter() for name, value in each.items() if name.endswith("_ID")}
+        self._slot_ids, self._ids = (_free(letters, used) for letters in ("ts", "a"))
+        self._tiers = {tier.get("TIER_ID", ""): tier for tier in root.findall("TIER")}
+        self._types = {each.get("LINGUISTIC_TYPE_ID", ""): each for each in root.findall("LINGUISTIC_TYPE")}
+        slots = self._order.findall("TIME_SLOT")
+        self._times = {slot.get("TIME_SLOT_ID", ""): slot.get("TIME_VALUE") for slot in slots}
+        self._new_slots: list[tuple[int, str]] = []
+        self._below = {
+            (_name(tier_id), each.get("ANNOTATION_REF", ""))
+            for tier_id, tier in self._tiers.items()
+            for each in tier.iter("REF_ANNOTATION")
+        }
+
+    def add(self, by_tier: Mapping[Key, Sequence[Row]]) -> None:
+        """Add annotations, in tiers of their own or in those of their names."""
+        taken = dict[str, Sequence[Span] | None]()
+        new = dict[Key, list[Row]]()
+        for (name, speaker), rows in by_tier.items():
+            below = {child for row in rows for child, _ in row.below}
+            known = dict[tuple[int, int, str], tuple[str, str]]()
+            for suffix in islice(suffixes(speaker), len(self._tiers) + 1):
+                spans = self._spans(name, suffix, below)
+                taken[name + suffix] = None if spans is None else sorted((start, end) for start, end, _ in spans)
+                for span, annotation in (spans or {}).items():
+                    known.setdefault(span, (suffix, annotation))
+            new[name, speaker] = [row for row in rows if (row.start, row.end, row.text) not in known]
+            for row in rows:
+                if (place := known.get((row.start, row.end, row.text))) is not None:
+                    self._add_below(Tier(name, place[0], speaker, []), place[1], row)
+        for tier in layered(new, taken):
+            if tier.rows or not by_tier[tier.name, tier.speaker]:
+                self._fill(tier)
+        self._order_slots()
+        last = str(max((int(key[1:]) for key in self._annotation_ids() if re.fullmatch("a[0-9]+", key)), default=0))
+        counted = [each for each in self.header.findall("PROPERTY") if each.get("NAME") == "lastUsedAnnotationId"]
+        if not counted:
+            counted = [SubElement(self.header, "PROPERTY", {"NAME": "lastUsedAnnotationId"})]
+        counted[0].text = last
+
+    def _annotation_ids(self) -> Iterator[str]:
+        return (value for each in self.root.iter() if (value := each.get("ANNOTATION_ID")) is not None)
+
+    def _spans(self, name: str, suffix: str, below: Collection[str]) -> dict[tuple[int, int, str], str] | None:
+        """Annotations of a tier, by times and text; None: no annotation with such texts below can be added to it."""
+        for child in below:
+            tier = self._tiers.get(child + suffix)
+            if tier is not None and (tier.get("PARENT_REF") != name + suffix or self._constraint(tier) != _BELOW):
+                return None
+        if (tier := self._tiers.get(name + suffix)) is None:
+            return {}
+        if tier.get("PARENT_REF") is not None or self._constraint(tier) is not None:
+            return None
+        spans = {}
+        for each in tier.iter("ALIGNABLE_ANNOTATION"):
+            start, end = (self._times.get(each.get(f"TIME_SLOT_REF{k}", "")) for k in (1, 2))
+            if start is None or end is None:
+                return None
+            text = each.findtext("ANNOTATION_VALUE") or ""
+            spans[int(start), int(end), text] = each.get("ANNOTATION_ID", "")
+        return spans
+
+    def _constraint(self, tier: Element) -> str | None:
+        """What binds annotations of a tier to those of its parent; None: they have times of their own."""
+        of = self._types.get(tier.get("LINGUISTIC_TYPE_REF", ""))
+        aligned = of is None or of.get("TIME_ALIGNABLE", "true") == "true"
+        return None if of is None else of.get("CONSTRAINTS") or (None if aligned else "")
+
+    def _fill(self, tier: Tier) -> None:
+        element = self._tier(tier.name, tier.suffix, tier.speaker)
+        for row in tier.rows:
+            times = zip(("TIME_SLOT_REF1", "TIME_SLOT_REF2"), row[:2], strict=True)
+            annotation = next(self._ids)
+            attributes = {"ANNOTATION_ID": annotation, **{name: self._slot(time) for name, time in times}}
+            _annotate(element, "ALIGNABLE_ANNOTATION", attributes, row.text)
+            self._add_below(tier, annotation, row)
+
+    def _add_below(self, tier: Tier, annotation: str, row: Row) -> None:
+        """Add the texts below an annotation that has none in their tiers."""
+        for name, text in row.below:
+            element = self._tier(name, tier.suffix, tier.speaker, tier.name + tier.suffix)
+            if (name, annotation) not in self._below:
+                self._below.add((name, annotation))
+                attributes = {"ANNOTATION_ID": next(self._ids), "ANNOTATION_REF": annotation}
+                _annotate(element, "REF_ANNOTATION", attributes, text)
+
+    def _tier(self, name: str, suffix: str, speaker: str, parent: str | None = None) -> Element:
+        """A tier, made if it is missing."""
+        if (tier := self._tiers.get(name + suffix)) is not None:
+            return tier
+        model = next((each for key, each in self._tiers.items() if _name(key) == name), None)
+        bound = None if parent is None else _BELOW
+        if model is not None and self._constraint(model) == bound:
+            like = {key: value for key, value in model.items() if key in ("DEFAULT_LOCALE", "LANG_REF")}
+            kind = model.get("LINGUISTIC_TYPE_REF", "")
+        else:
+            like, kind = {}, self._type(name, bound)
+        attributes = {"LINGUISTIC_TYPE_REF": kind, "TIER_ID": name + suffix, **like}
+        attributes |= {} if parent is None else {"PARENT_REF": parent}
+        attributes |= {"PARTICIPANT": speaker} if speaker else {}
+        self._tiers[name + suffix] = tier = Element("TIER", attributes)
+        self._insert(tier)
+        return tier
+
+    def _type(self, name: str, constraint: str | None) -> str:
+        """The type of a new tier: that of a name, or one without a parent that there is; else it is made."""
+        for key, each in self._types.items():
+            aligned = each.get("TIME_ALIGNABLE", "true") == "true"
+            if constraint is None and each.get("CONSTRAINTS") is None and aligned:
+                return key
+            if constraint is not None and (key, each.get("CONSTRAINTS")) == (name, constraint):
+                return key
+        key = next(key for k in count(1) if (key := f"{name} {k}" if k > 1 else name) not in self._types)
+        ways = {"TIME_ALIGNABLE": str(constraint is None).lower(), "GRAPHIC_REFERENCES": "false"}
+        self._types[key] = Element("LINGUISTIC_TYPE", {"LINGUISTIC_TYPE_ID": key, **ways})
+        self._insert(self._types[key])
+        if constraint is not None:
+            self._types[key].set("CONSTRAINTS", constraint)
+            if all(each.get("STEREOTYPE") != constraint for each in self.root.findall("CONSTRAINT")):
+                told = "1-1 association with a parent annotation"
+                self._insert(Element("CONSTRAINT", {"STEREOTYPE": constraint, "DESCRIPTION": told}))
+        return key
+
+    def _insert(self, element: Element) -> None:
+        """Put an element of the document after those of its kind."""
+        rank = _ORDER.index(element.tag)
+        before = [k for k, each in enumerate(self.root) if each.tag in _ORDER[: rank + 1]]
+        element.tail = "\n"
+        self.root.insert(before[-1] + 1, element)
+
+    def _slot(self, time: int) -> str:
+        self._new_slots.append((time, next(self._slot_ids)))
+        return self._new_slots[-1][1]
+
+    def _order_slots(self) -> None:
+        """Put new time slots among those that there are, all in order of time."""
+        slots = list(self._order)
+        merged, k = list[Element](), 0
+        for time, key in sorted(self._new_slots, key=lambda slot: slot[0]):
+            while k < len(slots) and int(slots[k].get("TIME_VALUE") or 0) <= time:
+                merged.append(slots[k])
+                k += 1
+            merged.append(Element("TIME_SLOT", {"TIME_SLOT_ID": key, "TIME_VALUE": str(time)}))
+            merged[-1].tail = "\n"
+        self._order[:] = merged + slots[k:]
+
+
+def _name(tier_id: str) -> str:
+    """A tier's name without number and speaker."""
+    return re.split(r"@| \(", tier_id)[0]
+
+
+def _free(letters: str, used: Collection[str]) -> Iterator[str]:
+    return (name for k in count(1) if (name := f"{letters}{k}") not in used)
+
+
+def _annotate(tier: Element, kind: str, attributes: dict[str, str], text: str) -> None:
+    annotation = SubElement(tier, "ANNOTATION")
+    SubElement(SubElement(annotation, kind, attributes), "ANNOTATION_VALUE").text = text
+    annotation.tail = "\n"
