@@ -125,6 +125,7 @@ def search(
         return
     from swsdist.cli.progress import showing_search
     from swsdist.io.remote.scratch import scratch
+    from swsdist.kernels.compiled import told
     from swsdist.searcher.query_input import is_table
 
     typed = _typed(queries, texts, word)
@@ -154,10 +155,13 @@ def search(
         if len(typed) > 1 or is_table(typed[0]):
             warn(line_of(codes.QUERY_SKIPPED, where_from=error.where, reason=error.message))
 
+    context = click.get_current_context()
+    preparing = context.with_resource(ExitStack())
+    preparing.enter_context(told(say))
     searcher, likelihood = _searcher(target, sets, not no_trim, None if voices else bool(texts), calibration)
     store = searcher.store
     if voices:
-        sounds = click.get_current_context().with_resource(TemporaryDirectory(dir=scratch()))
+        sounds = context.with_resource(TemporaryDirectory(dir=scratch()))
         rows = searcher.spoken_rows(typed, voices, Path(sounds), skip, say)
     else:
         rows = searcher.query_rows(typed, skip, say)
@@ -169,6 +173,7 @@ def search(
         # The same audio on several channels is one hit.
         *_, hits = searcher.stream(rows, top * _channels(store), on_cut=note_cut, skip=skip, warn=warn)
         detections = hits.table()
+    preparing.close()
     rows = [row for row in rows if (row["query_id"], row["example"]) not in skipped]
     if not rows:
         raise next(iter(skipped.values()))

@@ -68,7 +68,7 @@ def create_app(service: Service, guard: Guard) -> Starlette:
         Route("/api/sound", _sound),
         Route("/api/recordings", _recordings),
         Route("/api/overview", _overview),
-        Route("/api/classes", _classes),
+        Route("/api/classes", _classes, methods=["GET", "POST"]),
         Route("/api/likely", _likely),
         Route("/api/news", _news),
         Route("/api/news/seen", _seen, methods=["POST"]),
@@ -244,6 +244,10 @@ async def _seen(request: Request) -> Response:
 
 
 async def _classes(request: Request) -> Response:
+    if request.method == "POST":
+        values = await body_of(request)
+        await run_in_threadpool(service_of(request).set_aside, text_of(values, "key"), bool(values.get("aside")))
+        return JSONResponse({})
     offset = integer(dict(request.query_params), "offset", 0)
     return JSONResponse(await run_in_threadpool(service_of(request).classes, offset))
 

@@ -10,6 +10,7 @@ import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory, gettempdir
 from typing import Any, NotRequired
@@ -20,12 +21,13 @@ import pyarrow.compute as pc
 from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
-from swsdist.chains.discover.report import stretches
+from swsdist.chains.discover.report import words_of
 from swsdist.core.codes import server as codes
 from swsdist.core.errors import SwsdistError
-from swsdist.discovery.words import Stretch
+from swsdist.core.fingerprint import fingerprint
+from swsdist.discovery.words import Word
 from swsdist.glossary.project import Project
-from swsdist.glossary.words import Place, within
+from swsdist.glossary.words import YES, Entry, Place, Places, within
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.inspection.loading import load_chain_run
 from swsdist.searcher.settings import setup_of
@@ -46,6 +48,8 @@ _SCRATCH = "swsdist-serve-"
 _REJECTED = 200
 #: Earlier states of the stores that are held.
 _OLDER = 4
+#: Places of a class that one may listen to.
+_HEARD = 12
 
 
 class _News(TypedDict):
@@ -113,7 +117,7 @@ class Service:
         self.clips = Clips(Path(self._scratch.name))
         self.scratch = Path(self._scratch.name)
         self.indexing: Indexing | None = None
-        self._classes: list[dict[str, Any]] | None = None
+        self._candidates: dict[str, Word] | None = None
         self._stop = threading.Event()
         self.texts = Archive(settings.texts) if settings.texts is not None else None
         self._looking, self._looked = threading.Lock(), 0.0
@@ -256,12 +260,54 @@ class Service:
         return self.searches.likelihood(self.project, self.archive, entry_id, name)
 
     def classes(self, offset: int) -> dict[str, Any]:
-        """A page of the classes of a run of `discover`: name, number of members, and the place of the first."""
-        if self.settings.classes is None:
-            return {"classes": [], "total": 0}
-        if self._classes is None:
-            self._classes = _classes_of(self.settings.classes)
-        return {"classes": self._classes[offset : offset + PAGE], "total": len(self._classes)}
+        """A page of the word list of a run of `discover`: what each is called and known by, numbers, places, the entry that has
+        one of them, and whether it was set aside.
+
+        Raises:
+            StoreError: not a run folder.
+        """
+        named = Places[Entry]()
+        for entry in self.project.entries():
+            for token in self.project.tokens(entry.entry_id):
+                if token.verdict == YES:
+                    named.add(token.place, entry)
+        words, aside = self._words(), self.project.aside()
+        rows = []
+        for key, word in islice(words.items(), offset, offset + PAGE):
+            places = [Place(*member[1:5]) for member in islice(word.in_turns(), _HEARD)]
+            known = next(filter(None, map(named.same, places)), None)
+            rows.append(
+                {
+                    "name": str(word.group),
+                    "key": key,
+                    "occurrences": len(word.members),
+                    "speakers": word.speakers,
+                    "seconds": word.seconds,
+                    "sure": word.sure,
+                    "places": [place.as_json() for place in places],
+                    "entry": None if known is None else {"entry_id": known.entry_id, "form": known.form},
+                    "aside": key in aside,
+                }
+            )
+        return {"classes": rows, "total": len(words)}
+
+    def set_aside(self, key: str, aside: bool) -> None:
+        """Say of a class that it is no word; or no longer.
+
+        Raises:
+            UserError: there is no such class.
+        """
+        if key not in self._words():
+            raise codes.WRONG_REQUEST(where="key", what="there is no such class")
+        self.project.set_aside(key, aside)
+
+    def _words(self) -> dict[str, Word]:
+        if self._candidates is None:
+            run = None if self.settings.classes is None else load_chain_run(Folder(self.settings.classes.rstrip("/")))
+            has_words = run is not None and run.chain.source("classes") is not None
+            words = words_of(run) if run is not None and has_words else []
+            self._candidates = {_key(word): word for word in words}
+        return self._candidates
 
     # -- news ----------------------------------------------------------------------------------------------------------
 
@@ -336,23 +382,6 @@ def _new_documents(archive: Archive, state: str | None) -> pa.Table:
     return keys.filter(pc.invert(pc.is_in(current, earlier)))
 
 
-def _classes_of(run: str) -> list[dict[str, Any]]:
-    """Classes of a run of `discover`, the largest first: name, members (their number), and place of the member in the middle by
-    length.
-
-    Raises:
-        StoreError: not a run folder.
-    """
-    chain_run = load_chain_run(Folder(run.rstrip("/")))
-    if chain_run.chain.source("classes") is None:
-        return []
-    by_class: dict[int | None, list[Stretch]] = {}
-    for member in stretches(chain_run, "classes"):
-        by_class.setdefault(member.group, []).append(member)
-    classes = []
-    for name, members in sorted(by_class.items(), key=lambda item: -len(item[1])):
-        members.sort(key=lambda member: member.end - member.start)
-        middle = members[len(members) // 2]
-        place = {key: getattr(middle, key) for key in ("doc_id", "channel", "start", "end")}
-        classes.append({"name": str(name), "members": len(members), "place": place})
-    return classes
+def _key(word: Word) -> str:
+    """What a class is known by: the same members are the same class, whatever its number."""
+    return fingerprint("class", sorted(member[1:5] for member in word.members))

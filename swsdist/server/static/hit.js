@@ -35,7 +35,7 @@ export class HitCard {
     this.element = el(
       "article.hit",
       { tabIndex: -1, on: { focusin: () => does.reached(this) } },
-      el("header", {}, this.rank, el("span.time", {}, clock(hit.at)), el("span.quiet", {}, length(hit.end - hit.start)),
+      el("header", {}, this.rank, el("span.where", {}, hit.recording), el("span.time", {}, clock(hit.at)), el("span.quiet", {}, length(hit.end - hit.start)),
         el("span.quiet.who", {}, [hit.speaker, hit.date].filter(Boolean).join(" · ")), this.verdict, this.bar, this.likely),
       this.stretch.element, this.transcript?.element,
       el("div.actions", {}, this.playButton(), el("div.verdicts", { attr: { role: "group" }, aria: { label: t("hit.verdict") } },
@@ -58,7 +58,7 @@ export class HitCard {
   }
 
   /** Show the hit as it is now: its rank, its token if it was judged, whether it is the current one. */
-  show({ rank, token, current, group }) {
+  show({ rank, token, current }) {
     const verdict = token?.verdict ?? null;
     this.token = token ?? null;
     this.rank.textContent = number(rank);
@@ -74,7 +74,6 @@ export class HitCard {
     const values = { rank, recording: this.hit.recording, at: clock(this.hit.at) };
     this.element.setAttribute("aria-label", [t("hit.label", values), this.verdict.textContent, this.likely.textContent]
       .filter(Boolean).join(", "));
-    this.element.dataset.group = group;
   }
 
   showLikely(verdict) {

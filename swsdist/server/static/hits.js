@@ -1,4 +1,4 @@
-/** The list of hits: grouped by recording, one of them the current one, judged by keys. */
+/** The list of hits, best first or by recording: one of them is the current one, judged by keys. */
 
 import { bindChoice, choice } from "./choices.js";
 import { arrange, byId, el } from "./dom.js";
@@ -20,6 +20,7 @@ export function startHits() {
   bindChoice("grouped", "grouped");
   bindChoice("autoplay", "autoplay");
   byId("halt").addEventListener("click", halt);
+  byId("to-word").addEventListener("click", () => byId("word").focus());
   byId("search-again").addEventListener("click", () => search());
   for (const event of ["hits", "word", "choices"]) subscribe(event, show);
   subscribe("opened", () => (current = null));
@@ -55,10 +56,11 @@ function show() {
     for (const hit of hits) {
       const card = cardOf(hit);
       current ??= judgement(hit) ? null : card;
-      card.show({ rank: ranks.get(hit), token: judgement(hit), current: card === current, group: recording ?? hit.recording });
+      card.show({ rank: ranks.get(hit), token: judgement(hit), current: card === current });
       children.push(card.element);
     }
   }
+  byId("hits").classList.toggle("grouped", choice("grouped"));
   arrange(byId("hits"), children);
   showProgress();
 }
@@ -119,10 +121,11 @@ export function moveBy(step) {
   reach(list[Math.min(list.length - 1, Math.max(0, at + step))]);
 }
 
+/** The likeliest hit that nobody has judged, below the current one if there is one: never by recording. */
 function nextUnjudged() {
-  const list = ordered();
-  const at = list.indexOf(current);
-  return [...list.slice(at + 1), ...list.slice(0, at)].find((card) => !judgement(card.hit));
+  const at = found.hits.indexOf(current.hit);
+  const next = [...found.hits.slice(at + 1), ...found.hits.slice(0, at)].find((hit) => !judgement(hit));
+  return next && cardOf(next);
 }
 
 /** Judge the current hit by a key. */

@@ -1,6 +1,7 @@
 /** The page begins here. */
 
 import { startAsking } from "./ask.js";
+import { startCandidates } from "./candidates.js";
 import { byId, el, fill } from "./dom.js";
 import { startEntry } from "./entry.js";
 import { subscribe } from "./events.js";
@@ -33,7 +34,7 @@ async function start() {
   await readTexts(firstLanguage());
   writeTexts();
   document.title = t("page.title");
-  const parts = [startProgress, startNarrow, startAsking, startExamples, startHits, startLikely, startGlossary, startEntry, startNews];
+  const parts = [startProgress, startNarrow, startAsking, startExamples, startHits, startLikely, startGlossary, startEntry, startCandidates, startNews];
   for (const startPart of [...parts, startPeople, startKeys]) startPart();
   subscribe("state", offerLanguages);
   subscribe("made", noteWord);
