@@ -135,6 +135,7 @@ def _facts(request: Request, service: Service) -> dict[str, Any]:
         "indexing": indexing.state if indexing is not None else None,
         "error": None if error is None else error_values(error),
         "ready": archive is not None,
+        "preparing": service.preparing,
         "archive": None if archive is None else archive.state,
         "person": person_of(request),
         "session": guard.user_header is None,

@@ -10,11 +10,14 @@ from os.path import commonpath
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.config.search import Search
 from swsdist.core.codes import server as codes
+from swsdist.core.errors import SwsdistError
+from swsdist.core.types import QUERIES
 from swsdist.glossary.documents import CONTENT, J, contents, replaced_among, replaced_files
 from swsdist.glossary.words import Place, Token, is_same, overlap, within
 from swsdist.lattices.lattice import BREAK, Word
@@ -30,6 +33,8 @@ _DAY = re.compile(r"(?<!\d)(19\d\d|20\d\d)[-_.]?(0[1-9]|1[0-2])[-_.]?(0[1-9]|[12
 PAGE = 50
 #: Most folders and speakers that are listed to choose from.
 _LISTED = 500
+#: Places of a recording that are tried as queries, until one has speech.
+_PLACES = 9
 #: Most words of transcripts in memory.
 _WORDS = 200_000
 
@@ -112,16 +117,27 @@ class Archive:
         Raises:
             SwsdistError, OSError: its recordings cannot be read.
         """
-        table = self.documents
-        longest = table.sort_by([("duration", "descending")]).slice(0, 1).to_pylist()
-        row = dict.fromkeys(QUERIES.names) | {"query_id": "word", "channel": 1}
-        for document in longest:
-            middle = document["at"] + document["duration"] / 2
-            heard = {"path": document["path"], "start": middle, "end": middle + 0.5}
-            examples = [{**row, **(heard if self.spoken else {"term": "word"}), "example": 1}]
-            few = self.searcher.among(pa.Table.from_pylist(longest).select(["doc_id", "channel"]))
-            for _ in few.stream(pa.Table.from_pylist(examples, schema=QUERIES), 1, skip=_ignore, warn=_ignore):
-                pass
+        if not self.documents.num_rows:
+            return
+        few = self.documents.sort_by([("duration", "descending")]).slice(0, 1)
+        (document,) = few.to_pylist()
+        searcher = self.searcher.among(few.select(["doc_id", "channel"]))
+        row = dict.fromkeys(QUERIES.names) | {"query_id": "word", "example": 1, "channel": 1}
+        if not self.spoken:
+            rows = [row | {"term": "word"}]
+        else:  # some of these places have speech
+            starts = document["at"] + np.linspace(0.0, max(0.0, document["duration"] - 0.5), _PLACES)
+            rows = [row | {"path": document["path"], "start": start, "end": start + 0.5} for start in starts.tolist()]
+        for each in rows:
+            skipped = list[SwsdistError]()
+
+            def skip(_: str, __: int, error: SwsdistError, skipped: list[SwsdistError] = skipped) -> None:
+                skipped.append(error)
+
+            for part in searcher.stream([each], 1, skip=skip):
+                part.table()
+            if not skipped:
+                return
 
     def filtered(self, filters: Filters) -> Searcher:
         """The searcher of some documents.

@@ -119,7 +119,10 @@ class Service:
         self.indexing: Indexing | None = None
         self._candidates: dict[str, Word] | None = None
         self._stop = threading.Event()
+        self._rehearsals = list[threading.Thread]()
         self.texts = Archive(settings.texts) if settings.texts is not None else None
+        if self.texts is not None:
+            self._rehearse(self.texts)
         self._looking, self._looked = threading.Lock(), 0.0
         if settings.source is None:
             self._open()
@@ -158,8 +161,27 @@ class Service:
             if self.archive is not None:
                 self._retire(self.archive)
                 self.searches.forget(archive.replaced_since(self.archive))
+            else:
+                self._rehearse(archive)
             self.archive = archive
         self.look_for_words(after=0.0)
+
+    def _rehearse(self, archive: Archive) -> None:
+        """Prepare its first search, beside everything else."""
+
+        def rehearse() -> None:
+            try:
+                archive.rehearse()
+            except Exception:  # whoever asks first is told; or the server has ended
+                _LOG.debug("the search was not prepared", exc_info=True)
+
+        self._rehearsals.append(threading.Thread(target=rehearse, daemon=True))
+        self._rehearsals[-1].start()
+
+    @property
+    def preparing(self) -> bool:
+        """Whether a first search is being prepared: until then an answer may take half a minute."""
+        return any(each.is_alive() for each in self._rehearsals)
 
     @property
     def words(self) -> Archive | None:
@@ -203,6 +225,8 @@ class Service:
         if opened is not None and (now is None or now.fingerprint == opened.state):
             return
         texts = Archive(target, texts=inside)
+        if opened is None:
+            self._rehearse(texts)
         with self._lock:
             self._retire(opened)
             self.texts = texts
