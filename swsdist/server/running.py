@@ -105,7 +105,7 @@ def serve_until_ended(settings: Settings, entrance: Entrance, say: Callable[[str
     )
     proxies = frozenset(entrance.proxies or _LOOPBACK)
     guard = Guard(token, hosts, password if is_open and not by_header else None, entrance.user_header, proxies)
-    service = Service(settings)
+    service = Service(settings, say)
     try:
         name = entrance.names[0] if entrance.names else f"[{entrance.host}]" if ":" in entrance.host else entrance.host
         say(f"words:  {settings.project}")

@@ -8,6 +8,7 @@ import os
 import shutil
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
@@ -25,6 +26,7 @@ from swsdist.chains.discover.report import words_of
 from swsdist.core.codes import server as codes
 from swsdist.core.errors import SwsdistError
 from swsdist.core.fingerprint import fingerprint
+from swsdist.core.text import counted
 from swsdist.discovery.words import Word
 from swsdist.glossary.project import Project
 from swsdist.glossary.words import YES, Entry, Place, Places, within
@@ -46,6 +48,8 @@ _NEWS = "news.json"
 _SCRATCH = "swsdist-serve-"
 #: Most rejected files that are named.
 _REJECTED = 200
+#: Of these, for the terminal.
+_NAMED = 3
 #: Earlier states of the stores that are held.
 _OLDER = 4
 #: Places of a class that one may listen to.
@@ -102,10 +106,15 @@ class Settings:
 
 
 class Service:
-    """The state behind the page; its methods may be called by several threads."""
+    """The state behind the page; its methods may be called by several threads.
 
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
+    Args:
+        settings: what is served.
+        say: told of files that could not be read.
+    """
+
+    def __init__(self, settings: Settings, say: Callable[[str], None] = lambda _: None) -> None:
+        self.settings, self._say, self._told = settings, say, 0
         store = f"{settings.target}/store" if settings.source is not None else setup_of(settings.target).store
         self.project = Project.open(settings.project, store=store)
         self.searches = SearchCache()
@@ -165,6 +174,12 @@ class Service:
                 self._rehearse(archive)
             self.archive = archive
         self.look_for_words(after=0.0)
+        rejected = self.rejected
+        if rejected["count"] != self._told:
+            named = [f"{row['path'] or row['id']}: {row['message']}" for row in rejected["files"][:_NAMED]]
+            more = ["..."] * (rejected["count"] > len(named))
+            self._say(f"{counted(rejected['count'], 'file')} could not be read: {'; '.join([*named, *more])}")
+            self._told = rejected["count"]
 
     def _rehearse(self, archive: Archive) -> None:
         """Prepare its first search, beside everything else."""

@@ -7,6 +7,7 @@ import { HitCard } from "./hit.js";
 import { attempt, say, showFailure } from "./notices.js";
 import { hitKey } from "./places.js";
 import { found, halt, judgeHit, search } from "./search.js";
+import { server } from "./state.js";
 import { number, percent, t, tn } from "./texts.js";
 import { judgement } from "./word.js";
 
@@ -22,7 +23,7 @@ export function startHits() {
   byId("halt").addEventListener("click", halt);
   byId("to-word").addEventListener("click", () => byId("word").focus());
   byId("search-again").addEventListener("click", () => search());
-  for (const event of ["hits", "word", "choices"]) subscribe(event, show);
+  for (const event of ["hits", "word", "choices", "state"]) subscribe(event, show);
   subscribe("opened", () => (current = null));
 }
 
@@ -78,9 +79,10 @@ function showProgress() {
   byId("halt").hidden = !found.running;
   byId("search-again").hidden = found.running || !found.hits.length;
   byId("search-part").hidden = !found.running;
-  byId("search-part").value = found.part;
+  if (found.part) byId("search-part").value = found.part;
+  else byId("search-part").removeAttribute("value");
   const count = tn("hits.count", found.hits.length);
-  const running = t("hits.running", { count, part: percent(found.part) });
+  const running = !found.part && server.state.preparing ? t("hits.preparing") : t("hits.running", { count, part: percent(found.part) });
   const done = t("hits.done", { count, seconds: number(found.seconds ?? 0, 1) });
   const halted = t("hits.halted", { count, part: percent(found.part) });
   byId("hits-count").textContent = found.running ? running : found.part < 1 ? halted : done;
