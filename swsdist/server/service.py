@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
-from swsdist.chains.discover.report import words_of
+from swsdist.chains.discover.report import least_of, words_of
 from swsdist.core.codes import server as codes
 from swsdist.core.errors import SwsdistError
 from swsdist.core.fingerprint import fingerprint
@@ -126,7 +126,7 @@ class Service:
         self.clips = Clips(Path(self._scratch.name))
         self.scratch = Path(self._scratch.name)
         self.indexing: Indexing | None = None
-        self._candidates: dict[str, Word] | None = None
+        self._candidates: tuple[dict[str, Word], float] | None = None
         self._stop = threading.Event()
         self._rehearsals = list[threading.Thread]()
         self.texts = Archive(settings.texts) if settings.texts is not None else None
@@ -300,7 +300,7 @@ class Service:
 
     def classes(self, offset: int) -> dict[str, Any]:
         """A page of the word list of a run of `discover`: what each is called and known by, numbers, places, the entry that has
-        one of them, and whether it was set aside.
+        one of them, and whether it was set aside; `alike` is how sure it is in parts of the least that makes a class.
 
         Raises:
             StoreError: not a run folder.
@@ -310,7 +310,7 @@ class Service:
             for token in self.project.tokens(entry.entry_id):
                 if token.verdict == YES:
                     named.add(token.place, entry)
-        words, aside = self._words(), self.project.aside()
+        (words, least), aside = self._words(), self.project.aside()
         rows = []
         for key, word in islice(words.items(), offset, offset + PAGE):
             places = [Place(*member[1:5]) for member in islice(word.in_turns(), _HEARD)]
@@ -322,7 +322,7 @@ class Service:
                     "occurrences": len(word.members),
                     "speakers": word.speakers,
                     "seconds": word.seconds,
-                    "sure": word.sure,
+                    "alike": word.sure / least,
                     "places": [place.as_json() for place in places],
                     "entry": None if known is None else {"entry_id": known.entry_id, "form": known.form},
                     "aside": key in aside,
@@ -336,16 +336,17 @@ class Service:
         Raises:
             UserError: there is no such class.
         """
-        if key not in self._words():
+        if key not in self._words()[0]:
             raise codes.WRONG_REQUEST(where="key", what="there is no such class")
         self.project.set_aside(key, aside)
 
-    def _words(self) -> dict[str, Word]:
+    def _words(self) -> tuple[dict[str, Word], float]:
         if self._candidates is None:
             run = None if self.settings.classes is None else load_chain_run(Folder(self.settings.classes.rstrip("/")))
-            has_words = run is not None and run.chain.source("classes") is not None
-            words = words_of(run) if run is not None and has_words else []
-            self._candidates = {_key(word): word for word in words}
+            if run is None or run.chain.source("classes") is None:
+                self._candidates = {}, 1.0
+            else:
+                self._candidates = {_key(word): word for word in words_of(run)}, least_of(run)
         return self._candidates
 
     # -- news ----------------------------------------------------------------------------------------------------------

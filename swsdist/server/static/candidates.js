@@ -11,6 +11,9 @@ import { playPlace } from "./sounds.js";
 import { keyMark, length, number, t, tn } from "./texts.js";
 import { entryNamed, readEntries } from "./word.js";
 
+/** [times as sure as the least that makes a class, text]; measured in docs/how-to/discover-words.md */
+const ALIKE = [[1.4, "candidates.very"], [1.15, "candidates.quite"], [0, "candidates.somewhat"]];
+
 let rows = []; // {found, heard (how many of its places), element, name, buttons}
 let current = null;
 
@@ -48,9 +51,9 @@ function made(found) {
   row.play = el("button.play", { type: "button", on: { click: () => play(row) } });
   row.search = el("button.plain", { type: "button", on: { click: () => searchEntry(row.found.entry.entry_id) } },
     t("entry.search"));
-  const { occurrences, speakers, seconds, sure } = found;
+  const { occurrences, speakers, seconds, alike } = found;
   const facts = [tn("candidates.occurrences", occurrences), speakers ? tn("candidates.speakers", speakers) : null, length(seconds),
-    t("candidates.sure", { sure: number(sure, 1) })];
+    t(ALIKE.find(([least]) => alike >= least)[1])];
   row.element = el("li.candidate", { aria: { label }, on: { focusin: () => current !== row && setCurrent(row) } },
     row.play, row.name, el("div.verdicts", { attr: { role: "group" }, aria: { label: t("hit.verdict") } }, ...row.buttons),
     el("span.quiet.small.facts", {}, facts.filter(Boolean).join(" · ")), row.search);

@@ -35,8 +35,10 @@ export class HitCard {
     this.element = el(
       "article.hit",
       { tabIndex: -1, on: { focusin: () => does.reached(this) } },
-      el("header", {}, this.rank, el("span.where", {}, hit.recording), el("span.time", {}, clock(hit.at)), el("span.quiet", {}, length(hit.end - hit.start)),
-        el("span.quiet.who", {}, [hit.speaker, hit.date].filter(Boolean).join(" · ")), this.verdict, el("span.odds", {}, this.bar, this.likely)),
+      el("header", {}, this.rank, el("span.where", {}, hit.recording),
+        el("span.time", {}, clock(hit.at)), el("span.quiet", {}, length(hit.end - hit.start)),
+        el("span.quiet.who", {}, [hit.speaker, hit.date].filter(Boolean).join(" · ")), this.verdict,
+        el("span.odds", {}, this.bar, this.likely)),
       this.stretch.element, this.transcript?.element,
       el("div.actions", {}, this.playButton(), el("div.verdicts", { attr: { role: "group" }, aria: { label: t("hit.verdict") } },
         ...Object.values(this.buttons)), this.note),

@@ -34,7 +34,8 @@ async function start() {
   await readTexts(firstLanguage());
   writeTexts();
   document.title = t("page.title");
-  const parts = [startProgress, startNarrow, startAsking, startExamples, startHits, startLikely, startGlossary, startEntry, startCandidates, startNews];
+  const lists = [startGlossary, startEntry, startCandidates, startNews];
+  const parts = [startProgress, startNarrow, startAsking, startExamples, startHits, startLikely, ...lists];
   for (const startPart of [...parts, startPeople, startKeys]) startPart();
   subscribe("state", offerLanguages);
   subscribe("made", noteWord);

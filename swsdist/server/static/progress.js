@@ -24,14 +24,15 @@ export function startProgress() {
     byId("rejected").hidden = !count;
     byId("rejected-count").textContent = tn("rejected", count);
     fill(byId("rejected-files"), ...files.map(({ path, id, message, remedy }) => el("li", {},
-      el("strong", {}, (path ?? id).split(/[/\\]/).at(-1)), " ", el("span", { title: path ?? id }, [message, remedy].filter(Boolean).join(" – ")))),
+      el("strong", {}, (path ?? id).split(/[/\\]/).at(-1)), " ",
+      el("span", { title: path ?? id }, [message, remedy].filter(Boolean).join(" – ")))),
       count > files.length ? el("li", {}, "…") : "");
   });
 }
 
 function showIndexing({ part, documents, of, text }, ready) {
   const values = { part: percent(part), documents: number(documents), of: number(of) };
-  const what = hasText(`stage.${text}`) ? t(`stage.${text}`) : t("stage.other");
+  const what = hasText(`stage.${text}`) ? t(`stage.${text}`) : t("stage.last");
   showPart(part || null, part ? t(ready ? "indexing.ready" : "indexing.first", values) : tn("indexing.begun", of), what);
 }
 
