@@ -22,7 +22,7 @@ export function startProgress() {
   });
   subscribe("state", ({ rejected: { count, files } }) => {
     byId("rejected").hidden = !count;
-    byId("rejected-count").textContent = tn("rejected", count);
+    byId("rejected-count").textContent = tn("files.rejected", count);
     fill(byId("rejected-files"), ...files.map(({ path, id, message, remedy }) => el("li", {},
       el("strong", {}, (path ?? id).split(/[/\\]/).at(-1)), " ",
       el("span", { title: path ?? id }, [message, remedy].filter(Boolean).join(" – ")))),
