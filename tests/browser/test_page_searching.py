@@ -71,7 +71,7 @@ def test_judging_by_keys_undo_and_searching_again(visit: Any) -> None:
     for key in "ynu":
         at.page.keyboard.press(key)
     at.until("document.querySelectorAll('.hit[data-verdict]:not([data-verdict=\"\"])').length === 3")
-    at.until("document.querySelector('#word-counts').textContent.startsWith('2 confirmed, 1 rejected, 1 unsure')")
+    at.until("document.querySelector('#word-counts').textContent.startsWith('2 yes, 1 no, 1 unsure')")
     assert at.page.input_value("#word-form") == "mbote"
     assert at.count("#examples li") == 2  # the given one and the confirmed one
     assert at.page.locator("#expected").is_visible()
@@ -187,7 +187,7 @@ def test_a_stretch_of_a_recording_is_marked(visit: Any, served: Any) -> None:
     at.page.fill("#recordings-text", name)
     at.page.wait_for_selector("#recordings li >> nth=1", state="detached")
     at.page.click(f"#recordings button:has-text('{name}')")
-    at.page.wait_for_selector("#asked-sound .handle[aria-valuenow]")
+    at.page.wait_for_selector("#asked-sound .handle[aria-valuemax]")
     at.page.locator("#mark-place").focus()
     at.page.keyboard.press("PageUp")
     at.until("document.querySelector('#mark-place').value > 0")
@@ -200,7 +200,7 @@ def test_a_stretch_is_drawn_over_the_picture(visit: Any, served: Any) -> None:
     at = visit()
     at.page.click("#tab-mark")
     at.page.click("#recordings button >> nth=0")
-    at.page.wait_for_selector("#asked-sound .handle[aria-valuenow]")
+    at.page.wait_for_selector("#asked-sound .handle[aria-valuemax]")
     box = at.page.locator("#asked-sound canvas").bounding_box()
     at.page.mouse.move(box["x"] + 0.1 * box["width"], box["y"] + 20)
     at.page.mouse.down()
