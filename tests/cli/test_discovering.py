@@ -40,10 +40,13 @@ def found(tmp_path_factory: pytest.TempPathFactory, corpus: Path, swsdist: Comma
 def test_the_summary_agrees_with_the_files(found: tuple[Path, str]) -> None:
     root, said = found
     counts = json.loads((root / "found/classes.json").read_text())
-    assert f"{counts['classes']} classes, {counts['members']} members" in said
+    assert f"{counts['classes']} word candidates, {counts['members']} occurrences" in said
     assert counts["classes"] == len(counts["words"]) > 3
     lines = said.splitlines()
-    table = [line.split() for line in lines[next(k for k, line in enumerate(lines) if line.startswith("class ")) + 1 :]]
+    table = [
+        line.split()
+        for line in lines[next(k for k, line in enumerate(lines) if line.startswith("candidate ")) + 1 : -1]
+    ]
     assert [row[:3] for row in table] == [
         [str(word["class"]), str(word["occurrences"]), str(word["speakers"])] for word in counts["words"][:10]
     ]
@@ -54,7 +57,7 @@ def test_the_summary_agrees_with_the_files(found: tuple[Path, str]) -> None:
 
 def test_the_page_is_one_file_with_players(found: tuple[Path, str]) -> None:
     page = (found[0] / "found/classes.html").read_text(encoding="utf-8")
-    assert page.count("<audio") == page.count('class="play"') == 12
+    assert page.count("<audio") == page.count('class="sound"') == 12
     assert "Content-Security-Policy" in page
     assert not re.search(r'(?:src|href)="(?!data:|#)', page)
 
