@@ -136,7 +136,7 @@ def discover(config: str, settings: dict[str, Any], models: tuple[str, ...], **o
         raise codes.OTHER_CHAIN(where=config, chain=loaded.chain, wanted="discover", config=config)
     done = go(loaded, config, **options)
     if done is not None and options["events"] is None:
-        _print_words(done)
+        _print_words(done, config)
 
 
 reduce = _stages_command(
@@ -337,14 +337,18 @@ def run_name(path: str, template: Path, texts: str | None = None) -> str:
     return f"{name.partition('.')[0] if is_table(name) else name}-{ending}"
 
 
-def _print_words(result: RunResult) -> None:
-    """Print the first classes of the word list."""
+def _print_words(result: RunResult, source: str) -> None:
+    """Print the first candidates of the word list, and how one listens to all."""
     from swsdist.chains.discover.report import first_words, words_of
     from swsdist.report.tables import padded
 
-    words = words_of(result.outcome.chain_run)
+    chain_run = result.outcome.chain_run
+    words = words_of(chain_run)
     if words:
         print("\n".join(padded(first_words(words[:_MOST_CLASSES]))))
+        run = chain_run.run.root
+        served = source if Path(source).is_dir() else f"{run}/store"
+        print(f"listen and name them: swsdist serve {quote(served)} --classes {quote(run)}")
 
 
 def _holds_only_text(folder: str) -> bool:

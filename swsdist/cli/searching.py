@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from shlex import quote
 from tempfile import TemporaryDirectory
@@ -125,6 +126,7 @@ def search(
         return
     from swsdist.cli.progress import showing_search
     from swsdist.io.remote.scratch import scratch
+    from swsdist.kernels.compiled import told
     from swsdist.searcher.query_input import is_table
     from swsdist.store.same_sound import copies_in
 
@@ -155,10 +157,13 @@ def search(
         if len(typed) > 1 or is_table(typed[0]):
             warn(line_of(codes.QUERY_SKIPPED, where_from=error.where, reason=error.message))
 
+    context = click.get_current_context()
+    preparing = context.with_resource(ExitStack())
+    preparing.enter_context(told(say))
     searcher, likelihood = _searcher(target, sets, not no_trim, None if voices else bool(texts), calibration)
     store, copies = searcher.store, copies_in(searcher.store)
     if voices:
-        sounds = click.get_current_context().with_resource(TemporaryDirectory(dir=scratch()))
+        sounds = context.with_resource(TemporaryDirectory(dir=scratch()))
         rows = searcher.spoken_rows(typed, voices, Path(sounds), skip, say)
     else:
         rows = searcher.query_rows(typed, skip, say)
@@ -171,6 +176,7 @@ def search(
         several = max(_channels(store), copies.most)
         *_, hits = searcher.stream(rows, top * several, on_cut=note_cut, skip=skip, warn=warn)
         detections = hits.table()
+    preparing.close()
     rows = [row for row in rows if (row["query_id"], row["example"]) not in skipped]
     if not rows:
         raise next(iter(skipped.values()))

@@ -1,4 +1,4 @@
-"""A word list: classes of stretches, those of the most speakers first."""
+"""A word list: classes of stretches, those of the most speakers first, then the surest."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def fragments_of(stretches: Sequence[Stretch], numbers: Mapping[str, int]) -> Fr
 
 
 def word_list(stretches: Iterable[Stretch]) -> list[Word]:
-    """Classes by number of speakers, then of occurrences, then their own number; tokens of no class are left out."""
+    """Classes by number of speakers, then by how sure, then their own number; tokens of no class are left out."""
     members: dict[int, list[Stretch]] = defaultdict(list)
     for stretch in stretches:
         if stretch.group is not None:
@@ -108,4 +108,4 @@ def word_list(stretches: Iterable[Stretch]) -> list[Word]:
         Word(group, tuple(sorted(group_members, key=lambda member: (-(member.sure or 0.0), member[1:5]))))
         for group, group_members in members.items()
     ]
-    return sorted(words, key=lambda word: (-word.speakers, -len(word.members), word.group))
+    return sorted(words, key=lambda word: (-word.speakers, -word.sure, word.group))

@@ -431,6 +431,18 @@ class Project:
         with self.reading() as connection:
             return int(connection.execute("SELECT coalesce(max(change_id), 0) FROM change").fetchone()[0])
 
+    def aside(self) -> set[str]:
+        """What was set aside, by its key."""
+        with self.reading() as connection:
+            rows = connection.execute("SELECT name FROM setting WHERE name LIKE 'aside %'").fetchall()
+            return {row["name"].removeprefix("aside ") for row in rows}
+
+    def set_aside(self, key: str, aside: bool) -> None:
+        """Set something aside that is no word; or no longer."""
+        statement = "INSERT OR REPLACE INTO setting VALUES (?, '')" if aside else "DELETE FROM setting WHERE name = ?"
+        with self._database.writing() as connection:
+            connection.execute(statement, (f"aside {key}",))
+
     def people(self) -> list[str]:
         """Who has changed something, by name."""
         with self.reading() as connection:

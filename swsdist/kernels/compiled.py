@@ -34,6 +34,10 @@ from numba.core.typing import Signature
 Function = TypeVar("Function", bound=Callable[..., object])
 
 _LOCK = threading.Lock()
+#: Set once a function was compiled, and not loaded.
+_COMPILED = threading.Event()
+#: Seconds before one is told, and between looks.
+_PATIENCE, _LOOK = 2.0, 0.2
 
 
 def compiled(signature: str | Signature) -> Callable[[Function], Function]:
@@ -42,10 +46,34 @@ def compiled(signature: str | Signature) -> Callable[[Function], Function]:
     def decorate(function: Function) -> Function:
         function.__qualname__ += _enclosed(function)
         with _cached():
-            made: Function = numba.njit(signature, nogil=True, cache=True)(function)
-        return made
+            made = numba.njit(signature, nogil=True, cache=True)(function)
+        if made.stats.cache_misses:
+            _COMPILED.set()
+        return made  # type: ignore[no-any-return]
 
     return decorate
+
+
+@contextmanager
+def told(say: Callable[[str], None]) -> Iterator[None]:
+    """Say it once if something was compiled, and what is done inside takes longer for it."""
+    ended = threading.Event()
+
+    def watch() -> None:
+        waits = _PATIENCE
+        while not ended.wait(waits):
+            waits = _LOOK
+            if _COMPILED.is_set():
+                say("preparing, once: the search is compiled for this machine")
+                return
+
+    watching = threading.Thread(target=watch, daemon=True)
+    watching.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watching.join()
 
 
 @contextmanager

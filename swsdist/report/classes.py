@@ -1,4 +1,4 @@
-"""Classes of term discovery as one self-contained page with players: no network requests, readable without scripts.
+"""Word candidates, the classes of term discovery, as one page with players: no network requests, readable without scripts.
 
 Names in the page are untrusted: jinja2 escapes all of them; only waveforms and clips are inserted unescaped.
 """
@@ -42,7 +42,7 @@ class ClassCounts:
 
 
 def render_classes(
-    words: Sequence[Word], counts: ClassCounts, clips: int, storage: Mapping[str, object] | None = None
+    words: Sequence[Word], counts: ClassCounts, clips: int, least: float, storage: Mapping[str, object] | None = None
 ) -> str:
     """The page as HTML text, to be written as UTF-8; the same for the same classes and recordings.
 
@@ -50,6 +50,7 @@ def render_classes(
         words: in the order of the page.
         counts: see there.
         clips: most players: of two members of each class, class by class, then of the others; the surest of each speaker first.
+        least: of how sure a member of a class is.
         storage: options for the file system of recordings.
     """
     sounds = Sounds(storage, clips)
@@ -69,5 +70,11 @@ def render_classes(
         for number, members in enumerate(shown)
     ]
     return rendered(
-        "classes", words=words[:MOST_WORDS], total=len(words), blocks=blocks, counts=counts, left_out=sounds.left_out
+        "classes",
+        words=words[:MOST_WORDS],
+        total=len(words),
+        blocks=blocks,
+        counts=counts,
+        least=least,
+        left_out=sounds.left_out,
     )

@@ -71,7 +71,7 @@ def create_app(service: Service, guard: Guard) -> Starlette:
         Route("/api/recordings", _recordings),
         Route("/api/recordings-folder", _find_recordings, methods=["POST"]),
         Route("/api/overview", _overview),
-        Route("/api/classes", _classes),
+        Route("/api/classes", _classes, methods=["GET", "POST"]),
         Route("/api/likely", _likely),
         Route("/api/news", _news),
         Route("/api/news/seen", _seen, methods=["POST"]),
@@ -139,6 +139,7 @@ def _facts(request: Request, service: Service) -> dict[str, Any]:
         "indexing": indexing.state if indexing is not None else None,
         "error": None if error is None else error_values(error),
         "ready": archive is not None,
+        "preparing": service.preparing,
         "archive": None if archive is None else archive.state,
         "person": person_of(request),
         "session": guard.user_header is None,
@@ -249,6 +250,10 @@ async def _seen(request: Request) -> Response:
 
 
 async def _classes(request: Request) -> Response:
+    if request.method == "POST":
+        values = await body_of(request)
+        await run_in_threadpool(service_of(request).set_aside, text_of(values, "key"), bool(values.get("aside")))
+        return JSONResponse({})
     offset = integer(dict(request.query_params), "offset", 0)
     return JSONResponse(await run_in_threadpool(service_of(request).classes, offset))
 

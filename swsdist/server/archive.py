@@ -10,11 +10,14 @@ from os.path import commonpath
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from swsdist.config.search import Search
 from swsdist.core.codes import server as codes
+from swsdist.core.errors import SwsdistError
+from swsdist.core.types import QUERIES
 from swsdist.glossary.documents import CONTENT, J, contents, replaced_among, replaced_files
 from swsdist.glossary.words import Place, Token, is_same, overlap, within
 from swsdist.lattices.lattice import BREAK, Word
@@ -33,6 +36,8 @@ PAGE = 50
 _LISTED = 500
 #: Columns of REJECTED that are told.
 _REJECTED = ["path", "id", "reason", "message", "remedy"]
+#: Places of a recording that are tried as queries, until one has speech.
+_PLACES = 9
 #: Most words of transcripts in memory.
 _WORDS = 200_000
 
@@ -113,6 +118,32 @@ class Archive:
         """Documents that could not be read: path, id, reason (a code), message, remedy."""
         rows: list[dict[str, Any]] = self.searcher.store.rejected().select(_REJECTED).to_pylist()
         return rows
+
+    def rehearse(self) -> None:
+        """Search for anything, so that what is compiled, loaded or prepared once is there before the first question.
+
+        Raises:
+            SwsdistError, OSError: its recordings cannot be read.
+        """
+        if not self.documents.num_rows:
+            return
+        (document,) = self.documents.sort_by([("duration", "descending")]).slice(0, 1).to_pylist()
+        row = dict.fromkeys(QUERIES.names) | {"query_id": "word", "example": 1, "channel": 1}
+        if not self.spoken:
+            rows = [row | {"term": "word"}]
+        else:  # some of these places have speech
+            starts = document["at"] + np.linspace(0.0, max(0.0, document["duration"] - 0.5), _PLACES)
+            rows = [row | {"path": document["path"], "start": start, "end": start + 0.5} for start in starts.tolist()]
+        for each in rows:
+            skipped = list[SwsdistError]()
+
+            def skip(_: str, __: int, error: SwsdistError, skipped: list[SwsdistError] = skipped) -> None:
+                skipped.append(error)
+
+            for part in self.searcher.stream([each], 1, skip=skip):
+                part.table()
+            if not skipped:
+                return
 
     def filtered(self, filters: Filters) -> Searcher:
         """The searcher of some documents.

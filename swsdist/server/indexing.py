@@ -97,7 +97,7 @@ class Indexing:
                 if now is not None and (before is None or before.fingerprint != now.fingerprint):
                     self._committed()
                 if is_taken:
-                    self._state = {**(self._state or {}), "text": "another process indexes the folder"}
+                    self._state = {**(self._state or {}), "text": "waiting"}
                     self._ended.wait(_AGAIN)
                 elif not stopped:
                     break

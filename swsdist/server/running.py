@@ -120,7 +120,7 @@ def serve_until_ended(settings: Settings, entrance: Entrance, say: Callable[[str
         {*_LOOPBACK, *entrance.names, *([entrance.host] if entrance.host not in ("0.0.0.0", "::") else [])}
     )
     proxies = frozenset(entrance.proxies or _LOOPBACK)
-    service = Service(settings)
+    service = Service(settings, say)
     try:
         kept = None if is_open or by_header else Kept(settings.project / _ACCESS)
         token = None if kept is None else kept.token

@@ -8,8 +8,10 @@ import os
 import shutil
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory, gettempdir
 from typing import Any, NotRequired
@@ -20,13 +22,15 @@ import pyarrow.compute as pc
 from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
-from swsdist.chains.discover.report import stretches
+from swsdist.chains.discover.report import least_of, words_of
 from swsdist.core.codes import server as codes
 from swsdist.core.errors import SwsdistError
-from swsdist.discovery.words import Stretch
+from swsdist.core.fingerprint import fingerprint
+from swsdist.core.text import counted
+from swsdist.discovery.words import Word
 from swsdist.glossary import example_sounds
 from swsdist.glossary.project import Project
-from swsdist.glossary.words import Place, within
+from swsdist.glossary.words import YES, Entry, Place, Places, within
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.inspection.loading import load_chain_run
 from swsdist.searcher.settings import setup_of
@@ -47,8 +51,12 @@ _NEWS = "news.json"
 _SCRATCH = "swsdist-serve-"
 #: Most rejected files that are named.
 _REJECTED = 200
+#: Of these, for the terminal.
+_NAMED = 3
 #: Earlier states of the stores that are held.
 _OLDER = 4
+#: Places of a class that one may listen to.
+_HEARD = 12
 
 
 class _News(TypedDict):
@@ -101,10 +109,15 @@ class Settings:
 
 
 class Service:
-    """The state behind the page; its methods may be called by several threads."""
+    """The state behind the page; its methods may be called by several threads.
 
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
+    Args:
+        settings: what is served.
+        say: told of files that could not be read.
+    """
+
+    def __init__(self, settings: Settings, say: Callable[[str], None] = lambda _: None) -> None:
+        self.settings, self._say, self._told = settings, say, 0
         store = f"{settings.target}/store" if settings.source is not None else setup_of(settings.target).store
         self.project = Project.open(settings.project, store=store)
         self.searches = SearchCache()
@@ -117,9 +130,12 @@ class Service:
         self.clips = Clips(Path(self._scratch.name))
         self.scratch = Path(self._scratch.name)
         self.indexing: Indexing | None = None
-        self._classes: list[dict[str, Any]] | None = None
+        self._candidates: tuple[dict[str, Word], float] | None = None
         self._stop = threading.Event()
+        self._rehearsals = list[threading.Thread]()
         self.texts = Archive(settings.texts) if settings.texts is not None else None
+        if self.texts is not None:
+            self._rehearse(self.texts)
         self._looking, self._looked = threading.Lock(), 0.0
         self._judged = threading.Event()
         threading.Thread(target=self._keep_examples, daemon=True).start()
@@ -161,10 +177,18 @@ class Service:
             if self.archive is not None:
                 self._retire(self.archive)
                 self.searches.forget(archive.replaced_since(self.archive))
+            else:
+                self._rehearse(archive)
             self.archive = archive
         self._judged.set()
         self.look_for_words(after=0.0)
         threading.Thread(target=self._look_beside, args=(archive,), daemon=True).start()
+        rejected = self.rejected
+        if rejected["count"] != self._told:
+            named = [f"{row['path'] or row['id']}: {row['message']}" for row in rejected["files"][:_NAMED]]
+            more = ["..."] * (rejected["count"] > len(named))
+            self._say(f"{counted(rejected['count'], 'file')} could not be read: {'; '.join([*named, *more])}")
+            self._told = rejected["count"]
 
     def _look_beside(self, archive: Archive) -> None:
         """Read the annotations beside the recordings of a folder that was indexed."""
@@ -206,6 +230,23 @@ class Service:
                     example_sounds.keep(self.project, self.archive.searcher.store)
             except (SwsdistError, OSError):
                 _LOG.exception("the sounds of examples were not kept")
+
+    def _rehearse(self, archive: Archive) -> None:
+        """Prepare its first search, beside everything else."""
+
+        def rehearse() -> None:
+            try:
+                archive.rehearse()
+            except Exception:  # whoever asks first is told; or the server has ended
+                _LOG.debug("the search was not prepared", exc_info=True)
+
+        self._rehearsals.append(threading.Thread(target=rehearse, daemon=True))
+        self._rehearsals[-1].start()
+
+    @property
+    def preparing(self) -> bool:
+        """Whether a first search is being prepared: until then an answer may take half a minute."""
+        return any(each.is_alive() for each in self._rehearsals)
 
     @property
     def words(self) -> Archive | None:
@@ -250,6 +291,8 @@ class Service:
         if opened is not None and (now is None or now.fingerprint == opened.state):
             return
         texts = Archive(target, texts=inside)
+        if opened is None:
+            self._rehearse(texts)
         with self._lock:
             self._retire(opened)
             self.texts = texts
@@ -307,12 +350,55 @@ class Service:
         return self.searches.likelihood(self.project, self.archive, entry_id, name)
 
     def classes(self, offset: int) -> dict[str, Any]:
-        """A page of the classes of a run of `discover`: name, number of members, and the place of the first."""
-        if self.settings.classes is None:
-            return {"classes": [], "total": 0}
-        if self._classes is None:
-            self._classes = _classes_of(self.settings.classes)
-        return {"classes": self._classes[offset : offset + PAGE], "total": len(self._classes)}
+        """A page of the word list of a run of `discover`: what each is called and known by, numbers, places, the entry that has
+        one of them, and whether it was set aside; `alike` is how sure it is in parts of the least that makes a class.
+
+        Raises:
+            StoreError: not a run folder.
+        """
+        named = Places[Entry]()
+        for entry in self.project.entries():
+            for token in self.project.tokens(entry.entry_id):
+                if token.verdict == YES:
+                    named.add(token.place, entry)
+        (words, least), aside = self._words(), self.project.aside()
+        rows = []
+        for key, word in islice(words.items(), offset, offset + PAGE):
+            places = [Place(*member[1:5]) for member in islice(word.in_turns(), _HEARD)]
+            known = next(filter(None, map(named.same, places)), None)
+            rows.append(
+                {
+                    "name": str(word.group),
+                    "key": key,
+                    "occurrences": len(word.members),
+                    "speakers": word.speakers,
+                    "seconds": word.seconds,
+                    "alike": word.sure / least,
+                    "places": [place.as_json() for place in places],
+                    "entry": None if known is None else {"entry_id": known.entry_id, "form": known.form},
+                    "aside": key in aside,
+                }
+            )
+        return {"classes": rows, "total": len(words)}
+
+    def set_aside(self, key: str, aside: bool) -> None:
+        """Say of a class that it is no word; or no longer.
+
+        Raises:
+            UserError: there is no such class.
+        """
+        if key not in self._words()[0]:
+            raise codes.WRONG_REQUEST(where="key", what="there is no such class")
+        self.project.set_aside(key, aside)
+
+    def _words(self) -> tuple[dict[str, Word], float]:
+        if self._candidates is None:
+            run = None if self.settings.classes is None else load_chain_run(Folder(self.settings.classes.rstrip("/")))
+            if run is None or run.chain.source("classes") is None:
+                self._candidates = {}, 1.0
+            else:
+                self._candidates = {_key(word): word for word in words_of(run)}, least_of(run)
+        return self._candidates
 
     # -- news ----------------------------------------------------------------------------------------------------------
 
@@ -388,23 +474,6 @@ def _new_documents(archive: Archive, state: str | None) -> pa.Table:
     return keys.filter(pc.invert(pc.is_in(current, earlier)))
 
 
-def _classes_of(run: str) -> list[dict[str, Any]]:
-    """Classes of a run of `discover`, the largest first: name, members (their number), and place of the member in the middle by
-    length.
-
-    Raises:
-        StoreError: not a run folder.
-    """
-    chain_run = load_chain_run(Folder(run.rstrip("/")))
-    if chain_run.chain.source("classes") is None:
-        return []
-    by_class: dict[int | None, list[Stretch]] = {}
-    for member in stretches(chain_run, "classes"):
-        by_class.setdefault(member.group, []).append(member)
-    classes = []
-    for name, members in sorted(by_class.items(), key=lambda item: -len(item[1])):
-        members.sort(key=lambda member: member.end - member.start)
-        middle = members[len(members) // 2]
-        place = {key: getattr(middle, key) for key in ("doc_id", "channel", "start", "end")}
-        classes.append({"name": str(name), "members": len(members), "place": place})
-    return classes
+def _key(word: Word) -> str:
+    """What a class is known by: the same members are the same class, whatever its number."""
+    return fingerprint("class", sorted(member[1:5] for member in word.members))

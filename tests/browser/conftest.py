@@ -24,8 +24,11 @@ CHROMIUMS = ("chromium", "chromium-browser", "google-chrome")
 #: Opens the servers, too.
 PASSWORD = "open sesame"
 
+#: Rules of axe-core.
+AXE = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+
 #: Seconds after which what is waited for never comes, on a slow machine too.
-NEVER = 120
+NEVER = 25
 
 
 @dataclass
@@ -159,6 +162,15 @@ class Visitor:
         """Wait until a search has ended."""
         self.page.wait_for_selector(".hit")
         self.page.wait_for_selector("#search-part", state="hidden")
+
+    def violations(self) -> list[str]:
+        """What axe-core finds wrong with what is shown: rule, and the first element."""
+        axe = pytest.importorskip(
+            "axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed"
+        )
+        wanted = {"runOnly": {"type": "tag", "values": AXE}}
+        found = axe.Axe().run(self.page, options=wanted).response["violations"]
+        return [f"{each['id']}: {each['nodes'][0]['html']}" for each in found]
 
     def count(self, selector: str) -> int:
         """How many elements there are."""

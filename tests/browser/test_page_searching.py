@@ -1,4 +1,4 @@
-"""Asking and judging in a real browser: record, upload, mark, type, take a class; keys; undo; again with the examples."""
+"""Asking and judging in a real browser: record, upload, mark, type, word candidates; keys; undo; again with the examples."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from tests.support.spoken_archive import WRITTEN
 pytestmark = pytest.mark.browser
 
 #: Recording and time of hits.
-WHERE = "hits => hits.map((hit) => `${hit.dataset.group} ${hit.querySelector('.time').textContent}`)"
+WHERE = (
+    "hits => hits.map((hit) => `${hit.querySelector('.where').textContent} ${hit.querySelector('.time').textContent}`)"
+)
 
 
 def test_the_recorded_word_is_found_where_it_is_said(visit: Any, served: Any) -> None:
     at = visit()
     at.search()
-    at.page.uncheck("#grouped")
-    best = at.page.locator(".hit").evaluate_all("hits => hits.slice(0, 2).map((hit) => hit.dataset.group)")
+    best = at.page.locator(".hit .where").all_inner_texts()[:2]
     assert sorted(best) == served.archive.said_in
     assert at.text("#store-name") == served.archive.folder.name
     assert at.page.locator(".hit .likely").first.inner_text()
@@ -45,16 +46,21 @@ def test_hits_are_drawn_and_play_at_once(visit: Any) -> None:
     at.page.wait_for_selector(".hit.current .stretch.playing", state="detached")
 
 
-def test_hits_are_grouped_by_recording_or_not(visit: Any) -> None:
+def test_hits_are_best_first_or_by_recording_and_keys_take_the_next_best(visit: Any) -> None:
     at = visit()
+    assert at.page.locator("#steps").is_visible()
     at.search()
-    groups = at.page.locator("#hits > .recording .name").all_inner_texts()
-    assert len(groups) == len(set(groups)) > 1
-    assert at.text(".hit >> nth=0 >> .rank") == "1"
-    at.page.click("#grouped")
-    assert at.count("#hits > .recording") == 0
+    assert not at.page.locator("#steps").is_visible()
     ranks = [int(rank) for rank in at.page.locator(".hit .rank").all_inner_texts()]
     assert ranks == sorted(ranks)
+    at.page.click("#grouped")
+    groups = at.page.locator("#hits > .recording .name").all_inner_texts()
+    assert len(groups) == len(set(groups)) > 1
+    for rank in ("1", "2", "3"):
+        at.until(f"document.querySelector('.hit.current .rank').textContent === '{rank}'")
+        at.page.locator(".hit.current").focus()
+        at.page.keyboard.press("n")
+    at.page.wait_for_selector(".hit[data-verdict=no] >> nth=2")
 
 
 def test_judging_by_keys_undo_and_searching_again(visit: Any) -> None:
@@ -65,7 +71,7 @@ def test_judging_by_keys_undo_and_searching_again(visit: Any) -> None:
     for key in "ynu":
         at.page.keyboard.press(key)
     at.until("document.querySelectorAll('.hit[data-verdict]:not([data-verdict=\"\"])').length === 3")
-    at.until("document.querySelector('#word-counts').textContent.startsWith('2 confirmed, 1 rejected, 1 unsure')")
+    at.until("document.querySelector('#word-counts').textContent.startsWith('2 yes, 1 no, 1 unsure')")
     assert at.page.input_value("#word-form") == "mbote"
     assert at.count("#examples li") == 2  # the given one and the confirmed one
     assert at.page.locator("#expected").is_visible()
@@ -181,7 +187,7 @@ def test_a_stretch_of_a_recording_is_marked(visit: Any, served: Any) -> None:
     at.page.fill("#recordings-text", name)
     at.page.wait_for_selector("#recordings li >> nth=1", state="detached")
     at.page.click(f"#recordings button:has-text('{name}')")
-    at.page.wait_for_selector("#asked-sound .handle[aria-valuenow]")
+    at.page.wait_for_selector("#asked-sound .handle[aria-valuemax]")
     at.page.locator("#mark-place").focus()
     at.page.keyboard.press("PageUp")
     at.until("document.querySelector('#mark-place').value > 0")
@@ -194,7 +200,7 @@ def test_a_stretch_is_drawn_over_the_picture(visit: Any, served: Any) -> None:
     at = visit()
     at.page.click("#tab-mark")
     at.page.click("#recordings button >> nth=0")
-    at.page.wait_for_selector("#asked-sound .handle[aria-valuenow]")
+    at.page.wait_for_selector("#asked-sound .handle[aria-valuemax]")
     box = at.page.locator("#asked-sound canvas").bounding_box()
     at.page.mouse.move(box["x"] + 0.1 * box["width"], box["y"] + 20)
     at.page.mouse.down()
@@ -238,18 +244,35 @@ def test_a_form_that_the_glossary_has_is_no_second_word(visit: Any) -> None:
     at.page.wait_for_selector(".token >> nth=1", state="detached")
 
 
-def test_a_text_and_a_class_are_searched(visit: Any, served: Any) -> None:
+def test_a_text_is_searched(visit: Any, served: Any) -> None:
     at = visit()
     at.page.fill("#text-query", WRITTEN)
     at.page.keyboard.press("Enter")
     at.wait_for_hits()
     assert at.count(".hit") == len(served.archive.recordings)  # each has the word once
-    at.page.click("#tab-class")
-    with at.page.expect_request("**/api/search") as sent:
-        at.page.click("#classes li >> nth=0 >> button >> nth=1")
-    (example,) = json.loads(sent.value.post_data)["examples"]
-    assert example["doc_id"] in served.archive.recordings
+
+
+def test_candidates_are_named_set_aside_and_searched_by_keys(visit: Any, served: Any) -> None:
+    at = visit()
+    at.page.click("#to-candidates")
+    at.page.wait_for_selector(".candidate.current")
+    candidate = ".candidate >> nth={}".format
+    at.page.keyboard.press("n")
+    at.page.wait_for_selector(candidate(0) + " >> css=[data-verdict=no][aria-pressed=true]")
+    at.page.keyboard.press("m")
+    at.page.keyboard.type("kota")
+    at.page.keyboard.press("Escape")
+    at.page.keyboard.press(" ")
+    at.page.keyboard.press("y")
+    at.page.wait_for_selector(candidate(1) + " >> css=[data-verdict=yes][aria-pressed=true]")
+    at.page.reload()
+    at.page.wait_for_selector(".candidate[data-verdict=no]")
+    assert at.page.input_value(".candidate[data-verdict=yes] input") == "kota"
+    at.page.click(".candidate[data-verdict=no] button[data-verdict=no]")
+    at.page.wait_for_selector(".candidate[data-verdict=no]", state="detached")
+    at.page.click(".candidate[data-verdict=yes] button.plain")
     at.wait_for_hits()
+    assert at.page.input_value("#word-form") == "kota"
     assert at.count("#examples li") == 1
 
 
@@ -262,10 +285,10 @@ def test_a_search_is_narrowed(visit: Any) -> None:
         at.search()
     assert json.loads(sent.value.post_data)["narrow"] == {"folder": folder}
     assert folder in at.text("#narrow-summary")
-    assert all(name.startswith(folder) for name in at.page.locator("#hits .recording .name").all_inner_texts())
+    assert all(name.startswith(folder) for name in at.page.locator("#hits .where").all_inner_texts())
 
 
-def test_it_says_when_it_is_no_use_to_go_on(visit: Any) -> None:
+def test_it_says_when_one_can_stop(visit: Any) -> None:
     at = visit()
     nothing = {
         "judged": 20,
@@ -291,6 +314,6 @@ def test_it_says_when_it_is_no_use_to_go_on(visit: Any) -> None:
     at.record()
     at.page.click(".trim-search")
     at.page.wait_for_selector("#worth[data-worth=false]")
-    assert "no use" in at.text("#worth")
+    assert "can stop" in at.text("#worth")
     assert at.page.locator("#hits-none").is_visible()
     assert at.text("#warnings") == "Two files went away."

@@ -31,6 +31,7 @@ BUILT = (
     "keys",
     "failure",
     "record",
+    "stage",
 )
 
 

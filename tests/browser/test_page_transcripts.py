@@ -57,7 +57,7 @@ def test_a_recording_that_is_opened_has_its_words(visit: Any) -> None:
     at = visit()
     at.page.click("#tab-mark")
     at.page.click("#recordings button >> nth=0")
-    at.page.wait_for_selector("#asked-sound .handle[aria-valuenow]")
+    at.page.wait_for_selector("#asked-sound .handle[aria-valuemax]")
     at.page.click("#asked-sound .word")
     ends = [float(handle.get_attribute("aria-valuenow")) for handle in at.page.locator("#asked-sound .handle").all()]
     assert ends == pytest.approx([0.4, 0.9], abs=0.01)

@@ -14,14 +14,12 @@ from hypothesis import strategies as st
 from praatio import textgrid as praatio
 
 from swsdist.chains.discover.writing import writers
-from swsdist.core.codes import discovery as codes
 from swsdist.core.types import QUERIES
 from swsdist.discovery.formats.classes import read_classes
 from swsdist.discovery.words import Stretch, word_list
 from swsdist.io.tables import read_table
 from swsdist.report.answers.sounds import Sounds
 from swsdist.report.classes import MOST_MEMBERS, ClassCounts, render_classes
-from tests.support.coded import raises
 
 TIMES = st.integers(0, 3_000_000)
 
@@ -58,7 +56,7 @@ def written(folder: Path, classes: list[Stretch], parse: list[Stretch], *kinds: 
 def test_a_word_list_has_each_member_once_in_order(some: list[Stretch]) -> None:
     words = word_list([*some, Stretch(None, "a", 1, 0.0, 1.0, None)])
     assert Counter(member for word in words for member in word.members) == Counter(some)
-    keys = [(-word.speakers, -len(word.members), word.group) for word in words]
+    keys = [(-word.speakers, -word.sure, word.group) for word in words]
     assert keys == sorted(keys)
     for word in words:
         assert {member.group for member in word.members} == {word.group}
@@ -132,8 +130,13 @@ def test_tiers_have_classes_and_parse(tmp_path: Path) -> None:
 
 
 def test_names_that_a_class_file_cannot_hold(tmp_path: Path) -> None:
-    with raises(codes.UNWRITABLE_CLASS):
-        written(tmp_path, [Stretch(0, "two words", 1, 0.0, 1.0, 1.0)], [])
+    names = ["two words", "two_words", "two\twords", "two_words_"]
+    written(tmp_path, [Stretch(0, name, 1, 0.0, 1.0, 1.0) for name in names], [])
+    documents: dict[str, int] = {}
+    assert read_classes(str(tmp_path / "classes.txt"), documents).document.size == len(documents) == len(names)
+    with (tmp_path / "classes-names.csv").open() as file:
+        renamed = {row["name"]: row["document"] for row in csv.DictReader(file)}
+    assert {renamed.get(name, name) for name in documents} == set(names)
 
 
 class Elements(HTMLParser):
@@ -162,13 +165,13 @@ COUNTS = ClassCounts(2, 6, 2, 3, 2, 1, 1.25, 0.5)
 
 
 def test_the_page_says_what_it_must() -> None:
-    page = Elements(render_classes(word_list(CLASSES), COUNTS, 10))
+    page = Elements(render_classes(word_list(CLASSES), COUNTS, 10, 1.3))
     ids = {values["id"] for _, values in page.tags if "id" in values}
     targets = {(values["href"] or "")[1:] for tag, values in page.tags if tag == "a"}
     assert targets == {"c0", "c3", "sure"}
     assert targets <= ids
-    assert "2 classes, 6 members" in page.text
-    assert page.text.index("class 0") < page.text.index("class 3")  # of two speakers
+    assert "2 word candidates, 6 occurrences" in page.text
+    assert page.text.index("candidate 0") < page.text.index("candidate 3")  # of two speakers
     assert "talks/a" in page.text
     assert "0:00.50 – 0:01.00" in page.text
     assert "No sound: no recording." in page.text
@@ -176,17 +179,17 @@ def test_the_page_says_what_it_must() -> None:
 
 def test_names_of_others_stay_text() -> None:
     evil = '<script>alert("x")</script>&amp;'
-    page = Elements(render_classes(word_list([Stretch(0, evil, 1, 0.0, 1.0, 1.0, evil)]), COUNTS, 0))
+    page = Elements(render_classes(word_list([Stretch(0, evil, 1, 0.0, 1.0, 1.0, evil)]), COUNTS, 0, 1.3))
     assert [tag for tag, _ in page.tags].count("script") == 1
     assert page.text.count(evil) == 2
 
 
 def test_a_page_does_not_grow_without_bound() -> None:
     many = [Stretch(0, "a", 1, float(k), k + 0.5, 1.0, path="none.wav") for k in range(MOST_MEMBERS + 5)]
-    page = render_classes(word_list(many), COUNTS, 0)
+    page = render_classes(word_list(many), COUNTS, 0, 1.3)
     assert page.count('<li class="hit">') == MOST_MEMBERS
     assert "5 more" in page
-    assert f"{MOST_MEMBERS} members have no player" in page
+    assert f"{MOST_MEMBERS} occurrences have no sound here" in page
 
 
 def test_two_members_of_each_class_have_players_before_a_third(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,11 +203,11 @@ def test_two_members_of_each_class_have_players_before_a_third(monkeypatch: pyte
     words = word_list(
         Stretch(group, "a", 1, float(k), k + 0.5, 9.0 - k, path=f"{group}.wav") for group in (0, 1) for k in range(3)
     )
-    page = render_classes(words, COUNTS, 9)
+    page = render_classes(words, COUNTS, 9, 1.3)
     assert asked == [("0.wav", 0.0), ("0.wav", 1.0), ("1.wav", 0.0), ("1.wav", 1.0), ("0.wav", 2.0), ("1.wav", 2.0)]
-    assert page.index("class 0") < page.index("class 1")
+    assert page.index("candidate 0") < page.index("candidate 1")
 
 
 def test_a_page_without_classes() -> None:
-    page = Elements(render_classes([], ClassCounts(0, 0, 0, 0, 0, 0, 0.0, 0.0), 10))
+    page = Elements(render_classes([], ClassCounts(0, 0, 0, 0, 0, 0, 0.0, 0.0), 10, 1.3))
     assert "Nothing recurs" in page.text

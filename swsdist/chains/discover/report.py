@@ -53,7 +53,7 @@ def publish_report(outcome: Outcome, chain_run: ChainRun, force: bool = False) -
         return None
     classes, parse = (stretches(chain_run, table) for table in ("classes", "parse"))
     words, counts = word_list(classes), _counts(classes, parse)
-    page = render_classes(words, counts, chain_run.config.report.clips, chain_run.config.storage)
+    page = render_classes(words, counts, chain_run.config.report.clips, least_of(chain_run), chain_run.config.storage)
     run.write_bytes(PAGE, page.encode())
     values = {"schema": SCHEMA, "made_of": made_of, **asdict(counts), "words": [word.row() for word in words]}
     run.write_bytes(JSON, json.dumps(values, indent=1).encode())
@@ -84,6 +84,12 @@ def words_of(chain_run: ChainRun) -> list[Word]:
     return word_list(stretches(chain_run, "classes")) if chain_run.ended("classes") is not None else []
 
 
+def least_of(chain_run: ChainRun) -> float:
+    """How sure a match is at least that makes a class."""
+    inputs: DiscoverInputs = chain_run.chain.inputs
+    return inputs.options.clustering.score
+
+
 def _counts(classes: Sequence[Stretch], parse: Sequence[Stretch]) -> ClassCounts:
     of_classes = [token for token in parse if token.group is not None]
     return ClassCounts(
@@ -111,12 +117,11 @@ def summary(chain_run: ChainRun) -> list[str]:
     share = (
         f" ({100 * counts.class_seconds / counts.parsed_seconds:.0f} % of the speech)" if counts.parsed_seconds else ""
     )
-    speakers = f", {counted(counts.speakers, 'speaker')}" if counts.speakers else ""
+    speakers = f" of {counted(counts.speakers, 'speaker')}" if counts.speakers else ""
     return [
         *lines,
-        f"{counted(counts.classes, 'class', 'classes')}, {counted(counts.members, 'member')}, "
-        f"{counted(counts.documents, 'document')}{speakers}; "
-        f"parse: {counted(counts.tokens, 'token')}, {counts.class_tokens} of classes{share}",
+        f"{counted(counts.classes, 'word candidate')}, {counted(counts.members, 'occurrence')} "
+        f"in {counted(counts.documents, 'recording')}{speakers}{share}",
         f"page: {chain_run.run.path(PAGE)}; tables, class file and queries: {chain_run.run.path('exports')}",
     ]
 
@@ -127,7 +132,7 @@ def first_words(words: Sequence[Word]) -> list[list[str]]:
         [str(word.group), str(len(word.members)), str(word.speakers or "–"), short(word.seconds), short(word.sure)]
         for word in words
     ]
-    return [["class", "occurrences", "speakers", "mean duration (s)", "sure"], *cells]
+    return [["candidate", "occurrences", "speakers", "length (s)", "how sure"], *cells]
 
 
 def notices(chain_run: ChainRun) -> list[str]:

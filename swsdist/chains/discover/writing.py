@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -29,6 +30,11 @@ _QUERIES = pa.schema(
 )
 
 
+#: Columns of classes-names.csv.
+_NAMES = pa.schema([("name", pa.string()), ("document", pa.string())])
+_BLANKS = re.compile(r"\s")
+
+
 def write_tables(classes: Sequence[Stretch], parse: Sequence[Stretch], folder: Path) -> None:
     """Write `classes.csv`, `parse.csv` and the word list, `words.csv`."""
     for name, stretches in (("classes", classes), ("parse", parse)):
@@ -51,12 +57,17 @@ def write_queries(classes: Sequence[Stretch], folder: Path) -> None:
 def write_class_file(classes: Sequence[Stretch], folder: Path) -> None:
     """Write `classes.txt`, a class file of the ZeroSpeech challenges; a channel after the first is a document `NAME#CHANNEL`.
 
-    Raises:
-        UserError: the name of a document holds a blank.
+    The format has no blanks in names: they are `_` there, and `classes-names.csv` has such names and what they stand for.
     """
     documents = sorted({stretch.document for stretch in classes})
+    names = [_BLANKS.sub("_", name) for name in documents]
+    while len(set(names)) < len(names):  # of "a b" and "a_b"
+        names = [name + "_" * names[:number].count(name) for number, name in enumerate(names)]
     fragments = fragments_of(classes, {name: number for number, name in enumerate(documents)})
-    write_classes(fragments, documents, folder / "classes.txt")
+    write_classes(fragments, names, folder / "classes.txt")
+    renamed = [pair for pair in zip(names, documents, strict=True) if pair[0] != pair[1]]
+    if renamed:
+        write_csv(_table(renamed, _NAMES), _NAMES, folder / "classes-names.csv")
 
 
 def labelled(classes: Sequence[Stretch], parse: Sequence[Stretch]) -> Iterator[Labelled]:

@@ -37,7 +37,7 @@ export async function toggleRecording() {
       byId("record-clock").textContent = clock(seconds);
       if (recording && seconds >= server.state.limits.upload_seconds) finish();
     });
-    say(t("record.begun"));
+    say(t("record.begun"), { seen: false });
   } catch (error) {
     const refused = error.name === "NotAllowedError";
     const key = refused ? "record.refused" : "record.missing";
@@ -53,6 +53,7 @@ async function finish() {
   const file = await ended.end();
   await attempt(async () => {
     const sound = await upload("sounds", file, "microphone.wav");
+    say(t("record.done"), { seen: false });
     showSound(byId("asked-sound"), sound, t("examples.microphone"));
   });
 }

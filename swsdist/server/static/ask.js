@@ -1,15 +1,17 @@
-/** The ways to ask: type a text; or, as tabs, record, upload, mark a stretch, take a class. */
+/** The ways to search: type a text; or, as tabs, record, upload, mark a word in a recording. */
 
-import { startClasses } from "./ask-class.js";
 import { startMarking } from "./ask-mark.js";
 import { startRecording } from "./ask-record.js";
 import { startUpload } from "./ask-upload.js";
 import { byId } from "./dom.js";
 import { subscribe } from "./events.js";
-import { search } from "./search.js";
+import { found, search } from "./search.js";
+import { keyMark, t } from "./texts.js";
+import { glossary, word } from "./word.js";
 
 const SPOKEN = ["record", "upload", "mark"];
 let opened = {};
+let asked = false;
 
 function tabs() {
   return [...byId("ask-tabs").querySelectorAll("[role=tab]")].filter((tab) => !tab.hidden);
@@ -25,6 +27,21 @@ export function chooseAsking(name, { focus = false } = {}) {
     if (chosen && focus) tab.focus();
   }
   opened[name]?.();
+  fold(false);
+}
+
+/** Below 60rem the ways give their room to the hits; the text stays. */
+function fold(folded) {
+  byId("ask").classList.toggle("folded", folded);
+  byId("ask-fold").setAttribute("aria-expanded", String(!folded));
+  byId("ask-fold").textContent = t(folded ? "ask.unfold" : "ask.fold");
+}
+
+function follow() {
+  if (found.asked !== asked) fold(found.asked);
+  asked = found.asked;
+  byId("ask-fold").hidden = !asked;
+  byId("steps").hidden = asked || glossary.entries.length > 0 || word.loose.length > 0;
 }
 
 function moveAmongTabs(event) {
@@ -45,7 +62,7 @@ function offer(state) {
   byId("text-form").hidden = !written;
   byId("text-none").hidden = written || !state.ready;
   byId("text-sound").closest("label").hidden = !(state.words && spoken && state.speak.length);
-  byId("tab-class").hidden = !state.classes;
+  byId("steps-give").textContent = t(written ? "steps.give.text" : "steps.give.how");
   const all = tabs();
   byId("ask-voice").hidden = !written || !all.length;
   byId("ask-tabs").hidden = !all.length;
@@ -55,7 +72,7 @@ function offer(state) {
 export function startAsking() {
   startRecording();
   startUpload();
-  opened = { mark: startMarking(), class: startClasses() };
+  opened = { mark: startMarking() };
   for (const tab of byId("ask-tabs").querySelectorAll("[role=tab]")) {
     tab.addEventListener("click", () => chooseAsking(tab.id.slice(4)));
     tab.addEventListener("keydown", moveAmongTabs);
@@ -66,5 +83,8 @@ export function startAsking() {
     byId("text-query").blur(); // keys judge hits now
     if (text) search(text);
   });
+  byId("ask-fold").addEventListener("click", () => fold(!byId("ask").classList.contains("folded")));
+  byId("steps-judge").append(t("steps.judge.how"), keyMark("y"), keyMark("n"));
   subscribe("state", offer);
+  for (const event of ["hits", "word", "entries"]) subscribe(event, follow);
 }

@@ -3,7 +3,7 @@
 import { byId } from "./dom.js";
 import { emit } from "./events.js";
 
-const FIRST = { keys: true, autoplay: false, grouped: true, most: 8 };
+const FIRST = { keys: true, autoplay: false, grouped: false, most: 8 };
 
 /** A choice: `keys` (single keys work), `autoplay` (a hit that is reached plays), `grouped`, `most` (examples). */
 export function choice(name) {

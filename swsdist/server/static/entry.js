@@ -6,9 +6,10 @@ import { subscribe } from "./events.js";
 import { attempt, say } from "./notices.js";
 import { server } from "./state.js";
 import { go } from "./routes.js";
+import { search } from "./search.js";
 import { day, t } from "./texts.js";
 import { showTokens, startTokens } from "./tokens.js";
-import { changeName, readEntries, word } from "./word.js";
+import { changeName, openWord, readEntries, word } from "./word.js";
 
 const PAST = 200;
 const FIELDS = ["form", "gloss", "variants", "speaker", "note"];
@@ -17,10 +18,17 @@ let removing = 0;
 export function startEntry() {
   startTokens();
   for (const field of FIELDS) byId(`entry-${field}`).addEventListener("change", () => keep(field));
-  byId("entry-search").addEventListener("click", () => go("search", word.entry.entry_id));
+  byId("entry-search").addEventListener("click", () => searchEntry(word.entry.entry_id));
   byId("entry-remove").addEventListener("click", remove);
   byId("history").addEventListener("toggle", () => attempt(showHistory));
   subscribe("word", showEntry);
+}
+
+/** Show the search of an entry, and begin it. */
+export async function searchEntry(id) {
+  if (word.entry?.entry_id !== id) await attempt(() => openWord(id));
+  go("search", id);
+  search();
 }
 
 /** Who changed the entry when, the newest first: among the last changes of the glossary. */

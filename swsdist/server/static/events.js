@@ -7,7 +7,7 @@ export function subscribe(name, listener) {
   (listeners[name] ??= []).push(listener);
 }
 
-/** Call the listeners of an event: "state", "entries", "word", "opened", "made", "hits", "choices", "changes", "undone",
+/** Call the listeners of an event: "state", "entries", "word", "opened", "made", "hits", "choices", "changes", "undone", "followed",
  * "corrected". */
 export function emit(name, value = undefined) {
   for (const listener of listeners[name] ?? []) listener(value);

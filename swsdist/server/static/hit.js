@@ -38,8 +38,10 @@ export class HitCard {
     this.element = el(
       "article.hit",
       { tabIndex: -1, on: { focusin: () => does.reached(this) } },
-      el("header", {}, this.rank, el("span.time", {}, clock(hit.at)), el("span.quiet", {}, length(hit.end - hit.start)),
-        el("span.quiet.who", {}, [hit.speaker, hit.date, alsoIn(hit)].filter(Boolean).join(" · ")), this.verdict, this.bar, this.likely),
+      el("header", {}, this.rank, el("span.where", {}, hit.recording),
+        el("span.time", {}, clock(hit.at)), el("span.quiet", {}, length(hit.end - hit.start)),
+        el("span.quiet.who", {}, [hit.speaker, hit.date, alsoIn(hit)].filter(Boolean).join(" · ")), this.verdict,
+        el("span.odds", {}, this.bar, this.likely)),
       this.stretch.element, this.tiers.element, this.transcript?.element,
       el("div.actions", {}, this.playButton(), el("div.verdicts", { attr: { role: "group" }, aria: { label: t("hit.verdict") } },
         ...Object.values(this.buttons)), this.note),
@@ -61,7 +63,7 @@ export class HitCard {
   }
 
   /** Show the hit as it is now: its rank, its token if it was judged, whether it is the current one. */
-  show({ rank, token, current, group }) {
+  show({ rank, token, current }) {
     const verdict = token?.verdict ?? null;
     this.token = token ?? null;
     this.rank.textContent = number(rank);
@@ -77,7 +79,6 @@ export class HitCard {
     const values = { rank, recording: this.hit.recording, at: clock(this.hit.at) };
     this.element.setAttribute("aria-label", [t("hit.label", values), this.verdict.textContent, this.likely.textContent]
       .filter(Boolean).join(", "));
-    this.element.dataset.group = group;
   }
 
   showLikely(verdict) {

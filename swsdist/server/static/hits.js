@@ -1,4 +1,4 @@
-/** The list of hits: grouped by recording, one of them the current one, judged by keys. */
+/** The list of hits, best first or by recording: one of them is the current one, judged by keys. */
 
 import { bindChoice, choice } from "./choices.js";
 import { arrange, byId, el } from "./dom.js";
@@ -7,6 +7,7 @@ import { HitCard } from "./hit.js";
 import { attempt, say, showFailure } from "./notices.js";
 import { hitKey } from "./places.js";
 import { found, halt, judgeHit, search } from "./search.js";
+import { server } from "./state.js";
 import { number, percent, t, tn } from "./texts.js";
 import { judgement } from "./word.js";
 
@@ -20,8 +21,9 @@ export function startHits() {
   bindChoice("grouped", "grouped");
   bindChoice("autoplay", "autoplay");
   byId("halt").addEventListener("click", halt);
+  byId("to-word").addEventListener("click", () => byId("word").focus());
   byId("search-again").addEventListener("click", () => search());
-  for (const event of ["hits", "word", "choices"]) subscribe(event, show);
+  for (const event of ["hits", "word", "choices", "state"]) subscribe(event, show);
   subscribe("opened", () => (current = null));
 }
 
@@ -55,10 +57,11 @@ function show() {
     for (const hit of hits) {
       const card = cardOf(hit);
       current ??= judgement(hit) ? null : card;
-      card.show({ rank: ranks.get(hit), token: judgement(hit), current: card === current, group: recording ?? hit.recording });
+      card.show({ rank: ranks.get(hit), token: judgement(hit), current: card === current });
       children.push(card.element);
     }
   }
+  byId("hits").classList.toggle("grouped", choice("grouped"));
   arrange(byId("hits"), children);
   showProgress();
 }
@@ -76,9 +79,10 @@ function showProgress() {
   byId("halt").hidden = !found.running;
   byId("search-again").hidden = found.running || !found.hits.length;
   byId("search-part").hidden = !found.running;
-  byId("search-part").value = found.part;
+  if (found.part) byId("search-part").value = found.part;
+  else byId("search-part").removeAttribute("value");
   const count = tn("hits.count", found.hits.length);
-  const running = t("hits.running", { count, part: percent(found.part) });
+  const running = !found.part && server.state.preparing ? t("hits.preparing") : t("hits.running", { count, part: percent(found.part) });
   const done = t("hits.done", { count, seconds: number(found.seconds ?? 0, 1) });
   const halted = t("hits.halted", { count, part: percent(found.part) });
   byId("hits-count").textContent = found.running ? running : found.part < 1 ? halted : done;
@@ -119,10 +123,11 @@ export function moveBy(step) {
   reach(list[Math.min(list.length - 1, Math.max(0, at + step))]);
 }
 
+/** The likeliest hit that nobody has judged, below the current one if there is one: never by recording. */
 function nextUnjudged() {
-  const list = ordered();
-  const at = list.indexOf(current);
-  return [...list.slice(at + 1), ...list.slice(0, at)].find((card) => !judgement(card.hit));
+  const at = found.hits.indexOf(current.hit);
+  const next = [...found.hits.slice(at + 1), ...found.hits.slice(0, at)].find((hit) => !judgement(hit));
+  return next && cardOf(next);
 }
 
 /** Judge the current hit by a key. */

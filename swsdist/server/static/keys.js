@@ -2,31 +2,37 @@
 
 import { toggleRecording } from "./ask-record.js";
 import { chooseAsking } from "./ask.js";
+import * as candidates from "./candidates.js";
 import { bindChoice, choice } from "./choices.js";
 import { byId, el, fill, takesText } from "./dom.js";
 import { emit } from "./events.js";
-import { judgeCurrent, moveBy, noteCurrent, playCurrent, trimCurrent } from "./hits.js";
+import * as hits from "./hits.js";
 import { attempt } from "./notices.js";
 import { currentView, go, newWord } from "./routes.js";
 import { search } from "./search.js";
 import { t } from "./texts.js";
 import { undo } from "./word.js";
 
-/** [keys, text, action, view in which they work (any if null)] */
+const LISTS = ["search", "candidates"];
+
+/** What the list of the view does. */
+const list = () => (currentView() === "candidates" ? candidates : hits);
+
+/** [keys, text, action, views in which they work (any if null)] */
 const KEYS = [
-  [["j", "ArrowDown"], "keys.next", () => moveBy(1), "search"],
-  [["k", "ArrowUp"], "keys.previous", () => moveBy(-1), "search"],
-  [[" "], "keys.play", () => playCurrent(false), "search"],
-  [["c"], "keys.context", () => playCurrent(true), "search"],
-  [["y"], "keys.yes", () => judgeCurrent("yes"), "search"],
-  [["n"], "keys.no", () => judgeCurrent("no"), "search"],
-  [["u"], "keys.unsure", () => judgeCurrent("unsure"), "search"],
+  [["j", "ArrowDown"], "keys.next", () => list().moveBy(1), LISTS],
+  [["k", "ArrowUp"], "keys.previous", () => list().moveBy(-1), LISTS],
+  [[" "], "keys.play", () => list().playCurrent(false), LISTS],
+  [["c"], "keys.context", () => hits.playCurrent(true), ["search"]],
+  [["y"], "keys.yes", () => list().judgeCurrent("yes"), LISTS],
+  [["n"], "keys.no", () => list().judgeCurrent("no"), LISTS],
+  [["u"], "keys.unsure", () => hits.judgeCurrent("unsure"), ["search"]],
   [["z"], "keys.undo", takeBack, null],
-  [["m"], "keys.note", noteCurrent, "search"],
-  [["t"], "keys.trim", trimCurrent, "search"],
-  [["s"], "keys.search", () => search(), "search"],
-  [["q"], "keys.type", () => byId("text-query").focus(), "search"],
-  [["r"], "keys.record", () => (chooseAsking("record"), toggleRecording()), "search"],
+  [["m"], "keys.note", () => list().noteCurrent(), LISTS],
+  [["t"], "keys.trim", hits.trimCurrent, ["search"]],
+  [["s"], "keys.search", () => search(), ["search"]],
+  [["q"], "keys.type", () => byId("text-query").focus(), ["search"]],
+  [["r"], "keys.record", () => (chooseAsking("record"), toggleRecording()), ["search"]],
   [["w"], "keys.new", newWord, null],
   [["g"], "keys.glossary", () => byId("to-glossary").click(), null],
   [["f"], "keys.search.view", () => byId("to-search").click(), null],
@@ -61,7 +67,7 @@ function press(event) {
   if (!choice("keys") && event.key !== "?") return;
   if (event.key === " " && event.target.closest("button, a, summary, input")) return;
   const pressed = event.key.length === 1 ? event.key.toLowerCase() : event.key;
-  const row = KEYS.find(([keys, , , view]) => keys.includes(pressed) && (view === null || view === currentView()));
+  const row = KEYS.find(([keys, , , views]) => keys.includes(pressed) && (views === null || views.includes(currentView())));
   if (!row || (event.repeat && !["j", "k", "ArrowDown", "ArrowUp"].includes(pressed))) return;
   if (event.key.startsWith("Arrow") && event.target.closest("[role=tab], [type=range], [type=radio]")) return;
   event.preventDefault();

@@ -2,6 +2,7 @@
 
 import { startAsking } from "./ask.js";
 import { startBeside } from "./beside.js";
+import { startCandidates } from "./candidates.js";
 import { byId, el, fill } from "./dom.js";
 import { startEntry } from "./entry.js";
 import { subscribe } from "./events.js";
@@ -34,7 +35,8 @@ async function start() {
   await readTexts(firstLanguage());
   writeTexts();
   document.title = t("page.title");
-  const parts = [startProgress, startNarrow, startAsking, startExamples, startHits, startLikely, startGlossary, startEntry, startNews];
+  const lists = [startGlossary, startEntry, startCandidates, startNews];
+  const parts = [startProgress, startNarrow, startAsking, startExamples, startHits, startLikely, ...lists];
   for (const startPart of [...parts, startBeside, startPeople, startKeys]) startPart();
   subscribe("state", offerLanguages);
   subscribe("made", noteWord);

@@ -37,8 +37,7 @@ async function read() {
 function section({ entry_id, form, hits, documents }) {
   const list = hits.map((hit, n) => {
     const card = new HitCard(hit, { judge: (judged, verdict) => judge(entry_id, judged, verdict), note: () => {}, reached: () => {} });
-    card.show({ rank: n + 1, token: null, current: true, group: hit.recording });
-    card.element.prepend(el("p.recording", {}, hit.recording));
+    card.show({ rank: n + 1, token: null, current: true });
     cards.push(card);
     return card.element;
   });
@@ -52,7 +51,7 @@ async function judge(entryId, card, verdict) {
   const body = { place: { ...placeOfHit(card.hit), start, end }, verdict, score: card.hit.score, ...(note && { note }) };
   try {
     const { token } = await change("POST", `entries/${entryId}/tokens`, body);
-    card.show({ rank: Number(card.rank.textContent), token, current: true, group: card.hit.recording });
+    card.show({ rank: Number(card.rank.textContent), token, current: true });
     say(t("hit.said", { verdict: t(`verdict.${verdict}`) }), { seen: false });
   } catch (error) {
     showFailure(error, () => judge(entryId, card, verdict));

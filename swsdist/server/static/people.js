@@ -46,6 +46,11 @@ async function leave() {
   location.replace(location.pathname);
 }
 
+/** Whether the server has work whose progress is shown. */
+function isBusy() {
+  return server.state.indexing || server.state.preparing;
+}
+
 /** Ask what changed; a notice says once that the server does not answer, and the question is repeated. */
 async function ask() {
   try {
@@ -55,7 +60,7 @@ async function ask() {
   } catch {
     setLost(true);
   }
-  setTimeout(ask, server.state.indexing ? EVERY / 3 : EVERY);
+  setTimeout(ask, isBusy() ? EVERY / 3 : EVERY);
 }
 
 async function readChanges() {
@@ -67,7 +72,7 @@ async function readChanges() {
     const names = [...new Set(others.map(({ person }) => person))].join(", ");
     say(tn("people.changed", others.length, { names }));
   }
-  if (server.state.indexing || turn++ % SLOW === 0) await readState();
+  if (isBusy() || turn++ % SLOW === 0) await readState();
 }
 
 function setLost(now) {

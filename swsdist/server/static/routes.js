@@ -1,11 +1,13 @@
-/** Which part of the page is shown, kept in the address: #search/ID, #glossary/ID, #news. */
+/** Which part of the page is shown, kept in the address: #search/ID, #glossary/ID, #candidates, #news. */
 
 import { stop } from "./sounds.js";
 import { byId } from "./dom.js";
+import { emit } from "./events.js";
 import { attempt } from "./notices.js";
 import { openWord, word } from "./word.js";
 
-const VIEWS = ["search", "glossary", "news"];
+const VIEWS = ["search", "glossary", "candidates", "news"];
+const OF_WORDS = ["search", "glossary"];
 
 /** Go to a view, perhaps of an entry. */
 export function go(view, entryId = null) {
@@ -25,7 +27,7 @@ export function noteWord() {
 
 function linkWord() {
   const tail = word.entry ? `/${word.entry.entry_id}` : "";
-  for (const view of ["search", "glossary"]) byId(`to-${view}`).href = `#${view}${tail}`;
+  for (const view of OF_WORDS) byId(`to-${view}`).href = `#${view}${tail}`;
 }
 
 let begun = false;
@@ -40,6 +42,7 @@ export async function newWord() {
 async function follow() {
   const view = currentView();
   stop();
+  if (byId(`view-${view}`).hidden) scrollTo(0, 0);
   for (const name of VIEWS) {
     byId(`view-${name}`).hidden = name !== view;
     if (name === view) byId(`to-${name}`).setAttribute("aria-current", "page");
@@ -48,9 +51,10 @@ async function follow() {
   const id = location.hash.split("/")[1];
   const wanted = id ? Number(id) : null;
   const open = word.entry?.entry_id ?? null;
-  if (!begun || (view !== "news" && wanted !== open)) await attempt(() => openWord(wanted));
+  if (!begun || (OF_WORDS.includes(view) && wanted !== open)) await attempt(() => openWord(wanted));
   begun = true;
   linkWord();
+  emit("followed");
 }
 
 export async function startRoutes() {

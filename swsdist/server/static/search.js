@@ -6,6 +6,7 @@ import { emit, subscribe } from "./events.js";
 import { narrowed } from "./narrow.js";
 import { say, showFailure } from "./notices.js";
 import { hitKey, placeOfHit } from "./places.js";
+import { server } from "./state.js";
 import { t, tn } from "./texts.js";
 import { examples, judge, judgement, word } from "./word.js";
 
@@ -40,8 +41,8 @@ export function halt() {
 export async function search(text = null) {
   const used = examples().filter((example) => example.used);
   if (text === null && !used.length) {
-    if (!word.text) return say(t("search.nothing"));
-    text = word.text;
+    text = word.text ?? (server.state.kinds.includes("text") ? word.entry?.form : null) ?? null;
+    if (text === null) return say(t("search.nothing"));
   }
   forget();
   const body = { narrow: narrowed(), text, speak: byId("text-sound").checked };

@@ -103,8 +103,6 @@ export class Stretch {
     for (const handle of this.handles) {
       const side = handle.dataset.side;
       handle.style.left = `${100 * (side === "start" ? from : to)}%`;
-      handle.setAttribute("role", "slider"); // which has a value, so not before
-      handle.setAttribute("aria-orientation", "horizontal");
       handle.setAttribute("aria-valuemin", this.clip.begin.toFixed(2));
       handle.setAttribute("aria-valuemax", this.clip.end.toFixed(2));
       handle.setAttribute("aria-valuenow", this[side].toFixed(2));
@@ -155,7 +153,8 @@ export class Stretch {
     const handle = el("div.handle", {
       tabIndex: 0,
       data: { side },
-      aria: { label: t(`stretch.${side}`) },
+      attr: { role: "slider" },
+      aria: { label: t(`stretch.${side}`), orientation: "horizontal", valuenow: this[side].toFixed(2) },
     });
     handle.addEventListener("keydown", async (event) => {
       if (!(event.key in STEPS)) return;

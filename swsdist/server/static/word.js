@@ -63,9 +63,7 @@ export function needEntry() {
 }
 
 async function makeEntry() {
-  const { form, gloss } = word.draft;
-  const named = form.trim() || nameless();
-  const entry = entryOf(named) ?? (await change("POST", "entries", { form: named, gloss }));
+  const entry = await entryNamed(word.draft.form, word.draft.gloss);
   word.entry = entry;
   const loose = word.loose.splice(0);
   for (const { place, used } of loose) {
@@ -73,9 +71,15 @@ async function makeEntry() {
   }
   await readEntries();
   await readTokens();
-  say(t("word.made", { form: named }));
+  say(t("word.made", { form: entry.form }));
   emit("made", entry);
   return word.entry;
+}
+
+/** The entry of a form, made now if there is none; without a form that of a number. */
+export async function entryNamed(form, gloss = "") {
+  const named = form.trim() || nameless();
+  return entryOf(named) ?? change("POST", "entries", { form: named, gloss });
 }
 
 /** The entry of this form, if the glossary has it. */
