@@ -6,6 +6,7 @@ import json
 import re
 import sys
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
@@ -87,8 +88,9 @@ def help_(words: tuple[str, ...]) -> None:
         import difflib
 
         parts = {part: page for page in there for part in (*page.split("-"), page)}
-        near = dict.fromkeys(parts[part] for part in difflib.get_close_matches(name, parts, 3, 0.5))
-        raise codes.NO_SUCH_PAGE(where=word, near=f"the nearest: swsdist help {' or '.join(near)}; " if near else "")
+        close = dict.fromkeys(parts[part] for part in difflib.get_close_matches(name, parts, 3, 0.5))
+        near = [f"swsdist help {quote(page)}" for page in close]
+        raise codes.NO_SUCH_PAGE(where=word, near=f"the nearest: {' or '.join(near)}; " if near else "")
     if len(about) == 1:
         _show(there[about[0].name].read_text(encoding="utf-8"), there)
     else:

@@ -18,7 +18,7 @@ import click
 
 from swsdist.cli.outputs import fit_streams
 from swsdist.core.codes import cli as codes
-from swsdist.core.errors import CancelledError, ConfigError, SwsdistError
+from swsdist.core.errors import CancelledError, ConfigError, StoreError, SwsdistError
 from swsdist.core.redaction import names_secret, redacted
 from swsdist.registry.commands import COMMANDS, CommandEntry
 
@@ -127,10 +127,12 @@ def _run() -> int:
     except CancelledError as error:
         print(error, file=sys.stderr)
         return error.exit_code
-    except SwsdistError as error:
+    except StoreError as error:
         from swsdist.cli.run_folder import what_is_there
 
         return _report(what_is_there(error), error)
+    except SwsdistError as error:
+        return _report(error, error)
     except Exception as error:
         from swsdist.core.extras import error_of
         from swsdist.io.failures import explain

@@ -167,7 +167,7 @@ def clean(folder: str, dry_run: bool, older: float, as_json: bool, endpoint_url:
     print(f"{len(files)} files of {total} bytes {'can be removed' if dry_run else 'removed'}")
 
 
-def what_is_there(error: SwsdistError) -> SwsdistError:
+def what_is_there(error: StoreError) -> SwsdistError:
     """Of a folder in which no store or run was found, the error that says what is there instead: a run that is being indexed, a
     run whose store is elsewhere, or recordings of which runs were made. Other errors stay as they are.
     """

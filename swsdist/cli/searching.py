@@ -319,13 +319,12 @@ def _archive(target: str, texts: bool | None) -> tuple[str, str | None]:
 
 def _other_kind(store: str, texts: bool, folder: str) -> UserError:
     """The error of texts for a store of sound, or of recordings for one of words."""
-    recordings = folder if folder == "FOLDER" else quote(folder)
     if not texts:
-        fix = f"type what is said: --text TEXT; or index the sound: swsdist index {recordings}"
+        fix = f"type what is said: --text TEXT; or index the sound: swsdist index {quote(folder)}"
         return codes.OTHER_KIND_OF_QUERY(where=store, option="--query", wanted="sound", held="words", fix=fix)
     fix = (
-        f"recognise the words, or read the transcripts there: swsdist index {recordings} --text; or let a voice say the text, "
-        "and search by that: --speak espeak-ng:VOICE; or give a recording: --query FILE"
+        f"recognise the words, or read the transcripts there: swsdist index {quote(folder)} --text; or let a voice say "
+        "the text, and search by that: --speak espeak-ng:VOICE; or give a recording: --query FILE"
     )
     return codes.OTHER_KIND_OF_QUERY(where=store, option="--text", wanted="words", held="sound", fix=fix)
 

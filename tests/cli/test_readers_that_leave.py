@@ -55,6 +55,7 @@ QUICK = [
     ("check", "config.yaml"),
     ("init", "new.yaml"),
     ("explain",),
+    ("help",),
     ("score-discovery", "classes.txt", "--phones", "phones.txt"),
     ("glossary", "list", "words"),
     ("glossary", "export", "words", "csv", "--out", "words-csv"),
