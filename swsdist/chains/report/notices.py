@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from shlex import quote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -119,7 +120,7 @@ def _note_outgrown(store: StoreState, notices: Notices) -> None:
     )
     counts = pc.list_value_length(fitted["taken_from"]).filter(pc.equal(fitted["scope"], "collection"))
     if len(counts) and documents >= _OUTGROWN * counts[0].as_py():
-        refit = f"`swsdist store refit {store.folder.path()}` estimates means, variances and voices anew"
+        refit = f"`swsdist store refit {quote(store.folder.path())}` estimates means, variances and voices anew"
         if manifest.fitted:
             refit = "the same command with --from fit-transforms fits all models anew, and indexes all again"
         notices.add(codes.OUTGROWN_MODELS, where=store.folder.path(), documents=documents, first=counts[0], refit=refit)

@@ -16,7 +16,7 @@ DAMAGED_ACCOUNTS = Code(
     "remove the file: what earlier tasks cost is then not known, and nothing else changes",
 )
 DAMAGED_REPORT = Code(
-    "damaged-report", StoreError, "report.json is damaged ({error})", "write it anew: `swsdist report {run}`"
+    "damaged-report", StoreError, "report.json is damaged ({error})", "write it anew: `swsdist report {run!q}`"
 )
 UNDEFINED_DET_CURVE = Code(
     "undefined-det-curve", UserError, "no DET curve", "score a list with detections of terms that have references"
