@@ -117,7 +117,7 @@ wheel: $(base)
 	"$(bin)/python" -m pip wheel --quiet --no-deps --wheel-dir dist .
 	"$(bin)/python" -m venv dist/environment
 	dist/environment/bin/pip install --quiet dist/swsdist-*.whl
-	cd dist && environment/bin/swsdist demo demo
+	cd dist && environment/bin/swsdist help serve-an-archive > /dev/null && environment/bin/swsdist --cite && environment/bin/swsdist demo demo
 
 notebooks: $(dev)
 	"$(bin)/python" tests/docs/notebook_pages.py
