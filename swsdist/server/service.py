@@ -24,7 +24,6 @@ from swsdist.chains.discover.report import stretches
 from swsdist.core.codes import server as codes
 from swsdist.core.errors import SwsdistError
 from swsdist.discovery.words import Stretch
-from swsdist.glossary import example_sounds
 from swsdist.glossary.project import Project
 from swsdist.glossary.words import Place, within
 from swsdist.io.filesystem import Folder
@@ -186,7 +185,7 @@ class Service:
             self._judged.clear()
             try:
                 if self.archive is not None:
-                    example_sounds.keep(self.project, self.archive.searcher.store)
+                    self.project.keep_sounds(self.archive.searcher.store)
             except (SwsdistError, OSError):
                 _LOG.exception("the sounds of examples were not kept")
 
