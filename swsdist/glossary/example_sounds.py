@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from swsdist.audio.clips import as_bytes, read_clip
 from swsdist.core.errors import AudioError
@@ -20,9 +20,6 @@ from swsdist.glossary.documents import replaced
 from swsdist.glossary.words import Place, Token
 from swsdist.io.filesystem import Folder, is_remote
 from swsdist.store.reading import Store
-
-if TYPE_CHECKING:
-    from swsdist.glossary.project import Project
 
 _LOG = logging.getLogger(__name__)
 #: In the project's folder.
@@ -72,13 +69,12 @@ def _is_current(project: Path, token: Token) -> bool:
     return sound is not None and Path(sound.path).stat().st_mtime >= datetime.fromisoformat(token.at).timestamp()
 
 
-def keep(project: Project, store: Store) -> int:
-    """Keep the sounds of all examples that have none yet; gives their number.
+def keep(project: Path, tokens: Sequence[Token], store: Store) -> int:
+    """Keep the sounds of all examples among tokens that have none yet; gives their number.
 
     Left out are those whose recording cannot be read, or holds another sound than was judged.
     """
-    examples = [token for entry in project.entries() for token in project.tokens(entry.entry_id) if token.example]
-    examples = [token for token in examples if token.place.doc_id and not _is_current(project.folder, token)]
+    examples = [token for token in tokens if token.example and token.place.doc_id and not _is_current(project, token)]
     wrong = replaced(examples, store)
     paths = store.recordings(sorted({str(token.place.doc_id) for token in examples}))
     count = 0
@@ -93,7 +89,7 @@ def keep(project: Project, store: Store) -> int:
             continue
         last = max(end, clip.begin + len(clip.samples) / clip.rate)  # a place may exceed its recording by little
         name = f"{NAME}/{_digest(str(doc_id))}-{channel}-{round(clip.begin * 1e6)}-{round(last * 1e6)}.flac"
-        Folder(str(project.folder)).write_bytes(name, as_bytes(clip.samples, clip.rate, "FLAC"))
+        Folder(str(project)).write_bytes(name, as_bytes(clip.samples, clip.rate, "FLAC"))
         count += 1
     return count
 

@@ -15,7 +15,6 @@ import zipfile
 from pathlib import Path
 
 from swsdist.core.codes import glossary as codes
-from swsdist.glossary import example_sounds
 from swsdist.glossary.project import Project
 from swsdist.io.filesystem import Folder
 from swsdist.store.manifest import NAME, WORDS, load, require, state_name
@@ -48,7 +47,7 @@ def pack(project: Project, out: Path, store: Store | None) -> tuple[int, int]:
     if out.exists() and (out.is_file() or any(out.iterdir())):
         raise codes.PACK_EXISTS(where=str(out))
     if store is not None:
-        example_sounds.keep(project, store)
+        project.keep_sounds(store)
     out.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=".swsdist-") as place:
         folder = Path(place) / (out.stem if out.suffix.lower() == ".zip" else out.name)

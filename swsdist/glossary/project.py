@@ -31,6 +31,7 @@ from swsdist.io.failures import FULL, storage_errors
 from swsdist.io.filesystem import Folder, is_remote
 from swsdist.io.project_file import NAME
 from swsdist.store.manifest import NAME as MANIFEST
+from swsdist.store.reading import Store
 
 
 class Project:
@@ -102,6 +103,11 @@ class Project:
     def _settings(self) -> dict[str, str]:
         with self.reading() as connection:
             return {row["name"]: row["value"] for row in connection.execute("SELECT name, value FROM setting")}
+
+    def keep_sounds(self, store: Store) -> int:
+        """Keep the sounds of examples, whose recordings may be missing one day (`example_sounds`); gives their number."""
+        tokens = [token for entry in self.entries() for token in self.tokens(entry.entry_id)]
+        return example_sounds.keep(self.folder, tokens, store)
 
     def copy_to(self, folder: Path) -> None:
         """Copy the project as it is now, with all changes and sounds, to a new folder."""

@@ -28,7 +28,6 @@ from swsdist.core.errors import SwsdistError
 from swsdist.core.fingerprint import fingerprint
 from swsdist.core.text import counted
 from swsdist.discovery.words import Word
-from swsdist.glossary import example_sounds
 from swsdist.glossary.project import Project
 from swsdist.glossary.words import YES, Entry, Place, Places, within
 from swsdist.io.filesystem import Folder
@@ -227,7 +226,7 @@ class Service:
             self._judged.clear()
             try:
                 if self.archive is not None:
-                    example_sounds.keep(self.project, self.archive.searcher.store)
+                    self.project.keep_sounds(self.archive.searcher.store)
             except (SwsdistError, OSError):
                 _LOG.exception("the sounds of examples were not kept")
 
