@@ -7,6 +7,7 @@ import io
 import json
 import os
 import shutil
+import time
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -57,6 +58,13 @@ def client_of(service: Service, **guard: Any) -> TestClient:
     """A browser that nobody has let in yet."""
     values = {"token": TOKEN, "hosts": frozenset({"testserver"}), **guard}
     return TestClient(create_app(service, Guard(**values)), headers=ASK)
+
+
+def test_a_first_search_is_prepared(client: TestClient) -> None:
+    until = time.monotonic() + 120
+    while client.get("/api/state").json()["preparing"]:
+        assert time.monotonic() < until
+        time.sleep(0.05)
 
 
 @pytest.fixture

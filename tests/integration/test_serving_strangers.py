@@ -301,6 +301,7 @@ FORMS: dict[tuple[str, str], dict[str, Any]] = {
     ("DELETE", "/api/tokens/9"): {},
     ("POST", "/api/undo"): {},
     ("POST", "/api/news/seen"): {},
+    ("POST", "/api/classes"): {"key": "a", "aside": True},
 }
 QUERIES: dict[str, dict[str, Any]] = {
     "/api/sound": {"doc_id": "d001", "channel": 1, "start": 0.1, "end": 0.5, "pad": 0.1},

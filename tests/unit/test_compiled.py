@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -222,3 +223,18 @@ def test_processes_that_start_together_load_whole_functions_of_librosa(tmp_path:
             for _ in range(count)
         ]
         assert {(one.communicate()[0], one.returncode) for one in together} == {("[False  True False]\n", 0)}
+
+
+@pytest.mark.parametrize("is_compiled", [True, False])
+def test_one_is_told_once_of_compiling_and_of_nothing_else(monkeypatch: pytest.MonkeyPatch, is_compiled: bool) -> None:
+    from swsdist.kernels import compiled
+
+    monkeypatch.setattr(compiled, "_PATIENCE", 0.01)
+    monkeypatch.setattr(compiled, "_LOOK", 0.001)
+    monkeypatch.setattr(compiled, "_COMPILED", compiled.threading.Event())
+    told: list[str] = []
+    with compiled.told(told.append):
+        if is_compiled:
+            compiled._COMPILED.set()
+        time.sleep(0.1)
+    assert len(told) == is_compiled

@@ -41,6 +41,14 @@ def code(raised: pytest.ExceptionInfo[UserError]) -> str:
     return raised.value.code
 
 
+def test_what_is_set_aside_stays_so_for_whoever_opens_the_folder(project) -> None:
+    project.set_aside("a", True)
+    project.set_aside("b", True)
+    project.set_aside("a", False)
+    with Project.open(project.folder) as other:
+        assert other.aside() == project.aside() == {"b"}
+
+
 def test_an_entry_is_found_whatever_its_case_and_accents(project) -> None:
     word = project.add_entry(
         person="Ann", form=" kɔ́mbɔ  ", gloss="Name", variants=["Kombo", "kombo ", "Kombo"], note="a\r\nb"
