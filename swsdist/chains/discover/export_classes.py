@@ -29,7 +29,7 @@ class ExportClasses(Stage[Exporting]):
     """One task writes all files."""
 
     name = "export-classes"
-    version = 1
+    version = 2
     unit = "members"
     phase = "score"
     takes = {"classes": "classes", "parse": "parse"}

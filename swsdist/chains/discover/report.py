@@ -24,7 +24,7 @@ from swsdist.report.classes import ClassCounts, render_classes
 from swsdist.report.summary import short
 from swsdist.stages.task_results import Exported
 
-SCHEMA = "swsdist-classes/1"
+SCHEMA = "swsdist-classes/2"
 
 JSON, PAGE = "classes.json", "classes.html"
 FILES = (JSON, PAGE)
