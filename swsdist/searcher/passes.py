@@ -7,13 +7,13 @@ one. While a pass goes on, further questions wait; the next pass is for all of t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from queue import SimpleQueue
-from threading import Lock
+from threading import Condition, Thread
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from swsdist.core.codes import searcher as codes
 from swsdist.core.partition import slot_of
 from swsdist.methods.method import Unit
 
@@ -34,17 +34,30 @@ class _Question:
 
 
 class Passes:
-    """One pass at a time, each for the questions that waited for it and are searched in the same documents."""
+    """One pass at a time, each for the questions that waited for it and are searched in the same documents.
 
-    def __init__(self) -> None:
-        self._thread, self._lock, self._waiting = ThreadPoolExecutor(1, "search"), Lock(), list[_Question]()
+    Args:
+        where: the store's path, for errors.
+    """
+
+    def __init__(self, where: str) -> None:
+        self._where, self._waiting = where, list[_Question]()
+        self._change, self._is_closed, self._thread = Condition(), False, Thread(target=self._passes, daemon=True)
 
     def search(self, search: Search, examples: pa.Table) -> Iterator[_Found]:
-        """Candidates of some queries as `search` finds them; questions with an equal `search` share a pass."""
+        """Candidates of some queries as `search` finds them; questions with an equal `search` share a pass.
+
+        Raises:
+            UserError: closed, before or meanwhile.
+        """
         question = _Question(search, examples)
-        with self._lock:
+        with self._change:
+            if self._is_closed:
+                raise codes.CLOSED_SEARCHER(where=self._where)
+            if not self._thread.ident:
+                self._thread.start()
             self._waiting.append(question)
-        self._thread.submit(self._next)
+            self._change.notify()
         try:
             while (found := question.found.get()) is not None:
                 if isinstance(found, BaseException):
@@ -54,38 +67,55 @@ class Passes:
             question.has_left = True
 
     def close(self) -> None:
-        """No more passes than those that questions wait for."""
-        self._thread.shutdown(wait=False)
+        """No pass more; the one that goes on ends with its unit."""
+        with self._change:
+            self._is_closed = True
+            self._tell(self._waiting)
+            self._waiting = []
+            self._change.notify()
 
-    def _next(self) -> None:
-        """A pass for the first question that waits, and those that can share it."""
-        with self._lock:
-            waiting = [each for each in self._waiting if not each.has_left]
-            together = [each for each in waiting if each.search == waiting[0].search][:_MOST]
-            self._waiting = [each for each in waiting if each not in together]
-        if together and not _searched(together):
-            for each in together:  # the queries of one do not fit the store
-                _searched([each])
-
-
-def _searched(questions: list[_Question]) -> bool:
-    """Search for all; False: it failed for several before anything was found, and one of them may be the cause."""
-    began = False
-    try:
-        for unit, tables in questions[0].search(_numbered(questions)):
-            began, found = True, list(tables)
-            for number, each in enumerate(questions):
-                each.found.put((unit, _own(found, number)))
-            if all(each.has_left for each in questions):
-                break
-    except BaseException as error:
-        if not began and len(questions) > 1:
-            return False
+    def _tell(self, questions: list[_Question]) -> None:
         for each in questions:
-            each.found.put(error)
-    for each in questions:
-        each.found.put(None)
-    return True
+            each.found.put(codes.CLOSED_SEARCHER(where=self._where))
+
+    def _passes(self) -> None:
+        while together := self._next():
+            if not self._searched(together):
+                for each in together:  # the queries of one do not fit the store
+                    self._searched([each])
+
+    def _next(self) -> list[_Question]:
+        """The first question that waits, and those that can share its pass; none: closed."""
+        with self._change:
+            while not self._is_closed:
+                waiting = [each for each in self._waiting if not each.has_left]
+                together = [each for each in waiting if each.search == waiting[0].search][:_MOST]
+                self._waiting = [each for each in waiting if each not in together]
+                if together:
+                    return together
+                self._change.wait()
+        return []
+
+    def _searched(self, questions: list[_Question]) -> bool:
+        """Search for all; False: it failed for several before anything was found, and one of them may be the cause."""
+        began = False
+        try:
+            for unit, tables in questions[0].search(_numbered(questions)):
+                began, found = True, list(tables)
+                for number, each in enumerate(questions):
+                    each.found.put((unit, _own(found, number)))
+                if self._is_closed:
+                    self._tell(questions)
+                if self._is_closed or all(each.has_left for each in questions):
+                    break
+        except BaseException as error:
+            if not began and len(questions) > 1:
+                return False
+            for each in questions:
+                each.found.put(error)
+        for each in questions:
+            each.found.put(None)
+        return True
 
 
 def _numbered(questions: list[_Question]) -> pa.Table:

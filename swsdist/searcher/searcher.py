@@ -183,7 +183,7 @@ class Searcher:
             create_shards = Entry(where.entry.shards, 1).load()
             self._shards = create_shards(self.store, self.settings, self._units, memory, where)
             ending.callback(self._shards.close)
-        self._passes = Passes() if shared else None
+        self._passes = Passes(opened.folder.path()) if shared else None
         if self._passes is not None:
             ending.callback(self._passes.close)
 

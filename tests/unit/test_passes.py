@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from swsdist.core.errors import UserError
 from swsdist.core.types import CANDIDATES, EXAMPLES
 from swsdist.methods.method import Unit
 from swsdist.searcher.passes import Passes
@@ -71,7 +72,7 @@ def waiting(passes: Passes, engine: Engine, people: ThreadPoolExecutor, tables: 
 
 
 def test_those_that_wait_share_a_pass_and_names_do_not_clash() -> None:
-    passes, engine = Passes(), Engine()
+    passes, engine = Passes("store"), Engine()
     with ThreadPoolExecutor(9) as people:
         asked = waiting(passes, engine, people, [examples("w", "v 1", features=bytes(k)) for k in range(1, 5)])
         assert asked[0].result() == expected("first", cost=0)
@@ -81,7 +82,7 @@ def test_those_that_wait_share_a_pass_and_names_do_not_clash() -> None:
 
 
 def test_a_mistake_of_one_is_nobody_elses() -> None:
-    passes, engine = Passes(), Engine()
+    passes, engine = Passes("store"), Engine()
     with ThreadPoolExecutor(9) as people:
         asked = waiting(passes, engine, people, [examples("w"), examples("w", features=b"bad"), examples("w")])
         for each in (asked[1], asked[3]):
@@ -91,10 +92,28 @@ def test_a_mistake_of_one_is_nobody_elses() -> None:
 
 
 def test_who_leaves_keeps_nobody_from_the_rest() -> None:
-    passes, engine = Passes(), Engine()
+    passes, engine = Passes("store"), Engine()
     engine.may_begin.set()
     leaving = passes.search(engine.search, examples("leaving"))
     assert next(leaving)[0] == UNITS[0]
     leaving.close()
     assert found(passes, engine.search, examples("w")) == expected("w", cost=0)
-    passes.close()
+
+
+def test_the_end_is_told_to_those_that_wait() -> None:
+    passes, engine = Passes("store"), Engine()
+    with ThreadPoolExecutor(9) as people:
+        first = people.submit(found, passes, engine.search, examples("first"))
+        while not engine.passes:
+            pass
+        other = people.submit(found, passes, engine.search, examples("w"))
+        while not passes._waiting:
+            pass
+        passes.close()
+        with pytest.raises(UserError, match="closed"):
+            other.result()
+        engine.may_begin.set()
+        with pytest.raises(UserError, match="closed"):
+            first.result()
+    with pytest.raises(UserError, match="closed"):
+        found(passes, engine.search, examples("w"))
