@@ -34,9 +34,11 @@ SOUND = (*WHEN, "duration", "frames", "mean", "variance", "speech")
 #: 277 recordings of 3 to 180 s (mp3 64, AAC 48, Opus 24 kbit/s), of which 99 % are found, against 205 000 pairs of different
 #: ones of equal length by three speakers, of which none is.
 _DURATION, _MARKS, _MEAN, _VARIANCE = 0.05, 0.03, 0.03, 0.25
+#: Share of frames whose marks differ by chance, from which equal marks say something: where nobody pauses, all are equal.
+_BY_CHANCE = 3 * _MARKS
 #: Sums of means by which pairs are looked for.
 _SUMS = 3
-#: Where nobody pauses, means and variances twice as near say enough up to this duration (s): those of long recordings of one
+#: Where hardly anybody pauses, means and variances twice as near say enough up to this duration (s): those of long recordings of one
 #: voice are all near.
 _SHORT = 60.0
 
@@ -207,4 +209,6 @@ def _alike(marks: NDArray[np.bool_] | None, others: NDArray[np.bool_] | None, en
     count = min(len(marks), len(others))
     marks, others = marks[:count], others[:count]
     same = np.count_nonzero(marks != others) <= _MARKS * count
-    return bool(same and (enough or (marks.any() and not marks.all())))
+    speech, others_speech = marks.mean(), others.mean()
+    by_chance = speech + others_speech - 2 * speech * others_speech
+    return bool(same and (enough or by_chance >= _BY_CHANCE))
