@@ -254,13 +254,14 @@ class _Source:
         for field in schema:
             if field.name in result or field.nullable or field.name in _COUNTED_FROM_ONE:
                 continue
-            close = difflib.get_close_matches(field.name, result, n=1)
+            folded = {name.lower(): name for name in result}
+            close = difflib.get_close_matches(field.name, folded, n=1)
             found = short(", ".join(result), 1000) or "none"
             if any(re.search("[;\t]", name) for name in result):
                 marks = "commas, semicolons or tabs"
                 remedy = f"name the columns in the first line, all separated alike, by {marks}; found: {found}"
             elif close:
-                remedy = f"did you mean {close[0]!r}? Rename it to {field.name!r}"
+                remedy = f"did you mean {folded[close[0]]!r}? Rename it to {field.name!r}"
             else:
                 remedy = f"add it to the names of columns; found: {found}"
             raise codes.MISSING_COLUMN(where=self.first, column=field.name, advice=remedy)

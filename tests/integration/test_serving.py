@@ -269,8 +269,10 @@ def test_the_browser_gets_the_address_by_a_private_file(tmp_path: Path, monkeypa
 
     monkeypatch.delenv("WSL_DISTRO_NAME", raising=False)
     monkeypatch.setattr("webbrowser.open", browse)
+    (tmp_path / ".open-left.html").write_text("of a killed server")
     with shown("http://127.0.0.1:1/?token=a&b", tmp_path):
         text, mode = opened.get(timeout=10)
+        assert len(list(tmp_path.iterdir())) == 1
     assert "url=http://127.0.0.1:1/?token=a&amp;b" in text
     assert mode == 0o600
     assert not list(tmp_path.iterdir())
