@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -36,8 +37,10 @@ if TYPE_CHECKING:
     from swsdist.api import RunResult
     from swsdist.config import Config
     from swsdist.core.errors import IncompleteError
+    from swsdist.io.filesystem import Folder
     from swsdist.pipeline.chain_run import StepSelection
     from swsdist.pipeline.operation.progress import Progress
+    from swsdist.pipeline.plan import Plan
 
 _CONFIG = click.argument("config", type=FILE)
 _STRICT = click.option("--strict", is_flag=True, help="Warnings and rejected inputs end with exit code 4.")
@@ -259,7 +262,7 @@ def configured(
         from swsdist.lattices.beside import speakers_in
 
         source = source_of(path)
-        run_folder = run_folder or _demand_same(run_name(path, template, texts), source)
+        run_folder = run_folder or demand_same(run_name(path, template, texts), source)
         is_text = template == TRANSCRIPTS_CONFIG
         given = (
             words(models, run_folder, source, sets, texts)
@@ -363,22 +366,35 @@ def _holds_only_text(folder: str) -> bool:
     return any(detect(Folder(folder).path(name), {}) for name in names)
 
 
-def _demand_same(run: str, source: str) -> str:
+def is_made_of(plan: Plan, run: Folder, source: str) -> bool:
+    """Whether a plan's documents are a folder or table, also where run and documents were moved together.
+
+    Raises:
+        StoreError: the plan is of another version.
+    """
+    from swsdist.io.filesystem import is_remote
+    from swsdist.pipeline.inspection.loading import config_of
+
+    documents, was = config_of(run, plan).corpus.documents, str(plan.config["run"])
+    if documents is None or any(is_remote(place) for place in (documents, was, run.root, source)):
+        return documents == source
+    return documents == source or os.path.relpath(documents, was) == os.path.relpath(source, Path(run.root).resolve())
+
+
+def demand_same(run: str, source: str) -> str:
     """Check that a run folder is new, or belongs to this folder of recordings, and return it.
 
     Raises:
         UserError: it belongs to another folder.
     """
     from swsdist.io.filesystem import Folder
-    from swsdist.pipeline.inspection.loading import config_of
     from swsdist.pipeline.plan import load_plans
 
     folder = Folder(run)
     if folder.exists("plan.json"):
         for plan in load_plans(folder).values():
-            documents = config_of(folder, plan).corpus.documents
-            if documents != source:
-                raise codes.ANOTHER_INDEX(where=run, documents=documents, run=run)
+            if not is_made_of(plan, folder, source):
+                raise codes.ANOTHER_INDEX(where=run, documents=plan.config["corpus"]["documents"], run=run)
     return run
 
 
