@@ -24,6 +24,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
@@ -93,6 +94,28 @@ def read_table(
     if key:
         _check_unique(source, table, key)
     return table
+
+
+def rows_of(
+    path: str, schema: pa.Schema, storage: Mapping[str, object] | None = None
+) -> Iterator[tuple[str, dict[str, str | None]]]:
+    """The rows of CSV with their places, as text with points for decimal commas: whoever reads them checks each.
+
+    Args:
+        path, schema, storage: as for `read_table`; a column that is absent is None.
+
+    Raises:
+        UserError: there is no such file.
+        TableError: a column is missing, or the file is not CSV.
+    """
+    source = _Source.read(path, storage)
+    raw = _with_points(source.columns(schema), schema)
+    empty = dict.fromkeys(schema.names)
+    try:
+        for (line, _), row in zip(islice(source._records(), 1, None), raw.to_pylist(), strict=False):
+            yield f"{path}, line {line}", empty | row
+    except csv.Error as error:
+        raise source._malformed(source.names(), str(error)) from error
 
 
 def without_nobody(table: pa.Table) -> pa.Table:

@@ -149,8 +149,8 @@ UNREADABLE_IMPORT = Code(
 UNKNOWN_IMPORT = Code(
     "unknown-import",
     DataError,
-    "neither an ELAN file, nor a TextGrid, nor a glossary",
-    "give a file .eaf or .TextGrid, or the glossary.json of an export",
+    "neither an ELAN file, nor a TextGrid, nor a table with start, end and text, nor a glossary",
+    "give a file .eaf, .TextGrid, .csv or .tsv, or the glossary.json of an export",
 )
 FOLDER_WITHOUT_STORE = Code(
     "folder-without-store",
