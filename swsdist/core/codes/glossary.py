@@ -122,6 +122,12 @@ CLIPS_LEFT_OUT = Code(
     "{count} clip{s} of {of} could not be cut",
     "look whether the recordings are still where they were indexed, and name their store",
 )
+FILES_LEFT_OUT = Code(
+    "files-left-out",
+    OddError,
+    "{count} file{s} of ELAN left out, to which no tiers can be added",
+    "open them in ELAN and save them again, or export without --into",
+)
 REPLACED_LEFT_OUT = Code(
     "replaced-left-out",
     OddError,
