@@ -81,12 +81,12 @@ def serve(
         for run, config in runs_of(target).items()
         if config.chain != "discover"
     }
-    sound, words = ([run for run in runs if runs[run] == kind] for kind in ("spoken", "text"))
-    if texts is None and len(words) == 1 and not any(words_store(f"{run}/store") for run in sound):
+    # Runs of sound with other names are somebody's research: nothing is indexed into them.
+    own = run_name(target, FOLDER_CONFIG)
+    indexed = [run for run, kind in runs.items() if kind == "spoken" and Path(run).name == own]
+    words = [run for run, kind in runs.items() if kind == "text"]
+    if texts is None and len(words) == 1 and not any(words_store(f"{run}/store") for run in indexed):
         texts = words[0]
-    indexed = [
-        run for run in sound if Path(run).name == run_name(target, FOLDER_CONFIG)
-    ]  # others are somebody's research
     settings = settings_for(
         target,
         project,
