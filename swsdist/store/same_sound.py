@@ -38,8 +38,8 @@ _DURATION, _MARKS, _MEAN, _VARIANCE = 0.05, 0.03, 0.03, 0.25
 _BY_CHANCE = 3 * _MARKS
 #: Sums of means by which pairs are looked for.
 _SUMS = 3
-#: Where hardly anybody pauses, means and variances twice as near say enough up to this duration (s): those of long recordings of one
-#: voice are all near.
+#: Where hardly anybody pauses, means and variances twice as near say enough up to this duration (s): those of long recordings
+#: of one voice are all near.
 _SHORT = 60.0
 
 
