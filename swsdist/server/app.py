@@ -126,6 +126,7 @@ def _facts(request: Request, service: Service) -> dict[str, Any]:
     empty = {"hours": 0.0, "documents": 0, "recordings": 0, "folders": [], "speakers": [], "dates": None}
     about = {"store": service.settings.target, **empty} if archive is None else archive.facts
     service.look_for_words()
+    service.look_for_annotations()
     spoken, voices = archive is None or archive.spoken, service.settings.speak
     error = indexing.error if indexing is not None else None
     return {

@@ -19,7 +19,7 @@ from swsdist.server.security import Guard
 from swsdist.server.service import Service, Settings
 from swsdist.store.reading import Store
 from tests.commands import in_this_process
-from tests.support.field_folder import WORDS, make_folder
+from tests.support.field_folder import WORDS, eaf, make_folder
 
 PLAIN = (
     "--set",
@@ -91,6 +91,29 @@ def test_tiers_of_a_stretch(client: TestClient) -> None:
     assert [(tier["name"], tier["speaker"]) for tier in tiers] == [("words", "Anna"), ("notes", "")]
     assert [each["text"] for each in tiers[0]["annotations"]] == WORDS["anna"][:2]
     assert client.get("/api/tiers", params={**place, "doc_id": "plain"}).json() == {"tiers": []}
+
+
+def test_what_is_saved_or_comes_later_is_seen(field: Path, service: Service, client: TestClient) -> None:
+    saved, new = field / "anna.eaf", field / "plain.eaf"
+    before = {path: path.read_bytes() for path in (saved, new)}
+    place = {"channel": 1, "start": 0.4, "end": 0.9}
+
+    def texts(name: str) -> list[str]:
+        tiers = client.get("/api/tiers", params={**place, "doc_id": name}).json()["tiers"]
+        return [each["text"] for tier in tiers for each in tier["annotations"]]
+
+    try:
+        new.unlink()
+        service._look_beside(service.demand_archive())
+        eaf(saved, {"words": ("Anna", ["saved"])})
+        eaf(new, {"words": ("Anna", ["new"])})
+        assert (texts("anna"), texts("plain")) == (["saved"], [])
+        service._look_beside(service.demand_archive())
+        assert texts("plain") == ["new"]
+        assert not any(fault["id"] == "plain" for fault in service.beside.faults)
+    finally:
+        for path, data in before.items():
+            path.write_bytes(data)
 
 
 def test_all_files_are_imported_as_one_change(client: TestClient) -> None:
