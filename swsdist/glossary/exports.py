@@ -266,7 +266,8 @@ def _lift(chosen: Chosen, folder: Path) -> None:
     sounds = _cut(chosen, examples, folder / "lift" / AUDIO)
     first = chosen.project.changes(most=1)
     of = f"{first[0].at} {first[0].person}" if first else ""
-    text = lift(chosen.entries, {number: file.name for number, file in sounds.items()}, chosen.languages, of)
+    names = {number: file.name for number, file in sounds.items()}
+    text = lift(chosen.entries, names, chosen.languages, of, chosen.project.modified())
     (folder / "lift" / f"{name}.lift").write_bytes(text)
 
 

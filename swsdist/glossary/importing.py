@@ -293,6 +293,8 @@ def take_in(
             place = words.place(item.place)
             length = (lengths or {}).get((place.doc_id or "", place.channel))
             row = {"text": words.line("text", item.row["text"])} if item.entry is None else rows.entry_row(item.entry)
+            texts = {} if item.entry is None else rows.token_row({name: item.row[name] for name in rows.TEXTS})
+            item = item._replace(row={**item.row, **texts})
             checked.append((item, row, words.within(place, length)))
         except UserError as error:
             unusable.append(error)

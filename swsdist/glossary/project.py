@@ -431,6 +431,17 @@ class Project:
             )
             return [change_of(row) for row in cursor]
 
+    def modified(self) -> dict[int, str]:
+        """When each entry, or a token of it, changed last, by its id."""
+        times: dict[int, str] = {}
+        with self.reading() as connection:
+            for change in map(change_of, connection.execute("SELECT * FROM change ORDER BY change_id")):
+                for side in (change.before or {}, change.after or {}):
+                    ids = {*map(int, side.get("entries", ()))}
+                    ids |= {row["entry_id"] for row in side.get("tokens", {}).values()}
+                    times |= dict.fromkeys(ids, change.at)
+        return times
+
     @property
     def change(self) -> int:
         """Number of the last change; 0: there is none."""
