@@ -122,7 +122,7 @@ def _import(
 ) -> Counts:
     with path.open("rb") as opened:
         head = opened.read(_HEAD)
-    sounds, contents, left_out = dict[str, tuple[str, bytes]](), list[Row](), LeftOut()
+    sounds, contents, asides, left_out = dict[str, tuple[str, bytes]](), list[Row](), list[Row](), LeftOut()
     if head.lstrip().startswith(LIKE_A_PROJECT):
         content = read_archive(path)
         if project.change == 0:
@@ -132,11 +132,11 @@ def _import(
             incoming.append(
                 Incoming(None, rows.place_of(row), {name: row[name] for name in ("text", "person", "at")}, False)
             )
-        sounds, contents = content.sounds, content.contents
+        sounds, contents, asides = content.sounds, content.contents, content.asides
     else:
         incoming = _of_file(path, head, name, store, tiers, examples, document, left_out)
     lengths = {} if store is None else lengths_of(store, {item.place.doc_id for item in incoming})
-    counts = take_in(project, incoming, person=person, sounds=sounds, contents=contents, lengths=lengths)
+    counts = take_in(project, incoming, person=person, sounds=sounds, contents=contents, asides=asides, lengths=lengths)
     first = "".join(map(str, left_out.errors[:1])).replace(str(path), name) or counts.first
     return counts._replace(unusable=counts.unusable + left_out.count, first=first)
 
@@ -267,6 +267,7 @@ def take_in(
     person: str,
     sounds: Mapping[str, tuple[str, bytes]] | None = None,
     contents: Sequence[Row] = (),
+    asides: Sequence[Row] = (),
     lengths: Mapping[tuple[str, int], float] | None = None,
 ) -> Counts:
     """Write tokens and corrections, as one change.
@@ -277,6 +278,7 @@ def take_in(
         person: who imports.
         sounds: name and WAV by sha256, of tokens in sounds.
         contents: what documents held when they were judged.
+        asides: what was set aside.
         lengths: s of documents, where they are known.
 
     Returns:
@@ -344,5 +346,7 @@ def take_in(
             tokens[entry_id].add(place, new_row if old is None else rows.demand(edit, "token", number))
             added, changed = added + (old is None), changed + (old is not None)
         rows.insert_contents(edit, contents)
+        for key in sorted({row["key"] for row in asides} - rows.aside(edit.connection)):
+            edit.insert("aside", {"key": key})
         edit.save(None)
     return Counts(added, changed, skipped, new, len(unusable), unusable[0].message if unusable else "")

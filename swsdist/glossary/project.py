@@ -451,14 +451,17 @@ class Project:
     def aside(self) -> set[str]:
         """What was set aside, by its key."""
         with self.reading() as connection:
-            rows = connection.execute("SELECT name FROM setting WHERE name LIKE 'aside %'").fetchall()
-            return {row["name"].removeprefix("aside ") for row in rows}
+            return rows.aside(connection)
 
-    def set_aside(self, key: str, aside: bool) -> None:
+    def set_aside(self, key: str, aside: bool, *, person: str) -> None:
         """Set something aside that is no word; or no longer."""
-        statement = "INSERT OR REPLACE INTO setting VALUES (?, '')" if aside else "DELETE FROM setting WHERE name = ?"
-        with self._database.writing() as connection:
-            connection.execute(statement, (f"aside {key}",))
+        with self.editing(person, "set-aside") as edit:
+            old = edit.connection.execute("SELECT aside_id FROM aside WHERE key = ?", (key,)).fetchone()
+            if aside and old is None:
+                edit.insert("aside", {"key": key})
+            elif not aside and old is not None:
+                edit.delete("aside", old["aside_id"])
+            edit.save(None)
 
     def people(self) -> list[str]:
         """Who has changed something, by name."""

@@ -151,7 +151,7 @@ class Change(NamedTuple):
         at: ISO 8601 in UTC.
         kind: for example `judge`, `merge`, `undo`.
         entry_id: the entry concerned.
-        before, after: changed rows: `entries`, `tokens` and `corrections`, each row by its id; None: no row.
+        before, after: changed rows: `entries`, `tokens`, `corrections` and `asides`, each row by its id; None: no row.
         undoes: the change that it takes back.
     """
 

@@ -253,7 +253,8 @@ async def _seen(request: Request) -> Response:
 async def _classes(request: Request) -> Response:
     if request.method == "POST":
         values = await body_of(request)
-        await run_in_threadpool(service_of(request).set_aside, text_of(values, "key"), bool(values.get("aside")))
+        key, aside = text_of(values, "key"), bool(values.get("aside"))
+        await run_in_threadpool(service_of(request).set_aside, key, aside, person_of(request))
         return JSONResponse({})
     offset = integer(dict(request.query_params), "offset", 0)
     return JSONResponse(await run_in_threadpool(service_of(request).classes, offset))

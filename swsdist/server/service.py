@@ -395,7 +395,7 @@ class Service:
             )
         return {"classes": rows, "total": len(words)}
 
-    def set_aside(self, key: str, aside: bool) -> None:
+    def set_aside(self, key: str, aside: bool, person: str) -> None:
         """Say of a class that it is no word; or no longer.
 
         Raises:
@@ -403,7 +403,7 @@ class Service:
         """
         if key not in self._words()[0]:
             raise codes.WRONG_REQUEST(where="key", what="there is no such class")
-        self.project.set_aside(key, aside)
+        self.project.set_aside(key, aside, person=person)
 
     def _words(self) -> tuple[dict[str, Word], float]:
         if self._candidates is None:
