@@ -128,14 +128,13 @@ def pack_for_others(project: str, out: str, store_folder: str | None) -> None:
 
     `swsdist serve FOLDER` opens it, on any machine, also without the recordings.
     """
-    from swsdist.cli.options import warn
+    from swsdist.core.codes import glossary as codes
     from swsdist.glossary.packing import pack
-    from swsdist.io.notices import Notices
 
-    notices = Notices()
     with opened_project(project) as opened:
-        files, size = pack(opened, Path(out), _store_or_none(opened, store_folder, notices))
-    warn(notices)
+        if (store := _store(opened, store_folder)) is None:
+            raise codes.PACK_WITHOUT_STORE(where=project)
+        files, size = pack(opened, Path(out), store)
     print(f"{files} files, {size / 1e6:.1f} MB, in {out}", file=sys.stderr)
 
 

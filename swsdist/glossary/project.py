@@ -14,7 +14,7 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -106,18 +106,30 @@ class Project:
 
     def keep_sounds(self, store: Store) -> int:
         """Keep the sounds of examples, whose recordings may be missing one day (`example_sounds`); gives their number."""
-        tokens = [token for entry in self.entries() for token in self.tokens(entry.entry_id)]
-        return example_sounds.keep(self.folder, tokens, store)
+        return example_sounds.keep(self.folder, self._examples(), store)
+
+    def _examples(self) -> list[Token]:
+        with self.reading() as connection:
+            cursor = connection.execute(f"{rows.TOKENS} WHERE example ORDER BY token_id").fetchall()
+            return [rows.token(dict(row)) for row in cursor]
 
     def copy_to(self, folder: Path) -> None:
-        """Copy the project as it is now, with all changes and sounds, to a new folder."""
-        folder.mkdir(parents=True)
+        """Copy the project as it is now, with all changes, to a new folder; with sounds that tokens are in, and of recordings
+        those of examples, but not with what was taken out.
+        """
+        (folder / "sounds").mkdir(parents=True)
+        (folder / example_sounds.NAME).mkdir()
         (folder / MARKER).touch()
         with self._database.alone() as connection:
             connection.execute("VACUUM INTO ?", (str(folder / NAME),))
-        for name in ("sounds", example_sounds.NAME):
-            if (self.folder / name).is_dir():
-                shutil.copytree(self.folder / name, folder / name)
+        with closing(sqlite3.connect(folder / NAME)) as copy, copy:
+            copy.execute("DELETE FROM sound WHERE sound NOT IN (SELECT sound FROM token WHERE sound IS NOT NULL)")
+            names = [f"sounds/{sound}.wav" for (sound,) in copy.execute("SELECT sound FROM sound")]
+        there = example_sounds.Kept(self.folder)
+        kept = (there.of(token.place, token.content) for token in self._examples() if token.place.doc_id)
+        names += [os.path.relpath(sound.path, self.folder) for sound in kept if sound is not None]
+        for name in dict.fromkeys(names):
+            shutil.copy2(self.folder / name, folder / name)
 
     def entries(self, text: str = "") -> list[Entry]:
         """Entries with a text in form, gloss, variants or note, whatever its case and accents; by form."""

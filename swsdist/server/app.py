@@ -344,7 +344,8 @@ def _recording_of(service: Service, values: dict[str, Any]) -> _Sounding:
     if example_sounds.is_missing(row["path"]):
         start = offset + max(0.0, number(values, "start", 0.0))
         place = Place(row["recording"], channel, start, max(start, offset + number(values, "end", start)))
-        if (kept := example_sounds.kept(service.project.folder, place)) is not None:
+        there = example_sounds.Kept(service.project.folder)
+        if (kept := there.of(place, archive.content_of(place))) is not None:
             return _Sounding(kept.path, 1, offset - kept.place.start, row["duration"], {})
     duration = row["duration"] if is_document else sounds.duration(row["path"], storage)
     return _Sounding(row["path"], channel, offset, duration, storage, archive.is_replaced(row))

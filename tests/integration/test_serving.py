@@ -436,9 +436,9 @@ def test_a_pack_elsewhere(scene: Any, service: Service, client: TestClient, tmp_
         other = page.post("/api/recordings-folder", json={"folder": str(elsewhere)})
         assert first.name in other.json()["error"]
         folder, place = colleague.project.folder, Place(**places[0])
-        assert example_sounds.kept(folder, place) is not None
+        assert example_sounds.Kept(folder).of(place, None) is not None
         assert colleague.project.forget([places[0]["doc_id"]])["tokens"] == 1
-        assert example_sounds.kept(folder, place) is None, "nothing of a document that is forgotten is left"
+        assert example_sounds.Kept(folder).of(place, None) is None, "nothing of a document that is forgotten is left"
     finally:
         colleague.close()
 
