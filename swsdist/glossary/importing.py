@@ -24,8 +24,8 @@ from swsdist.glossary.exports import BELOW, CORRECTED, WORDS
 from swsdist.glossary.project import Project
 from swsdist.glossary.words import Place, Places
 from swsdist.io.compressed import short
-from swsdist.io.filesystem import Folder
-from swsdist.lattices.beside import TIERED, files_in, tiers_of
+from swsdist.lattices.beside import TIERED, tiers_of
+from swsdist.lattices.collection import LatticeFile
 from swsdist.lattices.formats import elan, praat
 from swsdist.lattices.lattice import LeftOut, Origin
 from swsdist.lattices.words import Annotations, chosen_of
@@ -141,21 +141,23 @@ def _import(
     return counts._replace(unusable=counts.unusable + left_out.count, first=first)
 
 
-def import_folder(
+def import_files(
     project: Project,
-    folder: str,
+    files: Mapping[str, LatticeFile],
     *,
+    where: str,
     person: str,
     store: Store,
     tiers: Sequence[str] | None = None,
     examples: bool = False,
 ) -> Counts:
-    """Take in the files of ELAN and Praat in a folder and those below it, as one change; each is of the recording that it lies
-    beside, is named after or links. A file without a chosen tier is left out, and one that cannot be used counts as unusable.
+    """Take in files of ELAN and Praat, as one change; each is of the recording that it lies beside, is named after or links. A
+    file without a chosen tier is left out, and one that cannot be used counts as unusable.
 
     Args:
         project, person, tiers, examples: as of `import_file`.
-        folder: of them, local.
+        files: as `swsdist.lattices.beside.files_in` finds them in a folder; local.
+        where: they are, for errors.
         store: whose recordings they are of.
 
     Raises:
@@ -163,11 +165,11 @@ def import_folder(
     """
     incoming, left_out, found, names = list[Incoming](), LeftOut(), False, set(tiers or ())
     documents = documents_beside(store)
-    for key, file in files_in(folder, {}).items():
+    for key, file in files.items():
         if file.format not in TIERED:
             continue
         try:
-            of_file, _ = tiers_of(file, Folder(folder))
+            of_file, _ = tiers_of(file, store.folder)
             there = [tier.name for tier in of_file if tier.name in names]
             if names and not there:
                 continue
@@ -180,7 +182,7 @@ def import_folder(
             with left_out:
                 raise codes.UNUSABLE_FILE(where=file.path, reason=getattr(error, "message", str(error))) from error
     if not found:
-        raise codes.NOTHING_TO_IMPORT(where=folder, tiers=", ".join(sorted(names)) or "any")
+        raise codes.NOTHING_TO_IMPORT(where=where, tiers=", ".join(sorted(names)) or "any")
     lengths = lengths_of(store, {item.place.doc_id for item in incoming})
     counts = take_in(project, incoming, person=person, lengths=lengths)
     first = "".join(map(str, left_out.errors[:1])) or counts.first

@@ -6,13 +6,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from os.path import commonprefix
 from typing import Any, NamedTuple
 
 from swsdist.core.codes import server as codes
 from swsdist.core.errors import SwsdistError
 from swsdist.glossary.documents import documents_beside, lengths_of
-from swsdist.io.filesystem import Folder, is_remote
+from swsdist.io.filesystem import Folder
 from swsdist.lattices.beside import TIERED, files_in, name_of, tiers_of
 from swsdist.lattices.collection import LatticeFile
 from swsdist.lattices.words import Annotations
@@ -39,29 +38,27 @@ class Beside:
     """Annotations beside recordings.
 
     Attributes:
-        folder: that all recordings are in.
+        store: of the recordings, which knows how to read beside them.
         read: files, by what they have in common with their recording (`swsdist.lattices.beside.name_of`).
     """
 
-    folder: Folder
+    store: Folder
     read: Mapping[str, _Read]
 
     @classmethod
-    def of(cls, archive: Archive, before: Beside | None) -> Beside | None:
-        """Read the files beside the recordings of an archive, and again those that changed; None: they have no folder."""
+    def of(cls, archive: Archive, before: Beside | None) -> Beside:
+        """Read the files beside the recordings of an archive, and again those that changed."""
         store = archive.searcher.store
         documents = documents_beside(store)
-        folder = _common_folder(documents)
-        if folder is None:
-            return None
-        where, read = Folder(folder, store.folder.storage), dict[str, _Read]()
+        read = dict[str, _Read]()
         lengths = lengths_of(store, {doc_id for doc_id, _ in documents.values()})
-        for name, file in files_in(folder, where.storage).items():
+        found = (item for folder in _folders(documents) for item in files_in(folder, store.folder.storage).items())
+        for name, file in found:
             if name in documents:
                 of = file, documents[name][0], lengths.get(documents[name], float("inf")) + _BEYOND
                 known = None if before is None else before.read.get(name)
-                read[name] = known if known is not None and known.of == of else _read(*of, where)
-        return cls(where, read)
+                read[name] = known if known is not None and known.of == of else _read(*of, store.folder)
+        return cls(store.folder, read)
 
     @cached_property
     def faults(self) -> list[dict[str, Any]]:
@@ -91,24 +88,25 @@ class Beside:
         if read is None:
             return []
         try:
-            tiers, _ = tiers_of(read.of[0], self.folder)
+            tiers, _ = tiers_of(read.of[0], self.store)
         except (SwsdistError, OSError):  # it is among the faults
             return []
         return [tier for tier in (_shown(each, start, end) for each in tiers) if tier["annotations"]]
 
 
-def _common_folder(names: Iterable[str]) -> str | None:
-    """The folder that all files are in; None: there is none, or it is the root of a disk."""
-    some = [name for name in names if "/" in name]
-    first, last = min(some, default=""), max(some, default="")
-    folder = commonprefix([first, last]).rpartition("/")[0]  # noqa: RUF071 (also of urls)
-    return folder if folder and is_remote(folder) == is_remote(first) else None
+def _folders(names: Iterable[str]) -> list[str]:
+    """The folders of files, without those below another."""
+    folders = list[str]()
+    for folder in sorted({f"{name.rpartition('/')[0]}/" for name in names} - {"/"}):
+        if not folders or not folder.startswith(folders[-1]):
+            folders.append(folder)
+    return folders
 
 
-def _read(file: LatticeFile, doc_id: str, end: float, where: Folder) -> _Read:
+def _read(file: LatticeFile, doc_id: str, end: float, store: Folder) -> _Read:
     of = file, doc_id, end
     try:
-        tiers, left_out = tiers_of(file, where)
+        tiers, left_out = tiers_of(file, store)
     except (SwsdistError, OSError) as error:
         return _Read(of, [_fault(file, doc_id, error)], [])
     faults = [_fault(file, doc_id, error) for error in left_out.errors]
