@@ -23,6 +23,7 @@ from swsdist.exports import elan
 from swsdist.exports.interface import Material
 from swsdist.exports.labels import label_file, shown
 from swsdist.exports.layers import Annotated, Key, Row, layered
+from swsdist.io.compressed import short
 
 #: Neither XML nor a TextGrid's line can hold them.
 FORBIDDEN = re.compile(r"[\x00-\x1f\x7f-\x9f\ufffe\uffff]")
@@ -97,7 +98,7 @@ def write_tiers(
     for doc_id, channel, tier, *times, score, text, speaker, below in places:
         for name in (tier, speaker, *(each.replace("\n", " ") for each in (text, *dict(below).values()))):
             if FORBIDDEN.search(name) or not tier:
-                raise codes.INVALID_TIER_NAME(query=name, export=export)
+                raise codes.INVALID_TIER_NAME(query=short(name), export=export)
         start, end = (round(1000 * time) for time in times)
         by_tier = by_document.setdefault((doc_id, channel), {})
         by_tier.setdefault((tier, speaker), []).append(Row(start, max(end, start + 1), score, text, below))

@@ -283,7 +283,8 @@ def _lift(chosen: Chosen, folder: Path) -> None:
     sounds = _cut(chosen, examples, folder / "lift" / AUDIO)
     first = chosen.project.changes(most=1)
     of = f"{first[0].at} {first[0].person}" if first else ""
-    text = lift(chosen.entries, {number: file.name for number, file in sounds.items()}, chosen.languages, of)
+    names = {number: file.name for number, file in sounds.items()}
+    text = lift(chosen.entries, names, chosen.languages, of, chosen.project.modified())
     (folder / "lift" / f"{name}.lift").write_bytes(text)
 
 
@@ -293,11 +294,11 @@ def _cut(chosen: Chosen, tokens: Sequence[tuple[Entry, Token]], folder: Path) ->
     (folder / MARKER).touch()  # they are never taken for recordings
     paths = chosen.recordings(sorted({token.place.doc_id for _, token in tokens if token.place.doc_id is not None}))
     storage = {} if chosen.store is None else chosen.store.folder.storage
-    written = dict[int, Path]()
+    written, there = dict[int, Path](), example_sounds.Kept(chosen.project.folder)
     for number, (entry, token) in enumerate(tokens, 1):
         place = token.place
         out = folder / clip_name(number, entry.form, place.doc_id or "sound", place.start)
-        kept = None if place.doc_id is None else example_sounds.kept(chosen.project.folder, place)
+        kept = None if place.doc_id is None else there.of(place, token.content)
         if place.doc_id is None:
             path = str(chosen.project.sound_file(str(place.sound)))
         else:

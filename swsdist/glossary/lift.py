@@ -30,7 +30,11 @@ class Languages(NamedTuple):
 
 
 def lift(
-    entries: Iterable[tuple[Entry, Sequence[Token]]], sounds: Mapping[int, str], languages: Languages, project: str
+    entries: Iterable[tuple[Entry, Sequence[Token]]],
+    sounds: Mapping[int, str],
+    languages: Languages,
+    project: str,
+    modified: Mapping[int, str],
 ) -> bytes:
     """A file of LIFT.
 
@@ -39,11 +43,12 @@ def lift(
         sounds: names of files by token.
         languages: tags.
         project: what no other glossary is called.
+        modified: when entries changed last; FLEx leaves an entry as it is whose time is that of its last import.
     """
     root = Element("lift", {"version": "0.13", "producer": f"swsdist {version('swsdist')}"})
     for entry, tokens in entries:
         guid = str(uuid5(_OURS, f"{project}\n{entry.entry_id}"))
-        times = {"dateModified": max(token.at for token in tokens)[:19] + "Z"} if tokens else {}
+        times = {"dateModified": f"{modified[entry.entry_id][:19]}Z"} if entry.entry_id in modified else {}
         word = SubElement(root, "entry", {"id": f"{entry.form}_{guid}", "guid": guid, **times})
         _form(SubElement(word, "lexical-unit"), languages.forms, entry.form)
         for token in tokens:

@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import groupby
 
 from swsdist.core.errors import SwsdistError, UserError
-from swsdist.io.filesystem import Folder, locate
+from swsdist.io.filesystem import Folder, identify, locate
 from swsdist.lattices.collection import LatticeFile, find_files, read_file
 from swsdist.lattices.formats import elan, praat, table
 from swsdist.lattices.lattice import BREAK, Broken, LeftOut, Origin
@@ -41,9 +41,9 @@ def files_in(folder: str, storage: Mapping[str, object]) -> dict[str, LatticeFil
     return {name_of(file.path): file for file in files}
 
 
-@lru_cache(64)
 def tiers_of(file: LatticeFile, storage: Folder) -> tuple[tuple[Annotations, ...], LeftOut]:
-    """The tiers of a file, each in order of time, without annotations that have no text; and what of it cannot be used.
+    """The tiers of a file as it is now, each in order of time, without annotations that have no text; and what of it cannot be
+    used.
 
     A transcript is one tier without a name, and words that begin and end together are one annotation of it.
 
@@ -52,8 +52,13 @@ def tiers_of(file: LatticeFile, storage: Folder) -> tuple[tuple[Annotations, ...
         storage: a folder that knows how to read it.
 
     Raises:
-        DataError, UserError: it cannot be read.
+        DataError, UserError, OSError: it cannot be read.
     """
+    return _tiers_of(file._replace(identity=identify(file.path, storage.storage)), storage)
+
+
+@lru_cache(64)
+def _tiers_of(file: LatticeFile, storage: Folder) -> tuple[tuple[Annotations, ...], LeftOut]:
     origin, left_out = Origin(file.path, storage.storage), LeftOut()
     if file.format == "elan":
         tiers = elan.annotated(origin, left_out).tiers

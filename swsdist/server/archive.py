@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from datetime import date
 from functools import cached_property
 from os.path import commonpath
 from pathlib import PurePosixPath
+from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,6 +39,8 @@ _LISTED = 500
 _REJECTED = ["path", "id", "reason", "message", "remedy"]
 #: Places of a recording that are tried as queries, until one has speech.
 _PLACES = 9
+#: Most searchers of some documents that are held.
+_NARROWED = 8
 #: Most words of transcripts in memory.
 _WORDS = 200_000
 
@@ -88,6 +91,7 @@ class Archive:
         self.copies = copies_in(self.searcher.store)
         self.likelihood = hit_likelihood(self.searcher)
         self._words = dict[tuple[str, int], list[Word]]()
+        self._searchers, self._narrowing = dict[Hashable, Searcher](), Lock()
 
     def close(self) -> None:
         """Read no more."""
@@ -153,7 +157,7 @@ class Archive:
         """
         if filters == Filters():
             return self.searcher
-        return self.searcher.among(self._chosen(filters).select(["doc_id", "channel"]))
+        return self._narrowed(filters, self._chosen(filters))
 
     def with_words(self, words: Archive, filters: Filters) -> tuple[Searcher, list[str]]:
         """The searcher of the words of some documents; and names of the recordings among them that have none.
@@ -177,7 +181,16 @@ class Archive:
         kept = table.filter(pc.or_(pc.is_in(table["doc_id"], names), pc.is_in(table["recording"], chosen["doc_id"])))
         if not kept.num_rows:
             raise codes.NO_TEXTS(where="text")
-        return words.searcher.among(kept.select(["doc_id", "channel"])), lacking
+        return words._narrowed((self.state, filters), kept), lacking
+
+    def _narrowed(self, key: Hashable, documents: pa.Table) -> Searcher:
+        """The searcher of some documents; that of the same key is the same, so that its questions share passes."""
+        with self._narrowing:
+            searcher = self._searchers.pop(key, None) or self.searcher.among(documents.select(["doc_id", "channel"]))
+            self._searchers[key] = searcher
+            for old in list(self._searchers)[:-_NARROWED]:
+                del self._searchers[old]
+            return searcher
 
     def words_in(self, place: Place) -> list[Word] | None:
         """The words that overlap a place, as detections name it, by their starts; None: the recording has none.

@@ -16,7 +16,7 @@ from starlette.routing import Route
 
 from swsdist.core.codes import server as codes
 from swsdist.glossary.exports import write_export
-from swsdist.glossary.importing import Counts, import_file, import_folder
+from swsdist.glossary.importing import Counts, import_file, import_files
 from swsdist.glossary.lift import Languages
 from swsdist.glossary.words import Token
 from swsdist.server import sounds
@@ -249,10 +249,13 @@ async def _import_beside(request: Request) -> Response:
         raise codes.WRONG_REQUEST(where="tiers", what="tiers are no list of names")
     if beside is None:
         raise codes.NOT_READY(where=service.settings.target)
-    store, folder = service.demand_archive().searcher.store, beside.folder.path()
+    store = service.demand_archive().searcher.store
+    files, where = {name: read.of[0] for name, read in beside.read.items()}, service.name
 
     def read() -> Counts:
-        return import_folder(service.project, folder, person=person, store=store, tiers=tiers, examples=examples)
+        return import_files(
+            service.project, files, where=where, person=person, store=store, tiers=tiers, examples=examples
+        )
 
     return JSONResponse((await bounds_of(request).files.do(read)).as_json())
 

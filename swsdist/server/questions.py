@@ -255,7 +255,7 @@ def _example(place: Place, archive: Archive, project: Project, others: Sequence[
     if place.sound is not None:
         facts: dict[str, Any] = {"path": str(project.sound_file(place.sound))}
     else:
-        kept = example_sounds.kept(project.folder, place)
+        kept = example_sounds.Kept(project.folder).of(place, archive.content_of(place))
         try:
             place, document = archive.source(place, others)
             facts = {"path": document["path"], "speaker": document["speaker"]}

@@ -418,9 +418,12 @@ def pin(folder: Folder, manifest: Manifest, models: Mapping[str, str]) -> Manife
     return result
 
 
-def locate_recordings(folder: Folder, manifest: Manifest, recordings: str) -> None:
-    """Write down where the recordings of the current state are now: their common folder (`swsdist.store.places`)."""
-    moved = replace(manifest, recordings=os.path.relpath(recordings, folder.root))
+def locate_recordings(folder: Folder, recordings: str) -> None:
+    """Write down where the recordings of the current state are now: their common folder (`swsdist.store.places`).
+
+    The caller holds the lock of the store.
+    """
+    moved = replace(require(folder), recordings=os.path.relpath(recordings, folder.root))
     folder.write_bytes(NAME, _text(moved))
 
 

@@ -258,7 +258,13 @@ def test_candidates_are_named_set_aside_and_searched_by_keys(visit: Any, served:
     at.page.wait_for_selector(".candidate.current")
     candidate = ".candidate >> nth={}".format
     at.page.keyboard.press("n")
-    at.page.wait_for_selector(candidate(0) + " >> css=[data-verdict=no][aria-pressed=true]")
+    aside = candidate(0) + " >> css=[data-verdict=no][aria-pressed=true]"
+    at.page.wait_for_selector(aside)
+    at.page.keyboard.press("z")
+    at.page.wait_for_selector(aside, state="detached")
+    at.page.locator(".candidate").nth(0).focus()
+    at.page.keyboard.press("n")
+    at.page.wait_for_selector(aside)
     at.page.keyboard.press("m")
     at.page.keyboard.type("kota")
     at.page.keyboard.press("Escape")

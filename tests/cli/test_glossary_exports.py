@@ -20,13 +20,16 @@ from hypothesis import strategies as st
 from praatio import textgrid as praatio
 
 from swsdist.core.errors import DataError, SwsdistError, UserError
-from swsdist.glossary.exports import EXPORTS, write_export
-from swsdist.glossary.importing import import_file
+from swsdist.glossary import changes
+from swsdist.glossary.exports import EXPORTS, WORDS, write_export
+from swsdist.glossary.importing import _annotated, import_file, take_in
 from swsdist.glossary.lift import AUDIO, Languages
 from swsdist.glossary.project import Project
 from swsdist.glossary.words import Place
 from swsdist.io.filesystem import Folder
 from swsdist.io.notices import Notices
+from swsdist.lattices.lattice import LeftOut
+from swsdist.lattices.words import Annotation, Annotations
 from swsdist.store.reading import Store
 
 
@@ -290,7 +293,7 @@ def said(project: Project) -> set[tuple[object, ...]]:
     }
 
 
-def test_flex(project: Project, store: Store, tmp_path: Path) -> None:
+def test_flex(project: Project, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = write_export(project, "lift", tmp_path, store=store, languages=Languages("kg", "fr"))
     (file,) = (file for file in files if file.suffix == ".lift")
     assert file.relative_to(tmp_path) == Path("lift/words.lift")
@@ -314,6 +317,19 @@ def test_flex(project: Project, store: Store, tmp_path: Path) -> None:
         for each in (file, tmp_path / "again" / "lift" / "words.lift")
     ]
     assert guids[0] == guids[1], "so that a second import changes entries"
+
+    def dates() -> list[str | None]:
+        (out,) = write_export(project, "lift", tmp_path / str(project.change), store=None, entry_ids=[1])[-1:]
+        return [each.get("dateModified") for each in ElementTree.parse(out).getroot().findall("entry")]
+
+    for change in (
+        lambda: project.change_entry(1, person="Ann", gloss="new"),
+        lambda: project.remove_token(1, person="Ann"),
+        lambda: project.undo(person="Ann"),
+    ):
+        monkeypatch.setattr(changes, "now", lambda: f"2999-01-01T00:00:{project.change:02}.000Z")
+        change()
+        assert dates() == [f"2999-01-01T00:00:{project.change - 1:02}Z"]
 
 
 def test_tables_for_people_and_clips(project: Project, store: Store, tmp_path: Path) -> None:
@@ -498,6 +514,19 @@ def test_a_file_of_elan_itself(store: Store, tmp_path: Path) -> None:
         sent.write_text(ELAN.format(media="d002.wav").replace("<ANNOTATION_DOCUMENT", "<ANNOTATION_DOCUMENT <", 1))
         with pytest.raises(DataError, match=r"^d009\.eaf"):
             import_file(project, sent, person="Ann", store=store, name="d009.eaf")
+
+
+@pytest.mark.parametrize("text", ["\x01" + "a" * 605, "\uffff", "a" * 30_000])
+@pytest.mark.parametrize("below", ["note", "variant", "gloss"])
+def test_texts_that_no_export_could_write_are_left_out(tmp_path: Path, text: str, below: str) -> None:
+    tiers = [
+        Annotations(name, True, [Annotation(1.0, 2.0, said, "")]) for name, said in ((WORDS, "nzo"), (below, text))
+    ]
+    with Project.open(tmp_path / "words") as project:
+        incoming = _annotated(tiers[:1], tiers, "talk", 1, False, LeftOut())
+        counts = take_in(project, list(incoming), person="Ann")
+        assert (counts.added, counts.unusable, len(counts.first) < 200) == (0, 1, True)
+        assert project.entries() == []
 
 
 @pytest.mark.parametrize("text", ["", "a,b\n", "<html/>", "{}", '{"schema": "swsdist-glossary/1"}', "{" * 5000, "[1]"])

@@ -25,6 +25,7 @@ from swsdist.glossary import example_sounds
 from swsdist.glossary.project import Project
 from swsdist.glossary.words import Place
 from swsdist.pipeline.chain_run import StepSelection
+from swsdist.pipeline.lock import locked
 from swsdist.searcher.searcher import Searcher
 
 pytest.importorskip("starlette")
@@ -418,6 +419,9 @@ def test_a_pack_elsewhere(scene: Any, service: Service, client: TestClient, tmp_
         assert rows[0]["doc_id"] in lost.json()["error"]
         wrong = page.post("/api/recordings-folder", json={"folder": str(tmp_path)})
         assert (wrong.status_code, wrong.json()["code"]) == (400, "not-the-recordings")
+        with locked(colleague.archive.searcher.store.folder):  # an index commits to it
+            taken = page.post("/api/recordings-folder", json={"folder": str(elsewhere)})
+        assert taken.json()["code"] == "folder-in-use"
         found = page.post("/api/recordings-folder", json={"folder": str(elsewhere)}).json()
         assert found["there"] == found["of"] > 0
         assert page.get("/api/sound", params={**places[0], "start": 2.0, "end": 2.5}).status_code == 200
@@ -426,13 +430,17 @@ def test_a_pack_elsewhere(scene: Any, service: Service, client: TestClient, tmp_
             (hit["doc_id"], hit["start"], hit["score"]) for hit in by_recordings["hits"]
         ]
         first = next(iter(elsewhere.iterdir()))
+        (tmp_path / "fewer").mkdir()
+        shutil.copy(first, tmp_path / "fewer")
+        fewer = page.post("/api/recordings-folder", json={"folder": str(tmp_path / "fewer")})
+        assert f"{found['of']} are where they were" in fewer.json()["error"]
         first.write_bytes(first.read_bytes()[:-2])
         other = page.post("/api/recordings-folder", json={"folder": str(elsewhere)})
         assert first.name in other.json()["error"]
         folder, place = colleague.project.folder, Place(**places[0])
-        assert example_sounds.kept(folder, place) is not None
+        assert example_sounds.Kept(folder).of(place, None) is not None
         assert colleague.project.forget([places[0]["doc_id"]])["tokens"] == 1
-        assert example_sounds.kept(folder, place) is None, "nothing of a document that is forgotten is left"
+        assert example_sounds.Kept(folder).of(place, None) is None, "nothing of a document that is forgotten is left"
     finally:
         colleague.close()
 

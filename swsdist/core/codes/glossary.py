@@ -201,4 +201,10 @@ STORE_GONE = Code(
     "the glossary's store cannot be read ({reason}), so no recordings are known",
     "name where it is now: --store",
 )
+PACK_WITHOUT_STORE = Code(
+    "pack-without-store",
+    UserError,
+    "the glossary is of no store, which a colleague needs",
+    "name it: `--store FOLDER`; or write the words alone: `swsdist glossary export PROJECT project`",
+)
 PACK_EXISTS = Code("pack-exists", UserError, "there is something already", "name a new folder, or a new .zip")
