@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
 from functools import wraps
 from pathlib import Path
 from shlex import quote
@@ -95,7 +95,7 @@ def run(config: str, settings: dict[str, Any], **options: Any) -> None:
     help="Create or update the store of CONFIG; or, without a config, of a FOLDER of recordings, in FOLDER-swsdist, or of "
     "words, in FOLDER-text."
 )
-@click.argument("config", type=FILE_OR_FOLDER, metavar="CONFIG|FOLDER")
+@click.argument("config", metavar="CONFIG|FOLDER")
 @click.option(
     "--text",
     is_flag=True,
@@ -108,14 +108,34 @@ def run(config: str, settings: dict[str, Any], **options: Any) -> None:
 def index(config: str, settings: dict[str, Any], text: bool, models: tuple[str, ...], **options: Any) -> None:
     """Index the documents of a config, or a folder."""
     template = None
-    if settings["corpus"] is None and not is_config(config):
-        template = TRANSCRIPTS_CONFIG if text or _holds_only_text(source_of(config)) else FOLDER_CONFIG
-    done = go(configured(config, template=template, models=models, **settings), config, table="documents", **options)
+    names = [run_name(config, TRANSCRIPTS_CONFIG if text else FOLDER_CONFIG)] if not is_config(config) else []
+    with _noted(settings["run_folder"] or "".join(names), options["events"]):
+        FILE_OR_FOLDER.convert(config, None, None)
+        if settings["corpus"] is None and not is_config(config):
+            template = TRANSCRIPTS_CONFIG if text or _holds_only_text(source_of(config)) else FOLDER_CONFIG
+        loaded = configured(config, template=template, models=models, **settings)
+    done = go(loaded, config, table="documents", **options)
     if done is not None and template is not None and options["events"] is None:
         queries = ["--text TEXT"] if template == TRANSCRIPTS_CONFIG else ["--query FILE[:START-END]"]
         queries += ["--text TEXT"] if "words" in done.outcome.chain_run.outcomes else []
         for query in queries:
             print(f"search it: swsdist search {quote(settings['run_folder'] or run_name(config, template))} {query}")
+
+
+@contextmanager
+def _noted(run: str, events: str | None) -> Iterator[None]:
+    """Note an error before there is a config in the run folder, and among the events."""
+    from swsdist.cli.eventing import events_to
+    from swsdist.io.filesystem import Folder
+    from swsdist.pipeline.operation.monitor import noted
+    from swsdist.pipeline.operation.progress import Progress
+
+    def tell(line: Mapping[str, Any]) -> None:
+        with events_to(events, Progress()) if events is not None else nullcontext(Progress()) as progress:
+            progress.event(line)
+
+    with noted(Folder(run), tell) if run else nullcontext():
+        yield
 
 
 @click.command()
@@ -259,7 +279,7 @@ def configured(
         from swsdist.lattices.beside import speakers_in
 
         source = source_of(path)
-        run_folder = run_folder or _demand_same(run_name(path, template, texts), source)
+        given_run, run_folder = run_folder, run_folder or run_name(path, template, texts)
         is_text = template == TRANSCRIPTS_CONFIG
         given = (
             words(models, run_folder, source, sets, texts)
@@ -269,6 +289,8 @@ def configured(
         sets = [*given, *sets]
         named = {"speakers": source} if not is_text and speakers_in(source, {}) else {}
         config = load_config(template, sets, corpus={"documents": source, **named}, run=run_folder)
+        if given_run is None or not force:
+            _demand_same(config, source)
     _demand_own_config(path, config)
     return config
 
@@ -363,23 +385,25 @@ def _holds_only_text(folder: str) -> bool:
     return any(detect(Folder(folder).path(name), {}) for name in names)
 
 
-def _demand_same(run: str, source: str) -> str:
-    """Check that a run folder is new, or belongs to this folder of recordings, and return it.
+def _demand_same(config: Config, source: str) -> None:
+    """Check that a run folder is new, or belongs to this folder of recordings.
 
     Raises:
-        UserError: it belongs to another folder.
+        ImplausibleError: it belongs to another folder.
     """
+    from swsdist.core.errors import StoreError
     from swsdist.io.filesystem import Folder
     from swsdist.pipeline.inspection.loading import config_of
     from swsdist.pipeline.plan import load_plans
 
-    folder = Folder(run)
-    if folder.exists("plan.json"):
-        for plan in load_plans(folder).values():
-            documents = config_of(folder, plan).corpus.documents
-            if documents != source:
-                raise codes.ANOTHER_INDEX(where=run, documents=documents, run=run)
-    return run
+    folder = Folder(config.run, config.storage)
+    try:
+        indexed = [config_of(folder, plan).corpus.documents for plan in load_plans(folder).values()]
+    except StoreError:  # no plan yet, or one of another version
+        return
+    for documents in indexed:
+        if documents != source:
+            raise codes.ANOTHER_INDEX(where=config.run, documents=documents, run=config.run)
 
 
 def _demand_own_config(path: str, loaded: Config) -> None:

@@ -262,7 +262,7 @@ def summary(chain_run: ChainRun) -> list[str]:
     line = f"{inputs.store.folder.path()}: {its['documents']} documents, {hours:.3f} h of audio"
     if "new" in its:
         line += f"; {its['new']} new, {its['changed']} changed, {its['gone']} gone"
-        line += f", {its['moved']} moved" if its["moved"] else ""
+        line += f", {its['moved']} moved or touched" if its["moved"] else ""
         line += f" ({its['held']} renamed or copied: their frames were there)" if its["held"] else ""
     lines = [f"{line}, {its['rejected']} rejected"]
     if (words := inputs.others.get("words")) is not None and words.store.manifest is not None:
