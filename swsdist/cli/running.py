@@ -379,7 +379,8 @@ def _holds_only_text(folder: str) -> bool:
     from swsdist.io.filesystem import Folder
     from swsdist.lattices.collection import detect
 
-    names = [name for name in Folder(folder).listing() if not any(part.startswith(".") for part in name.split("/"))]
+    listing = Folder(folder).listing(unreadable=lambda path, error: None)  # who reads the files says so
+    names = [name for name in listing if not any(part.startswith(".") for part in name.split("/"))]
     if any(name.rpartition(".")[2].lower() in ENDINGS for name in names):
         return False
     return any(detect(Folder(folder).path(name), {}) for name in names)

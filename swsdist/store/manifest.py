@@ -349,7 +349,11 @@ def commit(
         libraries: versions used to make its parts; by default the installed ones.
         unfinished: the state belongs to an interrupted index.
     """
-    tracks, shards = [new_tracks] if isinstance(new_tracks, NewTrack) else list(new_tracks), tuple(shards)
+    tracks, shards, before = (
+        [new_tracks] if isinstance(new_tracks, NewTrack) else list(new_tracks),
+        tuple(shards),
+        load(folder),
+    )
     documents = {track.name: _spooled(track.documents) for track in tracks}
     fitted = {
         track.name: pinned(folder, track.name, documents[track.name], track.dimension, track.frozen, provisional)
@@ -375,6 +379,13 @@ def commit(
     naming = Naming(SCHEMA, kind, recipes, cut).listings(map(totals.keys, documents.values()))
     name = naming(sorted(files.items()), rejected.to_pylist(), source, provisional)
     first = documents[tracks[0].name]
+    fitted_to = {"fitted_to": float(first.num_rows)}
+    if (
+        before is not None
+        and not before.provisional
+        and recipes == [[item.name, item.fingerprint] for item in before.tracks]
+    ):
+        fitted_to = {name: count for name, count in before.counts.items() if name in fitted_to}
     manifest = Manifest(
         fingerprint=name,
         kind=kind,
@@ -391,6 +402,7 @@ def commit(
             "rejected": pc.sum(pc.equal(rejected["kind"], "document")).as_py() or 0,
             "cut_off": first.num_rows - first.read(["cut_off"])["cut_off"].null_count,
             "statistics_gone": fitted[tracks[0].name].gone,
+            **(fitted_to if kind == "frames" else {}),
         },
         source=source,
         provisional=provisional,

@@ -26,6 +26,7 @@ executor:
   kind: serial
 """
 
+SERIAL = ("--set", "executor.kind=serial")
 SPOKEN = "1\n00:00:00,000 --> 00:00:02,000\nthe river\n"
 
 
@@ -98,6 +99,7 @@ def test_a_store_that_outgrew_its_models_is_fitted_anew(swsdist, archive: Path, 
     refitted = swsdist("store", "refit", "run/store", cwd=archive).out
     assert refitted.startswith("statistics are now from 10 documents\nthese models stay: pca; ")
     assert swsdist("store", "info", "run/store", cwd=archive).out == model
+    assert "outgrown-models" in swsdist("index", "config.yaml", *sets, cwd=archive).err
     told = swsdist("index", "config.yaml", *sets, "--from", "fit-transforms", cwd=archive).err
     assert "outgrown-models" not in told
     assert swsdist("store", "info", "run/store", cwd=archive).out != model
@@ -276,7 +278,7 @@ def test_an_archive_that_is_half_there_does_not_empty_its_index(swsdist, tmp_pat
     for k, file in enumerate(files):
         file.write_text(SPOKEN) if kind == "srt" else soundfile.write(file, sound[k], 8000)
     (tmp_path / "config.yaml").write_text(CONFIG.replace("audio", "archive"))
-    index = ("index", "config.yaml") if kind == "wav" else ("index", "archive", "--run", "run")
+    index = ("index", "config.yaml") if kind == "wav" else ("index", "archive", "--run", "run", *SERIAL)
     swsdist(*index, cwd=tmp_path)
     for file in files[:10]:
         file.unlink()
@@ -290,7 +292,7 @@ def test_an_archive_that_is_half_there_does_not_empty_its_index(swsdist, tmp_pat
 
 def test_a_night_that_cannot_begin_is_seen(swsdist, archive: Path) -> None:
     """In the run's state and its events; one that found nothing to do, too. Who works there is not disturbed."""
-    index = ("index", "audio", "--run", "run", "--set", "features=[{name: mfcc}]", "--events", "events.jsonl")
+    index = ("index", "audio", "--run", "run", "--set", "features=[{name: mfcc}]", *SERIAL, "--events", "events.jsonl")
     swsdist(*index, cwd=archive)
 
     def states() -> list[str]:
@@ -314,3 +316,28 @@ def test_a_night_that_cannot_begin_is_seen(swsdist, archive: Path) -> None:
         assert (states().count("stopped"), states()[-1]) == (5, "stopped")
     swsdist(*index, cwd=archive)
     assert swsdist("status", "run", "--check", cwd=archive).out.startswith("done")
+
+
+def test_what_may_not_be_read_is_said_and_the_rest_indexed(
+    swsdist, archive: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder, and annotations beside a recording."""
+    (archive / "audio" / "closed").mkdir()
+    (archive / "audio" / "d001.eaf").write_text("<x/>")
+    scan, may = os.scandir, os.access
+
+    def scandir(path: str | Path) -> object:
+        if str(path).endswith("/closed"):  # who is root may open everything
+            raise PermissionError(13, "Permission denied", str(path))
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    monkeypatch.setattr(
+        "swsdist.chains.lattices.files.is_readable", lambda path: may(path, os.R_OK) and ".eaf" not in path
+    )
+    (archive / "audio" / "d002.srt").write_text(SPOKEN)
+    ended = swsdist("index", "audio", "--run", "run", "--set", "features=[{name: mfcc}]", *SERIAL, "--all", cwd=archive)
+    assert "4 documents" in ended.out
+    assert "unreadable-folder" in ended.err
+    assert f"{archive}/audio/d001.eaf" in ended.err
+    assert "not-a-lattice" not in ended.err

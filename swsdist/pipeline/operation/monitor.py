@@ -62,6 +62,7 @@ class RunMonitor(ForwardingProgress):
         self._log = events.EventLog(self._run, token or "00000000")
         self._opened = self._changed = False
         self._readers: dict[str, Reader] = {}
+        self._rejected: set[tuple[Any, ...]] = set()
         self._beat_at = 0.0
         self._cancelled_from: str | None = None  # the host that requested the cancellation
         self._obeyed = self._end_logged = False
@@ -112,7 +113,10 @@ class RunMonitor(ForwardingProgress):
                 pid=outcome.pid,
             )
             for row in outcome.rejected:
-                self._log_event("rejected", stage=step.name, **{key: row.get(key) for key in _REJECTED})
+                told = {"stage": step.name, **{key: row.get(key) for key in _REJECTED}}
+                if (key := tuple(told.values())) not in self._rejected:  # the tasks of each track reject it
+                    self._rejected.add(key)
+                    self._log_event("rejected", **told)
         else:
             stage_progress.failed += 1
             self._log_event(
