@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from functools import wraps
@@ -458,9 +459,9 @@ def _dry(config: Config, selection: StepSelection) -> None:
     remaining = forecast_remaining(config, rows)
     if remaining is not None:
         workers = "1 worker" if remaining.run.workers <= 1 else f"{remaining.run.workers} workers"
-        text = (
-            f"forecast: {span(remaining.wall_s)} ({span(remaining.low_s)} to {span(remaining.high_s)}) with {workers}"
-        )
+        begun = time.process_time()  # the command begins as this one did, and plans as much
+        wall, low, high = (span(each + begun) for each in (remaining.wall_s, remaining.low_s, remaining.high_s))
+        text = f"forecast: {wall} ({low} to {high}) with {workers}"
         console.print(f"{text}, with start and planning, without the report", highlight=False, soft_wrap=True)
 
 
