@@ -36,7 +36,7 @@ from swsdist.stages.inputs.precomputed_features import row_for
 from swsdist.stages.inputs.recordings import Row
 from swsdist.stages.inputs.search_inputs import SearchInputs
 from swsdist.stages.inputs.state import StoreState, doubt_gone
-from swsdist.stages.inputs.unfitted_models import pinned_names
+from swsdist.stages.inputs.unfitted_models import pinned_names, stem_of
 from swsdist.stages.task_results import Indexed
 from swsdist.store import digest, parquet
 from swsdist.store.document_keys import keys_of
@@ -283,6 +283,10 @@ class Index(Stage[Indexing]):
             raise _nothing_usable(inputs, rejected, f" for {empty}" if len(live) > 1 else "")
         _note_copies(chain_inputs, next(iter(live.values())))
         shards = [Shard(name, files[name], *counts) for name, counts in _by_shard(live.values()).items()]
+        pinned = {stem_of(file): file for file in old.models.values()} if old is not None else {}
+        now = [item.file for item in features.fitted]
+        # Also where an interrupted run has fitted the models anew.
+        anew = inputs.redo or any(pinned.get(stem_of(file), file) != file for file in now)
         tracks = [
             NewTrack(
                 track.name,
@@ -290,7 +294,7 @@ class Index(Stage[Indexing]):
                 track.stop - track.first,
                 live[track.name],
                 # Frozen statistics stay even if other files of the store were lost, unless everything is redone.
-                None if inputs.redo else frozen_statistics(store.folder, track.name, source.fingerprint),
+                None if anew else frozen_statistics(store.folder, track.name, source.fingerprint),
                 source.columns(track),
                 kind_of(source.extractor),
             )

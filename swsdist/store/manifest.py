@@ -8,6 +8,7 @@ A store is a folder::
     rejected-<fp>.parquet        rejected documents, with reason and identity at that time
     models/codebook-<fp>.npz     codebook of a first pass: a pinned model
     codes/part-<fp>.parquet      its codes, a file per shard; named by their inputs, so not by the manifest
+    models/NAME-<fp>.npz         a transform or an extractor, fitted: a pinned model; its successors end in .2.npz, ...
     models/statistics-<fp>.parquet   means and variances of speakers and collection: a pinned model; one per track
     models/voices-<fp>.parquet   groups of speech by nobody named: a pinned model, of a track that comes first
     shards/part-<fp>.parquet     frames (swsdist.core.types.FRAMES); a file per shard and track
@@ -157,7 +158,8 @@ class Manifest:
         rejected: table of rejected documents.
         models: pinned models by name: `KIND.TRACK`.
         counts: documents, frames, seconds, rejected, cut_off (documents whose recording is cut off); and
-            `statistics_gone`, documents behind the collection's statistics that have disappeared or changed.
+            `statistics_gone`, documents behind the collection's statistics that have disappeared or changed; `fitted_to`,
+            documents when the models of features were fitted.
         source: fingerprint of the state it was derived from; for a store of queries `groups:` and a fingerprint; else
             None.
         provisional: shards are missing because their tasks failed: models fitted on them are not pinned yet.

@@ -16,6 +16,7 @@ import soundfile
 
 from swsdist.io.filesystem import Folder
 from swsdist.pipeline.lock import locked
+from swsdist.stages.index import Index
 from swsdist.store.reading import Store
 
 CONFIG = """\
@@ -103,6 +104,30 @@ def test_a_store_that_outgrew_its_models_is_fitted_anew(swsdist, archive: Path, 
     told = swsdist("index", "config.yaml", *sets, "--from", "fit-transforms", cwd=archive).err
     assert "outgrown-models" not in told
     assert swsdist("store", "info", "run/store", cwd=archive).out != model
+
+
+def test_while_models_are_fitted_anew_the_archive_is_searched(
+    swsdist, archive: Path, corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After an interruption, too; and the next night ends as if there had been none."""
+    features = "features=[{name: mfcc, track: pca, transforms: [{name: pca, options: {columns: 5}}]}, {name: mfcc}]"
+    index = ("index", "config.yaml", "--set", features)
+    swsdist(*index, cwd=archive)
+    shutil.copy(corpus / "corpus" / "audio" / "d005.flac", archive / "audio")
+    swsdist(*index, cwd=archive)
+    before = Store(Folder(str(archive / "run" / "store"))).manifest
+    shutil.copytree(archive / "run", archive / "undisturbed")
+    swsdist(*index, "--run", "undisturbed", "--from", "fit-transforms", cwd=archive)
+    with monkeypatch.context() as patch:
+        patch.setattr(Index, "run", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        swsdist(*index, "--from", "fit-transforms", cwd=archive, code=130)
+    swsdist("search", "run/store", "--query", "audio/d001.flac:0.5-1.1", cwd=archive)
+    assert Store(Folder(str(archive / "run" / "store"))).manifest == before
+    swsdist(*index, cwd=archive)
+    after, other = (Store(Folder(str(archive / name / "store"))).manifest for name in ("run", "undisturbed"))
+    assert after.models == other.models
+    assert [track.fingerprint for track in after.tracks] == [track.fingerprint for track in other.tracks]
+    assert not {*before.models.values()} & {*after.models.values()}
 
 
 def test_what_was_rejected_comes_with_what_helps(swsdist, archive: Path) -> None:

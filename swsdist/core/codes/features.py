@@ -50,8 +50,7 @@ OTHER_EXTRACTOR = Code(
     "other-extractor",
     DataError,
     "extractor {name} differs from the one that was planned ({files})",
-    "if its models are being fitted anew, finish that: the same command with --from fit-transforms; if not, install the same "
-    "version and the same files on every machine, or index again",
+    "install the same version and the same files on every machine; or index again",
 )
 MISSING_OPTION_OBJECT = Code("missing-option-object", ConfigError, "the object does not exist", "check the url")
 UNREADABLE_OPTION_FILE = Code("unreadable-option-file", ConfigError, "the file cannot be read: {detail}", "{fix}")
