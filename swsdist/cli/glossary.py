@@ -156,7 +156,7 @@ def import_files(
     examples: bool,
     document: str | None,
 ) -> None:
-    """Take in FILEs of ELAN (.eaf), Praat (.TextGrid), or an exported project, or all of ELAN and Praat in a FOLDER; PROJECT
+    """Take in FILEs of ELAN, Praat, tables of annotations, or an exported project, or all annotations in a FOLDER; PROJECT
     is made if missing.
 
     The text of an annotation is the form of its entry; one that ends in ? is unsure.

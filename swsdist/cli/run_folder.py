@@ -205,7 +205,7 @@ def runs_of(folder: str) -> dict[str, Config]:
     """
     from glob import escape
 
-    from swsdist.cli.running import source_of
+    from swsdist.cli.running import is_made_of, source_of
     from swsdist.io.filesystem import Folder, is_remote
     from swsdist.pipeline.inspection.loading import config_of
     from swsdist.pipeline.plan import load_plans
@@ -217,9 +217,9 @@ def runs_of(folder: str) -> dict[str, Config]:
         for plan in sorted(place.glob(f"{escape(source.rpartition('/')[2])}-*/plan.json")):
             run = Folder(str(plan.parent))
             with suppress(StoreError):  # of another version
-                configs = [config_of(run, each) for each in load_plans(run).values()]
-                if configs and all(config.corpus.documents == source for config in configs):
-                    found[str(plan.parent)] = configs[0]
+                plans = list(load_plans(run).values())
+                if plans and all(is_made_of(each, run, source) for each in plans):
+                    found[str(plan.parent)] = config_of(run, plans[0])
     return found
 
 

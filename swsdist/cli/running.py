@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -37,8 +38,10 @@ if TYPE_CHECKING:
     from swsdist.api import RunResult
     from swsdist.config import Config
     from swsdist.core.errors import IncompleteError
+    from swsdist.io.filesystem import Folder
     from swsdist.pipeline.chain_run import StepSelection
     from swsdist.pipeline.operation.progress import Progress
+    from swsdist.pipeline.plan import Plan
 
 _CONFIG = click.argument("config", type=FILE)
 _STRICT = click.option("--strict", is_flag=True, help="Warnings and rejected inputs end with exit code 4.")
@@ -291,7 +294,7 @@ def configured(
         named = {"speakers": source} if not is_text and speakers_in(source, {}) else {}
         config = load_config(template, sets, corpus={"documents": source, **named}, run=run_folder)
         if given_run is None or not force:
-            _demand_same(config, source)
+            demand_same(config.run, source, config.storage)
     _demand_own_config(path, config)
     return config
 
@@ -387,7 +390,22 @@ def _holds_only_text(folder: str) -> bool:
     return any(detect(Folder(folder).path(name), {}) for name in names)
 
 
-def _demand_same(config: Config, source: str) -> None:
+def is_made_of(plan: Plan, run: Folder, source: str) -> bool:
+    """Whether a plan's documents are a folder or table, also where run and documents were moved together.
+
+    Raises:
+        StoreError: the plan is of another version.
+    """
+    from swsdist.io.filesystem import is_remote
+    from swsdist.pipeline.inspection.loading import config_of
+
+    documents, was = config_of(run, plan).corpus.documents, str(plan.config["run"])
+    if documents is None or any(is_remote(place) for place in (documents, was, run.root, source)):
+        return documents == source
+    return documents == source or os.path.relpath(documents, was) == os.path.relpath(source, Path(run.root).resolve())
+
+
+def demand_same(run: str, source: str, storage: Mapping[str, Any] = {}) -> None:
     """Check that a run folder is new, or belongs to this folder of recordings.
 
     Raises:
@@ -395,17 +413,15 @@ def _demand_same(config: Config, source: str) -> None:
     """
     from swsdist.core.errors import StoreError
     from swsdist.io.filesystem import Folder
-    from swsdist.pipeline.inspection.loading import config_of
     from swsdist.pipeline.plan import load_plans
 
-    folder = Folder(config.run, config.storage)
+    folder = Folder(run, storage)
     try:
-        indexed = [config_of(folder, plan).corpus.documents for plan in load_plans(folder).values()]
+        others = [plan for plan in load_plans(folder).values() if not is_made_of(plan, folder, source)]
     except StoreError:  # no plan yet, or one of another version
         return
-    for documents in indexed:
-        if documents != source:
-            raise codes.ANOTHER_INDEX(where=config.run, documents=documents, run=config.run)
+    for plan in others:
+        raise codes.ANOTHER_INDEX(where=run, documents=plan.config["corpus"]["documents"], run=run)
 
 
 def _demand_own_config(path: str, loaded: Config) -> None:

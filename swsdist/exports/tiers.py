@@ -18,6 +18,7 @@ from typing import NamedTuple
 from pympi import TextGrid
 
 from swsdist.core.codes import report as codes
+from swsdist.core.errors import DataError
 from swsdist.exports import elan
 from swsdist.exports.interface import Material
 from swsdist.exports.labels import label_file, shown
@@ -74,6 +75,7 @@ def write_tiers(
     *,
     home: Path | None = None,
     base: Callable[[str], Path | None] = lambda path: None,
+    refused: Callable[[DataError], None] | None = None,
 ) -> None:
     """Write the documents with annotations.
 
@@ -84,6 +86,7 @@ def write_tiers(
         folder: local folder.
         home: where the files will lie; None: nobody knows.
         base: gives the file of ELAN that the tiers of a recording are added to; None: they are alone.
+        refused: takes the error of a base that nothing can be added to; the others are written. By default it is raised.
 
     Raises:
         UserError: a text, the name of a tier (a query's id) or of a document's file is not possible.
@@ -105,7 +108,12 @@ def write_tiers(
         path, duration = recording_of.get(key, ("", 0.0))
         last = max(row.end for rows in by_tier.values() for row in rows)
         where = None if home is None else (home / file.relative_to(folder)).parent
-        write(Annotated(file, by_tier, path, max(last, round(1000 * duration)), where, base(path)))
+        try:
+            write(Annotated(file, by_tier, path, max(last, round(1000 * duration)), where, base(path)))
+        except DataError as error:
+            if refused is None:
+                raise
+            refused(error)
 
 
 def _write_textgrid(document: Annotated) -> None:

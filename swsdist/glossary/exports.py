@@ -12,7 +12,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from swsdist.audio.clips import MARKER, write_clip
 from swsdist.core.codes import glossary as codes
-from swsdist.core.errors import AudioError, UserError
+from swsdist.core.errors import AudioError, DataError, UserError
 from swsdist.core.types import CORPUS, DETECTIONS, JUDGEMENTS, QUERIES, REFERENCES
 from swsdist.exports.clips import clip_name
 from swsdist.exports.labels import write_labels
@@ -33,6 +33,7 @@ from swsdist.glossary.words import Correction, Entry, Token
 from swsdist.io.filesystem import is_remote
 from swsdist.io.notices import Notices
 from swsdist.io.tables import read_table, write_csv
+from swsdist.lattices.beside import name_of
 from swsdist.report.summary import rendered
 from swsdist.store.reading import Store
 
@@ -90,6 +91,7 @@ class Chosen(NamedTuple):
         store: where recordings are known; None: nowhere.
         home: folder of the files.
         base: gives the file of ELAN that a recording's tiers are added to.
+        refused: takes the error of one that nothing can be added to.
         languages: of forms and glosses.
         notices: takes what is left out.
         left_out: lines on it.
@@ -101,6 +103,7 @@ class Chosen(NamedTuple):
     store: Store | None
     home: Path | None
     base: Callable[[str], Path | None]
+    refused: Callable[[DataError], None]
     languages: Languages
     notices: Notices
     left_out: list[str]
@@ -175,8 +178,26 @@ def write_export(
         corrections = [each for each in corrections if each not in wrong]
     folder.mkdir(parents=True, exist_ok=True)
     home = None if sent else folder.absolute()
-    base = partial(_base, into, template)
-    chosen = Chosen(project, with_tokens, corrections, store, home, base, languages or Languages(), notices, left_out)
+
+    @cache
+    def own(place: Path) -> dict[str, Path]:
+        """Files of ELAN in a folder, by the names of their recordings."""
+        files = (path for path in sorted(place.glob("*"), reverse=True) if path.suffix.lower() == ".eaf")
+        return {name_of(str(path)): path for path in files}
+
+    def base(path: str) -> Path | None:
+        """The file that the tiers of a recording are added to; None: a new one."""
+        known = own(Path(path).parent) if into and path and not is_remote(path) else {}
+        return known.get(name_of(path), template)
+
+    def refused(error: DataError) -> None:
+        if error.where == str(template):  # it is that of all
+            raise error
+        left_out.append(f"{error.where}: {error.message}")
+        notices.inform(codes.FILES_LEFT_OUT, where=str(error.where), count=1)
+
+    named = languages or Languages()
+    chosen = Chosen(project, with_tokens, corrections, store, home, base, refused, named, notices, left_out)
     result = []
     with tempfile.TemporaryDirectory(dir=folder) as place:
         _WRITERS[kind](chosen, Path(place))
@@ -195,12 +216,6 @@ def text_of(entry: Entry, token: Token) -> str:
     return entry.form + (UNSURE if token.verdict == words.UNSURE else "")
 
 
-def _base(into: bool, template: Path | None, path: str) -> Path | None:
-    """The file of ELAN that the tiers of a recording are added to; None: a new one."""
-    beside = Path(path).with_suffix(".eaf") if into and path and not is_remote(path) else None
-    return beside if beside is not None and beside.is_file() else template
-
-
 def _labelled(chosen: Chosen) -> Iterator[Labelled]:
     for entry, token in chosen.tokens(words.YES, words.UNSURE):
         doc_id, channel, start, end, _ = token.place
@@ -215,7 +230,9 @@ def _labelled(chosen: Chosen) -> Iterator[Labelled]:
 
 
 def _tiers(kind: str, chosen: Chosen, folder: Path) -> None:
-    write_tiers(kind, _labelled(chosen), chosen.recordings, folder, home=chosen.home, base=chosen.base)
+    write_tiers(
+        kind, _labelled(chosen), chosen.recordings, folder, home=chosen.home, base=chosen.base, refused=chosen.refused
+    )
 
 
 def _labels(chosen: Chosen, folder: Path) -> None:

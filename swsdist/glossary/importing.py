@@ -1,4 +1,4 @@
-"""What other programs know of words: tiers of ELAN and Praat, and whole glossaries, become tokens.
+"""What other programs know of words: tiers of ELAN, Praat and tables, and whole glossaries, become tokens.
 
 An annotation's text is the form of its entry, which is made if there is none; a text that ends in `?` is unsure. Of a file with
 a tier WORDS (`words`, `words@SPEAKER`, `words (2)@SPEAKER`) its tiers count, and what stands in tiers BELOW at the same times:
@@ -26,7 +26,7 @@ from swsdist.glossary.words import Place, Places
 from swsdist.io.compressed import short
 from swsdist.io.filesystem import Folder
 from swsdist.lattices.beside import TIERED, files_in, tiers_of
-from swsdist.lattices.formats import elan, praat
+from swsdist.lattices.formats import elan, praat, table
 from swsdist.lattices.lattice import LeftOut, Origin
 from swsdist.lattices.words import Annotations, chosen_of
 from swsdist.store.reading import Store
@@ -82,7 +82,7 @@ def import_file(
     document: tuple[str, int] | None = None,
     name: str | None = None,
 ) -> Counts:
-    """Take in a file: of ELAN (.eaf), Praat (.TextGrid), or a glossary's export `project`.
+    """Take in a file: of ELAN (.eaf), Praat (.TextGrid), a table of annotations, or a glossary's export `project`.
 
     Args:
         project: the glossary.
@@ -150,8 +150,9 @@ def import_folder(
     tiers: Sequence[str] | None = None,
     examples: bool = False,
 ) -> Counts:
-    """Take in the files of ELAN and Praat in a folder and those below it, as one change; each is of the recording that it lies
-    beside, is named after or links. A file without a chosen tier is left out, and one that cannot be used counts as unusable.
+    """Take in the files of ELAN, Praat and tables in a folder and those below it, as one change; each is of the recording
+    that it lies beside, is named after or links. A file without a chosen tier is left out, and one that cannot be used counts
+    as unusable.
 
     Args:
         project, person, tiers, examples: as of `import_file`.
@@ -215,6 +216,8 @@ def _read(path: str, head: bytes, name: str, left_out: LeftOut) -> tuple[list[An
         if praat.detect(path, head):
             tiers = praat.annotated(Origin(path), left_out)  # whose intervals without a text are gaps
             return [tier._replace(rows=[row for row in tier.rows if row.text.strip()]) for tier in tiers], media
+        if table.detect(name, head):
+            return table.annotated(Origin(path), left_out), media
     except (SwsdistError, OSError):
         raise
     except Exception as error:

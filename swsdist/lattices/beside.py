@@ -1,8 +1,8 @@
-"""Annotations beside recordings: `talk.eaf`, `talk.TextGrid`, `talk.srt`, ... beside `talk.wav`, in the same folder.
+"""Annotations beside recordings: `talk.eaf`, `talk.TextGrid`, `talk.csv`, ... beside `talk.wav`, in the same folder.
 
 Of several files of one recording the first counts, as for its words (`swsdist.lattices.collection`). A recording has a speaker
-if its tiers name exactly one: in ELAN their participant, in a TextGrid the name before ` - words`, as aligners write it. Of
-several it has none: who speaks when is then a matter of voices (`swsdist.store.voices`).
+if its tiers name exactly one: in ELAN their participant, in a TextGrid the name before ` - words`, as aligners write it, in a
+table its column. Of several it has none: who speaks when is then a matter of voices (`swsdist.store.voices`).
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from itertools import groupby
 from swsdist.core.errors import SwsdistError, UserError
 from swsdist.io.filesystem import Folder, locate
 from swsdist.lattices.collection import LatticeFile, find_files, read_file
-from swsdist.lattices.formats import elan, praat
+from swsdist.lattices.formats import elan, praat, table
 from swsdist.lattices.lattice import BREAK, Broken, LeftOut, Origin
 from swsdist.lattices.packed import Recipe, pack
 from swsdist.lattices.spelling import written
 from swsdist.lattices.words import Annotation, Annotations, key_of
 
 #: Formats whose files have tiers.
-TIERED = ("elan", "textgrid")
+TIERED = ("elan", "textgrid", "table")
 
 
 def name_of(path: str) -> str:
@@ -59,6 +59,8 @@ def tiers_of(file: LatticeFile, storage: Folder) -> tuple[tuple[Annotations, ...
         tiers = elan.annotated(origin, left_out).tiers
     elif file.format == "textgrid":
         tiers = praat.annotated(origin, left_out)
+    elif file.format == "table":
+        tiers = table.annotated(origin, left_out)
     else:
         tiers = [Annotations("", True, _phrases(file, origin))]
     return tuple(tier._replace(rows=[row for row in tier.rows if row.text.strip()]) for tier in tiers), left_out

@@ -171,8 +171,11 @@ def test_tiers_in_a_file_of_ones_own(place: Path, project: Project, tmp_path: Pa
     shutil.copytree(place / "corpus", tmp_path / "place" / "corpus")
     shutil.copytree(place / "run" / "store", tmp_path / "place" / "run" / "store")
     store = Store(Folder(str(tmp_path / "place" / "run" / "store"), {}))
-    own = Path(store.recordings()["d001", 1].path).with_suffix(".eaf")
-    own.write_text(OWN.format(media=""), encoding="utf-8")
+    own = Path(store.recordings()["d001", 1].path).with_suffix(".EAF")
+    text = OWN.format(media="").replace(
+        "<ANNOTATION_DOCUMENT", "<!-- <ANNOTATION_DOCUMENT> -->\n<ANNOTATION_DOCUMENT", 1
+    )
+    own.write_text(f"{text}<!-- last -->\n", encoding="utf-8", newline="\r\n")
     before = own.read_bytes()
     copies = []
     for folder in ("first", "second"):
@@ -184,6 +187,10 @@ def test_tiers_in_a_file_of_ones_own(place: Path, project: Project, tmp_path: Pa
             mine, theirs = ({canonical(each) for each in root.iter(name)} for root in roots)
             assert mine <= theirs
         assert b"<!-- mine -->" in copies[-1]
+        head, tail = before.split(b"<ANNOTATION_DOCUMENT ")[0], b"</ANNOTATION_DOCUMENT>\r\n<!-- last -->\r\n"
+        assert copies[-1].startswith(head)
+        assert copies[-1].endswith(tail)
+        assert copies[-1].count(b"\n") == copies[-1].count(b"\r\n")
         own.write_bytes(copies[-1])
     assert copies[0] == copies[1]
     root = ElementTree.parse(file).getroot()
@@ -210,6 +217,11 @@ def test_tiers_in_a_file_of_ones_own(place: Path, project: Project, tmp_path: Pa
         with pytest.raises(DataError) as raised:
             write_export(project, "eaf", tmp_path / "third", store=store, template=template)
         assert raised.value.code == "invalid-base"
+        own.write_text(wrong, encoding="utf-8")
+        (_, left) = write_export(project, "eaf", tmp_path / "fourth", store=store, into=True)
+        assert left.name == "left-out.txt"
+        assert left.read_text(encoding="utf-8").startswith(f"{own}: ")
+        shutil.rmtree(tmp_path / "fourth")
 
 
 def test_praat_and_audacity(project: Project, store: Store, tmp_path: Path) -> None:

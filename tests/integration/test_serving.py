@@ -269,8 +269,10 @@ def test_the_browser_gets_the_address_by_a_private_file(tmp_path: Path, monkeypa
 
     monkeypatch.delenv("WSL_DISTRO_NAME", raising=False)
     monkeypatch.setattr("webbrowser.open", browse)
+    (tmp_path / ".open-left.html").write_text("of a killed server")
     with shown("http://127.0.0.1:1/?token=a&b", tmp_path):
         text, mode = opened.get(timeout=10)
+        assert len(list(tmp_path.iterdir())) == 1
     assert "url=http://127.0.0.1:1/?token=a&amp;b" in text
     assert mode == 0o600
     assert not list(tmp_path.iterdir())
@@ -515,6 +517,10 @@ def test_a_replaced_recording(scene: Any, service: Service, client: TestClient) 
     assert client.get("/api/likely", params={"entry_id": entry, "search": before["search"]}).json()["likely"] == []
     with zipfile.ZipFile(io.BytesIO(client.get("/api/export/labels").content)) as exported:
         assert exported.namelist() == [f"labels/{other}.txt", "left-out.txt"]
+    answer = client.get("/api/export/lift", params={"language": "ln-CD"}).content
+    with zipfile.ZipFile(io.BytesIO(answer)) as exported:
+        (lift,) = (name for name in exported.namelist() if name.endswith(".lift"))
+        assert 'lang="ln-CD"' in exported.read(lift).decode()
     assert json.loads(client.get("/api/export/project").content)["contents"]
     client.post(f"/api/entries/{entry}/tokens", json={"place": place, "verdict": "no"})
     assert tokens()[row] is False

@@ -57,7 +57,8 @@ ANOTHER_INDEX = Code(
     "another-index",
     ImplausibleError,
     "this is the index of another folder, {documents}",
-    "name another run folder (--run FOLDER); if the recordings have moved: --run {run!q} --force",
+    "name another run folder (--run FOLDER; of serve, --project FOLDER); if the recordings have moved: --run {run!q} --force, "
+    "before serve once of `swsdist index`",
 )
 CONFIG_IN_RUN_FOLDER = Code(
     "config-in-run-folder",

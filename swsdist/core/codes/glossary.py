@@ -122,6 +122,12 @@ CLIPS_LEFT_OUT = Code(
     "{count} clip{s} of {of} could not be cut",
     "look whether the recordings are still where they were indexed, and name their store",
 )
+FILES_LEFT_OUT = Code(
+    "files-left-out",
+    OddError,
+    "{count} file{s} of ELAN left out, to which no tiers can be added",
+    "open them in ELAN and save them again, or export without --into",
+)
 REPLACED_LEFT_OUT = Code(
     "replaced-left-out",
     OddError,
@@ -149,8 +155,8 @@ UNREADABLE_IMPORT = Code(
 UNKNOWN_IMPORT = Code(
     "unknown-import",
     DataError,
-    "neither an ELAN file, nor a TextGrid, nor a glossary",
-    "give a file .eaf or .TextGrid, or the glossary.json of an export",
+    "neither an ELAN file, nor a TextGrid, nor a table with start, end and text, nor a glossary",
+    "give a file .eaf, .TextGrid, .csv or .tsv, or the glossary.json of an export",
 )
 FOLDER_WITHOUT_STORE = Code(
     "folder-without-store",

@@ -23,7 +23,7 @@ export function startGlossary() {
     attempt(add);
   });
   byId("merge").addEventListener("click", () => attempt(merge));
-  byId("export-kind").addEventListener("change", showLink);
+  for (const id of ["export-kind", "export-language", "export-gloss-language"]) byId(id).addEventListener("input", showLink);
   byId("import-file").addEventListener("change", ({ target }) => attempt(() => bringIn(target.files[0])));
   subscribe("entries", () => (shown ? attempt(find) : show()));
   subscribe("state", offerExports);
@@ -94,7 +94,12 @@ function offerExports({ exports }) {
 
 function showLink() {
   const kind = byId("export-kind").value;
+  const languages = { language: byId("export-language"), "gloss-language": byId("export-gloss-language") };
   const query = { entries: [...chosen].join(",") };
+  for (const [name, field] of Object.entries(languages)) {
+    field.parentElement.hidden = kind !== "lift";
+    if (kind === "lift") query[name] = field.value.trim();
+  }
   byId("export-link").href = `api/${address(`export/${kind}`, query)}`;
   byId("export-link").textContent = chosen.size ? tn("export.some", chosen.size) : t("export.all");
 }
