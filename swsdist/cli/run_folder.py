@@ -83,7 +83,8 @@ def _next(run: Folder, folder: str, run_status: Status) -> str:
     configs = [plan.config for plan in plans]
     finished = bool(run_status.stages) and all(stage.done == stage.tasks for stage in run_status.stages)
     if not finished or any(config.get("corpus", {}).get("queries") is not None for config in configs):
-        return "run the same config again to continue"
+        made_anew = "the same command again makes what is no longer there"  # of a store that forgot documents
+        return made_anew if run_status.state == "done" else "run the same command again to continue"
     last, method = run_status.stages[-1].stage, configs[0].get("search", {}).get("method")
     query = "--text TEXT" if method in METHODS and METHODS[method].queries == "text" else "--query FILE"
     search = f"swsdist search {quote(folder)} {query}"

@@ -259,7 +259,9 @@ def forget(
     for item in done.removed:
         print(f"{item.where}: {item.number} {item.what}")
     for path in done.models:
-        print(f"stays: {path} may be fitted to it; to fit it anew: swsdist run CONFIG --from fit-transforms")
+        print(
+            f"stays: {path} may be fitted to it; to fit it anew: the command that indexed, with --from fit-transforms"
+        )
     for path in done.sounds:
         print(f"stays: {shown(path)}; an index takes it in again unless the corpus is without it")
     for copy in done.equal:

@@ -140,7 +140,7 @@ def test_a_moved_folder_finds_its_index(swsdist: Command, talks: Path, tmp_path:
     assert "up to date" in swsdist("index", "json", *SERIAL, cwd=tmp_path / "moved").out
     shutil.copytree(talks / "json", tmp_path / "json")
     shutil.copytree(tmp_path / "moved" / "json-text", tmp_path / "other" / "json-text")
-    told = swsdist("index", tmp_path / "json", *SERIAL, cwd=tmp_path / "other", code=2).err
+    told = swsdist("index", tmp_path / "json", *SERIAL, cwd=tmp_path / "other", code=5).err
     assert says(told, cli_codes.ANOTHER_INDEX)
 
 
@@ -159,7 +159,7 @@ def test_only_what_index_made_is_served_as_a_folder(
     assert [settings.target for settings in served] == [str(elsewhere), str(tmp_path / "tapes-swsdist")]
     shutil.copytree(tmp_path / "tapes-swsdist", elsewhere)
     (tmp_path / "other" / "tapes").mkdir(parents=True)
-    told = swsdist("serve", "other/tapes", "--project", "elsewhere/words", cwd=tmp_path, code=2).err
+    told = swsdist("serve", "other/tapes", "--project", "elsewhere/words", cwd=tmp_path, code=5).err
     assert says(told, cli_codes.ANOTHER_INDEX)
 
 
