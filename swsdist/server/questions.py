@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -33,8 +34,8 @@ from swsdist.server.bodies import error_values
 TOP, MOST = 50, 1000
 #: Hits among which true ones are expected.
 _LOOKED_AT = 1000
-#: Longest example, s.
-LONGEST = 30.0
+#: Shortest and longest example, s.
+SHORTEST, LONGEST = 0.1, 30.0
 #: Searches whose hits are remembered.
 _KEPT = 200
 #: Scores beyond count as this one.
@@ -126,7 +127,7 @@ class SearchCache:
         if kept is None or kept.prior is None:
             return {"likelihood": None, "likely": []}
         tokens, _ = _current(project, archive, entry_id)
-        fitted, places = _fitted(tokens, kept.prior), _placed(tokens, archive)
+        fitted, places = _fitted(tokens, kept.prior), _placed([token.place for token in tokens], archive)
         likely = fitted.likely(_scores(kept.hits[: kept.shown]))
         shown, others = (
             [hit["score"] for hit in hits if not _judged(hit, places, archive)]
@@ -168,7 +169,11 @@ def answer(
         unusable.append(error)
         warnings.append(f"example {number} is left out: {error.message}")
 
-    prior, places = archive.likelihood.prior, _placed(tokens, same)
+    prior, known = archive.likelihood.prior, [token.place for token in tokens]
+    for example in question.examples:  # nobody need judge what is asked with
+        with suppress(UserError):
+            known.append(archive.in_recording(example))
+    places = _placed(known, same)
     fitted = None if prior is None else _fitted(tokens, prior)
     hits: list[dict[str, Any]] = []
     most = max(_LOOKED_AT, question.top)
@@ -250,8 +255,11 @@ def _examples(
 
 
 def _example(place: Place, archive: Archive, project: Project, others: Sequence[Token]) -> dict[str, Any]:
-    if place.end - place.start > LONGEST:
-        raise codes.LONG_EXAMPLE(where=place.doc_id or place.sound, seconds=place.end - place.start, most=LONGEST)
+    where, seconds = place.doc_id or place.sound, place.end - place.start
+    if seconds < SHORTEST - 1e-3:  # times are rounded
+        raise codes.SHORT_EXAMPLE(where=where, seconds=seconds, least=SHORTEST)
+    if seconds > LONGEST:
+        raise codes.LONG_EXAMPLE(where=where, seconds=seconds, most=LONGEST)
     if place.sound is not None:
         facts: dict[str, Any] = {"path": str(project.sound_file(place.sound))}
     else:
@@ -271,11 +279,12 @@ def _example(place: Place, archive: Archive, project: Project, others: Sequence[
 
 
 def _hits(
-    table: pa.Table, archive: Archive, top: int, tokens: Places[Token], fitted: Likelihood | None, same: Archive
+    table: pa.Table, archive: Archive, top: int, known: Places[Place], fitted: Likelihood | None, same: Archive
 ) -> list[dict[str, Any]]:
-    """The best hits that nobody has judged, of those of the same sound at the same time one.
+    """The best hits at no known place, of those of the same sound at the same time one.
 
     Args:
+        known: places that are judged or asked with.
         same: knows what sounds the same.
     """
     joined = same.copies.joined(table.to_pylist())
@@ -285,7 +294,7 @@ def _hits(
         row, score = hit[0], max(each["score"] for each in hit)
         channels = [each["channel"] for each in hit if each["doc_id"] == row["doc_id"]]
         place = {**{name: row[name] for name in ("doc_id", "start", "end")}, "channels": channels, "score": score}
-        if _judged(place, tokens, same):
+        if _judged(place, known, same):
             continue
         document = where.of(row["doc_id"], row["channel"], (row["start"] + row["end"]) / 2)
         assert document is not None  # the store has what it finds
@@ -312,17 +321,17 @@ def _scores(hits: Sequence[Mapping[str, Any]]) -> NDArray[np.float64]:
     return np.array([hit["score"] for hit in hits], np.float64)
 
 
-def _placed(tokens: Sequence[Token], same: Archive) -> Places[Token]:
-    places = Places[Token]()
-    for token in tokens:
-        places.add(same.heard_at(token.place), token)
+def _placed(known: Sequence[Place], same: Archive) -> Places[Place]:
+    places = Places[Place]()
+    for place in known:
+        places.add(same.heard_at(place), place)
     return places
 
 
-def _judged(hit: Mapping[str, Any], tokens: Places[Token], same: Archive) -> bool:
-    """Whether a token is at the place of a hit, or of the same sound."""
+def _judged(hit: Mapping[str, Any], known: Places[Place], same: Archive) -> bool:
+    """Whether a place that is judged, or an example, is that of a hit, or of the same sound."""
     places = (Place(hit["doc_id"], channel, hit["start"], hit["end"]) for channel in hit["channels"])
-    return any(tokens.same(same.heard_at(place)) is not None for place in places)
+    return any(known.same(same.heard_at(place)) is not None for place in places)
 
 
 def _fitted(tokens: Sequence[Token], prior: Prior) -> Likelihood:

@@ -141,12 +141,23 @@ def test_an_example_that_cannot_be_used_is_left_out(scene: Any, client: TestClie
     lost = {"doc_id": row["doc_id"], "channel": 1, "start": 0.2, "end": 0.9}
     path = next((scene.corpus / "audio").glob(f"{row['doc_id']}.*"))
     path.rename(path.with_suffix(".gone"))
-    *_, last = asked(client, examples=[place_of(sound), lost])
+    short = {**lost, "end": 0.205}
+    *_, last = asked(client, examples=[place_of(sound), lost, short])
     alone = client.post("/api/search", json={"examples": [lost]})
     path.with_suffix(".gone").rename(path)
     assert last["hits"]
-    assert len(last["warnings"]) == 1
+    assert {warning.partition(" is")[0] for warning in last["warnings"]} == {"example 2", "example 3"}
     assert (alone.status_code, alone.json()["code"]) == (415, "missing-recording")
+
+
+def test_the_place_that_is_asked_with_is_no_hit(client: TestClient) -> None:
+    row = client.get("/api/recordings").json()["recordings"][0]
+    place = {"doc_id": row["doc_id"], "channel": 1, "start": 0.2, "end": 0.9}
+    *_, last = asked(client, examples=[place])
+    assert last["hits"]
+    assert not [
+        hit for hit in last["hits"] if hit["doc_id"] == row["doc_id"] and hit["start"] < 0.7 and hit["end"] > 0.4
+    ]
 
 
 def test_a_search_that_is_forgotten_says_nothing(client: TestClient) -> None:
