@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from functools import cached_property
+from itertools import compress
 from os.path import commonpath
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
@@ -171,13 +172,20 @@ class Archive:
         names = pa.chunked_array([*chosen["doc_id"].chunks, *chosen["recording"].chunks], pa.string())
         theirs = pa.chunked_array([*table["doc_id"].chunks, *table["recording"].chunks], pa.string())
         has_words = pc.or_(pc.is_in(chosen["doc_id"], theirs), pc.is_in(chosen["recording"], table["doc_id"]))
-        lacking = chosen.filter(pc.invert(has_words))["recording"].unique().to_pylist()
+        lacking = self._without(chosen, has_words)
         if filters == Filters():
             return words.searcher, lacking
         kept = table.filter(pc.or_(pc.is_in(table["doc_id"], names), pc.is_in(table["recording"], chosen["doc_id"])))
         if not kept.num_rows:
             raise codes.NO_TEXTS(where="text")
         return words.searcher.among(kept.select(["doc_id", "channel"])), lacking
+
+    def _without(self, documents: pa.Table, has_words: pa.ChunkedArray) -> list[str]:
+        """Names of recordings without words, of those of the same sound one, if none of them has any."""
+        keys = [self.copies.first(key) for key in _keys(documents)]
+        heard = set(compress(keys, has_words.to_pylist()))
+        names = dict(zip(reversed(keys), reversed(documents["recording"].to_pylist()), strict=True))
+        return list(dict.fromkeys(names[key] for key in dict.fromkeys(keys) if key not in heard))
 
     def words_in(self, place: Place) -> list[Word] | None:
         """The words that overlap a place, as detections name it, by their starts; None: the recording has none.
@@ -247,8 +255,9 @@ class Archive:
     @cached_property
     def _once(self) -> pa.Table:
         """The documents without copies."""
-        keys = zip(self.documents["doc_id"].to_pylist(), self.documents["channel"].to_pylist(), strict=True)
-        return self.documents.filter(pa.array([self.copies.first(key) == key for key in keys], pa.bool_()))
+        return self.documents.filter(
+            pa.array([self.copies.first(key) == key for key in _keys(self.documents)], pa.bool_())
+        )
 
     def heard_at(self, place: Place) -> Place:
         """A place in a recording, in the first of the recordings with its sound."""
@@ -362,6 +371,10 @@ class Rows:
         if len(rows) == 1 and rows[0]["doc_id"] == place.doc_id:
             return rows  # a transcript lasts until its last word
         return [row for row in rows if row["at"] < place.end and row["at"] + row["duration"] > place.start]
+
+
+def _keys(documents: pa.Table) -> Iterable[tuple[str, int]]:
+    return zip(documents["doc_id"].to_pylist(), documents["channel"].to_pylist(), strict=True)
 
 
 def _at(rows: list[dict[str, Any]], time: float) -> dict[str, Any]:

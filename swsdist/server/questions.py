@@ -25,6 +25,7 @@ from swsdist.glossary import example_sounds
 from swsdist.glossary.project import Project
 from swsdist.glossary.words import Place, Places, Token
 from swsdist.io.remote.scratch import scratch
+from swsdist.searcher.queries import WrittenQueries
 from swsdist.searcher.query_input import Skip
 from swsdist.searcher.searcher import Searcher
 from swsdist.server.archive import Archive, Filters
@@ -154,8 +155,8 @@ def answer(
         same: knows which recordings sound the same; by default the archive.
 
     Yields:
-        search (its name), part, hits, final; the last with likelihood, warnings, unsearched (their count and the first names)
-        and seconds.
+        search (its name), part, hits, final; the last with likelihood, warnings, instead (what is found of a text of which
+        nothing is: its words with other marks), unsearched (their count and the first names) and seconds.
 
     Raises:
         UserError, AudioError: the question cannot be asked.
@@ -175,7 +176,7 @@ def answer(
             known.append(archive.in_recording(example))
     places = _placed(known, same)
     fitted = None if prior is None else _fitted(tokens, prior)
-    hits: list[dict[str, Any]] = []
+    hits, instead = list[dict[str, Any]](), list[str]()
     most = max(_LOOKED_AT, question.top)
     due = began + _PAUSE
     with TemporaryDirectory(dir=scratch()) as place:
@@ -183,21 +184,30 @@ def answer(
         if question.text is None:
             queries = _examples(question.examples, archive, project, others, skip)
         else:  # a row, since a text may be the name of a table
-            row = {"query_id": question.text, "example": 1, "channel": 1, "term": question.text}
-            queries = [dict.fromkeys(QUERIES.names) | row]
+            queries = [_written(question.text, question.text)]
         if question.voices:
             queries = searcher.spoken_rows(queries, question.voices, Path(place), skip)
-        for part in searcher.stream(queries, most, skip=skip, say=warnings.append, warn=warnings.append):
-            if part.part == 0:
-                yield {"search": name, "part": 0.0, "hits": [], "final": False}
-            elif part.part < 1:
-                if (now := time.perf_counter()) < due:
-                    continue
-                hits = _hits(part.table(), archive, question.top, places, fitted, same)
-                yield {"search": name, "part": part.part, "hits": hits, "final": False}
-                due = time.perf_counter() + max(_PAUSE, 4 * (time.perf_counter() - now))  # at most a fifth of the time
-            else:
-                hits = _hits(part.table(), archive, most, places, fitted, same)
+        while queries is not None:
+            found = 0
+            for part in searcher.stream(queries, most, skip=skip, say=warnings.append, warn=warnings.append):
+                if part.part == 0:
+                    yield {"search": name, "part": 0.0, "hits": [], "final": False}
+                elif part.part < 1:
+                    if (now := time.perf_counter()) < due:
+                        continue
+                    hits = _hits(part.table(), archive, question.top, places, fitted, same)
+                    yield {"search": name, "part": part.part, "hits": hits, "final": False}
+                    due = time.perf_counter() + max(
+                        _PAUSE, 4 * (time.perf_counter() - now)
+                    )  # at most a fifth of the time
+                else:
+                    found = part.table().num_rows
+                    hits = _hits(part.table(), archive, most, places, fitted, same)
+            written, queries = searcher.queries, None
+            if question.text and isinstance(written, WrittenQueries) and not (found or instead or unusable):
+                instead = written.remarked(question.text)
+                rows = [_written(question.text, text, number) for number, text in enumerate(instead, 1)]
+                queries = rows or None
     if len(unusable) == max(1, len(question.examples), len(question.voices)):
         raise unusable[0]
     answers.keep(name, question.entry_id, CachedSearch(hits, question.top, prior))
@@ -209,6 +219,7 @@ def answer(
         "final": True,
         "likelihood": summary,
         "warnings": [*archive.searcher.setup.warnings, *warnings],
+        "instead": instead,
         "unsearched": {"count": len(unsearched), "names": list(unsearched[:_NAMED])},
         "seconds": round(time.perf_counter() - began, 3),
     }
@@ -252,6 +263,10 @@ def _examples(
     if error is not None and not rows:
         raise error
     return pa.Table.from_pylist(rows, schema=QUERIES)
+
+
+def _written(query: str, text: str, number: int = 1) -> dict[str, Any]:
+    return dict.fromkeys(QUERIES.names) | {"query_id": query, "example": number, "channel": 1, "term": text}
 
 
 def _example(place: Place, archive: Archive, project: Project, others: Sequence[Token]) -> dict[str, Any]:

@@ -561,6 +561,8 @@ def test_words_of_the_archive(scene: Any, service: Service, client: TestClient, 
     *_, last = asked(client, text="mwana")
     assert sorted(hit["doc_id"] for hit in last["hits"]) == names[:2]
     assert last["unsearched"] == {"count": len(names) - 2, "names": names[2:5]}
+    *_, last = asked(client, text="mwána")
+    assert (len(last["hits"]), last["instead"]) == (2, ["mwana"])
     *_, last = asked(client, text="mwana", narrow={"recording": names[1]})
     assert ([hit["doc_id"] for hit in last["hits"]], last["unsearched"]["count"]) == (names[1:2], 0)
     nothing = client.post("/api/search", json={"text": "mwana", "narrow": {"recording": names[2]}})
