@@ -24,8 +24,6 @@ from swsdist.core.codes import report as codes
 from swsdist.exports.layers import Annotated, Key, Row, Span, Tier, layered, suffixes
 from swsdist.io.filesystem import is_remote
 
-#: Not that of writing: equal annotations give equal bytes.
-_DATE = "1970-01-01T00:00:00+00:00"
 _INSTANCE = "http://www.w3.org/2001/XMLSchema-instance"
 _SCHEMA = "http://www.mpi.nl/tools/elan/EAFv3.0.xsd"
 #: Of recordings; ELAN looks into files of others.
@@ -46,7 +44,7 @@ def write(document: Annotated) -> None:
     Raises:
         DataError: its base is no file of ELAN, or has other times than the recording, in ms.
     """
-    eaf = _Eaf(_empty() if document.base is None else _read(document.base))
+    eaf = _Eaf(_empty(document.date) if document.base is None else _read(document.base))
     if document.path and eaf.header.find("MEDIA_DESCRIPTOR") is None:
         eaf.header.insert(0, Element("MEDIA_DESCRIPTOR", _media(document.path, document.home)))
     eaf.add(document.rows)
@@ -56,8 +54,9 @@ def write(document: Annotated) -> None:
     document.file.write_bytes(text.replace(b"\r", b"&#13;") + b"\n")
 
 
-def _empty() -> Element:
-    root = Element("ANNOTATION_DOCUMENT", {"AUTHOR": "swsdist", "DATE": _DATE, "FORMAT": "3.0", "VERSION": "3.0"})
+def _empty(date: str) -> Element:
+    facts = {"AUTHOR": "swsdist", "DATE": f"{date}+00:00", "FORMAT": "3.0", "VERSION": "3.0"}
+    root = Element("ANNOTATION_DOCUMENT", facts)
     root.set(f"{{{_INSTANCE}}}noNamespaceSchemaLocation", _SCHEMA)
     root.append(Element("HEADER", {"MEDIA_FILE": "", "TIME_UNITS": "milliseconds"}))
     root.append(Element("TIME_ORDER"))

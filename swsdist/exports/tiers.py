@@ -21,7 +21,7 @@ from swsdist.core.codes import report as codes
 from swsdist.exports import elan
 from swsdist.exports.interface import Material
 from swsdist.exports.labels import label_file, shown
-from swsdist.exports.layers import Annotated, Key, Row, layered
+from swsdist.exports.layers import EPOCH, Annotated, Key, Row, layered
 
 #: Neither XML nor a TextGrid's line can hold them.
 FORBIDDEN = re.compile(r"[\x00-\x1f\x7f-\x9f\ufffe\uffff]")
@@ -74,6 +74,7 @@ def write_tiers(
     *,
     home: Path | None = None,
     base: Callable[[str], Path | None] = lambda path: None,
+    date: str = EPOCH,
 ) -> None:
     """Write the documents with annotations.
 
@@ -84,6 +85,7 @@ def write_tiers(
         folder: local folder.
         home: where the files will lie; None: nobody knows.
         base: gives the file of ELAN that the tiers of a recording are added to; None: they are alone.
+        date: when they were changed last, s, UTC.
 
     Raises:
         UserError: a text, the name of a tier (a query's id) or of a document's file is not possible.
@@ -105,7 +107,7 @@ def write_tiers(
         path, duration = recording_of.get(key, ("", 0.0))
         last = max(row.end for rows in by_tier.values() for row in rows)
         where = None if home is None else (home / file.relative_to(folder)).parent
-        write(Annotated(file, by_tier, path, max(last, round(1000 * duration)), where, base(path)))
+        write(Annotated(file, by_tier, path, max(last, round(1000 * duration)), where, base(path), date))
 
 
 def _write_textgrid(document: Annotated) -> None:

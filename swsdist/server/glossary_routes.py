@@ -17,6 +17,7 @@ from starlette.routing import Route
 from swsdist.core.codes import server as codes
 from swsdist.glossary.exports import write_export
 from swsdist.glossary.importing import Counts, import_file, import_folder
+from swsdist.glossary.lift import Languages
 from swsdist.glossary.words import Token
 from swsdist.server import sounds
 from swsdist.server.bodies import to_file
@@ -198,6 +199,7 @@ async def _export(request: Request) -> Response:
     service, kind = service_of(request), request.path_params["kind"]
     chosen = request.query_params.get("entries")
     ids = None if not chosen else [integer({"entry": each}, "entry") for each in chosen.split(",")]
+    tags = {name: request.query_params[name] for name in Languages._fields if request.query_params.get(name)}
     archive = service.archive
     scratch = tempfile.TemporaryDirectory(dir=service.scratch)
     folder = Path(scratch.name) / "export"
@@ -205,7 +207,8 @@ async def _export(request: Request) -> Response:
 
     def write() -> Path:
         store = archive.searcher.store if archive is not None else None
-        files = write_export(service.project, kind, folder, store=store, entry_ids=ids, sent=True)
+        languages = Languages(**tags)
+        files = write_export(service.project, kind, folder, store=store, entry_ids=ids, languages=languages, sent=True)
         if len(files) == 1:
             return files[0]
         packed = Path(scratch.name) / f"{service.project.folder.name}-{kind}.zip"
