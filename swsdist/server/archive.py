@@ -31,6 +31,8 @@ from swsdist.store.same_sound import copies_in
 
 #: A day in a path: 2015-09-08, 2015_09_08, 20150908.
 _DAY = re.compile(r"(?<!\d)(19\d\d|20\d\d)[-_.]?(0[1-9]|1[0-2])[-_.]?(0[1-9]|[12]\d|3[01])(?!\d)")
+#: Endings of formats without loss: of copies, the recording that is named first.
+_LOSSLESS = {".wav", ".flac", ".aif", ".aiff"}
 #: Rows of a page of recordings.
 PAGE = 50
 #: Most folders and speakers that are listed to choose from.
@@ -254,10 +256,24 @@ class Archive:
 
     @cached_property
     def _once(self) -> pa.Table:
-        """The documents without copies."""
-        return self.documents.filter(
-            pa.array([self.copies.first(key) == key for key in _keys(self.documents)], pa.bool_())
-        )
+        """The documents without copies; what has a format without loss is none."""
+        best: dict[tuple[str, int], tuple[bool, int]] = {}
+        for row, (key, name) in enumerate(
+            zip(_keys(self.documents), self.documents["recording"].to_pylist(), strict=True)
+        ):
+            first, value = self.copies.first(key), (name not in self._lossless, row)
+            best[first] = min(best.get(first, value), value)
+        return self.documents.take(pa.array(sorted(row for _, row in best.values()), pa.int64()))
+
+    def leading(self, hit: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+        """Of detections of the same sound, that of a recording without loss, or else the first."""
+        return min(hit, key=lambda row: row["doc_id"] not in self._lossless)
+
+    @cached_property
+    def _lossless(self) -> frozenset[str]:
+        """Names of recordings whose format keeps all of the sound."""
+        pairs = zip(self.documents["recording"].to_pylist(), self.documents["path"].to_pylist(), strict=True)
+        return frozenset(name for name, path in pairs if PurePosixPath(path).suffix.lower() in _LOSSLESS)
 
     def heard_at(self, place: Place) -> Place:
         """A place in a recording, in the first of the recordings with its sound."""

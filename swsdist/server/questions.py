@@ -303,10 +303,11 @@ def _hits(
         same: knows what sounds the same.
     """
     joined = same.copies.joined(table.to_pylist())
-    where = archive.rows_of(list({hit[0]["doc_id"] for hit in joined}))
+    leading = [same.leading(hit) for hit in joined]
+    where = archive.rows_of(list({row["doc_id"] for row in leading}))
     shown = []
-    for hit in joined:
-        row, score = hit[0], max(each["score"] for each in hit)
+    for hit, row in zip(joined, leading, strict=True):
+        score = max(each["score"] for each in hit)
         channels = [each["channel"] for each in hit if each["doc_id"] == row["doc_id"]]
         place = {**{name: row[name] for name in ("doc_id", "start", "end")}, "channels": channels, "score": score}
         if _judged(place, known, same):
