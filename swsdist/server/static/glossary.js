@@ -100,8 +100,9 @@ function showLink() {
   const kind = byId("export-kind").value;
   const query = { entries: [...chosen].join(",") };
   byId("export-languages").hidden = kind !== "lift";
-  if (kind === "lift") for (const name of LANGUAGES) query[name] = byId(`export-${name}`).checkValidity() ? choice(name) : "";
+  if (kind === "lift") for (const name of LANGUAGES) query[name] = choice(name);
   byId("export-link").href = `api/${address(`export/${kind}`, query)}`;
+  if (kind === "lift" && byId("export-languages").querySelector(":invalid")) byId("export-link").removeAttribute("href");
   byId("export-link").textContent = chosen.size ? tn("export.some", chosen.size) : t("export.all");
 }
 

@@ -10,8 +10,8 @@ import { server } from "./state.js";
 import { t, tn } from "./texts.js";
 import { examples, judge, judgement, word } from "./word.js";
 
-/** running, part (0..1), hits (best first), name of the search, summary, seconds, warnings, instead (texts), unsearched (count, names), text,
- * asked (anything yet). */
+/** running, part (0..1), hits (best first), name of the search, summary, seconds, warnings, instead (texts), unsearched (count,
+ * names), text, asked (anything yet). */
 export const found = nothing();
 let stopping = null;
 
