@@ -23,6 +23,8 @@ class _File(click.Path):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The path; a local file must exist."""
+        if not self.file_okay and str(value).lower().endswith(".zip") and Path(value).is_file():
+            self.fail(f"{value} is a zip file: unzip it first, and name the folder in it", param, ctx)
         return value if "://" in str(value) else super().convert(value, param, ctx)
 
 

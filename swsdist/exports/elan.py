@@ -25,8 +25,6 @@ from swsdist.core.codes import report as codes
 from swsdist.exports.layers import Annotated, Key, Row, Span, Tier, layered, suffixes
 from swsdist.io.filesystem import is_remote
 
-#: Not that of writing: equal annotations give equal bytes.
-_DATE = "1970-01-01T00:00:00+00:00"
 _INSTANCE = "http://www.w3.org/2001/XMLSchema-instance"
 _SCHEMA = "http://www.mpi.nl/tools/elan/EAFv3.0.xsd"
 #: Of recordings; ELAN looks into files of others.
@@ -56,7 +54,7 @@ def write(document: Annotated) -> None:
     Raises:
         DataError: its base is no file of ELAN, or has other times than the recording, in ms.
     """
-    root, (before, after, end) = (_empty(), _AROUND) if document.base is None else _read(document.base)
+    root, (before, after, end) = (_empty(document.date), _AROUND) if document.base is None else _read(document.base)
     eaf = _Eaf(root)
     if document.path and eaf.header.find("MEDIA_DESCRIPTOR") is None:
         eaf.header.insert(0, Element("MEDIA_DESCRIPTOR", _media(document.path, document.home)))
@@ -67,8 +65,9 @@ def write(document: Annotated) -> None:
     document.file.write_bytes(before + text.replace(b"\n", end) + after)
 
 
-def _empty() -> Element:
-    root = Element("ANNOTATION_DOCUMENT", {"AUTHOR": "swsdist", "DATE": _DATE, "FORMAT": "3.0", "VERSION": "3.0"})
+def _empty(date: str) -> Element:
+    facts = {"AUTHOR": "swsdist", "DATE": f"{date}+00:00", "FORMAT": "3.0", "VERSION": "3.0"}
+    root = Element("ANNOTATION_DOCUMENT", facts)
     root.set(f"{{{_INSTANCE}}}noNamespaceSchemaLocation", _SCHEMA)
     root.append(Element("HEADER", {"MEDIA_FILE": "", "TIME_UNITS": "milliseconds"}))
     root.append(Element("TIME_ORDER"))

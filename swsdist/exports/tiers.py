@@ -22,7 +22,7 @@ from swsdist.core.errors import DataError
 from swsdist.exports import elan
 from swsdist.exports.interface import Material
 from swsdist.exports.labels import label_file, shown
-from swsdist.exports.layers import Annotated, Key, Row, layered
+from swsdist.exports.layers import EPOCH, Annotated, Key, Row, layered
 from swsdist.io.compressed import short
 
 #: Neither XML nor a TextGrid's line can hold them.
@@ -77,6 +77,7 @@ def write_tiers(
     home: Path | None = None,
     base: Callable[[str], Path | None] = lambda path: None,
     refused: Callable[[DataError], None] | None = None,
+    date: str = EPOCH,
 ) -> None:
     """Write the documents with annotations.
 
@@ -88,6 +89,7 @@ def write_tiers(
         home: where the files will lie; None: nobody knows.
         base: gives the file of ELAN that the tiers of a recording are added to; None: they are alone.
         refused: takes the error of a base that nothing can be added to; the others are written. By default it is raised.
+        date: when they were changed last, s, UTC.
 
     Raises:
         UserError: a text, the name of a tier (a query's id) or of a document's file is not possible.
@@ -110,7 +112,7 @@ def write_tiers(
         last = max(row.end for rows in by_tier.values() for row in rows)
         where = None if home is None else (home / file.relative_to(folder)).parent
         try:
-            write(Annotated(file, by_tier, path, max(last, round(1000 * duration)), where, base(path)))
+            write(Annotated(file, by_tier, path, max(last, round(1000 * duration)), where, base(path), date))
         except DataError as error:
             if refused is None:
                 raise

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache, partial
@@ -24,6 +25,7 @@ from swsdist.core.errors import AudioError, DataError, UserError
 from swsdist.core.types import CORPUS, DETECTIONS, JUDGEMENTS, QUERIES, REFERENCES
 from swsdist.exports.clips import clip_name
 from swsdist.exports.labels import write_labels
+from swsdist.exports.layers import EPOCH
 from swsdist.exports.tiers import WRITERS, Labelled, write_tiers
 from swsdist.glossary import archive, example_sounds, words
 from swsdist.glossary.documents import replaced
@@ -90,6 +92,7 @@ class Chosen(NamedTuple):
         corrections: of transcripts; none where entries are chosen.
         store: where recordings are known; None: nowhere.
         home: folder of the files.
+        speakers: of recordings that have one, by name and channel; none where tiers go into a file that has its own.
         base: gives the file of ELAN that a recording's tiers are added to.
         refused: takes the error of one that nothing can be added to.
         languages: of forms and glosses.
@@ -102,6 +105,7 @@ class Chosen(NamedTuple):
     corrections: Sequence[Correction]
     store: Store | None
     home: Path | None
+    speakers: Mapping[tuple[str, int], str]
     base: Callable[[str], Path | None]
     refused: Callable[[DataError], None]
     languages: Languages
@@ -111,6 +115,12 @@ class Chosen(NamedTuple):
     def recordings(self, names: Sequence[str]) -> Mapping[tuple[str, int], tuple[str, float]]:
         """Path and duration (s) of known recordings among documents, by id and channel."""
         return {} if self.store is None else self.store.recordings(names)
+
+    @property
+    def changed(self) -> str:
+        """When the glossary was changed last, s, UTC."""
+        last = self.project.changes(self.project.change - 1, 1)
+        return last[0].at[:19] if last else EPOCH
 
     def tokens(self, *verdicts: str) -> Iterator[tuple[Entry, Token]]:
         """Tokens of these verdicts in documents, by entry."""
@@ -196,8 +206,9 @@ def write_export(
         left_out.append(f"{error.where}: {error.message}")
         notices.inform(codes.FILES_LEFT_OUT, where=str(error.where), count=1)
 
-    named = languages or Languages()
-    chosen = Chosen(project, with_tokens, corrections, store, home, base, refused, named, notices, left_out)
+    of = {} if store is None or into or kind not in WRITERS else _speakers_of(store)
+    facts = home, of, base, refused, languages or Languages()
+    chosen = Chosen(project, with_tokens, corrections, store, *facts, notices, left_out)
     result = []
     with tempfile.TemporaryDirectory(dir=folder) as place:
         _WRITERS[kind](chosen, Path(place))
@@ -216,13 +227,21 @@ def text_of(entry: Entry, token: Token) -> str:
     return entry.form + (UNSURE if token.verdict == words.UNSURE else "")
 
 
+def _speakers_of(store: Store) -> dict[tuple[str, int], str]:
+    names = defaultdict[tuple[str, int], set[str]](set)
+    for row in store.documents(columns=["doc_id", "channel", "recording", "speaker"]).to_pylist():
+        names[row["recording"] or row["doc_id"], row["channel"]].add(row["speaker"] or "")
+    return {key: some.pop() for key, some in names.items() if len(some) == 1}
+
+
 def _labelled(chosen: Chosen) -> Iterator[Labelled]:
     for entry, token in chosen.tokens(words.YES, words.UNSURE):
         doc_id, channel, start, end, _ = token.place
         # A form of a question mark would come back as one that is unsure.
         certainty = token.verdict if token.verdict == words.UNSURE or entry.form.endswith("?") else ""
         texts = zip(BELOW, (entry.gloss, token.variant, token.note, certainty), strict=True)
-        below, speaker = tuple((name, text) for name, text in texts if text), token.speaker or entry.speaker
+        below = tuple((name, text) for name, text in texts if text)
+        speaker = token.speaker or entry.speaker or chosen.speakers.get((str(doc_id), channel), "")
         yield Labelled(str(doc_id), channel, WORDS, start, end, token.score or 0.0, entry.form, speaker, below)
     for each in chosen.corrections:
         doc_id, channel, start, end, _ = each.place
@@ -230,9 +249,8 @@ def _labelled(chosen: Chosen) -> Iterator[Labelled]:
 
 
 def _tiers(kind: str, chosen: Chosen, folder: Path) -> None:
-    write_tiers(
-        kind, _labelled(chosen), chosen.recordings, folder, home=chosen.home, base=chosen.base, refused=chosen.refused
-    )
+    places, files, home = _labelled(chosen), chosen.recordings, chosen.home
+    write_tiers(kind, places, files, folder, home=home, base=chosen.base, refused=chosen.refused, date=chosen.changed)
 
 
 def _labels(chosen: Chosen, folder: Path) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from datetime import date
 from functools import cached_property
+from itertools import compress
 from os.path import commonpath
 from pathlib import PurePosixPath
 from threading import Lock
@@ -31,6 +32,8 @@ from swsdist.store.same_sound import copies_in
 
 #: A day in a path: 2015-09-08, 2015_09_08, 20150908.
 _DAY = re.compile(r"(?<!\d)(19\d\d|20\d\d)[-_.]?(0[1-9]|1[0-2])[-_.]?(0[1-9]|[12]\d|3[01])(?!\d)")
+#: Endings of formats without loss: of copies, the recording that is named first.
+_LOSSLESS = {".wav", ".flac", ".aif", ".aiff"}
 #: Rows of a page of recordings.
 PAGE = 50
 #: Most folders and speakers that are listed to choose from.
@@ -175,7 +178,7 @@ class Archive:
         names = pa.chunked_array([*chosen["doc_id"].chunks, *chosen["recording"].chunks], pa.string())
         theirs = pa.chunked_array([*table["doc_id"].chunks, *table["recording"].chunks], pa.string())
         has_words = pc.or_(pc.is_in(chosen["doc_id"], theirs), pc.is_in(chosen["recording"], table["doc_id"]))
-        lacking = chosen.filter(pc.invert(has_words))["recording"].unique().to_pylist()
+        lacking = self._without(chosen, has_words)
         if filters == Filters():
             return words.searcher, lacking
         kept = table.filter(pc.or_(pc.is_in(table["doc_id"], names), pc.is_in(table["recording"], chosen["doc_id"])))
@@ -191,6 +194,13 @@ class Archive:
             for old in list(self._searchers)[:-_NARROWED]:
                 del self._searchers[old]
             return searcher
+
+    def _without(self, documents: pa.Table, has_words: pa.ChunkedArray) -> list[str]:
+        """Names of recordings without words, of those of the same sound one, if none of them has any."""
+        keys = [self.copies.first(key) for key in _keys(documents)]
+        heard = set(compress(keys, has_words.to_pylist()))
+        names = dict(zip(reversed(keys), reversed(documents["recording"].to_pylist()), strict=True))
+        return list(dict.fromkeys(names[key] for key in dict.fromkeys(keys) if key not in heard))
 
     def words_in(self, place: Place) -> list[Word] | None:
         """The words that overlap a place, as detections name it, by their starts; None: the recording has none.
@@ -259,9 +269,24 @@ class Archive:
 
     @cached_property
     def _once(self) -> pa.Table:
-        """The documents without copies."""
-        keys = zip(self.documents["doc_id"].to_pylist(), self.documents["channel"].to_pylist(), strict=True)
-        return self.documents.filter(pa.array([self.copies.first(key) == key for key in keys], pa.bool_()))
+        """The documents without copies; what has a format without loss is none."""
+        best: dict[tuple[str, int], tuple[bool, int]] = {}
+        for row, (key, name) in enumerate(
+            zip(_keys(self.documents), self.documents["recording"].to_pylist(), strict=True)
+        ):
+            first, value = self.copies.first(key), (name not in self._lossless, row)
+            best[first] = min(best.get(first, value), value)
+        return self.documents.take(pa.array(sorted(row for _, row in best.values()), pa.int64()))
+
+    def leading(self, hit: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+        """Of detections of the same sound, that of a recording without loss, or else the first."""
+        return min(hit, key=lambda row: row["doc_id"] not in self._lossless)
+
+    @cached_property
+    def _lossless(self) -> frozenset[str]:
+        """Names of recordings whose format keeps all of the sound."""
+        pairs = zip(self.documents["recording"].to_pylist(), self.documents["path"].to_pylist(), strict=True)
+        return frozenset(name for name, path in pairs if PurePosixPath(path).suffix.lower() in _LOSSLESS)
 
     def heard_at(self, place: Place) -> Place:
         """A place in a recording, in the first of the recordings with its sound."""
@@ -375,6 +400,10 @@ class Rows:
         if len(rows) == 1 and rows[0]["doc_id"] == place.doc_id:
             return rows  # a transcript lasts until its last word
         return [row for row in rows if row["at"] < place.end and row["at"] + row["duration"] > place.start]
+
+
+def _keys(documents: pa.Table) -> Iterable[tuple[str, int]]:
+    return zip(documents["doc_id"].to_pylist(), documents["channel"].to_pylist(), strict=True)
 
 
 def _at(rows: list[dict[str, Any]], time: float) -> dict[str, Any]:

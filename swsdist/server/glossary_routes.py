@@ -199,8 +199,7 @@ async def _export(request: Request) -> Response:
     service, kind = service_of(request), request.path_params["kind"]
     chosen = request.query_params.get("entries")
     ids = None if not chosen else [integer({"entry": each}, "entry") for each in chosen.split(",")]
-    forms, glosses = (request.query_params.get(name) for name in ("language", "gloss-language"))
-    languages = Languages(forms or Languages().forms, glosses or Languages().glosses)
+    tags = {name: request.query_params[name] for name in Languages._fields if request.query_params.get(name)}
     archive = service.archive
     scratch = tempfile.TemporaryDirectory(dir=service.scratch)
     folder = Path(scratch.name) / "export"
@@ -208,6 +207,7 @@ async def _export(request: Request) -> Response:
 
     def write() -> Path:
         store = archive.searcher.store if archive is not None else None
+        languages = Languages(**tags)
         files = write_export(service.project, kind, folder, store=store, entry_ids=ids, languages=languages, sent=True)
         if len(files) == 1:
             return files[0]

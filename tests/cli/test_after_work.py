@@ -70,7 +70,9 @@ def test_index_says_what_was_new(swsdist, archive: Path) -> None:
         True,
         False,
     ]
-    for command in ("info", "check", "compact", "refit"):
+    of_run, of_store = (swsdist("store", "info", name, cwd=archive).out for name in ("run", "run/store"))
+    assert of_run.replace(f"{archive}/", "") == of_store.replace(f"{archive}/", "")
+    for command in ("check", "compact", "refit"):
         told = swsdist("store", command, "run", cwd=archive, code=3).err
         assert f"[run-not-store]\n  remedy: name its store: {archive}/run/store" in told
     assert "0 new, 0 changed, 0 gone, 2 rejected" in again

@@ -125,15 +125,17 @@ def test_elan(project: Project, store: Store, tmp_path: Path) -> None:
     found = eaf(files[0])
     form = 'ŋ<"ä">'
     assert found.tiers == {
-        "words": [(1000, 1750, form), (3000, 3500, form)],
-        "gloss": [(1000, 1750, 'it, "he"'), (3000, 3500, 'it, "he"')],
-        "certainty": [(3000, 3500, "unsure")],
-        "words@voice1": [(500, 1250, form)],
-        "gloss@voice1": [(500, 1250, 'it, "he"')],
+        "words@voice1": [(500, 1250, form), (3000, 3500, form)],
+        "gloss@voice1": [(500, 1250, 'it, "he"'), (3000, 3500, 'it, "he"')],
         "note@voice1": [(500, 1250, "c\nd")],
+        "certainty@voice1": [(3000, 3500, "unsure")],
+        "words (2)@voice1": [(1000, 1750, form)],
+        "gloss (2)@voice1": [(1000, 1750, 'it, "he"')],
     }
     assert found.parents["gloss@voice1"] == "words@voice1"
     assert found.speakers["gloss@voice1"] == "voice1"
+    date = ElementTree.parse(files[0]).getroot().attrib["DATE"]
+    assert date == f"{project.changes(project.change - 1)[0].at[:19]}+00:00"
     path = Path(store.recordings()["d001", 1].path)
     assert [Path(found.media[0]["MEDIA_URL"].removeprefix("file://"))] == [path]
     assert (files[0].parent / found.media[0]["RELATIVE_MEDIA_URL"]).samefile(path)
@@ -232,9 +234,9 @@ def test_praat_and_audacity(project: Project, store: Store, tmp_path: Path) -> N
     grid = praatio.openTextgrid(str(file), includeEmptyIntervals=False, reportingMode="error")
     form = 'ŋ<"ä">'
     assert grid.maxTimestamp == pytest.approx(store.recordings()["d001", 1].duration, abs=1e-3)
-    assert [tuple(item) for item in grid.getTier("words@voice1").entries] == [(0.5, 1.25, form)]
-    assert [item.label for item in grid.getTier("words").entries] == [form, form]
-    assert [tuple(item) for item in grid.getTier("certainty").entries] == [(3.0, 3.5, "unsure")]
+    assert [tuple(item) for item in grid.getTier("words@voice1").entries] == [(0.5, 1.25, form), (3.0, 3.5, form)]
+    assert [item.label for item in grid.getTier("words (2)@voice1").entries] == [form]
+    assert [tuple(item) for item in grid.getTier("certainty@voice1").entries] == [(3.0, 3.5, "unsure")]
     files = write_export(project, "labels", tmp_path, store=None, entry_ids=[1])
     assert [file.name for file in files] == ["d001.txt"]
     assert files[0].read_text(encoding="utf-8") == (
@@ -310,6 +312,9 @@ def test_flex(project: Project, store: Store, tmp_path: Path, monkeypatch: pytes
     for entry, count in ((first, 2), (second, 1)):  # examples
         names = [each.attrib["href"] for each in entry.findall("pronunciation/media")]
         assert [soundfile.info(str(file.parent / AUDIO / name)).duration > 0.5 for name in names] == [True] * count
+    with pytest.raises(UserError, match="Kongo") as refused:
+        write_export(project, "lift", tmp_path / "none", store=None, languages=Languages("Kongo"))
+    assert refused.value.code == "no-language-tag"
     again, *_ = write_export(project, "lift", tmp_path / "again", store=None)
     assert "left-out" in again.name, "the sounds of recordings are not known"
     guids = [

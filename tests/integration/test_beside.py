@@ -161,15 +161,17 @@ def test_a_hit_in_the_same_sound_is_judged_once(client: TestClient, doc_id: str,
     place = {"doc_id": doc_id, "channel": 1, "start": 0.5, "end": 0.9}
     entry = client.post("/api/entries", json={"form": "word"}).json()["entry_id"]
 
-    def hits() -> list[tuple[str, float]]:
+    def hits() -> list[tuple[str, float, float]]:
         answer = client.post("/api/search", json={"examples": [place], "entry_id": entry, "top": 200})
         listed = json.loads(answer.text.splitlines()[-1])["hits"]
-        return [(hit["doc_id"], hit["start"]) for hit in listed if hit["doc_id"] in (doc_id, other)]
+        return [(hit["doc_id"], hit["start"], hit["end"]) for hit in listed if hit["doc_id"] in (doc_id, other)]
 
     before = hits()
-    assert len({name for name, _ in before}) == 1
-    assert len(before) == len({round(start, 1) for _, start in before})
-    judged = {"place": {**place, "doc_id": other, "channel": 1 + (other == doc_id)}, "verdict": "yes"}
+    assert len({name for name, *_ in before}) == 1
+    assert len(before) == len({round(start, 1) for _, start, _ in before})
+    _, start, end = before[0]
+    where = {"doc_id": other, "channel": 1 + (other == doc_id), "start": start, "end": end}
+    judged = {"place": where, "verdict": "yes"}
     assert client.post(f"/api/entries/{entry}/tokens", json=judged).status_code == 200
     assert len(hits()) == len(before) - 1
 

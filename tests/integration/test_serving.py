@@ -142,12 +142,23 @@ def test_an_example_that_cannot_be_used_is_left_out(scene: Any, client: TestClie
     lost = {"doc_id": row["doc_id"], "channel": 1, "start": 0.2, "end": 0.9}
     path = next((scene.corpus / "audio").glob(f"{row['doc_id']}.*"))
     path.rename(path.with_suffix(".gone"))
-    *_, last = asked(client, examples=[place_of(sound), lost])
+    short = {**lost, "end": 0.205}
+    *_, last = asked(client, examples=[place_of(sound), lost, short])
     alone = client.post("/api/search", json={"examples": [lost]})
     path.with_suffix(".gone").rename(path)
     assert last["hits"]
-    assert len(last["warnings"]) == 1
+    assert {warning.partition(" is")[0] for warning in last["warnings"]} == {"example 2", "example 3"}
     assert (alone.status_code, alone.json()["code"]) == (415, "missing-recording")
+
+
+def test_the_place_that_is_asked_with_is_no_hit(client: TestClient) -> None:
+    row = client.get("/api/recordings").json()["recordings"][0]
+    place = {"doc_id": row["doc_id"], "channel": 1, "start": 0.2, "end": 0.9}
+    *_, last = asked(client, examples=[place])
+    assert last["hits"]
+    assert not [
+        hit for hit in last["hits"] if hit["doc_id"] == row["doc_id"] and hit["start"] < 0.7 and hit["end"] > 0.4
+    ]
 
 
 def test_a_search_that_is_forgotten_says_nothing(client: TestClient) -> None:
@@ -393,6 +404,8 @@ def test_a_pack_elsewhere(scene: Any, service: Service, client: TestClient, tmp_
     for out in ("pack", "pack.zip"):
         assert in_this_process("glossary", "pack", service.project.folder, tmp_path / out).code == 0
     assert "[pack-exists]" in in_this_process("glossary", "pack", service.project.folder, tmp_path / "pack").err
+    found = in_this_process("search", tmp_path / "pack", "--query", query_of(scene))
+    assert (found.code, bool(found.out)) == (0, True), found.err
     with zipfile.ZipFile(tmp_path / "pack.zip") as packed:
         files = {path.relative_to(tmp_path).as_posix() for path in (tmp_path / "pack").rglob("*") if path.is_file()}
         assert set(packed.namelist()) == files
@@ -564,6 +577,8 @@ def test_words_of_the_archive(scene: Any, service: Service, client: TestClient, 
     *_, last = asked(client, text="mwana")
     assert sorted(hit["doc_id"] for hit in last["hits"]) == names[:2]
     assert last["unsearched"] == {"count": len(names) - 2, "names": names[2:5]}
+    *_, last = asked(client, text="mwána")
+    assert (len(last["hits"]), last["instead"]) == (2, ["mwana"])
     *_, last = asked(client, text="mwana", narrow={"recording": names[1]})
     assert ([hit["doc_id"] for hit in last["hits"]], last["unsearched"]["count"]) == (names[1:2], 0)
     nothing = client.post("/api/search", json={"text": "mwana", "narrow": {"recording": names[2]}})

@@ -113,6 +113,12 @@ CHANGED_SINCE = Code(
 NO_SUCH_GLOSSARY_EXPORT = Code(
     "no-such-glossary-export", UserError, "a glossary has no export {kind!r}", "its exports are: {kinds}"
 )
+NO_LANGUAGE_TAG = Code(
+    "no-language-tag",
+    UserError,
+    "{tag!r} is no language tag (BCP 47)",
+    "give the code of the language, such as mdw (Mbosi), ln (Lingala) or fr; und: unknown",
+)
 RECORDING_UNKNOWN = Code(
     "recording-unknown", UserError, "no recording of this name is known", "name the store that holds it"
 )
