@@ -18,7 +18,7 @@ _OF_SCORES = ("features", "search.", "reduce.merge", "calibrate.steps", "calibra
 def settings_of(config: Config) -> dict[str, str]:
     """Every key that results depend on, spelled as in the config, with its value as text."""
     result: dict[str, str] = {}
-    searching = ("features", "queries", "search", "reduce")
+    searching: tuple[str, ...] = ("features", "queries", "search", "reduce")
     if is_chain(CHAINS, config.chain, "joined"):
         searching = ()
     for name in ("corpus", "chain", "options", *searching, "calibrate", "score"):
