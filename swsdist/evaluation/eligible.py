@@ -267,13 +267,16 @@ def _check_order(detections: pa.Table, task: ScoringTask, path: str) -> None:
     limits = queries.group_by("query", use_threads=False).aggregate([("no", "max"), ("yes", "min")])
     odd = limits.filter(pc.fill_null(pc.greater(limits["no_max"], limits["yes_min"]), False))
     if not len(odd):
-        task.notices.inform(codes.THRESHOLDS_OF_FOLDS, where=path, highest_no=highest_no, lowest_yes=lowest_yes)
+        task.notices.inform(
+            codes.THRESHOLDS_OF_FOLDS, where=path, count=1, highest_no=highest_no, lowest_yes=lowest_yes
+        )
         return
     first = odd.slice(0, 1).to_pylist()[0]
     below = pc.approximate_median(yes).as_py() < pc.approximate_median(no).as_py()
     task.notices.add(
         codes.INCONSISTENT_DECISIONS,
         where=path,
+        count=1,
         query=first["query"],
         highest_no=first["no_max"],
         lowest_yes=first["yes_min"],
