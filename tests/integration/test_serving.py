@@ -538,7 +538,7 @@ def test_a_replaced_recording(scene: Any, service: Service, client: TestClient) 
     assert client.get("/api/likely", params={"entry_id": entry, "search": before["search"]}).json()["likely"] == []
     with zipfile.ZipFile(io.BytesIO(client.get("/api/export/labels").content)) as exported:
         assert exported.namelist() == [f"labels/{other}.txt", "left-out.txt"]
-    answer = client.get("/api/export/lift", params={"language": "ln-CD"}).content
+    answer = client.get("/api/export/lift", params={"forms": "ln-CD"}).content
     with zipfile.ZipFile(io.BytesIO(answer)) as exported:
         (lift,) = (name for name in exported.namelist() if name.endswith(".lift"))
         assert 'lang="ln-CD"' in exported.read(lift).decode()
