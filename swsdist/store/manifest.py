@@ -381,13 +381,10 @@ def commit(
     naming = Naming(SCHEMA, kind, recipes, cut).listings(map(totals.keys, documents.values()))
     name = naming(sorted(files.items()), rejected.to_pylist(), source, provisional)
     first = documents[tracks[0].name]
-    fitted_to = {"fitted_to": float(first.num_rows)}
-    if (
-        before is not None
-        and not before.provisional
-        and recipes == [[item.name, item.fingerprint] for item in before.tracks]
-    ):
-        fitted_to = {name: count for name, count in before.counts.items() if name in fitted_to}
+    fitted_to = {} if provisional else {"fitted_to": float(first.num_rows)}
+    if before is not None and recipes == [[item.name, item.fingerprint] for item in before.tracks]:
+        had = {name: count for name, count in before.counts.items() if name == "fitted_to"}
+        fitted_to = fitted_to if before.provisional and not had else had
     manifest = Manifest(
         fingerprint=name,
         kind=kind,
