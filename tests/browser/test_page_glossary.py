@@ -190,6 +190,27 @@ def test_where_the_recordings_are(visit: Any, served: Any) -> None:
     at.page.wait_for_selector(".failure", state="detached")
 
 
+def test_a_hit_of_a_recording_that_moved_plays_again(visit: Any, served: Any) -> None:
+    at = visit()
+    folder = served.archive.folder
+    moved = folder.rename(folder.with_name("moved"))
+    try:
+        at.search()
+        assert at.count(".failure") == 0  # nobody has asked for its sound yet
+        at.page.click(".hit.current .play")
+        at.page.fill(".failure input", str(moved))
+        at.page.keyboard.press("Enter")
+        at.page.wait_for_selector(".hit.current .stretch.playing")
+        at.page.wait_for_selector(".failure", state="detached")
+    finally:
+        moved.rename(folder)
+        at.page.evaluate(
+            "folder => import('/static/api.js').then(({ change }) => change('POST', 'recordings-folder', { folder }))",
+            str(folder),
+        )
+    at.faults[:] = [fault for fault in at.faults if "415" not in fault]
+
+
 def test_a_project_is_brought_in(visit: Any, tmp_path: Any) -> None:
     at = visit("#glossary")
     add(at, "mbote")
