@@ -78,7 +78,7 @@ function take(line) {
   found.search = line.search ?? found.search;
   found.part = line.part;
   if (line.final) {
-    const { likelihood: summary, warnings = [], instead, unsearched, seconds } = line;
+    const { likelihood: summary, warnings = [], instead = [], unsearched, seconds } = line;
     Object.assign(found, { summary, warnings, instead, unsearched, seconds, running: false });
     say(tn("search.done", found.hits.length), { seen: false });
   }
