@@ -252,6 +252,34 @@ def test_a_text_is_searched(visit: Any, served: Any) -> None:
     assert at.count(".hit") == len(served.archive.recordings)  # each has the word once
 
 
+def test_another_text_is_another_word(visit: Any) -> None:
+    at = visit()
+
+    def ask(text: str) -> None:
+        at.page.fill("#text-query", text)
+        at.page.keyboard.press("Enter")
+        at.until("!document.querySelector('#halt').checkVisibility()")
+        assert at.page.input_value("#word-form") == at.page.input_value("#text-query") == text
+
+    ask("library")
+    at.page.reload()
+    at.page.wait_for_selector("body[data-ready=yes]")
+    ask("museum")
+    ask(WRITTEN)
+    at.wait_for_hits()
+    at.page.keyboard.press("y")
+    at.page.wait_for_selector(".hit[data-verdict=yes]")
+    ask("library")
+    at.page.wait_for_selector(".hit", state="detached")
+    ask(WRITTEN)
+    at.until("document.querySelector('#word-counts').textContent.startsWith('1 yes')")
+    at.page.click("#word-new")
+    at.until("document.querySelector('#text-query').value + document.querySelector('#word-form').value === ''")
+    at.page.keyboard.press("g")
+    at.page.wait_for_selector("#entries li")
+    assert at.page.locator("#entries .form").all_inner_texts() == [WRITTEN]
+
+
 def test_candidates_are_named_set_aside_and_searched_by_keys(visit: Any, served: Any) -> None:
     at = visit()
     at.page.click("#to-candidates")
