@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import numpy as np
 import pytest
+import soundfile
 
 from tests.support.spoken_archive import WRITTEN
 
@@ -169,14 +171,26 @@ def test_an_uploaded_file_is_trimmed_and_searched(visit: Any, served: Any) -> No
     at.wait_for_hits()
 
 
-def test_what_is_no_audio_is_refused_in_words(visit: Any, tmp_path: Any) -> None:
+def test_what_is_no_audio_is_refused_in_words(visit: Any, served: Any, tmp_path: Any) -> None:
     at = visit()
-    wrong = tmp_path / "letter.wav"
+    wrong, silence = tmp_path / "letter.wav", tmp_path / "silence.wav"
     wrong.write_text("Dear archive")
+    soundfile.write(silence, np.zeros(16000), 16000)
     at.page.click("#tab-upload")
-    at.page.set_input_files("#upload-file", wrong)
-    at.page.wait_for_selector(".failure")
-    assert len(at.text(".failure p").split(".")) >= 2  # what is wrong, and what to do
+    for good in (served.archive.word, silence):
+        at.page.set_input_files("#upload-file", good)
+        at.page.wait_for_selector(".trim-search")
+        assert at.count(".failure") == 0  # of the last that was sent
+        at.page.set_input_files("#upload-file", wrong)
+        at.page.wait_for_selector(".failure")
+        assert len(at.text(".failure p").split(".")) >= 2  # what is wrong, and what to do
+        assert at.count(".failure button") == 1  # the same again would be refused again
+        assert at.count(".trim-search, #said.shown") == 0
+    at.page.set_input_files("#upload-file", silence)
+    at.page.click(".trim-search")
+    at.page.wait_for_selector(".failure[data-about=search]")
+    assert "trim" not in at.text(".failure")
+    assert not at.page.locator("#hits-none").is_visible()
     at.faults[:] = [fault for fault in at.faults if "415" not in fault]
 
 

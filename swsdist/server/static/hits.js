@@ -9,7 +9,7 @@ import { hitKey } from "./places.js";
 import { found, halt, judgeHit, search } from "./search.js";
 import { server } from "./state.js";
 import { number, percent, t, tn } from "./texts.js";
-import { judgement } from "./word.js";
+import { judgement, word } from "./word.js";
 
 const cards = new Map(); // by hitKey
 const heads = new Map(); // by recording
@@ -87,8 +87,14 @@ function showProgress() {
   const halted = t("hits.halted", { count, part: percent(found.part) });
   byId("hits-count").textContent = found.running ? running : found.part < 1 ? halted : done;
   byId("hits-none").hidden = found.running || found.hits.length > 0 || !found.asked;
-  byId("hits-none").textContent = t(found.text === null ? "hits.none" : "hits.none.text");
+  byId("hits-none").textContent = noHits();
   byId("warnings").replaceChildren(...[...found.warnings, ...unsearched()].map((warning) => el("li", {}, warning)));
+}
+
+/** What it says where nothing was found. */
+function noHits() {
+  if (word.tokens.some(({ place }) => !place.sound)) return t("hits.none.judged");
+  return t(found.text === null ? "hits.none" : "hits.none.text");
 }
 
 /** What was not searched for want of words. */

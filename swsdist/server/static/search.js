@@ -4,7 +4,7 @@ import { get, lines } from "./api.js";
 import { byId } from "./dom.js";
 import { emit, subscribe } from "./events.js";
 import { narrowed } from "./narrow.js";
-import { say, showFailure } from "./notices.js";
+import { clearFailures, say, showFailure } from "./notices.js";
 import { hitKey, placeOfHit } from "./places.js";
 import { server } from "./state.js";
 import { t, tn } from "./texts.js";
@@ -60,11 +60,13 @@ export async function search(text = null) {
   emit("hits");
   try {
     await lines("search", body, (line) => signal.aborted || take(line), signal);
-    if (!signal.aborted) found.running = false;
-  } catch (error) {
     if (signal.aborted) return;
     found.running = false;
-    showFailure(error, () => search(text));
+    clearFailures("search");
+  } catch (error) {
+    if (signal.aborted) return;
+    Object.assign(found, { running: false, asked: found.hits.length > 0 });
+    showFailure(error, () => search(text), "search");
   }
   emit("hits");
 }
