@@ -189,12 +189,13 @@ def import_files(
 
 
 def opened_project(project: str) -> Project:
-    """A project that there is."""
+    """A project that there is: this folder, or the one of words beside it."""
     from swsdist.core.codes import glossary as codes
     from swsdist.glossary.project import Project
     from swsdist.io.project_file import project_file
 
-    if (file := project_file(project)) is None:
+    beside = Path(project).resolve()
+    if (file := project_file(project) or project_file(beside.with_name(f"{beside.name}-words"))) is None:
         raise codes.NO_PROJECT(where=project)
     return Project.open(file.parent)
 

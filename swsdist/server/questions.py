@@ -24,6 +24,7 @@ from swsdist.glossary import example_sounds
 from swsdist.glossary.project import Project
 from swsdist.glossary.words import Place, Places, Token
 from swsdist.io.remote.scratch import scratch
+from swsdist.searcher.queries import WrittenQueries
 from swsdist.searcher.query_input import Skip
 from swsdist.searcher.searcher import Searcher
 from swsdist.server.archive import Archive, Filters
@@ -153,8 +154,8 @@ def answer(
         same: knows which recordings sound the same; by default the archive.
 
     Yields:
-        search (its name), part, hits, final; the last with likelihood, warnings, unsearched (their count and the first names)
-        and seconds.
+        search (its name), part, hits, final; the last with likelihood, warnings, unsearched (their count and the first names),
+        missing (where a text has no hits: words that nobody says, with similar ones) and seconds.
 
     Raises:
         UserError, AudioError: the question cannot be asked.
@@ -196,6 +197,9 @@ def answer(
     if len(unusable) == max(1, len(question.examples), len(question.voices)):
         raise unusable[0]
     answers.keep(name, question.entry_id, CachedSearch(hits, question.top, prior))
+    asked, missing = searcher.queries, dict[str, list[str]]()
+    if not hits and question.text is not None and isinstance(asked, WrittenQueries):
+        missing = asked.missing([question.text])
     summary = None if fitted is None else _summary_of(fitted.summary(_scores(hits), question.top), tokens)
     yield {
         "search": name,
@@ -205,6 +209,7 @@ def answer(
         "likelihood": summary,
         "warnings": [*archive.searcher.setup.warnings, *warnings],
         "unsearched": {"count": len(unsearched), "names": list(unsearched[:_NAMED])},
+        "missing": missing,
         "seconds": round(time.perf_counter() - began, 3),
     }
 

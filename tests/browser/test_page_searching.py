@@ -275,6 +275,8 @@ def test_another_text_is_another_word(visit: Any) -> None:
         at.until("!document.querySelector('#halt').checkVisibility()")
         assert at.page.input_value("#word-form") == at.page.input_value("#text-query") == text
 
+    ask("mbotu")
+    assert f"like it: {WRITTEN}." in at.text("#hits-none")
     ask("library")
     at.page.reload()
     at.page.wait_for_selector("body[data-ready=yes]")

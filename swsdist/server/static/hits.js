@@ -94,7 +94,9 @@ function showProgress() {
 /** What it says where nothing was found. */
 function noHits() {
   if (word.tokens.some(({ place }) => !place.sound)) return t("hits.none.judged");
-  return t(found.text === null ? "hits.none" : "hits.none.text");
+  const near = Object.entries(found.missing).filter(([, words]) => words.length);
+  const alike = near.map(([word, words]) => t("hits.missing", { word, words: words.join(", ") }));
+  return [...alike, t(found.text === null ? "hits.none" : "hits.none.text")].join(" ");
 }
 
 /** What was not searched for want of words. */
