@@ -341,13 +341,13 @@ def run_name(path: str, template: Path, texts: str | None = None) -> str:
 
 def _print_words(result: RunResult, source: str) -> None:
     """Print the first candidates of the word list, and how one listens to all."""
-    from swsdist.chains.discover.report import first_words, words_of
+    from swsdist.chains.discover.report import first_words, least_of, words_of
     from swsdist.report.tables import padded
 
     chain_run = result.outcome.chain_run
     words = words_of(chain_run)
     if words:
-        print("\n".join(padded(first_words(words[:_MOST_CLASSES]))))
+        print("\n".join(padded(first_words(words[:_MOST_CLASSES], least_of(chain_run)))))
         run = chain_run.run.root
         served = source if Path(source).is_dir() else f"{run}/store"
         print(f"listen and name them: swsdist serve {quote(served)} --classes {quote(run)}")
