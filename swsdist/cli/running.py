@@ -114,10 +114,10 @@ def index(config: str, settings: dict[str, Any], text: bool, models: tuple[str, 
     if done is not None and template is not None and options["events"] is None:
         queries = ["--text TEXT"] if template == TRANSCRIPTS_CONFIG else ["--query FILE[:START-END]"]
         queries += ["--text TEXT"] if "words" in done.outcome.chain_run.outcomes else []
-        there = quote(settings["run_folder"] or run_name(config, template))
+        there = settings["run_folder"] or run_name(config, template)
         for query in queries:
-            print(f"search it: swsdist search {there} {query}")
-        print(f"in the browser: swsdist serve {there}")
+            print(f"search it: swsdist search {quote(there)} {query}")
+        print(f"in the browser: swsdist serve {quote(there)}")
 
 
 @click.command()
